@@ -4,10 +4,10 @@ import { showHelp } from './command-help.js'
 
 const nothing = async () => {}
 
-/** The commands, for the command-line library. */
+/** The described commands, for the command-line library. Their actions do nothing here. */
 export const commands = describedCommands(agentCommands({ clean: nothing, proxy: nothing, redirect: nothing, request: nothing, wait: nothing }))
 
-/** Help, completion, and what is said of commands that do not exist. */
+/** Prints help and completions, and reports unknown commands. */
 export const help = (given) =>
   showHelp(given, {
     bin: 'pilot-agent',

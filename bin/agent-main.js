@@ -1,7 +1,7 @@
 import { agentCommands } from '../src/cli/pilot-agent.ts'
 import { runCommand } from './run-command.js'
 
-/** What each command does is loaded by that command only. */
+/** The commands. The modules of a command are loaded when it runs. */
 const commands = agentCommands({
   clean: async (isDryRun) => (await import('../actors/agent/redirect/clean.ts')).cleanRedirection(isDryRun),
   proxy: async (options, log) => (await import('../actors/agent/main.ts')).runAgent(options, log),

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { Config, run, settings } from '@oclif/core'
 
 /**
- * Help, completion, and what is said of commands that do not exist, by the command-line library. `module` in this folder exports the
- * described commands as `commands`.
+ * Prints help and completions, and reports unknown commands, by the command-line library. `module` is the file in this folder that
+ * exports the described commands as `commands`.
  */
 export async function showHelp(given, { bin, module, description, topics = {} }) {
   settings.enableAutoTranspile = false

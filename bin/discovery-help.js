@@ -2,7 +2,7 @@ import { describedCommands } from '../src/cli/help.ts'
 import { discoveryCommands } from '../src/cli/pilot-discovery.ts'
 import { showHelp } from './command-help.js'
 
-/** The commands, for the command-line library. */
+/** The described commands, for the command-line library. Their actions do nothing here. */
 export const commands = describedCommands(
   discoveryCommands(
     async () => {},
@@ -11,7 +11,7 @@ export const commands = describedCommands(
   ),
 )
 
-/** Help, completion, and what is said of commands that do not exist. */
+/** Prints help and completions, and reports unknown commands. */
 export const help = (given) =>
   showHelp(given, {
     bin: 'pilot-discovery',

@@ -5,7 +5,7 @@ import { onPinnedRuntime } from './runtime.js'
 
 if (await onPinnedRuntime(import.meta.url)) {
   modules.enableCompileCache?.()
-  // A clone runs from source; an installed package has what was built from it.
+  // A clone runs from source; an installed package contains built code only.
   const source = new URL('./discovery-main.js', import.meta.url)
   const { main } = await import(existsSync(source) ? source.href : new URL('../dist/bin/discovery-main.js', import.meta.url).href)
   await main(process.argv.slice(2))

@@ -2,11 +2,11 @@ import { readCommandLine } from '../src/cli/command-line.ts'
 import { failedStatus } from '../src/cli/exit-status.ts'
 
 /**
- * Runs the command that the line names, or `help` when it names none or asks for help. An error goes to stderr as `Error: ...` and ends
- * the process with the status that it says, else 255.
+ * Runs the command in the command line, or `help` when there is none or help is requested. An error is written to stderr as `Error: ...`
+ * and ends the process with the error's exit status, by default 255.
  */
 export async function runCommand(given, commands, help) {
-  // Whoever reads the output may have read enough.
+  // The reader of a pipe may close it early (EPIPE).
   process.stdout.on('error', () => {})
   try {
     const found = readCommandLine(given, commands)

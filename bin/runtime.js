@@ -1,15 +1,18 @@
-// Plain JavaScript that any Node from 14 on can read: finds out whether this Node can run the project, and if not, starts
-// the one that the lock file brings (DESIGN: runtime) with the same arguments.
+// Plain JavaScript for Node 14 and later: determines whether this Node can run the project, and if not, starts the Node that
+// `npm install` brings (package-lock.json), with the same arguments.
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Oldest Node that strips types and shares ports between threads. */
+/** The oldest Node that strips types and lets threads share a port. */
 const oldest = [22, 18]
 
-/** Resolves to true when this process can go on; otherwise hands over to the pinned runtime, or says what is missing. */
+/**
+ * Resolves to true when this process can continue; otherwise runs the pinned Node in its place, or exits with an error when there is
+ * none.
+ */
 export async function onPinnedRuntime(entry) {
-  // The runtime would open a debugger. Nothing that the commands do needs one.
+  // On SIGUSR1, Node would by default open a debugger port, which no command needs.
   process.on('SIGUSR1', () => {})
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major > oldest[0] || (major === oldest[0] && minor >= oldest[1])) return true
@@ -26,9 +29,9 @@ export async function onPinnedRuntime(entry) {
 }
 
 /**
- * Runs a command in this process's place: signals go to it, and its end is the end of this process. The channel to it closes
- * when this process is killed. A command that listens to it (actors/runtime/signals.ts) says so, and is then told of signals
- * by message, so that it can tell the copies of one signal to the whole group from two signals.
+ * Runs a command in place of this process: signals are forwarded to it, and this process ends when it ends. The IPC channel to the
+ * command closes when this process is killed. A command that listens on the channel (actors/runtime/signals.ts) announces that and then
+ * receives signals as messages, so that it can tell the two copies of a signal to the process group from two signals.
  */
 async function wrap(program, args) {
   const { spawn } = await import('node:child_process')
@@ -52,12 +55,12 @@ async function wrap(program, args) {
     if (!signal) process.exit(code)
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
-    // The signal may take a moment. One that cannot end this process leaves the status a shell gives for it.
+    // The signal may take a moment. If it does not end this process, the exit status is 255.
     setTimeout(() => process.exit(255), 1000)
   })
 }
 
-/** The Node of the nearest node_modules, found by walking up. */
+/** The Node in the nearest node_modules, searched upwards from a folder. */
 function pinnedRuntime(from) {
   for (let folder = from; ; folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', '.bin', 'node')
