@@ -59,10 +59,7 @@ export class ClientTrust {
     this.#names = names
   }
 
-  /**
-   * All roots as PEM without duplicates, for the verification by TLS. Empty when there are none: client certificates are then not
-   * requested.
-   */
+  /** All roots as PEM without duplicates, for the verification by TLS. Empty when there are none: client certificates are then ignored. */
   get bundle(): string {
     return this.#bundle
   }

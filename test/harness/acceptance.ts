@@ -1,4 +1,7 @@
-/** Whether a real Envoy takes resources: many at once, each under a name and at an address of its own, so that a refusal tells whose it is. */
+/**
+ * Checks whether a real Envoy accepts resources: many in one update, each with a unique name and address, so that a rejection identifies
+ * the resource.
+ */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,14 +24,14 @@ import { clusterType, endpointType, listenerType, routeType } from '../../src/xd
 import type { MadeResources } from './made.ts'
 import { until } from './until.ts'
 
-/** A resource that Envoy refused, and what it said. */
+/** A resource that Envoy rejected, with the reason. */
 export interface Refusal {
   readonly label: string
   readonly resource: string
   readonly reason: string
 }
 
-/** Collects resources, and asks an Envoy about all of them. */
+/** Collects resources and submits all of them to one Envoy. */
 export class AcceptanceBatch {
   readonly #names = new Map<string, { label: string; resource: string }>()
   readonly #clusters: Any[] = []
@@ -40,7 +43,7 @@ export class AcceptanceBatch {
     return this.#names.size
   }
 
-  /** Adds what one proxy has. Route configurations are put into listeners. */
+  /** Adds the resources of one proxy. Route configurations are inlined into listeners. */
   add(label: string, made: MadeResources): void {
     const isNew = ({ element }: { element: string }) => !this.#seen.has(element) && this.#seen.add(element)
     const elements = (type: string) => (made[type] ?? []).filter(isNew).map(({ element }) => Buffer.from(element, 'base64'))
@@ -66,7 +69,7 @@ export class AcceptanceBatch {
     this.#clusters.push(anyPack(ClusterSchema, { ...cluster, name: this.#rename(label, cluster.name) }))
   }
 
-  /** Endpoints are judged within a cluster of their own: one that waits for them needs a watch of files. */
+  /** Endpoints are added as a static cluster, because a cluster that fetches them would need a file watch. */
   #addEndpoints(label: string, assignment: ClusterLoadAssignment): void {
     const cluster = create(ClusterSchema, { loadAssignment: assignment, clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC } })
     this.#clusters.push(anyPack(ClusterSchema, { ...cluster, name: this.#rename(label, `endpoints of ${assignment.clusterName}`) }))
@@ -89,7 +92,7 @@ export class AcceptanceBatch {
     this.#listeners.push(anyPack(ListenerSchema, { ...listener, name }))
   }
 
-  /** What an Envoy refuses of all that was added; its bootstrap is stock. */
+  /** Returns the resources that an Envoy rejects. Its bootstrap has no runtime keys. */
   async refusals(binary: string): Promise<Refusal[]> {
     return [...(await this.#ask(binary, 'cds')), ...(await this.#ask(binary, 'lds'))]
   }
@@ -135,7 +138,7 @@ export class AcceptanceBatch {
   }
 }
 
-/** A bootstrap without keys of the runtime; what would come over the aggregated stream never comes. */
+/** A bootstrap without runtime keys. The aggregated stream's cluster has no endpoints, so nothing is received over it. */
 const bootstrapOf = (dir: string, port: number, type: 'cds' | 'lds') => ({
   node: { id: 'acceptance', cluster: 'acceptance' },
   admin: { address: { socket_address: { address: '127.0.0.1', port_value: port } } },
@@ -148,7 +151,7 @@ const bootstrapOf = (dir: string, port: number, type: 'cds' | 'lds') => ({
   },
 })
 
-/** Puts the routes that a connection manager would fetch into it. */
+/** Inlines the route configuration that a connection manager would fetch. */
 function putRoutes(filter: Filter, routes: ReadonlyMap<string, RouteConfiguration>): void {
   if (filter.configType.case !== 'typedConfig' || filter.configType.value.typeUrl !== `type.googleapis.com/${HttpConnectionManagerSchema.typeName}`)
     return
@@ -160,7 +163,7 @@ function putRoutes(filter: Filter, routes: ReadonlyMap<string, RouteConfiguratio
   filter.configType = { case: 'typedConfig', value: anyPack(HttpConnectionManagerSchema, manager) }
 }
 
-/** A listener with nothing but a route configuration. */
+/** Returns a listener with only a route configuration. */
 function listenerOf(route: RouteConfiguration): Listener {
   const manager = create(HttpConnectionManagerSchema, {
     statPrefix: 'x',

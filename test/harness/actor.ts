@@ -1,11 +1,11 @@
-/** Actors without their host: started here, linked to peers that keep what they are told. */
+/** Runs actors without their host, linked to peers that record messages. */
 import type { ActorContext, ActorDefinition, Behaviour } from '../../actors/runtime/actor.ts'
 import type { Peer } from '../../actors/runtime/link.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 
-/** A peer that keeps what it is told. */
+/** A peer that records the messages sent to it. */
 export class RecordingPeer<Message> implements Peer<Message> {
   readonly name: string
   readonly kind: string
@@ -28,7 +28,10 @@ export class RecordingPeer<Message> implements Peer<Message> {
   }
 }
 
-/** Starts an actor in the calling thread. `ask` is what its supervisor answers. Without `logged` it has no log; that is told every line, those for debugging too. */
+/**
+ * Starts an actor in the calling thread. `ask` answers the asks to its supervisor. `logged` is called with every log line, debug lines
+ * included; without it logging is off.
+ */
 export async function startActor<Config, Message, Told>(
   definition: ActorDefinition<Config, Message, Told>,
   config: Config,

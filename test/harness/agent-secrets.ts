@@ -1,4 +1,4 @@
-/** The actor of an agent's secrets in a folder of its own, with authorities and Envoys that ask for secrets. */
+/** The agent's secrets actor in a directory of its own, with certificate authorities and SDS clients. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,13 +11,13 @@ import { startActor } from './actor.ts'
 import { SecretClient, sidecar } from './secret-client.ts'
 import { SigningService } from './signing-service.ts'
 
-/** Whose certificate it is. */
+/** The identity of the certificate. */
 export const workload = 'spiffe://cluster.local/ns/shop/sa/web'
 
-/** A folder with a token and roots, and what was started in it. */
+/** A directory with a token and roots, and everything that was started in it. */
 export class AgentSecrets {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-agent-'))
-  /** Lines that agents logged, without those for debugging. */
+  /** The log lines of the agents, without debug lines. */
   readonly lines: string[] = []
   metrics = new Registry()
   readonly #agents: Behaviour<never>[] = []
@@ -32,19 +32,19 @@ export class AgentSecrets {
     return join(this.dir, name)
   }
 
-  /** Writes a file of the folder, and makes its directories. Returns its path. */
+  /** Writes a file in the directory and creates its parent directories. Returns its path. */
   write(name: string, content: string): string {
     mkdirSync(dirname(this.path(name)), { recursive: true })
     writeFileSync(this.path(name), content)
     return this.path(name)
   }
 
-  /** The content of a file of the folder; undefined when there is none. */
+  /** The content of a file in the directory. Undefined when there is none. */
   read(name: string): string | undefined {
     return existsSync(this.path(name)) ? readFileSync(this.path(name), 'utf8') : undefined
   }
 
-  /** Starts an authority; its roots become those of the folder. */
+  /** Starts an authority and writes its roots to the directory. */
   async authority(options: { isPlain?: boolean } = {}): Promise<SigningService> {
     const service = await new SigningService(workload, options).start()
     this.#services.push(service)
@@ -52,7 +52,7 @@ export class AgentSecrets {
     return service
   }
 
-  /** How an authority is called; roots and token are those of the folder unless others are given. */
+  /** How an authority is called. Roots and token are those of the directory unless others are given. */
   connection(service: SigningService, changes: Partial<CallCredentials> = {}, address: Partial<ServerAddress> = {}): ServerConnection {
     const roots = { files: [this.path('roots.pem')], isPinned: false, learned: undefined }
     return {
@@ -61,7 +61,7 @@ export class AgentSecrets {
     }
   }
 
-  /** Starts an agent. */
+  /** Starts an agent that requests certificates from `service`. */
   async agent(service: SigningService, changes: Partial<CertificateConfig> = {}, parts: Partial<SecretAgentConfig> = {}): Promise<() => SecretState> {
     const certificate: CertificateConfig = {
       authority: this.connection(service),
@@ -76,7 +76,7 @@ export class AgentSecrets {
     return this.start({ certificate, ...parts })
   }
 
-  /** Starts an agent that asks no authority unless it is told. */
+  /** Starts an agent, by default without an authority. */
   async start(parts: Partial<SecretAgentConfig>): Promise<() => SecretState> {
     const config = {
       socket: this.path('run/SDS'),
@@ -97,7 +97,7 @@ export class AgentSecrets {
     return agent.asks?.state as () => SecretState
   }
 
-  /** A stream that wants some secrets. */
+  /** Opens a stream that subscribes to secrets. */
   envoy(names: readonly string[], isDelta = false): SecretClient {
     const client = new SecretClient(this.path('run/SDS'), isDelta)
     this.#clients.push(client)
@@ -106,7 +106,7 @@ export class AgentSecrets {
     return client
   }
 
-  /** The same; it accepts every response. */
+  /** Like {@link envoy}, with a stream that acknowledges every response. */
   accepting(names: readonly string[], isDelta = false): SecretClient {
     const client = this.envoy(names, isDelta)
     client.onResponse = ({ nonce: responseNonce }) =>
@@ -114,20 +114,20 @@ export class AgentSecrets {
     return client
   }
 
-  /** A stream that has not asked for anything. */
+  /** Opens a stream without a subscription. */
   stream(): SecretClient {
     const client = new SecretClient(this.path('run/SDS'))
     this.#clients.push(client)
     return client
   }
 
-  /** The sum of a metric over its labels. */
+  /** The sum of a metric over all label values. */
   count(name: string): number {
     const found = this.metrics.collect().find((one) => one.name === `mesh_agent_${name}`)
     return (found?.series ?? []).reduce((sum, { values }) => sum + (values[0] ?? 0), 0)
   }
 
-  /** Ends agents and the streams to them. */
+  /** Stops the agents and closes the streams. */
   async stopAgents(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.close()
     await Promise.all(this.#agents.splice(0).map((agent) => agent.drain?.()))
@@ -140,7 +140,7 @@ export class AgentSecrets {
   }
 }
 
-/** Accepts the last response, and goes on wanting what is named. */
+/** Acknowledges the last response and keeps the subscription to `names`. */
 export function acknowledge(client: SecretClient, names: readonly string[]): void {
   client.send({ resourceNames: [...names], responseNonce: client.responses.at(-1)?.nonce as string })
 }

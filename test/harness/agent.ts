@@ -1,4 +1,4 @@
-/** Starts the real `pilot-agent` in a folder of its own, with ports of its own. */
+/** Starts the real `pilot-agent` in a directory of its own, with ports of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,34 +9,34 @@ import { type CommandResult, runCommand } from './service.ts'
 import { type StandInOptions, standInProxy } from './stand-in-proxy.ts'
 import { until } from './until.ts'
 
-/** The command of the sources. */
+/** The command, run from source. */
 export const agentScript = fileURLToPath(new URL('../../bin/pilot-agent.js', import.meta.url))
 
-/** How an agent is run. */
+/** How an agent is started. */
 export interface AgentOptions {
-  /** The program of the proxy, if it is not one that stands in for Envoy. */
+  /** The proxy's program. Without it a stand-in for Envoy is used. */
   readonly binary?: string
-  /** How the program behaves that stands in for Envoy. */
+  /** The behaviour of the stand-in for Envoy. */
   readonly standIn?: StandInOptions
   readonly role?: 'sidecar' | 'router'
   readonly flags?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Fields of the proxy configuration beside the program and the ports. */
+  /** Fields of the proxy configuration other than the program and the ports. */
   readonly proxyConfig?: Readonly<Record<string, unknown>>
-  /** The command, if not that of the sources. */
+  /** The command. The default is run from source. */
   readonly script?: string
 }
 
-/** An agent. Its paths that begin with `./` are in its folder. */
+/** An agent. Its relative paths are in its directory. */
 export class Agent {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-agent-'))
   readonly #options: AgentOptions
   adminPort = 0
   statusPort = 0
-  /** Of the listener in front of the status server. */
+  /** The port of the readiness listener, which forwards to the status server. */
   readyPort = 0
   metricsPort = 0
-  /** What agent and proxy have written. */
+  /** The output of the agent and the proxy. */
   output = ''
   #child: ChildProcess | undefined
   #ended: Promise<number | null> = Promise.resolve(null)
@@ -50,7 +50,7 @@ export class Agent {
     return this.#child?.pid ?? 0
   }
 
-  /** The variables that it is started with beside those of the process. */
+  /** The environment variables that are added to those of the process. */
   get env(): Record<string, string> {
     const { binary, env, proxyConfig } = this.#options
     const config = { binaryPath: binary ?? './proxy', proxyAdminPort: this.adminPort, statusPort: this.statusPort, concurrency: 1, ...proxyConfig }
@@ -62,7 +62,7 @@ export class Agent {
     }
   }
 
-  /** Writes a file into its folder. */
+  /** Writes a file in the agent's directory. */
   write(path: string, content: string, mode = 0o644): string {
     const file = join(this.dir, path)
     mkdirSync(dirname(file), { recursive: true })
@@ -70,7 +70,7 @@ export class Agent {
     return file
   }
 
-  /** Starts the command, and waits for nothing. Ports stay the same over restarts. */
+  /** Starts the command without waiting. Ports stay the same over restarts. */
   async launch(): Promise<ChildProcess> {
     const { role = 'sidecar', flags = [], script = agentScript } = this.#options
     this.adminPort ||= await freePort()
@@ -85,7 +85,7 @@ export class Agent {
     return child
   }
 
-  /** Starts the command and waits until the proxy answers on its admin port. */
+  /** Starts the command and waits until the proxy responds on its admin port. */
   async start(): Promise<void> {
     const child = await this.launch()
     await until('the proxy to answer', async () => {
@@ -94,36 +94,36 @@ export class Agent {
     if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
   }
 
-  /** A page of the proxy's admin port. */
+  /** Fetches a page of the proxy's admin port. */
   async admin(path: string): Promise<string> {
     return (await fetch(`http://127.0.0.1:${this.adminPort}${path}`)).text()
   }
 
-  /** Resolves with the status of the process when it has ended, and all that it and the proxy have written is here. */
+  /** Resolves with the exit status of the process when it has exited and all its output has been read. */
   ended(): Promise<number | null> {
     return this.#ended
   }
 
-  /** Runs another command with the variables of this agent. */
+  /** Runs another command with the agent's variables. */
   run(args: readonly string[]): Promise<CommandResult> {
     return runCommand(args, this.env, this.#options.script ?? agentScript)
   }
 
-  /** Sends a signal to the agent alone. */
+  /** Sends a signal to the agent's process only. */
   signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal)
   }
 
-  /** Ends the process and resolves with its status. */
+  /** Sends a signal and resolves with the exit status. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     this.signal(signal)
     return this.ended()
   }
 
-  /** Ends the process and removes its folder. */
+  /** Stops the process and removes its directory. */
   async dispose(): Promise<void> {
     this.signal('SIGTERM')
-    // A second signal ends the wait for connections; one that is sent at once would be taken with the first.
+    // A second signal ends the draining. It is sent later, because two signals at once would be merged into one.
     const again = setInterval(() => this.signal('SIGTERM'), 100)
     await this.ended()
     clearInterval(again)

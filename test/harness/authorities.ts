@@ -1,4 +1,4 @@
-/** Signing certificates of the tests' own, made once each. */
+/** Root certificates for tests. Each is generated once per process. */
 import { execFileSync } from 'node:child_process'
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { AuthorityRecord } from '../../src/ca/state.ts'
 import { fingerprintOf } from '../../src/identity/pem.ts'
 
-/** A root, and its key. */
+/** A root with its key. */
 export interface MadeRoot {
   readonly record: AuthorityRecord
   readonly key: KeyObject
@@ -15,7 +15,7 @@ export interface MadeRoot {
 
 const made = new Map<string, MadeRoot>()
 
-/** A self-signed root of the name that is given, valid for 30 days from now; the same each time. */
+/** Returns a self-signed root with the organization `name`, valid for 30 days. Further calls with the same name return the same root. */
 export function rootOf(name: string): MadeRoot {
   const known = made.get(name)
   if (known) return known
@@ -38,7 +38,7 @@ export function rootOf(name: string): MadeRoot {
   return root
 }
 
-/** Name and key of one root, signed by another for so many days from now. PEM. */
+/** Returns a cross-certificate for the name and key of a root, signed by another root and valid for `days` days. PEM. */
 export function signedBy(signer: MadeRoot, { record, key }: MadeRoot, days = 20): string {
   return inDirectory((dir) => {
     const path = (name: string) => join(dir, name)

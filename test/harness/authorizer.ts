@@ -1,20 +1,23 @@
-/** External authorizers: one over HTTP, one over gRPC (`envoy.service.auth.v3.Authorization`). Both let through whoever says the word. */
+/**
+ * External authorizers over HTTP and over gRPC (`envoy.service.auth.v3.Authorization`). Both allow requests with the header `x-word:
+ * please`.
+ */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { freePort } from '../../bench/ports.ts'
 import { serveMethod } from './grpc-server.ts'
 
-/** An authorizer that is running. */
+/** A running authorizer. */
 export interface RunningAuthorizer {
   readonly port: number
-  /** What it was asked: paths over HTTP, messages over gRPC. */
+  /** The requests it received: paths over HTTP, encoded messages over gRPC. */
   readonly asked: string[]
-  /** What came with the questions over HTTP. */
+  /** The headers and bodies of the requests over HTTP. */
   readonly seen: readonly { readonly headers: IncomingHttpHeaders; readonly body: string }[]
   stop(): Promise<void>
 }
 
-/** Lets through requests with the header `x-word: please`, answers 418 to others. */
+/** Allows requests with the header `x-word: please` and answers others with status 418. */
 export async function httpAuthorizer(): Promise<RunningAuthorizer> {
   const asked: string[] = []
   const seen: { headers: IncomingHttpHeaders; body: string }[] = []
@@ -37,10 +40,10 @@ export async function httpAuthorizer(): Promise<RunningAuthorizer> {
   }
 }
 
-/** CheckResponse with a status of no more than its code (google.rpc.Code). */
+/** Encodes a CheckResponse whose status has only a code (google.rpc.Code). */
 const response = (code: number) => Buffer.from(code === 0 ? [0x0a, 0] : [0x0a, 2, 0x08, code])
 
-/** The same over gRPC; connections that carry no HTTP pass unless their peer is called `other`. */
+/** The same over gRPC. Connections without HTTP are allowed unless their peer's service account is `other`. */
 export async function grpcAuthorizer(): Promise<RunningAuthorizer> {
   const asked: string[] = []
   const check = (call: { request: Buffer }, done: (error: null, value: Buffer) => void) => {

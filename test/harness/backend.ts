@@ -1,21 +1,21 @@
-/** Workloads that traffic is sent to. */
+/** Workloads that receive traffic, and clients that send it. */
 import { createServer as createHttpServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { freePort } from '../../bench/ports.ts'
 
-/** What an HTTP workload saw. */
+/** A request that an HTTP workload received. */
 export interface Seen {
   readonly path: string
   readonly headers: IncomingHttpHeaders
 }
 
-/** An HTTP workload that says its name, and fails when told to. */
+/** An HTTP workload that answers with its name, or with the next queued failure. */
 export class HttpBackend {
   readonly name: string
   readonly seen: Seen[] = []
-  /** Status of the next answers; 200 when empty. */
+  /** The status codes of the next responses. When empty, the status is 200. */
   readonly failures: number[] = []
-  /** What answers wait for. */
+  /** Responses are delayed until this promise resolves. */
   until: Promise<void> | undefined
   port = 0
   #server: Server | undefined
@@ -42,7 +42,7 @@ export class HttpBackend {
   }
 }
 
-/** A TCP workload that says its name and hangs up, at once or when it has been spoken to. */
+/** Starts a TCP workload that sends its name and closes the connection, at once or after it has received data. */
 export async function tcpBackend(name: string, waits = false): Promise<{ port: number; stop(): Promise<void> }> {
   const server = createTcpServer((socket) => {
     socket.on('error', () => undefined)
@@ -54,14 +54,14 @@ export async function tcpBackend(name: string, waits = false): Promise<{ port: n
   return { port, stop: () => new Promise((resolve) => server.close(() => resolve())) }
 }
 
-/** An answer to a request. */
+/** A response. */
 export interface Answer {
   readonly status: number
   readonly body: string
   readonly headers: IncomingHttpHeaders
 }
 
-/** Sends one HTTP request over a connection of its own. */
+/** Sends one HTTP request on a connection of its own. */
 export function call(
   address: string,
   port: number,
@@ -85,10 +85,10 @@ export function call(
   })
 }
 
-/** Connects, reads until the other side hangs up. */
+/** Connects and reads until the peer closes the connection. */
 export const readAll = (address: string, port: number): Promise<string> => exchange(address, port, '')
 
-/** Connects, from an address of this machine if one is given, says something, reads until the other side hangs up. */
+/** Connects, from `localAddress` if given, sends `says`, and reads until the peer closes the connection. */
 export function exchange(address: string, port: number, says: string, localAddress?: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''

@@ -1,9 +1,9 @@
-/** A stock gRPC client of the certificate service. */
+/** A client of the certificate service based on a stock gRPC library. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { MeshCertificateRequestSchema, MeshCertificateResponseSchema } from '../../protocols/gen/mesh/v1/auth/ca_pb.js'
 
-/** What a client presents, and whom it trusts; all PEM. */
+/** The client's credentials and the roots that it trusts; all PEM, except the token. */
 export interface ClientCredentials {
   readonly roots: string
   readonly key?: string
@@ -11,10 +11,10 @@ export interface ClientCredentials {
   readonly token?: string
 }
 
-/** The path of the method, by the name that agents of the reference know. */
+/** The path of the method under the name that agents of the reference use. */
 export const createCertificate = '/istio.v1.auth.IstioCertificateService/CreateCertificate'
 
-/** What a call came to: the chain, or the status with its metadata. */
+/** The outcome of a call: the chain, or the status with its metadata. */
 export type CertificateOutcome =
   | { readonly chain: readonly string[] }
   | { readonly code: number; readonly details: string; readonly metadata: Record<string, unknown> }
@@ -34,12 +34,12 @@ export class CertificateClient {
     this.#client = new Client(`127.0.0.1:${port}`, token === undefined ? tls : credentials.combineChannelCredentials(tls, bearer))
   }
 
-  /** Asks for a certificate that lives so many seconds. */
+  /** Requests a certificate with a lifetime of `seconds`. */
   ask(csr: string, seconds = 0n, path = createCertificate): Promise<CertificateOutcome> {
     return this.call(toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr, validityDuration: seconds })), path)
   }
 
-  /** Sends a message as it is. */
+  /** Sends an encoded message. */
   call(message: Uint8Array, path = createCertificate): Promise<CertificateOutcome> {
     const request = (bytes: Buffer) => bytes
     const response = (bytes: Buffer) => fromBinary(MeshCertificateResponseSchema, bytes).certChain

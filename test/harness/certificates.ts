@@ -1,10 +1,10 @@
-/** Workload certificates as files, signed by an authority of the test's own. */
+/** Workload certificates as files, signed by an authority generated for the test. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** One workload's files. */
+/** The files of one workload. */
 export interface Certificate {
   readonly chain: string
   readonly key: string
@@ -51,7 +51,7 @@ export class Authority {
     return { chain, key }
   }
 
-  /** The same as text, for clients of this process. */
+  /** Reads the files of a certificate, for clients in this process. */
   static read({ chain, key }: Certificate): { cert: string; key: string } {
     return { cert: readFileSync(chain, 'utf8'), key: readFileSync(key, 'utf8') }
   }

@@ -1,4 +1,4 @@
-/** The discovery service in this process, so that tests can reach its supervisor. */
+/** Runs the discovery service in this process, so that tests can access its supervisor. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import type { ActorState } from '../../actors/runtime/supervisor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 
-/** A discovery service with a configuration directory of its own, and environment variables that hold while it runs. */
+/** A discovery service with a configuration directory of its own, and environment variables that are set while it runs. */
 export class LocalDiscovery {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-actors-'))
   readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-actors-ca-'))
@@ -22,13 +22,13 @@ export class LocalDiscovery {
     this.#env = { MESHD_CA_STATE_DIR: this.#authorityDir, ...env }
   }
 
-  /** Starts it; it may not be ready yet. */
+  /** Starts the service. It may not be ready yet when the promise resolves. */
   async start(options: Partial<DiscoveryOptions> = {}): Promise<DiscoveryService> {
     Object.assign(process.env, this.#env)
     this.grpcPort = await freePort()
     this.httpPort = await freePort()
     const levels = { fallback: 'debug' as const, scopes: {} }
-    // Read at once, before another service of this process is started.
+    // The service reads the variable at once, before another service of this process is started.
     process.env.MESHD_ADMIN_SOCKET = join(this.dir, '.run/admin.sock')
     this.#service = await startDiscovery(
       {
@@ -75,7 +75,7 @@ export class LocalDiscovery {
     return this.#service
   }
 
-  /** What the log holds so far. */
+  /** The log so far. */
   log(): string {
     return readFileSync(join(this.dir, 'log'), 'utf8')
   }
@@ -88,25 +88,25 @@ export class LocalDiscovery {
     rmSync(join(this.dir, name), { force: true })
   }
 
-  /** What the supervisor knows of an actor. */
+  /** Returns the supervisor's state of an actor. */
   state(name: string): ActorState {
     const found = this.service.supervisor.states().find((known) => known.name === name)
     if (!found) throw new Error(`there is no actor ${name}`)
     return found
   }
 
-  /** What `/ready` answers. */
+  /** The response of `/ready`. */
   async ready(): Promise<{ status: number; text: string }> {
     const answer = await fetch(`http://127.0.0.1:${this.httpPort}/ready`)
     return { status: answer.status, text: await answer.text() }
   }
 
-  /** A debug page. */
+  /** Fetches a debug page. */
   async debug<T>(page: string): Promise<T> {
     return (await (await fetch(`http://127.0.0.1:${this.httpPort}/debug/${page}`)).json()) as T
   }
 
-  /** Stops it and removes its directory. */
+  /** Stops the service and removes its directories. */
   async dispose(): Promise<void> {
     await this.#service?.stop()
     for (const name of Object.keys(this.#env)) delete process.env[name]

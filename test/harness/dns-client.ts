@@ -1,4 +1,4 @@
-/** Asks a DNS server of a test. */
+/** A DNS client for tests. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { readDnsResponse } from './dns-messages.ts'
 import { until } from './until.ts'
@@ -13,12 +13,12 @@ export class DnsClient {
     this.#port = port
   }
 
-  /** Sends a message, whatever it is. */
+  /** Sends any bytes as a message. */
   send(message: Buffer): void {
     this.#socket.send(message, this.#port, '127.0.0.1')
   }
 
-  /** The answer to a query. */
+  /** Sends a query and resolves with the response. */
   async ask(message: Buffer) {
     const before = this.received.length
     this.send(message)

@@ -1,19 +1,19 @@
-/** DNS messages as a client of the tests writes and reads them, by itself. */
+/** Encodes and decodes DNS messages independently of the implementation under test. */
 
-/** What a query asks. */
+/** The fields of a query. */
 export interface Asked {
   readonly name: string
-  /** Number of the record type; A by default. */
+  /** The number of the record type. The default is A. */
   readonly type?: number
   readonly id?: number
   readonly flags?: number
   readonly class?: number
-  /** The size that the EDNS record says; none without. */
+  /** The UDP payload size in the EDNS record. Without it there is no such record. */
   readonly size?: number
   readonly version?: number
 }
 
-/** A query. */
+/** Encodes a query. */
 export function dnsQuery({ name, type = 1, id = 0x1234, flags = 0x0100, class: of = 1, size, version = 0 }: Asked): Buffer {
   const words = (...values: number[]) => Buffer.from(values.flatMap((value) => [value >> 8, value & 255]))
   const labels = name.split('.').filter((label) => label !== '')
@@ -22,7 +22,7 @@ export function dnsQuery({ name, type = 1, id = 0x1234, flags = 0x0100, class: o
   return Buffer.concat([words(id, flags, 1, 0, 0, size === undefined ? 0 : 1), encoded, words(type, of), options])
 }
 
-/** A record of a response; of addresses and aliases `data` is their text. */
+/** A record of a response. For addresses and aliases `data` is their text. */
 export interface DnsRecord {
   readonly name: string
   readonly type: number
@@ -30,7 +30,7 @@ export interface DnsRecord {
   readonly data: string
 }
 
-/** A response. */
+/** A decoded response. */
 export interface DnsResponse {
   readonly id: number
   readonly flags: number
@@ -39,11 +39,11 @@ export interface DnsResponse {
   readonly isTruncated: boolean
   readonly question: { readonly name: string; readonly type: number } | undefined
   readonly answers: readonly DnsRecord[]
-  /** Records beside the answers; of EDNS records the size is their class. */
+  /** Authority and additional records. The class of an EDNS record is its payload size. */
   readonly additional: readonly (DnsRecord & { readonly class: number })[]
 }
 
-/** Reads a response. Throws where anything in it is cut short, or follows it. */
+/** Decodes a response. Throws when a part of it is truncated or bytes follow it. */
 export function readDnsResponse(message: Buffer): DnsResponse {
   let at = 12
   const nameAt = (from: number): [string, number] => {

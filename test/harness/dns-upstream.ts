@@ -1,14 +1,14 @@
-/** A DNS server of a test, over UDP and TCP on one port, that answers as it is told. */
+/** A DNS server for tests, on UDP and TCP with the same port, whose responses the test decides. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, type Server } from 'node:net'
 
-/** What came, and how it is answered. */
+/** A received query and the function that answers it. */
 export interface UpstreamQuery {
   readonly message: Buffer
   readonly isStream: boolean
-  /** The port that it came from. */
+  /** The sender's port. */
   readonly from: number
-  /** Sends bytes as they are; over UDP also from another port. */
+  /** Sends a response. Over UDP, `elsewhere` sends it from another port. */
   reply(response: Buffer, elsewhere?: boolean): void
 }
 
@@ -46,7 +46,7 @@ export class DnsUpstream {
     })
   }
 
-  /** One on 127.0.0.1. */
+  /** Starts a server on 127.0.0.1. */
   static async open(port = 0): Promise<DnsUpstream> {
     const bound = (of: number) =>
       new Promise<UdpSocket>((resolve, reject) => {
@@ -76,7 +76,7 @@ export class DnsUpstream {
   }
 }
 
-/** A response to a query with nothing but its question and a code. */
+/** Encodes a response with only the question and a response code. */
 export function emptyResponse(message: Buffer, code = 0): Buffer {
   const response = Buffer.from(message)
   response.writeUInt16BE(0x8180 | code, 2)

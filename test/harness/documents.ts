@@ -1,11 +1,11 @@
-/** Documents of every kind, made from the shapes of their specs: a kind that is added is covered without a line here. */
+/** Generates documents of every kind from the shapes of their specs, so that a new kind is covered without a change here. */
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import type { Kind } from '../../src/config/kinds/kind.ts'
 import { kinds } from '../../src/config/kinds.ts'
 import type { Form, Report } from '../../src/config/shape.ts'
 
-/** Text that means something to some field. */
+/** Texts that are valid in some field. */
 const words = [
   'a',
   'b',
@@ -43,7 +43,7 @@ const words = [
   'é\u0000\n\u202e',
 ] as const
 
-/** Text that some proxy may refuse: names and values of headers, formats, hosts and addresses in odd spellings. */
+/** Texts that a proxy may reject: names and values of headers, formats, hosts, and addresses in unusual spellings. */
 export const oddWords = [
   'x-user',
   'X_User',
@@ -107,7 +107,7 @@ export const oddWords = [
   '\ufeff',
 ] as const
 
-/** What no field means. */
+/** Values that are invalid in every field. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     Number.NaN,
@@ -146,7 +146,7 @@ const junk: fc.Arbitrary<unknown> = fc.oneof(
 
 const keys = fc.constantFrom(...words.filter((word) => word !== ''), '80', '8080', '', 'app')
 
-/** Values that a form takes; of a hundred parts `broken` are something else. */
+/** Generates values of a form. About `broken` percent of the parts are replaced by invalid ones. */
 function fillingOf(form: Form, broken: number, depth = 0): fc.Arbitrary<unknown> {
   const value = arbitraryOf(form, broken, depth)
   return broken === 0 ? value : fc.oneof({ weight: 100 - broken, arbitrary: value }, { weight: broken, arbitrary: junk })
@@ -203,7 +203,7 @@ const fitting = (some: readonly string[], max: number) => fc.constantFrom(...som
 
 const fittings = new Map<string, fc.Arbitrary<string>>()
 
-/** Text that fits a pattern: known words that do, and whatever can be made from the pattern. */
+/** Generates texts that match a pattern: known words that match, and texts generated from the pattern. */
 function fittingText(pattern: RegExp, max: number): fc.Arbitrary<string> {
   const key = `${pattern.source} ${max}`
   let known = fittings.get(key)
@@ -216,7 +216,7 @@ function fittingText(pattern: RegExp, max: number): fc.Arbitrary<string> {
   return known
 }
 
-/** Parts of Envoy's messages, as EnvoyFilters have them, some of them wrong. */
+/** Fragments of Envoy's messages, as in EnvoyFilters. Some are invalid. */
 const messages: fc.Arbitrary<unknown> = fc.constantFrom<unknown>(
   { name: 'x', connect_timeout: '5s' },
   { name: 'x', connect_timeout: '-5s' },
@@ -234,21 +234,21 @@ const messages: fc.Arbitrary<unknown> = fc.constantFrom<unknown>(
   { circuit_breakers: { thresholds: [{ max_connections: -1 }] } },
 )
 
-/** A document: what it is of, and its spec as users could have written it. */
+/** A document: its kind, its name, and its spec as a user could have written it. */
 export interface MadeDocument {
   readonly kind: Kind
   readonly name: string
   readonly spec: unknown
 }
 
-/** Names and specs of a kind; of a hundred parts of a spec `broken` are wrong. */
+/** Generates documents of a kind. About `broken` percent of the parts of a spec are invalid. */
 export function documentsOf(kind: Kind, broken: number): fc.Arbitrary<MadeDocument> {
   return fc
     .record({ name: fc.constantFrom('a', 'b', 'g', 'constructor'), spec: fillingOf(kind.spec.form, broken) })
     .map(({ name, spec }) => ({ kind, name, spec, [fc.toStringMethod]: () => `${kind.name} ${name} ${fc.stringify(spec)}` }))
 }
 
-/** A document without what its shape says is wrong, as far as leaving things out mends it. */
+/** Returns a document without the parts that its shape rejects, as far as removing parts makes it valid. */
 export function mended(document: MadeDocument): MadeDocument {
   const spec = structuredClone(document.spec)
   for (let round = 0; round < 12; round++) {
@@ -260,7 +260,7 @@ export function mended(document: MadeDocument): MadeDocument {
   return { ...document, spec }
 }
 
-/** Leaves out what is at a path, or what it is missing from. */
+/** Removes the value at a path, or the deepest existing value above it. */
 function leaveOut(spec: unknown, path: string): void {
   const steps = [...path.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)].map(([, key, name]) => key ?? name ?? '')
   const found: { within: Record<string, unknown>; step: string }[] = []
@@ -276,15 +276,15 @@ function leaveOut(spec: unknown, path: string): void {
   else delete last.within[last.step]
 }
 
-/** Documents of all kinds. */
+/** Generates documents of all kinds. */
 export function anyDocuments(broken: number): fc.Arbitrary<MadeDocument> {
   return fc.oneof(...[...kinds.values()].map((kind) => documentsOf(kind, broken)))
 }
 
-/** Values of a form that is not a document's. */
+/** Generates values of a form that is not a document's. */
 export const valuesOf = (form: Form, broken: number): fc.Arbitrary<unknown> => fillingOf(form, broken)
 
-/** A document as text, in a namespace. */
+/** Formats a document as YAML, in a namespace. */
 export function textOf({ kind, name, spec }: MadeDocument, namespace: string): string {
   return stringify(
     { apiVersion: `${kind.group}.mesh.io/${kind.versions.at(-1)}`, kind: kind.name, metadata: { name, namespace }, spec },

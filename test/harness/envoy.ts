@@ -9,15 +9,15 @@ import { until } from './until.ts'
 
 const cache = fileURLToPath(new URL('../../.cache/envoy', import.meta.url))
 
-/** Envoy binaries that are there: of the oldest and the newest supported release, or the one that `ENVOY_BIN` names. */
+/** The available Envoy binaries: the oldest and the newest supported release, or the one that `ENVOY_BIN` names. */
 export function envoyBinaries(): { version: string; path: string }[] {
   if (process.env.ENVOY_BIN) return [{ version: 'ENVOY_BIN', path: process.env.ENVOY_BIN }]
   return ['1.36', '1.40'].map((version) => ({ version, path: join(cache, version, 'envoy') })).filter(({ path }) => existsSync(path))
 }
 
 /**
- * Every variant with one of the binaries, and every binary with a variant, in turn: for what a variant and a release of Envoy do independently of each
- * other, so that not every pair of them proves something.
+ * Pairs variants with binaries round-robin, so that every variant and every binary occurs. For behaviour of a variant that does not depend
+ * on the release, where testing every combination would prove nothing more.
  */
 export function envoysWith<Variant extends object>(...variants: readonly Variant[]): (Variant & { version: string; path: string })[] {
   const binaries = envoyBinaries()
@@ -28,28 +28,28 @@ export function envoysWith<Variant extends object>(...variants: readonly Variant
   }))
 }
 
-/** Who the proxy is. */
+/** The identity and connections of a proxy. */
 export interface EnvoyOptions {
   readonly binary: string
   readonly nodeId: string
   readonly metadata: object
-  /** Where it asks for its configuration: a port of this machine, or the path of a unix socket. */
+  /** The control plane: a port of this machine, or the path of a Unix socket. */
   readonly grpcPort: number | string
   readonly delta?: boolean
-  /** A server of secrets, as an agent is: its port, or the path of its unix socket. */
+  /** An SDS server such as an agent: its port, or the path of its Unix socket. */
   readonly secretsAt?: number | string
-  /** How it shows the control plane who it is: over TLS, whose server a root verifies. */
+  /** TLS to the control plane: the root that verifies it, and the proxy's credentials. */
   readonly credentials?: {
-    /** PEM, or `secret` for those of the server of secrets. */
+    /** PEM, or `secret` for the roots from the SDS server. */
     readonly root: string
     readonly serverName: string
     readonly token?: string
-    /** PEM, or that of the server of secrets. */
+    /** PEM, or `secret` for the certificate from the SDS server. */
     readonly certificate?: { readonly cert: string; readonly key: string } | 'secret'
   }
 }
 
-/** A running Envoy, with a stock bootstrap: no keys of its runtime are set. */
+/** A running Envoy. Its bootstrap has no runtime keys. */
 export class Envoy {
   readonly #options: EnvoyOptions
   readonly #dir = mkdtempSync(join(tmpdir(), 'mesh-envoy-'))
@@ -61,7 +61,7 @@ export class Envoy {
     this.#options = options
   }
 
-  /** Starts it and waits until it has its first configuration. */
+  /** Starts Envoy and waits until it has its first configuration. */
   async start(): Promise<void> {
     const child = await this.launch()
     await until('Envoy to be live', async () => {
@@ -70,7 +70,7 @@ export class Envoy {
     })
   }
 
-  /** Starts it, and waits for nothing. */
+  /** Starts Envoy without waiting. */
   async launch(): Promise<ChildProcess> {
     this.#admin ||= await freePort()
     const config = join(this.#dir, 'bootstrap.json')
@@ -95,18 +95,18 @@ export class Envoy {
     return child
   }
 
-  /** A page of the admin interface. */
+  /** Fetches a page of the admin interface. */
   async admin(path: string): Promise<string> {
     return (await fetch(`http://127.0.0.1:${this.#admin}${path}`)).text()
   }
 
-  /** The sum of all counters and gauges whose name ends so. */
+  /** The sum of all counters and gauges whose names end with `suffix`. */
   async stat(suffix: string): Promise<number> {
     const lines = (await this.admin('/stats')).split('\n')
     return lines.filter((line) => line.split(':')[0]?.endsWith(suffix)).reduce((sum, line) => sum + Number(line.split(':')[1] ?? 0), 0)
   }
 
-  /** Updates that Envoy refused. */
+  /** The number of updates that Envoy rejected. */
   rejected(): Promise<number> {
     return this.stat('update_rejected')
   }
@@ -152,7 +152,7 @@ export class Envoy {
   }
 }
 
-/** TLS to the control plane, with a client certificate where there is one. */
+/** TLS to the control plane, with a client certificate if there is one. */
 function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['credentials']>): object {
   const text = (inline_string: string) => ({ inline_string })
   const named = { match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }] }
@@ -175,7 +175,7 @@ function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['
   }
 }
 
-/** A secret that the server of secrets has. */
+/** A secret from the SDS server. */
 export const agentSecret = (name: string) => ({
   name,
   sds_config: {
@@ -187,7 +187,7 @@ export const agentSecret = (name: string) => ({
 const addressOf = (at: number | string) =>
   typeof at === 'string' ? { pipe: { path: at } } : { socket_address: { address: '127.0.0.1', port_value: at } }
 
-/** A cluster of one gRPC server on this machine. */
+/** A cluster with one gRPC server on this machine. */
 const grpcCluster = (name: string, at: number | string) => ({
   name,
   type: 'STATIC',

@@ -1,4 +1,4 @@
-/** Certificates for gateways, and the documents that hold them. */
+/** Certificates for gateways, and Secret documents that contain them. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,19 +10,22 @@ export interface Pair {
   readonly key: string
 }
 
-/** Makes certificates with openssl. */
+/** Creates certificates with openssl. */
 export class SiteCertificates {
   readonly #dir = mkdtempSync(join(tmpdir(), 'mesh-sites-'))
   #made = 0
 
-  /** An authority. */
+  /** Creates an authority. */
   authority(name: string): Pair {
     const [key, chain] = this.#files()
     this.openssl('req', '-x509', ...newKey(), '-days', '2', '-subj', `/CN=${name}`, '-keyout', key, '-out', chain)
     return this.#read(chain, key)
   }
 
-  /** A certificate for a host, or any subject alternative name (`URI:...`), that an authority signed; `key` are openssl's options for its key. */
+  /**
+   * Creates a certificate for a host, or for any subject alternative name (`URI:...`), signed by an authority. `key` are openssl's options
+   * for the key.
+   */
   issue(name: string, authority: Pair, { key: options = newKey(), days = 1 }: { key?: readonly string[]; days?: number } = {}): Pair {
     const [key, chain, request, extensions, signer, signerKey] = this.#files() as string[] as [string, string, string, string, string, string]
     writeFileSync(signer, authority.chain)
@@ -39,7 +42,7 @@ export class SiteCertificates {
     execFileSync('openssl', args, { stdio: 'ignore', cwd: this.#dir })
   }
 
-  /** Removes what was written. */
+  /** Removes the files. */
   dispose(): void {
     rmSync(this.#dir, { recursive: true, force: true })
   }
@@ -54,17 +57,17 @@ export class SiteCertificates {
   }
 }
 
-/** Options of openssl for a new key. */
+/** The options of openssl that create a key. */
 export const newKey = (curve = 'prime256v1'): string[] => ['-newkey', 'ec', '-pkeyopt', `ec_paramgen_curve:${curve}`, '-nodes']
 
-/** The document of a Secret, `<namespace>/<name>`; values are text, which is encoded. */
+/** Formats a Secret `<namespace>/<name>`. Values are given as text and encoded in base64. */
 export function secretDocument(path: string, values: Readonly<Record<string, string>>, type = 'kubernetes.io/tls'): string {
   const [namespace, name] = path.split('/')
   const data = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')]))
   return `${JSON.stringify({ apiVersion: 'v1', kind: 'Secret', type, metadata: { name, namespace }, data })}\n`
 }
 
-/** The values of a Secret with a certificate, and with authorities if there are any. */
+/** The values of a Secret with a certificate and, if given, an authority. */
 export const pairValues = ({ chain, key }: Pair, authority?: Pair): Record<string, string> => ({
   'tls.crt': chain,
   'tls.key': key,

@@ -1,4 +1,4 @@
-/** The verifier of certificates in Go (`verify-certificate/main.go`), built once for each content of its source. */
+/** Builds the certificate verifier in Go (`verify-certificate/main.go`), once per content of its source. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const source = fileURLToPath(new URL('./verify-certificate/main.go', import.meta.url))
 const cache = fileURLToPath(new URL('../../.cache/', import.meta.url))
 
-/** Path of the program; undefined where there is no Go, which is an error under `CI=true`. */
+/** Returns the path of the program. Undefined when Go is not installed, which is an error under `CI=true`. */
 export function goVerifier(): string | undefined {
   const program = `${cache}verify-certificate-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)}`
   if (existsSync(program)) return program

@@ -1,6 +1,6 @@
 /**
- * A worker thread with one well-behaved proxy: it changes an endpoint again and again and measures how long each change takes
- * to arrive, undisturbed by what the thread of the test does meanwhile. Posts `ready`, then a list of milliseconds on `stop`.
+ * A worker thread with one well-behaved proxy. It repeatedly changes an endpoint and measures how long each change takes to arrive,
+ * independently of the load of the test's thread. Posts `ready`, then a {@link GoodProxyReport} after it receives a message.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,18 +11,18 @@ import { serviceEntry } from './service-entry.ts'
 import { until } from './until.ts'
 import { sidecarNode, XdsClient } from './xds-client.ts'
 
-/** What the worker is given. */
+/** The worker's data. */
 export interface GoodProxyData {
   readonly port: number
   /** The configuration directory of the service. */
   readonly dir: string
 }
 
-/** What it says when it is stopped. */
+/** The report that the worker posts when it is stopped. */
 export interface GoodProxyReport {
-  /** Milliseconds of own time from writing a file to the change at the proxy, one for each change. */
+  /** Own time in milliseconds from writing the file to the arrival of the change, one entry per change. */
   readonly latencies: readonly number[]
-  /** Whether its stream was ever ended. */
+  /** Whether its stream was ended at any time. */
   readonly closed: boolean
 }
 

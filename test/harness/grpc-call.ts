@@ -1,8 +1,11 @@
-/** Single gRPC calls over raw HTTP/2. */
+/** Unary gRPC calls over raw HTTP/2. */
 import { connect, type SecureClientSessionOptions } from 'node:http2'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 
-/** Calls a method with one message and returns the answers and the status. `url` is `http://...`, or `https://...` with a client's certificate in `tls`. */
+/**
+ * Calls a method with one message and returns the response messages and the status. `url` is `http://...`, or `https://...` with a client
+ * certificate in `tls`.
+ */
 export function grpcCall(
   url: string,
   path: string,

@@ -1,8 +1,8 @@
-/** A gRPC server of one method, whose messages are left encoded. */
+/** A gRPC server with one method, whose messages are passed encoded. */
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { freePort } from '../../bench/ports.ts'
 
-/** Starts it; `streams` says that messages come and go as they please, not one for one. */
+/** Starts the server. `streams` selects a bidirectional streaming method instead of a unary one. */
 export async function serveMethod(path: string, streams: boolean, answer: (...call: never[]) => void): Promise<{ port: number; stop(): void }> {
   const server = new Server()
   const bytes = (value: Buffer) => value

@@ -1,9 +1,12 @@
-/** What a proxy would hold, by the planner alone. */
+/** Computes the resources that a proxy would hold from the planner's state. */
 import type { Planner } from '../../src/push/planner.ts'
 import { hostOf } from '../../src/xds/names.ts'
 import type { Resource } from '../../src/xds/slab/resource.ts'
 
-/** The resources of a connection's class by type, hidden ones left out, and those that are leaving a group where another shows their name. Throws where a name is twice all the same. */
+/**
+ * Returns the resources of a connection's class by type: without hidden ones, and without those that are being removed from a group while
+ * another group has a resource of the same name. Throws when a name still occurs twice.
+ */
 export function resourcesOf(planner: Planner, connection: string): Map<string, Resource[]> {
   const proxy = planner.proxies().find((known) => known.connection === connection)?.proxyClass
   const uses = proxy ? planner.generation.groupsFor(proxy) : {}

@@ -1,4 +1,4 @@
-/** Who signs tokens in tests, and serves the keys to check them with. */
+/** Issues tokens and serves the keys that verify them. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
 import { freePort } from '../../bench/ports.ts'
@@ -10,23 +10,23 @@ type Key = {
   readonly jwk: object
 }
 
-/** An issuer with a key, which can be replaced. */
+/** An issuer with one key, which can be replaced. */
 export class Issuer {
   readonly name: string
   #key: Key | undefined
   #server: Server | undefined
   #count = 0
   port = 0
-  /** Requests for the key set. */
+  /** The number of requests received. */
   fetches = 0
-  /** Answers in place of the key set. */
+  /** Answers requests in place of the key set. */
   answer: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
 
   constructor(name: string) {
     this.name = name
   }
 
-  /** Makes a key and serves it over HTTP. */
+  /** Generates a key and serves it over HTTP. */
   async start(): Promise<this> {
     await this.rotate()
     this.port = await freePort()
@@ -52,7 +52,7 @@ export class Issuer {
     this.#key = { kid, alg, private: privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
   }
 
-  /** Replaces the key, for an issuer that serves nothing. */
+  /** Replaces the key of an issuer that does not serve it. */
   async rotateOnly(alg: string): Promise<this> {
     await this.rotate(alg)
     return this
@@ -62,12 +62,12 @@ export class Issuer {
     return `http://127.0.0.1:${this.port}/jwks`
   }
 
-  /** The key set as text. */
+  /** The key set as JSON. */
   get jwks(): string {
     return JSON.stringify({ keys: [this.#key?.jwk] })
   }
 
-  /** A token; good for an hour unless the claims say otherwise. */
+  /** Issues a token that is valid for an hour, unless the claims override that. */
   async token(claims: JWTPayload = {}, header: Partial<JWTHeaderParameters> = {}): Promise<string> {
     const now = Math.floor(Date.now() / 1000)
     const { alg, kid, private: key } = this.#key as Key

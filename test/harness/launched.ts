@@ -1,4 +1,4 @@
-/** The real command as users start it: by an older Node, by npm, in a process group of its own. */
+/** Runs the real command as users start it: with an older Node, by npm, in a process group of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,16 +8,16 @@ import { Output } from './output.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const entry = 'bin/pilot-discovery.js'
-/** Makes a Node say that it is an old one. */
+/** A module that makes Node report an old version. */
 const claimsToBeOld = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.0.0"}})'
 
-/** Ways to start `pilot-discovery`, as program and arguments. */
+/** The ways to start `pilot-discovery`, as program and arguments. */
 export const launchers = {
   'the pinned Node': [process.execPath, entry],
   'an older Node': [process.execPath, '--import', claimsToBeOld, entry],
 } as const
 
-/** Every server on a port that the kernel chooses. */
+/** Flags that let the kernel choose every port. */
 export const anyPorts = [
   '--grpcAddr',
   '127.0.0.1:0',
@@ -31,13 +31,15 @@ export const anyPorts = [
   '0',
 ]
 
-/** How a process ended. */
+/** The exit of a process. */
 export interface End {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
 
-/** A started command. It leads a process group, as a shell's job does, and has a directory of its own for the state of a certificate authority. */
+/**
+ * A started command. It leads a process group, as a shell's job does, and has its own directory for the state of a certificate authority.
+ */
 export class Launched {
   readonly output = new Output()
   readonly ended: Promise<End>
@@ -46,7 +48,7 @@ export class Launched {
 
   constructor(command: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const [program = '', ...args] = command
-    // What npm says of the test run is not meant for the command.
+    // Variables that npm sets for the test run are not passed to the command.
     const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_lifecycle')))
     const child = spawn(program, args, {
       cwd: root,
@@ -60,37 +62,37 @@ export class Launched {
   }
 
   get pid(): number {
-    // 0 would mean the group of this process.
+    // Without this check, pid 0 would address this process's own group.
     if (this.#child.pid === undefined) throw new Error(`${this.#child.spawnfile} could not be started`)
     return this.#child.pid
   }
 
-  /** Sends a signal to the process that was started, and to no other. */
+  /** Sends a signal to the started process only. */
   signal(signal: NodeJS.Signals): void {
     process.kill(this.pid, signal)
   }
 
-  /** Sends a signal to the whole group, as a terminal does. */
+  /** Sends a signal to the whole process group, as a terminal does. */
   signalAll(signal: NodeJS.Signals): void {
     process.kill(-this.pid, signal)
   }
 
-  /** Processes of the group that still run. */
+  /** The running processes of the group. */
   members(): number[] {
     return groupMembers(this.pid)
   }
 
-  /** The real address of one of its servers, once it has said it. */
+  /** The address of one of its servers, once it is in the output. */
   async address(server: 'gRPC' | 'HTTP' | 'monitoring'): Promise<string> {
     return (await this.output.says(new RegExp(`listening addresses: .*\\b${server} ([^,\\s]+)`)))[1] ?? ''
   }
 
-  /** Ends whatever is left of the group. */
+  /** Kills all remaining processes of the group. */
   dispose(): void {
     try {
       this.signalAll('SIGKILL')
     } catch {
-      // Nothing is left.
+      // No process is left.
     }
     rmSync(this.#authorityDir, { recursive: true, force: true })
   }

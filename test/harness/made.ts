@@ -1,4 +1,4 @@
-/** What a control plane within a test makes of documents. */
+/** Generates the resources of documents with a control plane inside the test. */
 import type { configDump } from '../../actors/discovery/admin/config-dump.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { type DocumentFault, parseConfigFile } from '../../src/config/parse.ts'
@@ -8,10 +8,12 @@ import { Planner } from '../../src/push/planner.ts'
 import { hostOf } from '../../src/xds/names.ts'
 import { names, testSettings } from './settings.ts'
 
-/** Resources by type, as a debug page dumps them. */
+/** Resources by type, in the form of a debug page's dump. */
 export type MadeResources = Parameters<typeof configDump>[0]
 
-/** Every proxy's resources as a writer has them: those of the groups of its class, without what the class hides, and no name twice. */
+/**
+ * Returns the resources of every proxy as a writer computes them: those of the groups of its class, without hidden ones, each name once.
+ */
 export function resourcesByProxy(planner: Planner): Map<string, MadeResources> {
   const { groups: patches, manifests, slabs: pieces } = planner.takePush()
   const slabs = new Map(pieces.map((slab) => [slab.id, Buffer.from(slab.bytes)]))
@@ -38,7 +40,7 @@ export function resourcesByProxy(planner: Planner): Map<string, MadeResources> {
   )
 }
 
-/** What is wrong with documents, with these environment variables, and what a proxy gets of them. */
+/** The faults and warnings of documents, the faults of resources generated from them, and the resources of a proxy. */
 export interface MadeOfDocuments {
   readonly faults: readonly DocumentFault[]
   readonly warnings: readonly DocumentFault[]
@@ -46,7 +48,10 @@ export interface MadeOfDocuments {
   readonly resources: MadeResources
 }
 
-/** Makes the resources of a proxy; it is a sidecar of namespace `ns` without labels where nothing else is said. What is not valid is replaced by its stand-in. */
+/**
+ * Generates the resources of a proxy; by default of a sidecar in the namespace `ns` without labels. Invalid documents are replaced by their
+ * stand-ins.
+ */
 export function madeOf(
   documents: string,
   env: Record<string, string> = {},

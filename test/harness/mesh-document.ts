@@ -1,5 +1,5 @@
-/** Documents of the mesh's kinds as YAML. */
+/** Formats documents of the mesh's kinds as YAML. */
 
-/** A document of a kind of `networking` with this spec, in the namespace `shop` unless another is given. */
+/** Formats a document of a `networking` kind, in the namespace `shop` unless another is given. */
 export const networkingDocument = (kind: string, name: string, spec: string, namespace = 'shop'): string =>
   `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`

@@ -1,8 +1,8 @@
-/** Name tables as discovery sends them, by the message library. */
+/** Name tables as discovery sends them, encoded with the message library. */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { NameTableSchema } from '../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 
-/** What is told of a host; of a service of an orchestrator its name and namespace. */
+/** A host of a table. `shortname` and `namespace` are set for services of an orchestrator. */
 export interface TestHost {
   readonly ips: readonly string[]
   readonly registry?: string
@@ -10,7 +10,7 @@ export interface TestHost {
   readonly namespace?: string
 }
 
-/** The bytes of a table. */
+/** Encodes a table. */
 export function nameTableOf(hosts: Readonly<Record<string, TestHost>>): Uint8Array {
   const table = Object.fromEntries(
     Object.entries(hosts).map(([host, { ips, registry = 'ServiceEntry', shortname = '', namespace = '' }]) => [
@@ -21,7 +21,7 @@ export function nameTableOf(hosts: Readonly<Record<string, TestHost>>): Uint8Arr
   return toBinary(NameTableSchema, create(NameTableSchema, { table }))
 }
 
-/** A service of an orchestrator. */
+/** A host that is a service of an orchestrator. */
 export const orchestrated = (shortname: string, namespace: string, ...ips: string[]): TestHost => ({
   ips,
   registry: 'Orchestrator',

@@ -1,10 +1,10 @@
-/** Keys of JSON Web Key Sets by what they are: those of which Envoy makes nothing, and those that it takes. */
+/** JSON Web Keys by description: keys that Envoy ignores, and keys that it accepts. */
 import { generateKeyPairSync } from 'node:crypto'
 
 const keyOf = (type: 'rsa' | 'ec' | 'ed25519' | 'ed448' | 'x25519', options: object = {}) =>
   generateKeyPairSync(type as 'ec', options as { namedCurve: string }).publicKey.export({ format: 'jwk' })
 const encoded = (bytes: number[] | Buffer) => Buffer.from(bytes).toString('base64url')
-/** A modulus of so many bits, which is odd. */
+/** A modulus of `bits` bits, which is odd. */
 const modulus = (bits: number) => encoded([0x80, ...new Array<number>(bits / 8 - 2).fill(0x55), 1])
 
 const rsa = keyOf('rsa', { modulusLength: 2048 })
@@ -15,7 +15,7 @@ const ed25519 = keyOf('ed25519')
 const even = Buffer.from(rsa.n as string, 'base64url')
 even[even.length - 1] = (even.at(-1) as number) & 0xfe
 
-/** Envoy refuses a set of nothing else. */
+/** Envoy rejects a key set that contains only such keys. */
 export const unusableKeys: Readonly<Record<string, unknown>> = {
   'RSA for ES256': { ...rsa, alg: 'ES256' },
   'RSA for HS256': { ...rsa, alg: 'HS256' },
@@ -53,7 +53,7 @@ export const unusableKeys: Readonly<Record<string, unknown>> = {
   'with a kid that is a number': { ...rsa, kid: 1 },
 }
 
-/** Envoy takes a set of one of them. */
+/** Envoy accepts a key set that contains one of these keys. */
 export const usableKeys: Readonly<Record<string, unknown>> = {
   RSA: rsa,
   'RSA for RS256': { ...rsa, alg: 'RS256', use: 'sig', kid: 'a' },

@@ -1,29 +1,32 @@
-/** What a started process writes to its standard output and standard error. */
+/** The standard output and standard error of a process. */
 import type { ChildProcess } from 'node:child_process'
 import { until } from './until.ts'
 
 /**
- * The text that a process wrote. It comes through a pipe and may come after anything else by which a test notices what the process did (an answer,
- * a metric, its end): so what must be in it is waited for (`says`), and only what must not be in it is looked for at once (`lacks`).
+ * The output of a process. It arrives through a pipe, possibly later than other effects that a test observes (a response, a metric, the
+ * exit). Tests therefore wait for expected text (`says`), and check at once only for the absence of text (`lacks`).
  */
 export class Output {
   #text = ''
   #open: Promise<unknown> = Promise.resolve()
   readonly #earlier: { readonly output: Output; readonly length: number } | undefined
 
-  /** `earlier` makes it the part of another output that comes after so many characters. */
+  /** With `earlier`, the object covers the part of another output after `length` characters. */
   constructor(earlier?: { readonly output: Output; readonly length: number }) {
     this.#earlier = earlier
   }
 
-  /** Takes what a process writes, behind what is here already. */
+  /** Appends the output of a process. */
   follow(child: ChildProcess): void {
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', (bytes) => (this.#text += bytes))
     child.on('error', (error) => (this.#text += error.message))
     this.#open = new Promise((resolve) => child.once('close', resolve))
   }
 
-  /** Waits until it holds this `atLeast` times, then throws if it is more than `atMost`. Gives what was found first: the match and its groups, or the words. */
+  /**
+   * Waits until the output contains `what` at least `atLeast` times, and throws when it contains more than `atMost`. Returns the first
+   * match with its groups, or the text.
+   */
   async says(what: string | RegExp, atLeast = 1, atMost = Number.POSITIVE_INFINITY): Promise<readonly string[]> {
     await until(
       `${JSON.stringify(String(what))} to be said${atLeast > 1 ? ` ${atLeast} times` : ''}`,
@@ -35,23 +38,26 @@ export class Output {
     return found[0] ?? []
   }
 
-  /** Throws if it is said by now. Comes after something is waited for that is said later, or after `whole`. */
+  /** Throws when the output already contains `what`. To be called after waiting for text that is written later, or after `whole`. */
   lacks(what: string | RegExp): void {
     const [found] = this.#all(what)
     if (found !== undefined) throw new Error(`${what} is said: ${JSON.stringify(found[0])} in ${this.soFar()}`)
   }
 
-  /** What comes from now on. */
+  /** Returns the output from now on. */
   fromNow(): Output {
     return new Output({ output: this, length: this.soFar().length })
   }
 
-  /** What has come until now: for messages and for searches in what has been waited for. Never expected to hold something (`lint/output.grit`). */
+  /**
+   * The output so far, for messages and for searches in text that has been waited for. Assertions on its contents are not allowed
+   * (`lint/output.grit`).
+   */
   soFar(): string {
     return this.#earlier === undefined ? this.#text : this.#earlier.output.soFar().slice(this.#earlier.length)
   }
 
-  /** All of it, once the process has ended and everything that it wrote has come. */
+  /** Resolves with the whole output after the process has exited and its pipes are closed. */
   async whole(): Promise<string> {
     await (this.#earlier?.output ?? this).#open
     return this.soFar()

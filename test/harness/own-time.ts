@@ -1,7 +1,7 @@
-/** Time that a test can hold its subject to, whatever else the machine does meanwhile. */
+/** Time measurements that other load on the machine does not distort. */
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Milliseconds of CPU that the thread of the test spends on some work. */
+/** Returns the CPU milliseconds that the calling thread spends on `work`. */
 export function cpuMs(work: () => void): number {
   const before = process.threadCpuUsage()
   work()
@@ -10,24 +10,24 @@ export function cpuMs(work: () => void): number {
 }
 
 /**
- * A stopwatch that counts only the share of the machine that is left to this process and its children: where other programs (or other
- * guests of the host) take half of the processors, two seconds count as one. Without the figures of Linux it counts time as it passes.
+ * A stopwatch that counts only the share of the processors available to this process and its children: while other programs (or other
+ * guests of the host) use half of the processors, two seconds count as one. Without Linux's `/proc` it measures elapsed time.
  */
 export class OwnTime {
   readonly #started = performance.now()
   readonly #before = machineTicks()
 
-  /** Milliseconds since the stopwatch was made, less what others took. */
+  /** Milliseconds since the creation of the stopwatch, reduced by the share of other programs. */
   ms(): number {
     return this.passed() * this.share()
   }
 
-  /** Milliseconds since the stopwatch was made, whoever had the processors: what has a lower limit is held to it. */
+  /** Elapsed milliseconds since the creation of the stopwatch. For assertions of a lower limit. */
   passed(): number {
     return performance.now() - this.#started
   }
 
-  /** The share of the machine that nobody else took since the stopwatch was made, from 0 to 1. */
+  /** The share of the machine that no other program used since the creation of the stopwatch, from 0 to 1. */
   share(): number {
     const now = machineTicks()
     if (!now || !this.#before) return 1
@@ -38,17 +38,17 @@ export class OwnTime {
 }
 
 interface Ticks {
-  /** Of all processors together, idle or not. */
+  /** The ticks of all processors, idle ones included. */
   readonly all: number
   readonly busy: number
-  /** Of this process and its descendants, those that have ended included. */
+  /** The ticks of this process and its descendants, exited ones included. */
   readonly own: number
 }
 
-/** What the processors have done since the machine was started, or undefined on a system that does not say. */
+/** The processors' ticks since boot. Undefined on systems other than Linux. */
 function machineTicks(): Ticks | undefined {
   if (process.platform !== 'linux') return undefined
-  // user, nice, system, idle, iowait, irq, softirq, steal; the time of guests is in that of users already.
+  // user, nice, system, idle, iowait, irq, softirq, steal; the later fields (guest time) are already included in user.
   const [, ...fields] = (readFileSync('/proc/stat', 'utf8').split('\n')[0] as string).split(/\s+/)
   const times = fields.slice(0, 8).map(Number)
   const all = times.reduce((sum, time) => sum + time, 0)
@@ -64,7 +64,7 @@ function ownTicks(): number {
   return [...processes].reduce((sum, [pid, { ticks }]) => (isOwn(pid) ? sum + ticks : sum), 0)
 }
 
-/** Parent of a process and the ticks that it and its children that have ended spent, or undefined when it has just ended itself. */
+/** The parent of a process and the ticks of the process and its exited children. Undefined when it has just exited. */
 function statOf(pid: number): [readonly [pid: number, stat: { parent: number; ticks: number }]] | undefined {
   try {
     const fields = (readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1) ?? '').split(' ').map(Number)

@@ -1,6 +1,6 @@
 /**
- * A worker thread that takes and gives back permits without end. It counts in shared words: permits out (as far as no thread was
- * killed with one), the most that were counted at once, and how often one was taken.
+ * A worker thread that acquires and releases permits in a loop. It counts in shared words: the maximum number of permits that were held at
+ * the same time, and how often a permit was acquired.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { SharedPermits } from '../../src/push/pacing/permits.ts'
@@ -15,7 +15,7 @@ const countHeld = () => {
   return sum
 }
 
-// Waiting for a permit does not keep a thread alive.
+// A pending wait for a permit does not keep the thread alive, the listener does.
 parentPort?.on('message', () => undefined)
 for (;;) {
   const since = permits.want()
@@ -24,7 +24,8 @@ for (;;) {
     continue
   }
   Atomics.add(words, 2, 1)
-  // A thread that counts itself and then sees that it was one too many takes itself back, so a sum may be too high for a moment.
+  // A thread that acquires a permit too many releases it again, so that a sum may be too high for a moment; the minimum of three readings
+  // is used.
   const seen = Math.min(countHeld(), countHeld(), countHeld())
   if (seen > Atomics.load(words, 1)) Atomics.store(words, 1, seen)
   permits.release()

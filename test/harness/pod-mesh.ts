@@ -1,4 +1,7 @@
-/** A mesh of pods: the real discovery service with its certificate authority on the node, and in each pod the real agent and proxy under their own user beside an application. */
+/**
+ * A mesh of pods: the real discovery service with its certificate authority on the node, and in each pod an application beside the real
+ * agent and proxy, which run as their own user.
+ */
 import type { ChildProcess } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,17 +16,17 @@ import { until } from './until.ts'
 const discoveryScript = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 const discoveryName = 'meshd.mesh-system.svc'
 
-/** A document of the mesh in the namespace `shop`. */
+/** Formats a document of the mesh in the namespace `shop`. */
 export const meshDocument = (api: 'networking' | 'security', kind: string, name: string, spec: string) =>
   `apiVersion: ${api}.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`
 
-/** How a pod is made. */
+/** The settings of a pod. */
 export interface MeshPodOptions {
   readonly families?: 'ipv4' | 'ipv6'
-  /** Flags of `mesh-iptables` beside those of an injected container; without, nothing is redirected. */
+  /** Flags of `mesh-iptables` in addition to those of an injected container. Without it nothing is redirected. */
   readonly redirect?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** What agent and proxy may do although they are not root. */
+  /** A capability of the agent and the proxy, which do not run as root. */
   readonly capability?: string
 }
 
@@ -36,10 +39,10 @@ export class PodMesh {
   readonly #env: Readonly<Record<string, string>>
   readonly #pods: MeshPod[] = []
   #discovery: ChildProcess | undefined
-  /** A program on the node, as root: the orchestrator's, for instance, that makes probes. */
+  /** A program on the node that runs as root and stands in for the orchestrator, for example for probes. */
   node!: PodProgram
 
-  /** `env` is of the discovery service. */
+  /** `env` are variables of the discovery service. */
   constructor(binary: string, env: Readonly<Record<string, string>> = {}) {
     this.#binary = binary
     this.#env = env
@@ -74,7 +77,7 @@ export class PodMesh {
     })
   }
 
-  /** Ends the discovery service. */
+  /** Stops the discovery service. */
   async stopDiscovery(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#discovery
     this.#discovery = undefined
@@ -86,19 +89,19 @@ export class PodMesh {
     writeFileSync(join(this.dir, 'mesh-config'), text)
   }
 
-  /** Writes a file of configuration. */
+  /** Writes a configuration file. */
   write(name: string, ...documents: readonly string[]): void {
     writeFileSync(join(this.dir, 'config', name), documents.join('---\n'))
   }
 
-  /** What a command of `pilot-discovery` prints. Throws when it fails. */
+  /** Runs a command of `pilot-discovery` and returns its output. Throws when it fails. */
   async command(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await runCommand(args, this.places)
     if (code !== 0) throw new Error(`${args.join(' ')}: ${stderr}`)
     return stdout
   }
 
-  /** Makes a pod of a workload of the namespace `shop`, whose service account has the same name, with an application in it. */
+  /** Creates a pod for a workload in the namespace `shop`, with a service account of the same name and an application. */
   async pod(name: string, options: MeshPodOptions = {}): Promise<MeshPod> {
     const pod = new MeshPod(this, name, this.#binary, options)
     this.#pods.push(pod)
@@ -113,7 +116,7 @@ export class PodMesh {
   }
 }
 
-/** A workload's pod. */
+/** The pod of a workload. */
 export class MeshPod {
   readonly name: string
   readonly pod: Pod
@@ -139,7 +142,7 @@ export class MeshPod {
     return this.#options.families === 'ipv6' ? this.pod.ipv6 : this.pod.ipv4
   }
 
-  /** Writes a file into the folder of the agent, which belongs to its user. */
+  /** Writes a file in the agent's directory. File and new directories belong to the agent's user. */
   write(path: string, content: string): void {
     const file = join(this.dir, path)
     const made = mkdirSync(dirname(file), { recursive: true })
@@ -148,7 +151,7 @@ export class MeshPod {
     chownSync(file, users.proxy, users.proxy)
   }
 
-  /** Puts root and token where the agent reads them, redirects traffic, and starts the application. */
+  /** Writes roots and token for the agent, applies the redirect rules, and starts the application. */
   async prepare(): Promise<void> {
     await this.roots()
     await this.token()
@@ -161,7 +164,7 @@ export class MeshPod {
     this.app = await this.pod.program('application')
   }
 
-  /** Gives the agent the roots of the authority. */
+  /** Writes the authority's roots for the agent. */
   async roots(): Promise<void> {
     const exported = mkdtempSync(join(tmpdir(), 'mesh-roots-'))
     await this.#mesh.command('ca', 'export', '--to', exported)
@@ -169,13 +172,13 @@ export class MeshPod {
     rmSync(exported, { recursive: true, force: true })
   }
 
-  /** Gives the agent a token. */
+  /** Writes a token for the agent. */
   async token(ttl = '1h'): Promise<void> {
     const token = await this.#mesh.command('token', '-n', 'shop', '--service-account', this.name, '--ttl', ttl)
     this.write('var/run/secrets/tokens/mesh-token', token)
   }
 
-  /** Starts the agent, and waits for nothing. */
+  /** Starts the agent without waiting. */
   launch(env: Readonly<Record<string, string>> = {}): ChildProcess {
     const config = {
       binaryPath: this.#binary,
@@ -202,7 +205,7 @@ export class MeshPod {
     return child
   }
 
-  /** Starts the agent, and waits until the proxy is ready. */
+  /** Starts the agent and waits until the proxy is ready. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     const child = this.launch(env)
     const waited = this.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '100'], { user: 'application' })
@@ -210,25 +213,25 @@ export class MeshPod {
     if (code !== 0) throw new Error(`${this.name} is not ready (agent: ${child.exitCode}): ${stderr}${this.output.soFar()}`)
   }
 
-  /** Sends the agent a signal and resolves with its status. */
+  /** Sends a signal to the agent and resolves with its exit status. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#agent
     return child ? endOf(child, () => child.kill(signal)) : null
   }
 
-  /** Resolves with the status of the agent when it has ended. */
+  /** Resolves with the agent's exit status when it has exited. */
   async ended(): Promise<number | null> {
     return this.#agent ? endOf(this.#agent, () => {}) : null
   }
 
-  /** The process of the proxy. */
+  /** The pid of the proxy's process. */
   proxyPid(): number {
     const found = this.pod.processes().find((pid) => readlinkSync(`/proc/${pid}/exe`) === realpathSync(this.#binary))
     if (found === undefined) throw new Error(`${this.name} has no proxy`)
     return found
   }
 
-  /** A page of the proxy's admin interface. */
+  /** Fetches a page of the proxy's admin interface. */
   async admin(path: string): Promise<string> {
     return (await this.app.do('call', { url: `http://127.0.0.1:15000${path}` })).body
   }

@@ -1,6 +1,6 @@
 /**
- * A program in the network of a pod, which a test tells what to do over the channel to its parent: an application that knows nothing of the mesh, or what
- * stands in for a proxy. It ends with its parent.
+ * A program in the network of a pod that executes orders of the test, received over the IPC channel: an application without knowledge of
+ * the mesh, or a stand-in for a proxy. It exits when the channel closes.
  */
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
@@ -9,7 +9,7 @@ import { connect, createServer } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { emptyResponse } from './dns-upstream.ts'
 
-/** An HTTP request over a connection of its own. */
+/** An HTTP request on a connection of its own. */
 export interface CallOrder {
   readonly url: string
   readonly method?: string
@@ -17,28 +17,28 @@ export interface CallOrder {
   readonly timeoutMs?: number
 }
 
-/** The answer to a call. A connection that could not be made has the code of its error, and status 0. */
+/** The response. When the connection failed, `status` is 0 and `body` is the code of the error. */
 export interface CallAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** Calls one after the other until they are stopped, and what they came to. */
+/** The number of consecutive calls by status or error code. */
 export interface Traffic {
   readonly statuses: Readonly<Record<string, number>>
 }
 
-/** Who answered, at which port, and from where it was called. */
+/** The responder's name and port, and the caller's address, as JSON. */
 const signed = (name: string, port: number | undefined, from: string | undefined) =>
   JSON.stringify({ name, port, from: from?.replace(/^::ffff:/, '') })
 
 let isCalling = false
 let traffic: Promise<Traffic> | undefined
 
-/** What the program can be told. */
+/** The orders that the program executes. */
 const orders = {
-  /** Listens, and answers every TCP connection with its name. */
+  /** Listens on TCP and answers every connection with its name. */
   listen({ port, host = '::', name }: { port: number; host?: string; name: string }): Promise<void> {
     const server = createServer((socket) => {
       socket.on('error', () => {})
@@ -53,13 +53,16 @@ const orders = {
     return new Promise((resolve, reject) => socket.on('error', reject).bind(port, '::', () => resolve()))
   },
 
-  /** Is a DNS server that knows no name. */
+  /** Runs a DNS server that answers every query with NXDOMAIN. */
   knowNoNames({ port }: { port: number }): Promise<void> {
     const socket = createSocket('udp6', (message, { address, port: from }) => socket.send(emptyResponse(message, 3), from, address))
     return new Promise((resolve, reject) => socket.on('error', reject).bind(port, '::', () => resolve()))
   },
 
-  /** Serves HTTP: answers with its name, the caller's address, the headers and the path; `/status/<n>` with that status, `/slow/<ms>` after that time. */
+  /**
+   * Serves HTTP. Responses contain its name, the caller's address, the headers and the path; `/status/<n>` responds with that status,
+   * `/slow/<ms>` after that delay.
+   */
   serve({ port, host = '::', name }: { port: number; host?: string; name: string }): Promise<void> {
     const server = createHttpServer(({ url = '', headers, socket }, response) => {
       response.statusCode = Number(/^\/status\/(\d+)/.exec(url)?.[1] ?? 200)
@@ -70,7 +73,7 @@ const orders = {
     return new Promise((resolve, reject) => server.on('error', reject).listen(port, host, () => resolve()))
   },
 
-  /** Serves TLS: says its name to whoever has shaken hands. */
+  /** Listens on TLS and sends its name after each handshake. */
   listenTls({ port, host = '::', name, cert, key }: { port: number; host?: string; name: string; cert: string; key: string }): Promise<void> {
     const server = createTlsServer({ cert, key }, (socket) => {
       socket.on('error', () => {})
@@ -80,7 +83,7 @@ const orders = {
     return new Promise((resolve, reject) => server.on('error', reject).listen(port, host, () => resolve()))
   },
 
-  /** What a TLS server says, or the code of the error. */
+  /** Connects over TLS. Resolves with the text that the server sends, or with the code of the error. */
   dialTls({ host, port, servername }: { host: string; port: number; servername: string }): Promise<string> {
     return new Promise((resolve) => {
       let text = ''
@@ -92,7 +95,7 @@ const orders = {
     })
   },
 
-  /** What a TCP server says, to what it is told if anything, or the code of the error. */
+  /** Connects over TCP and sends `say`, if given. Resolves with the text that the server sends, or with the code of the error. */
   dial({ host, port, from, say }: { host: string; port: number; from?: string; say?: string }): Promise<string> {
     return new Promise((resolve) => {
       let text = ''
@@ -105,7 +108,7 @@ const orders = {
     })
   },
 
-  /** What a server answers to a datagram, or `timeout`. */
+  /** Sends a datagram. Resolves with the response, or with `timeout`. */
   ask({ host, port }: { host: string; port: number }): Promise<string> {
     return new Promise((resolve) => {
       const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
@@ -121,7 +124,7 @@ const orders = {
     })
   },
 
-  /** Addresses of a name, as the resolver of the pod has them; the code of the error when there are none. */
+  /** Resolves a name with the pod's resolver. Resolves with the addresses, or with the code of the error. */
   async resolve({ name, type = 'A' }: { name: string; type?: 'A' | 'AAAA' }): Promise<readonly string[]> {
     const resolver = new Resolver({ timeout: 2000, tries: 2 })
     try {
@@ -133,7 +136,7 @@ const orders = {
 
   call,
 
-  /** Begins to call again and again. */
+  /** Starts to send calls in a loop. */
   begin(order: CallOrder): void {
     isCalling = true
     const statuses: Record<string, number> = {}
@@ -148,7 +151,7 @@ const orders = {
     traffic = run()
   },
 
-  /** Ends the calls. */
+  /** Ends the loop. Resolves with the statistics. */
   end(): Promise<Traffic> {
     isCalling = false
     return traffic ?? Promise.resolve({ statuses: {} })
@@ -170,7 +173,7 @@ function call({ url, method = 'GET', headers = {}, timeoutMs = 10_000 }: CallOrd
   })
 }
 
-/** The orders, for whoever gives them. */
+/** The orders, for callers of {@link PodProgram.do}. */
 export type Orders = typeof orders
 
 process.on('disconnect', () => process.exit())

@@ -1,4 +1,4 @@
-/** Pods as network namespaces: each with an address and DNS servers of its own, all joined by a bridge that stands in a namespace of its own, too. */
+/** Pods as network namespaces, each with its own address and DNS servers. A bridge in a namespace of its own connects them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,24 +9,27 @@ import { until } from './until.ts'
 
 const program = fileURLToPath(new URL('./pod-program.ts', import.meta.url))
 
-/** The user under which the proxy and its agent run, one for the application, and root. */
+/** The user ids of the proxy and its agent, of the application, and of root. */
 export const users = { proxy: 1337, application: 1000, root: 0 } as const
 export type User = keyof typeof users
 
-/** The command line before a program that makes it run under a user. */
+/** Returns the command prefix that runs a program as a user. */
 const asUser = (user: User, ...more: string[]) => {
   const id = String(users[user])
   return user === 'root' ? [] : ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', ...more]
 }
 
-/** The capabilities of a process. A checkout below a directory that is closed to others is read with one that gives nothing else. */
+/**
+ * Returns the options of `setpriv` for a process's capabilities. When the application's user cannot read the checkout, the capability to
+ * read all files is added.
+ */
 function rights(...wanted: readonly string[]): string[] {
   const [program = '', ...args] = [...asUser('application'), 'test', '-r', agentScript, '-a', '-x', process.execPath]
   const all = [...wanted, ...(spawnSync(program, args).status === 0 ? [] : ['dac_read_search'])].map((name) => `+${name}`).join(',')
   return all === '' ? [] : ['--inh-caps', all, '--ambient-caps', all]
 }
 
-/** Runs a command of the system to its end. Throws an Error with what it wrote when it fails. */
+/** Runs a command of the system. Throws an Error with its standard error when it fails. */
 function system(...command: string[]): string {
   const { status, stdout, stderr } = spawnSync(command[0] as string, command.slice(1), { encoding: 'utf8' })
   if (status !== 0) throw new Error(`${command.join(' ')}: ${stderr}`)
@@ -36,15 +39,15 @@ function system(...command: string[]): string {
 /** How a process is started in a pod. */
 export interface ProcessOptions {
   readonly user: User
-  /** What a user who is not root may do all the same, as `setpriv` names it: `net_admin`. */
+  /** A capability of a user other than root, in the notation of `setpriv`: `net_admin`. */
   readonly capability?: string
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The namespaces of a test. */
+/** The network namespaces of a test. */
 export class PodNetwork {
-  /** Where the bridge is, and whatever is outside of pods. */
+  /** The namespace with the bridge and everything outside of pods. */
   readonly node: Pod
   readonly #pods: Pod[] = []
   #count = 0
@@ -58,7 +61,10 @@ export class PodNetwork {
     this.node.addresses('bridge', 'both')
   }
 
-  /** Makes a pod. Its DNS server is the address of the node; `families` says which addresses it has, `hosts` what names are known without asking. */
+  /**
+   * Creates a pod. Its DNS server is the node's address; `families` selects its address families, and `hosts` are entries of its hosts
+   * file.
+   */
   pod(families: 'ipv4' | 'ipv6' | 'both' = 'ipv4', hosts: Readonly<Record<string, string>> = {}): Pod {
     const number = ++this.#count + 1
     const pod = new Pod(`mesh-${process.pid}-${number}`, `10.77.0.${number}`, `fd77::${number}`)
@@ -77,25 +83,25 @@ export class PodNetwork {
     return pod
   }
 
-  /** Ends all processes and removes all namespaces. */
+  /** Kills all processes and removes all namespaces. */
   async dispose(): Promise<void> {
     for (const pod of [...this.#pods, this.node]) await pod.close()
   }
 }
 
-/** Removes the namespaces of test runs that were killed, with the processes in them. */
+/** Removes the namespaces of killed test runs, with their processes. */
 function removeLeftovers(): void {
   for (const line of system('ip', 'netns', 'list').split('\n')) {
     const [name, pid] = /^mesh-(\d+)-\w+/.exec(line) ?? []
     if (name === undefined || existsSync(`/proc/${pid}`)) continue
-    // Another run may be at it, too.
+    // Another test run may be removing the same namespace.
     for (const left of spawnSync('ip', ['netns', 'pids', name], { encoding: 'utf8' }).stdout.split('\n').filter(Boolean)) endProcess(Number(left))
     spawnSync('ip', ['netns', 'del', name])
     rmSync(`/etc/netns/${name}`, { recursive: true, force: true })
   }
 }
 
-/** A network namespace and the processes in it. */
+/** A network namespace and its processes. */
 export class Pod {
   readonly name: string
   readonly ipv4: string
@@ -108,14 +114,14 @@ export class Pod {
     this.ipv6 = ipv6
   }
 
-  /** Makes the namespace. Every user may listen on every port, as in pods. */
+  /** Creates the namespace. Every user may listen on every port, as in pods. */
   open(): void {
     system('ip', 'netns', 'add', this.name)
     this.system('ip', 'link', 'set', 'lo', 'up')
     this.system('sysctl', '-qw', 'net.ipv4.ip_unprivileged_port_start=0')
   }
 
-  /** Gives an interface its addresses, and the way to everywhere. */
+  /** Sets the addresses and default routes of an interface. */
   addresses(link: string, families: 'ipv4' | 'ipv6' | 'both'): void {
     if (families !== 'ipv6') this.system('ip', 'addr', 'add', `${this.ipv4}/24`, 'dev', link)
     if (families !== 'ipv4') this.system('ip', '-6', 'addr', 'add', `${this.ipv6}/64`, 'dev', link, 'nodad')
@@ -129,7 +135,7 @@ export class Pod {
     return system('ip', 'netns', 'exec', this.name, ...command)
   }
 
-  /** The rules of a family, without what changes from look to look. */
+  /** The iptables rules of an address family, without comments and counters. */
   rules(family: 4 | 6 = 4): string[] {
     return this.system(family === 6 ? 'ip6tables-save' : 'iptables-save')
       .split('\n')
@@ -159,7 +165,7 @@ export class Pod {
     return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr, ms: performance.now() - started })))
   }
 
-  /** Starts a program that does what the test tells it. */
+  /** Starts a program that executes orders of the test. */
   async program(user: User): Promise<PodProgram> {
     const child = this.spawn([process.execPath, program], { user }, 'ipc')
     const started = new PodProgram(child)
@@ -167,12 +173,12 @@ export class Pod {
     return started
   }
 
-  /** All processes in it. */
+  /** The pids of all processes in the pod. */
   processes(): number[] {
     return system('ip', 'netns', 'pids', this.name).split('\n').filter(Boolean).map(Number)
   }
 
-  /** Ends its processes and removes it. */
+  /** Kills the processes and removes the namespace. */
   async close(): Promise<void> {
     for (const child of this.#children)
       if (child.exitCode === null && child.signalCode === null) {
@@ -187,12 +193,12 @@ export class Pod {
   }
 }
 
-/** Processes that others have started, such as a proxy of an agent. */
+/** Kills a process that another one has started, such as the proxy of an agent. */
 function endProcess(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended.
+    // The process has exited already.
   }
 }
 
@@ -223,7 +229,7 @@ export class PodProgram {
     })
   }
 
-  /** Has the program do something; resolves with what came of it. */
+  /** Sends an order and resolves with its outcome. */
   do<Order extends keyof Orders>(order: Order, ...given: Parameters<Orders[Order]>): Promise<Awaited<ReturnType<Orders[Order]>>> {
     const id = ++this.#last
     this.#child.send({ id, order, given: given[0] })

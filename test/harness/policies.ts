@@ -1,17 +1,17 @@
-/** Puts policies in force at a proxy, and waits until its listeners have them. */
+/** Applies policies and waits until a proxy's listeners contain them. */
 import { Envoy } from './envoy.ts'
 import type { Service } from './service.ts'
 import { until } from './until.ts'
 
 const namespace = 'shop'
 
-/** A policy as a document. */
+/** Formats a policy document. */
 export function policyDocument(kind: string, name: string, spec: string, metadata: { namespace?: string; annotations?: string } = {}): string {
   const annotations = metadata.annotations ? `, annotations: ${metadata.annotations}` : ''
   return `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${metadata.namespace ?? namespace}${annotations}}\nspec: ${spec}\n`
 }
 
-/** The configuration of a workload behind a sidecar that is not redirected to. */
+/** The configuration of a workload behind a sidecar without traffic redirection. */
 export function workloadSidecar(address: string, port: number, backendPort: number): string {
   return `apiVersion: networking.mesh.io/v1
 kind: Sidecar
@@ -34,14 +34,18 @@ export function workloadEnvoy(service: Service, binary: string, delta: boolean, 
 
 let markers = 0
 
-/** Replaces the policies. One more, which concerns no request, tells them from those before; `selector` is of the workload it marks. */
+/**
+ * Replaces all policies and waits until the proxy has them. An additional marker policy that matches no request identifies the new version;
+ * `selector` selects the workload of the marker.
+ */
 export async function enforce(service: Service, envoy: Envoy, documents: readonly string[], selector = ''): Promise<void> {
   const name = `marker-${++markers}`
   const marker = policyDocument('AuthorizationPolicy', name, `{${selector}action: DENY, rules: [{to: [{operation: {ports: ['1']}}]}]}`)
   service.write('policies.yaml', [...documents, marker].join('\n---\n'))
   await until('the policies to be in force', async () => {
     const { configs } = JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
-    // What is gone from a file is told a moment after what is new in it: another file may have it now.
+    // The withdrawal of a file's old policies follows its new ones after a moment, because another file may contain them now. So old
+    // markers must have disappeared as well.
     const states = JSON.stringify((configs ?? []).map(({ active_state }) => active_state))
     const found = new Set([...states.matchAll(/policy\[(marker-\d+)\]/g)].map(([, marker]) => marker))
     return found.has(name) && found.size === 1

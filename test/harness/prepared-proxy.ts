@@ -1,4 +1,4 @@
-/** A proxy as the agent prepares it, from what a test says was read. */
+/** Prepares a proxy as the agent does, from sources that the test provides. */
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import { makeBootstrap } from '../../src/bootstrap/bootstrap.ts'
 import { envoyArguments } from '../../src/bootstrap/command-line.ts'
@@ -8,13 +8,13 @@ import type { BootstrapSettings } from '../../src/bootstrap/settings.ts'
 import { canonicalEnvironment } from '../../src/names/mesh-names.ts'
 import { names } from './settings.ts'
 
-/** What was read; a pod with one IPv4 address where nothing is said. */
+/** The sources. By default a pod with one IPv4 address. */
 export interface GivenProxy {
   readonly options?: Partial<ProxyOptions>
   readonly env?: Readonly<Record<string, string>>
   readonly pod?: Partial<PodFacts>
   readonly interfaces?: readonly string[]
-  /** `defaultConfig` of the mesh file, `PROXY_CONFIG`, and the annotation with a whole configuration, as values. */
+  /** The values of `defaultConfig` in the mesh file, of `PROXY_CONFIG`, and of the annotation with a whole configuration. */
   readonly meshConfig?: unknown
   readonly proxyConfig?: unknown
   readonly annotatedConfig?: unknown
@@ -38,7 +38,7 @@ const defaultOptions: ProxyOptions = {
   ignored: [],
 }
 
-/** What is known before the start, what its bootstrap is made from and Envoy's arguments, with everything that was warned about. */
+/** The prepared settings, the bootstrap and its settings, Envoy's arguments, and all warnings. */
 export interface PreparedTestProxy {
   readonly prepared: PreparedSettings
   readonly settings: BootstrapSettings
@@ -47,7 +47,7 @@ export interface PreparedTestProxy {
   readonly warnings: readonly string[]
 }
 
-/** Prepares it. Throws what the agent would end with. */
+/** Prepares the proxy. Throws the errors with which the agent would exit. */
 export function prepareTestProxy(given: GivenProxy): PreparedTestProxy {
   const warnings: string[] = []
   const warn = (text: string) => warnings.push(text)

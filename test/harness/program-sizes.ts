@@ -1,4 +1,7 @@
-/** Regular expressions, and the sizes of the programs that Envoy 1.36 and 1.40 make of them: counted by the releases themselves (test/envoy/program-sizes.test.ts). */
+/**
+ * Regular expressions, and the sizes of the programs that Envoy 1.36 and 1.40 compile them to, as measured with these releases
+ * (test/envoy/program-sizes.test.ts).
+ */
 export const countedSizes: readonly (readonly [pattern: string, oldest: number, newest: number])[] = [
   ['a', 5, 5],
   ['abc', 7, 7],

@@ -1,4 +1,4 @@
-/** Requests byte for byte as given: paths that no client would send, headers twice, hosts in any case. */
+/** Sends requests byte for byte as given: paths that HTTP clients reject, repeated headers, hosts in any case. */
 import { connect } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
@@ -8,17 +8,17 @@ export interface RawRequest {
   readonly path?: string
   readonly host?: string
   readonly headers?: readonly (readonly [name: string, value: string])[]
-  /** Certificate and key of the client, to speak mutual TLS. */
+  /** The client's certificate and key, for mutual TLS. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly servername?: string }
 }
 
-/** What a raw request was answered; status 0 where the connection ended without an answer. */
+/** The response to a raw request. The status is 0 when the connection ended without a response. */
 export interface RawAnswer {
   readonly status: number
   readonly body: string
 }
 
-/** Sends it over a connection of its own. Resolves to the status, 0 when the connection was closed without an answer. */
+/** Sends a request on a connection of its own. Resolves with the status, 0 when the connection was closed without a response. */
 export async function send(address: string, port: number, request: RawRequest): Promise<number> {
   const { method = 'GET', path = '/', host = 'app', headers = [], tls } = request
   const lines = [`${method} ${path} HTTP/1.1`, `host: ${host}`, 'connection: close', ...headers.map(([name, value]) => `${name}: ${value}`)]
@@ -26,7 +26,10 @@ export async function send(address: string, port: number, request: RawRequest): 
   return (await sendBytes(address, port, [`${lines.join('\r\n')}\r\n\r\n`], options)).status
 }
 
-/** Sends bytes as they are over a connection of their own, one part after another; the answer is read until it is whole or the other side is done, or silent for 5 s. */
+/**
+ * Sends parts as they are on a connection of their own. The response is read until it is complete, the peer closes the connection, or
+ * nothing arrives for 5 s.
+ */
 export function sendBytes(address: string, port: number, parts: readonly (string | Buffer)[], tls?: ConnectionOptions): Promise<RawAnswer> {
   return new Promise((resolve) => {
     const write = () => {
@@ -49,7 +52,7 @@ export function sendBytes(address: string, port: number, parts: readonly (string
   })
 }
 
-/** Whether an answer of HTTP/1.1 is complete: its body has the length that it gives, or its last chunk. */
+/** Whether an HTTP/1.1 response is complete by its content length or its last chunk. */
 function isWhole(text: string): boolean {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return false

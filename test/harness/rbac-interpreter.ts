@@ -1,4 +1,4 @@
-/** Reads `envoy.config.rbac.v3` as Envoy does, on a described request: the other half of the property tests. */
+/** Evaluates `envoy.config.rbac.v3` as Envoy does, on a described request. Property tests compare it with the policies' own evaluation. */
 import type { MessageShape } from '@bufbuild/protobuf'
 import { fromBinary } from '@bufbuild/protobuf'
 import ipaddr from 'ipaddr.js'
@@ -16,14 +16,17 @@ import type { DescribedRequest } from '../../src/policy/evaluate.ts'
 type Permission = MessageShape<typeof PermissionSchema>
 type Principal = MessageShape<typeof PrincipalSchema>
 
-/** A request, and whether several values of a header are joined or looked at one by one, as releases have it. */
+/** A request, and whether several values of a header are joined or matched one by one, which depends on the release of Envoy. */
 interface Seen extends DescribedRequest {
   readonly joined: boolean
-  /** The path, normalized, with its query. */
+  /** The normalized path with its query. */
   readonly target: string
 }
 
-/** Whether a policy matches. `path` is the normalized one. Throws where the answer depends on how a release of Envoy reads several values of a header. */
+/**
+ * Whether a policy matches. `path` is the normalized path. Throws when the result depends on how a release of Envoy treats several values
+ * of a header.
+ */
 export function policyMatches(policy: MessageShape<typeof PolicySchema>, request: DescribedRequest, path: string): boolean {
   const matches = (seen: Seen) =>
     policy.permissions.some((permission) => permissionMatches(permission, seen, path)) &&
@@ -151,7 +154,7 @@ function valueMatches({ matchPattern }: ValueMatcher, found: unknown): boolean {
   }
 }
 
-/** `envoy.extensions.path.match.uri_template.v3`: operators stand for characters of a set that has no brackets. */
+/** `envoy.extensions.path.match.uri_template.v3`: operators match characters of a set without brackets. */
 function templateMatches({ typedConfig }: TypedExtensionConfig, path: string): boolean {
   const { pathTemplate } = fromBinary(UriTemplateMatchConfigSchema, typedConfig?.value as Uint8Array)
   const text = "-A-Za-z0-9._~%!$&'()*+,;:@="
@@ -159,7 +162,7 @@ function templateMatches({ typedConfig }: TypedExtensionConfig, path: string): b
   return RE2JS.compile(regex.join('')).matches(path)
 }
 
-/** The address of a connection: sockets with an IPv4 address in its form in IPv6 have one of IPv4 for Envoy. */
+/** The address of a connection. Envoy reports IPv4-mapped IPv6 addresses of sockets as IPv4. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=[0-9.]+$)/, '')
 
 function inRange({ addressPrefix, prefixLen }: CidrRange, address: string): boolean {

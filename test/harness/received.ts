@@ -1,4 +1,4 @@
-/** What connections have of a planner's pushes, as a writer works it out. */
+/** Computes the resources of connections from a planner's pushes, as a writer does. */
 import type { PushContent } from '../../protocols/messages/push.ts'
 import { Audience } from '../../src/push/audience.ts'
 import type { Planner } from '../../src/push/planner.ts'
@@ -12,13 +12,15 @@ export class Received {
   readonly #catalog = new Catalog(new KeyedSums(testSettings().versionKey))
   readonly #classes = new Map<string, string>()
 
-  /** One that comes `late` takes everything there is; the planner's push must have been taken. */
+  /**
+   * With `late`, the writer receives the whole current state instead of the next push, which must have been taken from the planner before.
+   */
   constructor(planner: Planner, late = false) {
     this.#planner = planner
     this.#apply(late ? everythingOf(planner) : planner.takePush())
   }
 
-  /** Takes the next push. */
+  /** Applies the next push. */
   take(): void {
     this.#apply(this.#planner.takePush())
   }
@@ -28,14 +30,14 @@ export class Received {
     for (const { connection, classId } of push.assignments) this.#classes.set(connection, classId)
   }
 
-  /** Names and versions of a connection's resources of a type. */
+  /** Returns the versions of a connection's resources of a type, by name. */
   of(connection: string, typeUrl: string): Map<string, string> {
     const state = this.#catalog.typeState(this.#classes.get(connection) ?? '', typeUrl)
     return new Map([...state.entries()].map(({ name, version }) => [name, version]))
   }
 }
 
-/** What a writer that has nothing is told, if all proxies are its own; the planner's push must have been taken. */
+/** Returns the content that a new writer receives when all proxies are its own. The planner's push must have been taken before. */
 export function everythingOf(planner: Planner): PushContent {
   const nothing = { slabs: [], retiredSlabs: [], groups: [], retiredGroups: [], manifests: [], retiredClasses: [] }
   return new Audience(planner.present).next({ ...nothing, whole: true, assignments: planner.assignments() }, 0)

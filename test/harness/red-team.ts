@@ -1,4 +1,7 @@
-/** Attacks on policies at stock proxies: a sidecar and a gateway before one workload, of the oldest and the newest supported release of Envoy. */
+/**
+ * Runs attacks on policies against stock proxies: a sidecar and a gateway in front of one workload, with the oldest and the newest
+ * supported release of Envoy.
+ */
 import { connect as connectHttp2 } from 'node:http2'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -9,43 +12,43 @@ import { type RawAnswer, sendBytes } from './raw-http.ts'
 import { Service } from './service.ts'
 import { until } from './until.ts'
 
-/** The namespace of the workload that is attacked; its labels are `app: app` and `place: <id>`. */
+/** The namespace of the attacked workload. Its labels are `app: app` and `place: <id>`. */
 export const namespace = 'shop'
 
-/** A proxy before the workload, and ways to reach it. */
+/** A proxy in front of the workload, and clients for it. */
 export interface Place {
   readonly version: string
   readonly side: 'sidecar' | 'gateway'
-  /** `<side>-<version with a dash>`: the value of the proxy's label `place`, and its name before the dot in `proxyID`. */
+  /** `<side>-<version with dashes>`: the value of the proxy's label `place`, and the first part of its name in `proxyID`. */
   readonly id: string
-  /** Where the proxy listens, in plain text. */
+  /** The plaintext address on which the proxy listens. */
   readonly address: string
   readonly port: number
   readonly service: Service
   readonly envoy: Envoy
-  /** The workload; `seen` holds what reached it. */
+  /** The workload. `seen` contains the requests that reached it. */
   readonly backend: HttpBackend
-  /** Replaces all policies (documents of YAML), and waits until the proxy has them. */
+  /** Replaces all policies (YAML documents) and waits until the proxy has them. */
   enforce(...documents: string[]): Promise<void>
-  /** Sends bytes as they are over a connection of their own. Several texts are sent one after another; the answer is read until the other side is done. */
+  /** Sends parts as they are, one after another, on a connection of their own, and reads the response. */
   raw(...parts: (string | Buffer)[]): Promise<RawAnswer>
-  /** Sends a request of HTTP/1.1 by an ordinary client. */
+  /** Sends an HTTP/1.1 request with an ordinary client. */
   call(path: string, options?: { method?: string; host?: string; headers?: Record<string, string> }): Promise<Answer>
-  /** Sends a request of HTTP/2 without TLS; pseudo headers are those that are given, `:method` GET, `:scheme` http and `:path` / unless given. */
+  /** Sends an HTTP/2 request without TLS. Pseudo headers default to `:method` GET, `:scheme` http and `:path` /. */
   http2(headers: Record<string, string | string[]>): Promise<RawAnswer>
 }
 
-/** What an attack needs besides a service, proxies and a workload. */
+/** Additional settings of an attack. */
 export interface AttackOptions {
   readonly env?: Record<string, string>
   readonly flags?: readonly string[]
-  /** Mesh configuration as YAML. */
+  /** The mesh configuration as YAML. */
   readonly mesh?: string
-  /** More configuration, by name of the file. */
+  /** Additional configuration files, by name. */
   readonly files?: Record<string, string>
-  /** The only side that the attack is for; both without. */
+  /** Restricts the attack to one side. The default is both. */
   readonly side?: 'sidecar' | 'gateway'
-  /** Proxies refuse some of what they are sent: that is what is tested. */
+  /** Whether proxies are expected to reject configuration. */
   readonly refuses?: boolean
 }
 
@@ -54,14 +57,15 @@ const places = envoyBinaries().flatMap(({ version, path }, index) =>
 )
 
 /**
- * Runs the tests that `body` declares at each place: every release of Envoy as sidecar and as gateway. All places have one service process and one
- * workload; each has a proxy of its own, which runs while its tests do. Afterwards no proxy may have refused anything.
+ * Runs the tests that `body` declares at each place: every release of Envoy, as a sidecar and as a gateway. All places share one service
+ * process and one workload; each has a proxy of its own, which runs during its tests. Afterwards no proxy may have rejected any
+ * configuration.
  */
 export function describeAttacks(topic: string, body: (place: Place) => void, options: AttackOptions = {}): void {
   describePlaces(`attacks: ${topic}`, body, options)
 }
 
-/** The same for what is no attack. */
+/** Like {@link describeAttacks}, for tests that are not attacks. */
 export function describePlaces(title: string, body: (place: Place) => void, options: AttackOptions = {}): void {
   describe(title, function () {
     this.timeout(60_000)
@@ -168,7 +172,7 @@ class RunningPlace implements Place {
   }
 }
 
-/** The workload as a service, to which gateways route. */
+/** The workload as a service that gateways route to. */
 const backendDocument = (port: number) => `apiVersion: networking.mesh.io/v1
 kind: ServiceEntry
 metadata: {name: backend, namespace: ${namespace}}

@@ -1,4 +1,4 @@
-/** The message of the Error that a promise rejects with; fails when it resolves. */
+/** Resolves with the message of the Error that a promise rejects with. Rejects when the promise resolves. */
 export async function rejected(promise: Promise<unknown>): Promise<string> {
   const outcome = await promise.then(
     (value) => ({ value }),

@@ -1,4 +1,4 @@
-/** Both ends of the agent's relay: a proxy that asks on its socket, and a discovery server that does what a test says. */
+/** Both ends of the agent's relay: a proxy that connects to its socket, and a discovery server that the test controls. */
 import { readFileSync } from 'node:fs'
 import {
   type ClientHttp2Session,
@@ -21,7 +21,7 @@ import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/fr
 const bounds = { maxSessionMemory: 1000 }
 const servicePath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/'
 
-/** Encodes a state-of-the-world request. */
+/** Encodes a SotW request. */
 export const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Buffer =>
   Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request)))
 /** Encodes a delta request. */
@@ -32,13 +32,13 @@ export const delta = (request: MessageInitShape<typeof DeltaDiscoveryRequestSche
 export class RelayClient {
   readonly session: ClientHttp2Session
   readonly stream: ClientHttp2Stream
-  /** Bytes that came. */
+  /** The received bytes. */
   readonly chunks: Buffer[] = []
   readonly messages: Buffer[] = []
-  /** `<code> <message>` once the stream has ended with a status, `reset <code>` without. */
+  /** `<code> <message>` when the stream has ended with a status, `reset <code>` when without. */
   ended: string | undefined
 
-  /** `reads` says whether it takes what comes. */
+  /** `reads` is false for a client that does not read responses. */
   constructor(socket: string, { isDelta = false, reads = true, method }: { isDelta?: boolean; reads?: boolean; method?: string } = {}) {
     this.session = connect('http://agent', { createConnection: () => connectSocket(socket), ...bounds })
     this.session.on('error', () => undefined)
@@ -68,12 +68,12 @@ export class RelayClient {
   }
 }
 
-/** A stream as the server has it. */
+/** A stream on the server's side. */
 export interface DiscoveryCall {
   readonly headers: IncomingHttpHeaders
   readonly stream: ServerHttp2Stream
   readonly messages: Buffer[]
-  /** Common name of the certificate that was presented. */
+  /** The common name of the client certificate. */
   readonly presented: string | undefined
   /** Sends a message. */
   send(message: Uint8Array): void
@@ -89,15 +89,15 @@ export class FakeDiscovery {
   readonly #tls: { cert: string; key: string } | undefined
   readonly calls: DiscoveryCall[] = []
   port = 0
-  /** Takes each call, instead of answering with headers alone. */
+  /** Handles each call. Without it the server answers with response headers only. */
   onCall: ((call: DiscoveryCall) => void) | undefined
 
-  /** Over TLS with a certificate, given as files. */
+  /** `tls` are the files of the certificate and its key. Without it the server does not use TLS. */
   constructor(tls?: { cert: string; key: string }) {
     this.#tls = tls
   }
 
-  /** Listens; on the same port again when it has listened before. */
+  /** Starts to listen, after a stop on the same port. */
   async start(): Promise<this> {
     const tls = this.#tls && {
       cert: readFileSync(this.#tls.cert),
@@ -120,7 +120,7 @@ export class FakeDiscovery {
     return this
   }
 
-  /** Cuts all connections, and stops to listen. */
+  /** Closes all connections and stops listening. */
   async stop(): Promise<void> {
     const server = this.#server
     this.#server = undefined
@@ -130,12 +130,12 @@ export class FakeDiscovery {
     await closed
   }
 
-  /** Cuts all connections. */
+  /** Closes all connections. */
   cut(): void {
     for (const session of this.#sessions) session.destroy()
   }
 
-  /** Asks all clients to leave their connections. */
+  /** Sends GOAWAY to all clients. */
   goaway(): void {
     for (const session of this.#sessions) session.goaway()
   }

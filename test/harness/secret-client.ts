@@ -1,4 +1,4 @@
-/** A client of an agent's server of secrets, as Envoy is one: streams over its unix socket. */
+/** An SDS client of the agent, as Envoy is one: streams over the agent's Unix socket. */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
@@ -13,7 +13,7 @@ import {
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 import { secretType } from '../../src/xds/type-urls.ts'
 
-/** A response in either form. */
+/** A decoded SotW or delta response. */
 export interface SecretResponse {
   readonly nonce: string
   readonly version: string
@@ -21,7 +21,7 @@ export interface SecretResponse {
   readonly removed: readonly string[]
 }
 
-/** What a secret holds: chain and key, or roots. */
+/** Returns the content of a secret: chain and key, or roots. */
 export function contentOf({ name, type }: Secret): { name: string; chain?: string; key?: string; roots?: string } {
   const bytes = (source: { specifier: { case?: string; value?: unknown } } | undefined) =>
     Buffer.from(source?.specifier.value as Uint8Array).toString()
@@ -40,7 +40,7 @@ export class SecretClient {
   readonly responses: SecretResponse[] = []
   /** Called with each response. */
   onResponse: (response: SecretResponse) => void = () => {}
-  /** The status that ended the stream, if it has ended. */
+  /** The status that ended the stream. Undefined while it is open. */
   status: string | undefined
 
   constructor(path: string, isDelta = false) {
@@ -71,13 +71,13 @@ export class SecretClient {
     this.#stream.on('response', ended)
   }
 
-  /** The content of the last response that has a secret of this name. */
+  /** Returns the content of the last received secret with a name. */
   last(name: string): ReturnType<typeof contentOf> | undefined {
     const found = this.responses.flatMap(({ secrets }) => secrets.filter((secret) => secret.name === name)).at(-1)
     return found && contentOf(found)
   }
 
-  /** Sends a request; the node goes with the first one, unless it says otherwise. */
+  /** Sends a request for secrets. The caller adds the node to the first request of a stream. */
   send(request: MessageInitShape<typeof DiscoveryRequestSchema>): void {
     this.#write(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: secretType, ...request })))
   }

@@ -1,4 +1,6 @@
-/** Serves one workload's secrets as an agent does: `envoy.service.secret.v3.SecretDiscoveryService`, names `default` and `ROOTCA`. */
+/**
+ * Serves one workload's secrets as an agent does: `envoy.service.secret.v3.SecretDiscoveryService`, with the names `default` and `ROOTCA`.
+ */
 import { readFileSync } from 'node:fs'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { AnySchema } from '@bufbuild/protobuf/wkt'
@@ -15,7 +17,7 @@ type Stream = {
   end(): void
 }
 
-/** Starts it. */
+/** Starts the server. */
 export async function secretServer(certificate: Certificate, root: string): Promise<{ port: number; stop(): void }> {
   const inline = (file: string) => ({ specifier: { case: 'inlineBytes' as const, value: readFileSync(file) } })
   const secrets = {

@@ -1,11 +1,14 @@
-/** Finds traces of secrets in what a process prints and serves. */
+/** Finds traces of secrets in the output and the pages of a process. */
 import { createPrivateKey } from 'node:crypto'
 
-/** Secrets, each under a name, in every form in which they could show. */
+/** Secrets by name, each in every encoding in which it could appear. */
 export class SecretTraces {
   readonly #forms: { readonly name: string; readonly form: string }[] = []
 
-  /** A private key in PEM: its lines, the same encoded once more (as in a Secret document), and its private numbers. What of it is public is none. */
+  /**
+   * Adds a private key in PEM: its lines, its base64 encoding (as in a Secret document), and its private numbers. The public parts of the
+   * key are not secret.
+   */
   addKey(name: string, pem: string): void {
     const { d, p, q, n, x, y } = createPrivateKey(pem).export({ format: 'jwk' })
     const shared = Buffer.concat([n, x, y].map((number = '') => Buffer.from(number, 'base64url')))
@@ -17,14 +20,14 @@ export class SecretTraces {
     for (const number of [d, p, q]) if (number !== undefined) this.#addBytes(name, Buffer.from(number, 'base64url'))
   }
 
-  /** A signed token: what it says, and its signature. */
+  /** Adds a signed token: its payload and its signature. */
   addToken(name: string, token: string): void {
     const [, payload = '', signature = ''] = token.split('.')
     this.#add(name, payload.slice(0, 40))
     this.#add(name, signature.slice(0, 40))
   }
 
-  /** Names of the secrets of which there is a trace in a text. */
+  /** Returns the names of the secrets with a trace in a text. */
   in(text: string): string[] {
     return [...new Set(this.#forms.flatMap(({ name, form }) => (text.includes(form) ? name : [])))]
   }

@@ -1,28 +1,28 @@
-/** Requests over TLS. */
+/** Sends requests over TLS. */
 import { request as httpsRequest } from 'node:https'
 import type { SecureVersion, TLSSocket } from 'node:tls'
 import type { Pair } from './gateway-secrets.ts'
 
-/** A request over TLS: the host asked for, the authorities that are trusted, the client's own certificate. */
+/** A request over TLS: the requested host, the trusted authority, the client's certificate. */
 interface SecureCall {
-  /** Name of the server in TLS, and the host of the request unless another is given. */
+  /** The SNI, and the host of the request unless `requested` is given. */
   readonly host: string
   readonly requested?: string
   readonly path?: string
   readonly root: Pair
   readonly client?: Pair
-  /** Takes a certificate of any name. */
+  /** Whether a server certificate with any name is accepted. */
   readonly anyName?: boolean
   readonly version?: SecureVersion
 }
 
-/** What came of it: status 0 when there was no answer, and the serial number of the certificate that was served. */
+/** The outcome. `status` is 0 without a response; `serial` is the serial number of the server's certificate. */
 export interface Outcome {
   readonly status: number
   readonly serial: string
 }
 
-/** Sends one request over a connection of its own. */
+/** Sends one request on a connection of its own. */
 export function secureCall(
   address: string,
   port: number,

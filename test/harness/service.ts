@@ -1,4 +1,4 @@
-/** Starts the real command on ports of its own, and stops it again. */
+/** Runs the real command on ports of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { until } from './until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
-/** The outcome of a command that ended. */
+/** The outcome of a command. */
 export interface CommandResult {
   readonly code: number | null
   readonly stdout: string
@@ -19,7 +19,7 @@ export interface CommandResult {
   readonly ms: number
 }
 
-/** Runs the command to its end, with a directory of its own for the state of a certificate authority. */
+/** Runs the command to its end, with its own directory for the state of a certificate authority. */
 export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = entry): Promise<CommandResult> {
   const started = performance.now()
   const dir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
@@ -37,10 +37,10 @@ export function runCommand(args: readonly string[], env: Record<string, string> 
   )
 }
 
-/** A running discovery service with directories of its own; it has no secured port unless its flags give one. */
+/** A running discovery service with its own directories. It has no secured port unless its flags set one. */
 export class Service {
   readonly dir: string
-  /** Where it keeps the state of its certificate authority. */
+  /** The directory of the certificate authority's state. */
   readonly authorityDir: string
   readonly env: Record<string, string>
   readonly flags: string[]
@@ -52,7 +52,7 @@ export class Service {
   readonly #descriptors: number | undefined
   #child: ChildProcess | undefined
 
-  /** `script` is the command to run, if not that of the sources; `descriptors` the limit of open files, if not the system's. */
+  /** `script` is the command to run instead of the one from source, `descriptors` the limit of open files instead of the system's. */
   constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; descriptors?: number } = {}) {
     this.#script = options.script ?? entry
     this.#descriptors = options.descriptors
@@ -85,7 +85,7 @@ export class Service {
     this.grpcPort ||= await freePort()
     this.httpPort ||= await freePort()
     this.monitoringPort ||= await freePort()
-    // Files that are given must be there.
+    // Configured files must exist.
     for (const name of ['mesh-config', 'networks']) if (!existsSync(join(this.dir, name))) this.write(name, '')
     const address = (port: number) => `127.0.0.1:${port}`
     const args = [
@@ -122,25 +122,25 @@ export class Service {
     if (child.exitCode !== null) throw new Error(`the service ended: ${await this.output.whole()}`)
   }
 
-  /** A debug page as JSON, over the admin socket. */
+  /** Fetches a debug page as JSON over the admin socket. */
   async debug<T>(page: string): Promise<T> {
     const { status, body } = await askServer({ method: 'GET', path: `/debug/${page}` }, this.env)
     if (status !== 200) throw new Error(`${page}: ${status} ${body}`)
     return JSON.parse(body) as T
   }
 
-  /** All metrics in text form. */
+  /** Fetches all metrics as text. */
   async metrics(): Promise<string> {
     return (await fetch(`http://127.0.0.1:${this.monitoringPort}/metrics`)).text()
   }
 
-  /** Responses that proxies refused, as text. */
+  /** The responses that proxies rejected, as text. */
   async rejections(): Promise<string[]> {
     const { clients } = await this.debug<{ clients: { connectionId: string; rejections: { typeUrl: string; message: string }[] }[] }>('adsz')
     return clients.flatMap((client) => client.rejections.map((rejection) => `${client.connectionId} ${rejection.typeUrl}: ${rejection.message}`))
   }
 
-  /** Ends the process; with SIGKILL as a crash would. */
+  /** Stops the process. SIGKILL simulates a crash. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#child
     this.#child = undefined
@@ -150,7 +150,7 @@ export class Service {
     return closed
   }
 
-  /** Ends the process and removes its directory. */
+  /** Stops the process and removes its directories. */
   async dispose(): Promise<void> {
     await this.stop()
     for (const dir of [this.dir, this.authorityDir]) rmSync(dir, { recursive: true, force: true })

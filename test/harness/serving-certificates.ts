@@ -1,4 +1,4 @@
-/** Certificates of servers, as the files of a directory. */
+/** Creates certificates of servers and clients as files in a directory. */
 import { execFileSync } from 'node:child_process'
 import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { pemOf } from '../../src/identity/pem.ts'
 
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
-/** Makes certificates with openssl in a directory. */
+/** Creates certificates with openssl in a directory. */
 export class ServingCertificates {
   readonly #dir: string
 
@@ -27,18 +27,18 @@ export class ServingCertificates {
     return readFileSync(this.file(name), 'utf8')
   }
 
-  /** The flags of a service that has the certificate `server`, and whose clients have certificates of the authority `ca`. */
+  /** The flags of a service with the certificate `server`, whose clients have certificates of the authority `ca`. */
   servingFlags(): string[] {
     return ['--tlsCertFile', this.file('server.pem'), '--tlsKeyFile', this.file('server-key.pem'), '--caCertFile', this.file('ca.pem')]
   }
 
-  /** An authority: `<name>.pem` and `<name>-key.pem`. */
+  /** Creates an authority: `<name>.pem` and `<name>-key.pem`. */
   authority(name: string): void {
     const uses = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign']
     this.#openssl('req', ...newKey, '-x509', ...uses, '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
   }
 
-  /** An authority that another has signed, as {@link authority}. */
+  /** Creates an intermediate authority that another one signs, with the files of {@link authority}. */
   intermediate(name: string, authority: string): void {
     this.issue(
       name,
@@ -49,8 +49,8 @@ export class ServingCertificates {
   }
 
   /**
-   * A certificate with the name as its common name, signed by an authority, and its key; one of negative days has expired. `extensions`
-   * are lines of openssl's configuration.
+   * Creates a certificate with `name` as its common name, signed by an authority, and its key. With negative `days` it has expired.
+   * `extensions` are lines of openssl's configuration.
    */
   issue(name: string, authority: string, days = 1, extensions = ''): void {
     writeFileSync(this.file(`${name}.ext`), extensions)
@@ -59,14 +59,14 @@ export class ServingCertificates {
     this.#openssl('x509', '-req', '-days', String(days), '-in', `${name}.csr`, ...signer, '-out', `${name}.pem`)
   }
 
-  /** The certificate of a workload: `uris` are the URIs among its names. */
+  /** Creates the certificate of a workload with the URIs `uris` as subject alternative names. */
   workload(name: string, authority: string, uris: readonly string[], days = 1): void {
     const names = ['DNS:localhost', ...uris.map((uri) => `URI:${uri}`)].join(',')
     const uses = 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\nbasicConstraints=critical,CA:FALSE\n'
     this.issue(name, authority, days, `subjectAltName=${names}\n${uses}`)
   }
 
-  /** The certificate of a workload that is valid between two Unix times in milliseconds, which openssl takes for whole days only. */
+  /** Creates a workload certificate that is valid between two Unix times in milliseconds; openssl accepts only whole days. */
   between(name: string, authority: string, identity: string, notBefore: number, notAfter: number): void {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const [signing] = readCertificates(this.text(`${authority}.pem`)) as [Certificate]
@@ -82,7 +82,7 @@ export class ServingCertificates {
   }
 }
 
-/** The common name of the certificate that a port serves; the reason when the handshake fails. */
+/** Resolves with the common name of the certificate that a port serves, or with the reason when the handshake fails. */
 export function servedName(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = tlsConnect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2', 'http/1.1'] }, () => {

@@ -1,27 +1,27 @@
-/** Certificate signing requests as nobody honest makes them: each part can be another. */
+/** Certificate signing requests with arbitrary, also invalid, parts. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { bits, der, oid, sequence, tag } from '../../src/ca/der.ts'
 import { distinguishedName, extension, objects, signatureAlgorithms } from '../../src/ca/objects.ts'
 import { pemOf } from '../../src/identity/pem.ts'
 
-/** Parts of a request; what is left out is as it should be. */
+/** The parts of a request. Omitted parts are valid. */
 export interface RequestParts {
   readonly key?: KeyObject
-  /** Encoded `SubjectPublicKeyInfo` instead of that of the key. */
+  /** An encoded `SubjectPublicKeyInfo` in place of the key's own. */
   readonly publicKey?: Buffer
   readonly version?: number
   readonly commonName?: string
-  /** Encoded names. */
+  /** Subject alternative names, encoded. */
   readonly names?: readonly Buffer[]
   readonly extensions?: readonly Buffer[]
-  /** Encoded attributes instead of those of the names and extensions. */
+  /** Encoded attributes in place of those for names and extensions. */
   readonly attributes?: Buffer
   readonly algorithm?: Buffer
-  /** Changes the signed bytes after they were signed. */
+  /** Modifies the request after it was signed. */
   readonly garble?: (request: Buffer) => void
 }
 
-/** Keys that are made once for all tests. */
+/** Keys that are shared by all tests. */
 export const keys = {
   p256: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
   p384: generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey,
@@ -32,15 +32,15 @@ export const uri = (text: string): Buffer => der(0x86, Buffer.from(text, 'latin1
 export const dns = (text: string): Buffer => der(0x82, Buffer.from(text, 'latin1'))
 export const named = (...names: readonly Buffer[]): Buffer => extension(objects.subjectAltName, true, sequence(...names))
 
-/** An attribute of a request that asks for extensions. */
+/** Encodes an extension request attribute. */
 export const asksFor = (...extensions: readonly Buffer[]): Buffer => sequence(objects.extensionRequest, der(tag.set, sequence(...extensions)))
 
-/** Asks for the certificate of an authority. */
+/** Requests the certificate of an authority. */
 export const authority = extension(oid('2.5.29.19'), true, sequence(der(tag.boolean, Buffer.from([0xff]))))
-/** Asks for a key that signs certificates. */
+/** Requests a key usage that permits signing certificates. */
 export const certificateSigning = extension(oid('2.5.29.15'), true, der(tag.bitString, Buffer.from([1, 0x06])))
 
-/** A request, encoded. */
+/** Encodes a request. */
 export function requestBytes(parts: RequestParts = {}): Buffer {
   const key = parts.key ?? keys.p256
   const publicKey = parts.publicKey ?? createPublicKey(key).export({ type: 'spki', format: 'der' })
@@ -54,5 +54,5 @@ export function requestBytes(parts: RequestParts = {}): Buffer {
   return whole
 }
 
-/** A request in PEM. */
+/** Encodes a request in PEM. */
 export const requestPem = (parts: RequestParts = {}): string => pemOf('CERTIFICATE REQUEST', requestBytes(parts))

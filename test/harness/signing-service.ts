@@ -1,4 +1,4 @@
-/** A certificate authority for clients of it: `CreateCertificate` over TLS or in plain text, with roots of the test's own. */
+/** A certificate authority for tests of its clients: `CreateCertificate` over TLS or in plaintext, with generated roots. */
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import { PaceWheel } from '../../actors/grpc/pace-wheel.ts'
@@ -24,24 +24,24 @@ interface Root {
   readonly pem: string
 }
 
-/** What a caller asked for, and with what. */
+/** The contents and credentials of a received call. */
 export interface SeenCall {
   readonly csr: string
   readonly seconds: number
   readonly headers: Call['headers']
-  /** The identity of its client certificate. */
+  /** The identity of the client certificate. */
   readonly presented: string | undefined
 }
 
-/** The authority. It signs what it is asked to, for one identity. */
+/** The authority. It signs every request, for one identity. */
 export class SigningService {
   identity: string
   readonly calls: SeenCall[] = []
-  /** Life of what it issues, in milliseconds. */
+  /** The lifetime of issued certificates, in milliseconds. */
   lifeMs = 3_600_000
-  /** Answers in place of a certificate. */
+  /** Returns a response in place of a certificate; undefined for the default. */
   answer: ((csr: string) => CallStatus | readonly string[] | undefined | Promise<never>) | undefined
-  /** Roots in answers; the first signs. */
+  /** The roots in responses. The first one signs. */
   roots: Root[] = [newRoot('first')]
   port = 0
   readonly #isPlain: boolean
@@ -52,12 +52,12 @@ export class SigningService {
     this.#isPlain = options.isPlain ?? false
   }
 
-  /** Roots in PEM. */
+  /** The roots in PEM. */
   get bundle(): string {
     return this.roots.map(({ pem }) => pem).join('')
   }
 
-  /** Puts a new root before or after those that are there. */
+  /** Adds a new root before or after the existing ones. */
   addRoot(name: string, isFirst: boolean): void {
     this.roots = isFirst ? [newRoot(name), ...this.roots] : [...this.roots, newRoot(name)]
   }
@@ -66,7 +66,7 @@ export class SigningService {
     return { host: '127.0.0.1', port: this.port, isPlain: this.#isPlain, serverName: 'authority.test' }
   }
 
-  /** A chain for a request, as answers have it. */
+  /** Issues a chain for a request, in the form of a response. */
   chain(csr: string, identity = this.identity): string[] {
     const [{ signer }] = this.roots as [Root]
     const now = Date.now()
@@ -74,7 +74,7 @@ export class SigningService {
     return [certificate(issueWorkload(csr, identity, grant, signer)), this.bundle]
   }
 
-  /** Starts it; the port stays the same over restarts. */
+  /** Starts the server. The port stays the same over restarts. */
   async start(): Promise<this> {
     this.port ||= await freePort()
     const at = { host: '127.0.0.1', port: this.port }

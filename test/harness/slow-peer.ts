@@ -1,4 +1,7 @@
-/** A client of the discovery service that says itself how fast it reads its socket, how large its windows are and when it grants more. */
+/**
+ * A client of the discovery service that controls how fast it reads its socket, how large its flow-control windows are and when it updates
+ * them.
+ */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { create, toBinary } from '@bufbuild/protobuf'
@@ -13,7 +16,7 @@ const acknowledged = 1
 const initialWindowSize = 4
 const frameHead = 9
 const windowUpdate = 8
-/** What a connection may be sent before its first window update. */
+/** The initial flow-control window of a connection, in bytes. */
 const firstWindow = 65_535
 const readEveryMs = 50
 
@@ -23,35 +26,35 @@ const number = (value: number) => {
   return bytes
 }
 
-/** How a peer behaves. */
+/** The behaviour of a peer. */
 export interface SlowPeerOptions {
   readonly port: number
-  /** Whether the port speaks TLS; its certificate is not checked. */
+  /** Whether to use TLS. The server's certificate is not verified. */
   readonly tls?: boolean
-  /** Bytes that each stream may be sent before it is granted more, and the connection over all of them if that is not the same. */
+  /** The flow-control window of each stream, and that of the connection if it differs, in bytes. */
   readonly window: number
   readonly connectionWindow?: number
-  /** Bytes a second that it reads from its socket; it grants what it has read. */
+  /** The rate at which the peer reads its socket, in bytes per second. Windows are updated for the bytes read. */
   readonly bytesPerSecond: number
-  /** Names of its proxies: each has a stream of its own. */
+  /** The names of its proxies. Each has a stream of its own. */
   readonly names: readonly string[]
-  /** Whether pings are answered only when the test says so. */
+  /** Whether pings are answered only by {@link SlowPeer.answerPings}. */
   readonly holdsPings?: boolean
-  /** Those among them that never grant anything to their streams, and hold what they were sent. */
+  /** The names of proxies that never update the windows of their streams and keep the received bytes. */
   readonly silent?: readonly string[]
 }
 
-/** A connection of proxies that ask for all clusters. */
+/** A connection of proxies that subscribe to all clusters. */
 export class SlowPeer {
-  /** Bytes of messages that were read, by name. */
+  /** The bytes of messages that were read, by name. */
   readonly read = new Map<string, number>()
-  /** Codes of the resets that came, by name. */
+  /** The error codes of received RST_STREAM frames, by name. */
   readonly resets = new Map<string, number>()
-  /** Pings that came from the server. */
+  /** The number of received pings. */
   pings = 0
-  /** Answers to pings that are held until {@link answerPings}; undefined = each is answered at once. */
+  /** Responses to pings that are held back until {@link answerPings}. Undefined: pings are answered at once. */
   readonly #pongs: Buffer[] | undefined
-  /** Whether the server ended the connection. */
+  /** Whether the server closed the connection. */
   closed = false
   bytesPerSecond: number
   readonly #options: SlowPeerOptions
@@ -74,12 +77,12 @@ export class SlowPeer {
     this.#socket.write(Buffer.concat([magic, frame(frameType.settings, 0, 0, setting)]))
     this.#grant(0, (options.connectionWindow ?? options.window) - firstWindow)
     for (const [index, name] of options.names.entries()) this.#subscribe(index * 2 + 1, name)
-    // Read by hand: what is not read stays in the socket.
+    // With a `readable` listener, unread bytes stay in the socket.
     this.#socket.on('readable', () => undefined)
     this.#timer = setInterval(() => this.#readSome(), readEveryMs)
   }
 
-  /** Answers the pings that were held. */
+  /** Answers the held pings. */
   answerPings(): void {
     this.#socket.write(Buffer.concat(this.#pongs?.splice(0) ?? []))
   }
@@ -101,7 +104,7 @@ export class SlowPeer {
   }
 
   #readSome(): void {
-    // By the time that passed: on a busy machine the timer comes late, and the peer must not be slower than it says.
+    // Reads by elapsed time: on a busy machine the timer fires late, and the peer must still reach its rate.
     const now = performance.now()
     const ms = now - this.#readAt
     this.#readAt = now
@@ -127,7 +130,7 @@ export class SlowPeer {
       else this.#socket.write(pong)
     } else if (kind === frameType.reset) {
       this.resets.set(name, payload.readUInt32BE(0))
-      // What it held of that stream counts for the connection no more.
+      // After the reset, the connection's window is updated for the bytes that the stream held.
       if (this.#options.silent?.includes(name)) this.#grant(0, this.read.get(name) ?? 0)
     } else if (kind === frameType.data) {
       this.read.set(name, (this.read.get(name) ?? 0) + payload.length)

@@ -1,21 +1,22 @@
-/** A program that stands in for Envoy where only its process and its admin port matter. */
+/** A stand-in for Envoy, for tests in which only its process and its admin port matter. */
 import type { createServer } from 'node:http'
 
-/** How the program behaves. */
+/** The behaviour of the program. */
 export interface StandInOptions {
-  /** Ends with this status when it is asked to by `POST /end`. */
+  /** The exit status after `POST /end`. */
   readonly status?: number
-  /** Is ended by this signal when it is asked to by `POST /end`. */
+  /** The signal that terminates the program after `POST /end`, in place of an exit status. */
   readonly signal?: NodeJS.Signals
-  /** Whether SIGTERM has no effect. */
+  /** Whether the program ignores SIGTERM. */
   readonly stays?: boolean
-  /** Status of the answer to an order to drain. */
+  /** The status of the response to a drain request. */
   readonly drainStatus?: number
 }
 
 /**
- * The text of the program. It listens on the admin port of `PROXY_CONFIG`, answers `/asked` with the requests that came, one a line, `/args` with its arguments,
- * and `/pid`; `/stats` says what a proxy that is ready does, once it was asked `/configure`. SIGTERM ends it with status 0.
+ * Returns the source of the program. It listens on the admin port of `PROXY_CONFIG`, answers `/asked` with the received requests, one per
+ * line, `/args` with its arguments, and `/pid` with its pid. `/stats` returns the statistics of a ready proxy after a request `/configure`.
+ * SIGTERM ends it with status 0.
  */
 export function standInProxy(options: StandInOptions = {}): string {
   const serve = standIn.toString()

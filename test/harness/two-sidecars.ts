@@ -1,4 +1,4 @@
-/** Two workloads with a sidecar and an agent each, and the real command as their control plane and certificate authority. */
+/** Two workloads, each with a sidecar and an agent, with the real command as their control plane and certificate authority. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,37 +23,40 @@ type Role = 'server' | 'client'
 type Inline = { readonly inline_bytes: string }
 const addresses = { server: '127.0.0.7', client: '127.0.0.8' }
 
-/** A workload's agent and sidecar. */
+/** The agent and sidecar of a workload. */
 interface Member {
   readonly agent: Behaviour<never>
   readonly state: () => SecretState
   readonly envoy: Envoy
 }
 
-/** What a run of requests came to. */
+/** The outcome of a series of requests. */
 export interface Traffic {
   readonly statuses: Record<string, number>
   readonly answered: number
 }
 
-/** How the pair is set up. */
+/** The settings of the pair. */
 export interface PairOptions {
   readonly binary: string
   readonly delta: boolean
-  /** Life of workload certificates in seconds. */
+  /** The lifetime of workload certificates, in seconds. */
   readonly ttlSeconds: number
-  /** Whether the control plane serves with a certificate of its own authority, which all verify by its roots; otherwise with one of a stranger. */
+  /**
+   * Whether the control plane's serving certificate is from its own authority, whose roots all clients use; otherwise it is from an
+   * unrelated authority.
+   */
   readonly servesOwn?: boolean
   readonly env?: Record<string, string>
 }
 
-/** The client's sidecar calls the server's, over a new connection for every request. */
+/** A pair of workloads. The client's sidecar calls the server's, with a new connection for every request. */
 export class TwoSidecars {
   readonly service: Service
   readonly backend = new HttpBackend('app')
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-pair-'))
   readonly members = {} as Record<Role, Member>
-  /** Ports of the server behind and before its sidecar, and of the control plane over TLS. */
+  /** The ports of the service, of the server's sidecar, and of the control plane over TLS. */
   readonly ports = { http: 0, inbound: 0, secure: 0 }
   readonly #options: PairOptions
   readonly #made: ServingCertificates
@@ -84,7 +87,7 @@ export class TwoSidecars {
     for (const [flag, name] of Object.entries(files)) this.service.flags.push(`--${flag}`, this.#made.file(name))
   }
 
-  /** What the command `ca` prints. */
+  /** Runs the command `ca` and returns its output. */
   async ca(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await runCommand(['ca', ...args], this.service.env)
     if (code !== 0) throw new Error(`ca ${args.join(' ')}: ${stderr}`)
@@ -96,7 +99,7 @@ export class TwoSidecars {
     return (JSON.parse(await this.ca('show', '-o', 'json')) as AuthorityPage).rotation.stage
   }
 
-  /** Writes the configuration; callers expect the server to have the service account `account`. */
+  /** Writes the configuration. Callers expect the server to have the service account `account`. */
   write(account = 'server'): void {
     const { http, inbound } = this.ports
     const document = (kind: string, name: string, spec: string) =>
@@ -109,7 +112,7 @@ export class TwoSidecars {
         'server',
         `{hosts: [${host}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${http}, name: http}], endpoints: [${endpoint}]}`,
       ),
-      // A handshake for every request.
+      // One request per connection, so that every request needs a TLS handshake.
       document('DestinationRule', 'server', `{host: ${host}, trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 1}}}}`),
       sidecar(
         'server',
@@ -123,7 +126,7 @@ export class TwoSidecars {
     this.service.write('services.yaml', documents.join('---\n'))
   }
 
-  /** A token of a workload, put where its agent reads it. */
+  /** Issues a token for a workload and writes it to the file that its agent reads. */
   async token(role: Role, ttl = '1h'): Promise<string> {
     const flags = ['-n', 'shop', '--service-account', role, '--ttl', ttl, '-o', join(this.dir, `${role}.token`)]
     const { code, stderr } = await runCommand(['token', ...flags], { MESHD_CA_STATE_DIR: this.service.authorityDir })
@@ -131,7 +134,7 @@ export class TwoSidecars {
     return readFileSync(join(this.dir, `${role}.token`), 'utf8').trim()
   }
 
-  /** Puts another text where an agent reads its token. */
+  /** Replaces the content of an agent's token file. */
   replaceToken(role: Role, text: string): void {
     writeFileSync(join(this.dir, `${role}.token`), text)
   }
@@ -166,7 +169,10 @@ export class TwoSidecars {
     return agent.asks?.state as () => SecretState
   }
 
-  /** Starts agent and sidecar of a workload. The server's sidecar fetches its configuration with its certificate, the client's with its token. */
+  /**
+   * Starts the agent and sidecar of a workload. The server's sidecar authenticates to the control plane with its certificate, the client's
+   * with its token.
+   */
   async join(role: Role): Promise<void> {
     const state = await this.startAgent(role)
     const agent = this.#agents.at(-1) as Behaviour<never>
@@ -192,18 +198,18 @@ export class TwoSidecars {
     return join(this.dir, role, 'SDS')
   }
 
-  /** Status of one call through both sidecars; 0 when there is no answer. */
+  /** Sends one call through both sidecars. Resolves with the status; 0 without a response. */
   async request(): Promise<number> {
     const answer = await call(addresses.client, this.ports.http, '/', { host }).catch(() => undefined)
     return answer?.status ?? 0
   }
 
-  /** Whom the server's sidecar saw in the last call that arrived. */
+  /** The client identity that the server's sidecar reported for the last call that arrived. */
   caller(): string {
     return String(this.backend.seen.at(-1)?.headers['x-forwarded-client-cert'] ?? '')
   }
 
-  /** Sends requests one after the other on several threads of work until `work` is done. */
+  /** Sends requests in four concurrent loops until `work` has finished. */
   async during(work: () => Promise<void>): Promise<Traffic> {
     const statuses: Record<string, number> = {}
     let isOver = false
@@ -223,7 +229,7 @@ export class TwoSidecars {
     return { statuses, answered: statuses[200] ?? 0 }
   }
 
-  /** What a sidecar has of its agent at present, as its admin page tells: serial numbers of the leaf and of the roots. */
+  /** Returns the certificates that a sidecar currently has, from its admin page: serial numbers of the leaf and of the roots. */
   async certificates(role: Role): Promise<{ leaf: string; roots: string[] }> {
     const page = JSON.parse(await this.members[role].envoy.admin('/config_dump?resource=dynamic_active_secrets')) as {
       configs?: { name: string; secret: { tls_certificate?: { certificate_chain: Inline }; validation_context?: { trusted_ca: Inline } } }[]

@@ -1,7 +1,7 @@
 /** Manifests for tests. */
 import type { GroupUse } from '../../protocols/messages/push.ts'
 
-/** Groups of which nothing is hidden. */
+/** Returns uses of groups without hidden hosts. */
 export function wholeGroups(...groups: readonly string[]): GroupUse[] {
   return groups.map((group) => ({ group, hide: [] }))
 }

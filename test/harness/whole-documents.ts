@@ -1,8 +1,8 @@
-/** Specs with a value in every field that becomes part of a resource, and what becomes of them when one value is an odd one. */
+/** Specs with a value in every field that affects a resource, and variants of them with one unusual value. */
 import { parse } from 'yaml'
 import { oddWords } from './documents.ts'
 
-/** By kind, as YAML. */
+/** Specs by kind, as YAML. */
 const whole: Readonly<Record<string, readonly string[]>> = {
   VirtualService: [
     `
@@ -134,7 +134,7 @@ jwtRules:
   PeerAuthentication: [`{selector: {matchLabels: {app: v1}}, mtls: {mode: STRICT}, portLevelMtls: {80: {mode: DISABLE}}}`],
 }
 
-/** More text that some proxy may refuse, where it becomes a pattern, a format, an address or a name. */
+/** Texts that a proxy may reject as a pattern, a format, an address or a name. */
 const oddText = [
   ...oddWords,
   '',
@@ -169,7 +169,7 @@ const oddText = [
 ]
 const oddNumbers = [0, 1, 99, 100, 101, 200, 304, 599, 65_535, 2_147_483_648, 4_294_967_295, 5_000_011, 8_388_609, 0.0000001, 1e308]
 
-/** A spec with one odd value, and which. */
+/** A spec with one unusual value, and a description of the change. */
 export interface OddSpec {
   readonly kind: string
   readonly spec: unknown
@@ -178,7 +178,10 @@ export interface OddSpec {
 
 type Path = readonly (string | number)[]
 
-/** Every spec with every odd value in the place of each of its values, every list empty and doubled, every field left out. */
+/**
+ * Yields every spec with every unusual value in place of each of its values, with every list emptied and doubled, and with every field
+ * removed.
+ */
 export function* oddSpecs(): Generator<OddSpec> {
   for (const [kind, texts] of Object.entries(whole))
     for (const [index, text] of texts.entries()) {
@@ -199,7 +202,7 @@ export function* oddSpecs(): Generator<OddSpec> {
     }
 }
 
-/** All places below a value, with what stands there. */
+/** Yields all paths below a value, with the values there. */
 function* placesOf(value: unknown, path: Path = []): Generator<readonly [Path, unknown]> {
   if (typeof value !== 'object' || value === null) return
   for (const [key, each] of Object.entries(value)) {

@@ -1,4 +1,4 @@
-/** Raw XDS clients over gRPC: state of the world and delta, keeping what a proxy would keep. */
+/** Raw xDS clients over gRPC, SotW and delta, that keep the state a proxy would keep. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import { type ChannelCredentials, type Client, credentials, makeGenericClientConstructor } from '@grpc/grpc-js'
@@ -27,39 +27,39 @@ const method = (name: string) => ({
 })
 const Ads = makeGenericClientConstructor({ sotw: method('StreamAggregatedResources'), delta: method('DeltaAggregatedResources') }, 'Ads')
 
-/** Path of the aggregated discovery service, state of the world. */
+/** The path of the aggregated discovery service, SotW. */
 export const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
 
-/** Who the client says it is. */
+/** The node of the client. */
 export interface ClientNode {
   readonly id: string
   readonly metadata: Record<string, unknown>
 }
 
-/** A node of a sidecar in a namespace. */
+/** Returns the node of a sidecar in a namespace. */
 export function sidecarNode(address: string, name: string, namespace: string, metadata: Record<string, unknown> = {}): ClientNode {
   return { id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`, metadata: { NAMESPACE: namespace, ...metadata } }
 }
 
-/** A simulated proxy: subscribes as Envoy does and keeps what it is sent. */
+/** A simulated proxy. It subscribes as Envoy does and stores the received resources. */
 export class XdsClient {
   readonly delta: boolean
   readonly node: ClientNode
-  /** Resources by type, then name: the message bytes. */
+  /** The encoded resources by type and name. */
   readonly resources = new Map<string, Map<string, Buffer>>([clusterType, endpointType, listenerType, routeType].map((type) => [type, new Map()]))
   readonly versions = new Map<string, string>()
-  /** Responses by type. */
+  /** The number of responses by type. */
   readonly responses = new Map<string, number>()
-  /** Types of responses, in order. */
+  /** The types of the responses, in order. */
   readonly order: string[] = []
-  /** Names that delta said are not there, of all types. */
+  /** Names that delta responses reported as removed, of all types. */
   readonly removed: string[] = []
   closed: { code: number; details: string } | undefined
-  /** Takes what comes without an answer. */
+  /** Whether responses are not acknowledged. */
   silent = false
-  /** Answers with a refusal instead, once. */
+  /** The error of a NACK for the next response. */
   refuseNext: string | undefined
-  /** Refuses whatever comes. */
+  /** The error of NACKs for all responses. */
   refuseAll: string | undefined
   readonly #channel: ChannelCredentials
   #client: Client | undefined
@@ -78,7 +78,7 @@ export class XdsClient {
     this.delta = delta
   }
 
-  /** Connects and subscribes to clusters and listeners; what they refer to follows. */
+  /** Connects and subscribes to clusters and listeners, then to the endpoints and routes that they reference. */
   connect(initialVersions: Record<string, string> = {}): this {
     this.#client = new Ads(this.#address, this.#channel, {
       'grpc.max_receive_message_length': -1,
@@ -94,7 +94,7 @@ export class XdsClient {
     return this
   }
 
-  /** Subscribes to these names of a type, and to no others. */
+  /** Replaces the subscription to a type by these names. */
   watch(typeUrl: string, names: readonly string[]): this {
     const before = this.#names.get(typeUrl) ?? new Set<string>()
     const nonce = this.#nonces.get(typeUrl) ?? ''
@@ -112,7 +112,7 @@ export class XdsClient {
     return this
   }
 
-  /** Sends bytes as they are. */
+  /** Sends encoded bytes. */
   sendRaw(message: Uint8Array): void {
     this.#stream.write(message)
   }
@@ -122,7 +122,7 @@ export class XdsClient {
     this.#client?.close()
   }
 
-  /** Waits until resources of all four types have come. */
+  /** Waits until resources of all four types have been received. */
   async ready(): Promise<this> {
     await until('the first configuration', () => [clusterType, listenerType].every((type) => this.responses.has(type)))
     await until('endpoints and routes', () =>
@@ -131,7 +131,7 @@ export class XdsClient {
     return this
   }
 
-  /** Everything held, as text that can be compared. */
+  /** The stored resources in a comparable form. */
   state(): Record<string, Record<string, string>> {
     return Object.fromEntries(
       [...this.resources].map(([type, held]) => [
@@ -216,15 +216,15 @@ export class XdsClient {
 
   #keep(typeUrl: string, any: Any): string {
     const value = Buffer.from(any.value)
-    // The name is field 1 of every one of these messages, but for the name table, of which there is one.
+    // The name is field 1 of all these messages except the name table, of which there is only one.
     const [first] = scanFields(value)
     const name = typeUrl.endsWith('.NameTable') ? '' : (first?.bytes?.toString() ?? '')
-    // Like Envoy, it has no use for what it has unsubscribed from while the response was under way.
+    // Like Envoy, the client discards resources that it unsubscribed from while the response was in flight.
     if (name === '' || (this.#names.get(typeUrl)?.has(name) ?? true)) this.resources.get(typeUrl)?.set(name, value)
     return name
   }
 
-  /** Subscribes to what clusters and listeners refer to, as Envoy does. */
+  /** Subscribes to the resources that clusters and listeners reference, as Envoy does. */
   #follow(typeUrl: string): void {
     if (typeUrl !== clusterType && typeUrl !== listenerType) return
     const target = typeUrl === clusterType ? endpointType : routeType
