@@ -1,7 +1,7 @@
 /**
  * Computes the part of each push that concerns one audience (the connections of one XDS writer): the classes of its connections, the groups
- * that their manifests name, and the slabs that contain the resources. What the audience does not have yet is sent as a whole, the rest as
- * patches.
+ * that their manifests name, and the slabs that contain the resources. Groups that the audience does not have yet are sent as a whole, the
+ * others as patches.
  */
 import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
 
@@ -20,7 +20,10 @@ export const emptyPush: PushContent = {
   assignments: [],
 }
 
-/** The state after the last push. {@link Audience} reads from it what is not new but unknown to an audience. */
+/**
+ * The state after the last push. {@link Audience} reads from it the parts that the audience lacks and that are not in the push, because
+ * they did not change.
+ */
 export interface Present {
   manifest(classId: string): Manifest | undefined
   /** A patch that replaces the whole group. */
@@ -34,7 +37,7 @@ interface KnownClass {
   manifest: Manifest | undefined
 }
 
-/** What one audience has been sent. Every push has to pass through `next`, in order. */
+/** The state of one audience, as far as it was sent. Every push has to pass through `next`, in order. */
 export class Audience {
   readonly #present: Present
   readonly #classOf = new Map<string, string>()

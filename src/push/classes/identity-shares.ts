@@ -14,7 +14,7 @@ export interface ShareLimits {
   readonly nodeBytes: number
 }
 
-/** What one identity uses. */
+/** The use of one identity. */
 export interface Share {
   readonly identity: string
   readonly streams: number
@@ -22,7 +22,7 @@ export interface Share {
   readonly nodeBytes: number
 }
 
-/** What a new stream adds to the use of its identity. */
+/** The identity of a new stream, and the memory that its node takes in bytes. */
 export interface Claim {
   readonly identity: string
   readonly nodeBytes: number

@@ -14,7 +14,10 @@ interface Kept {
   readonly cell: Cell<unknown>
 }
 
-/** The variants of a subject. Up to eight are a list, more a map by name: most subjects have one or two, and a list takes a third of the memory. */
+/**
+ * The variants of a subject: a list of up to eight, or a map by name for more. Most subjects have one or two variants, and a list takes a
+ * third of the memory.
+ */
 type Variants = readonly Kept[] | Map<string, Kept>
 
 type Cells = WeakMap<object, Variants>
@@ -117,7 +120,10 @@ export class Memo {
 }
 
 const none: readonly Kept[] = []
-/** The number of variants from which on variants that are outdated or unread are looked for and removed, each time their number has doubled. */
+/**
+ * The maximum number of variants in a list. Outdated and unread variants are removed when a list would exceed this number, and each time
+ * the number of variants in a map has doubled.
+ */
 const fewVariants = 8
 
 const find = (variants: Variants, name: string): Kept | undefined =>

@@ -51,7 +51,7 @@ export interface Wire {
   probe(): void
 }
 
-/** What flow control needs of a stream. */
+/** The operations on a stream that flow control uses. */
 export interface StreamPort {
   /** Hands buffers to the stream. Calls `left` when the kernel has accepted all of them, or with `failed` when that will not happen. */
   send(piece: readonly Buffer[], left: (failed: boolean) => void): void

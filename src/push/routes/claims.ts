@@ -1,6 +1,6 @@
 /**
- * Tracks which domains of which routes changed their owner, so that only those that depend on such a domain have to check again. Each
- * domain is a 32-bit digest, because a namespace has hundreds of them. A collision only causes a needless check.
+ * Tracks which domains of which routes changed their owner, so that only the namespaces whose routes depend on such a domain have to check
+ * again. Each domain is a 32-bit digest, because a namespace has hundreds of them. A collision only causes a needless check.
  */
 import { fnv1a } from '../../model/digest.ts'
 import { append } from '../../model/lists.ts'
@@ -101,7 +101,7 @@ export class ClaimLog {
   }
 
   add(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): void {
-    // Anything that asked before there were any routes has to check again.
+    // Namespaces that checked before there were any routes have to check again.
     if (before.size === 0) {
       this.#at++
       this.#last.length = 0
@@ -111,7 +111,7 @@ export class ClaimLog {
     for (const name of new Set([...before.keys(), ...after.keys()])) {
       const [one, other] = [before.get(name), after.get(name)]
       if (one?.claims === other?.claims) continue
-      // A route that is added or removed concerns everything with a host in it, and everything with the hosts common to all routes.
+      // A route that is added or removed concerns the namespaces with a host in it, and those that hide the hosts common to all routes.
       if (!one || !other) domains.add(wholeRoute(name)).add(everyRoute)
       for (const [here, there] of [
         [one, other],

@@ -1,6 +1,6 @@
 /**
- * The route configurations of a view for a caller without namespace and labels, kept from one snapshot to the next, with the owners of
- * their domains.
+ * The route configurations of a view as one caller sees them, kept from one snapshot to the next, with the owners of their domains. The
+ * routes of the shared view are made for a caller without namespace and labels.
  */
 
 import { contain } from '../../model/faults.ts'
