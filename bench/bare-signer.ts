@@ -1,10 +1,13 @@
-/** What a certificate costs at least: the client's key is imported, its signature verified, and a signature made. Posts the CPU seconds. */
+/**
+ * Measures the minimum cost of a certificate: importing the client's key, verifying its signature, and making a signature. Posts the CPU
+ * seconds.
+ */
 import { createPrivateKey, createPublicKey, randomBytes, sign, verify } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 
-/** What to do so many times. */
+/** The operation and its number of repetitions. */
 export interface BareTask {
-  /** Private key of the root, PEM. */
+  /** The root's private key, PEM. */
   readonly root: string
   /** `SubjectPublicKeyInfo`, DER. */
   readonly publicKey: Uint8Array
@@ -13,7 +16,7 @@ export interface BareTask {
   readonly times: number
 }
 
-/** About as many bytes as the signed part of a certificate has. */
+/** The approximate size of the signed part of a certificate, in bytes. */
 const certificateBytes = 700
 
 const { root, publicKey, signed, signature, times } = workerData as BareTask

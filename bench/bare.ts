@@ -1,21 +1,21 @@
 /**
- * The limit: a `node:http2` server that writes given bytes and nothing else. It answers each stream's first request of a type
- * with that type's bytes, and on a signal writes one more message to every stream. One process, as many threads as the
- * server under test has writers.
+ * The bare server that figures are compared with: `node:http2` writing given bytes and nothing else. It answers each stream's first request
+ * of a type with that type's bytes, and on command writes one more message to every stream. One process, with as many threads as the server
+ * under test has writers.
  */
 import { createSecureServer, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { scanFields } from '../src/xds/slab/wire.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 
-/** What the driver tells the bare server. */
+/** Commands of the driver to the bare server. */
 export type BareCommand =
   | {
       readonly type: 'start'
       readonly port: number
       readonly threads: number
       readonly sizes: Readonly<Record<string, number>>
-      /** With authorities, clients have to have a certificate of theirs. */
+      /** With `ca`, clients must present a certificate of these authorities. */
       readonly tls: { readonly cert: string; readonly key: string; readonly ca: string | undefined } | undefined
     }
   | { readonly type: 'push'; readonly marker: string; readonly size: number }
@@ -23,7 +23,7 @@ export type BareCommand =
 const varint = (value: number): number[] => (value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))])
 const field = (number: number, content: Buffer): Buffer => Buffer.concat([Buffer.from([(number << 3) | 2, ...varint(content.length)]), content])
 
-/** A response of a given size: filler where resources would be. */
+/** Encodes a response of a given size, with filler in place of resources. */
 function response(typeUrl: string, size: number, marker: string): Buffer {
   const rest = Buffer.concat([field(4, Buffer.from(typeUrl)), field(5, Buffer.from('nonce')), field(1, Buffer.from(marker))])
   return messageFrame(Buffer.concat([field(9, Buffer.alloc(Math.max(1, size - rest.length), 7)), rest]))
@@ -66,7 +66,7 @@ function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): v
 
 if (isMainThread) {
   let workers: Worker[] = []
-  // Whoever drives it has ended.
+  // The driver has exited.
   process.on('disconnect', () => process.exit(0))
   process.on('message', (command: BareCommand) => {
     if (command.type === 'push') for (const worker of workers) worker.postMessage(command)

@@ -1,20 +1,23 @@
-/** Bounds on a run: one that takes too long or too much memory ends with a sentence instead of taking the machine. */
+/** Limits on a run: a run that takes too long or too much memory ends with an error instead of exhausting the machine. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type DiscoveryServer, processUsage } from './server.ts'
 
-/** Seconds that one step may take, and MiB that the server may be resident with. */
+/** The maximum duration of one step in seconds, and the maximum resident memory of the server in MiB. */
 export interface Bounds {
   readonly seconds: number
   readonly mib: number
 }
 
-/** A run went over its bounds; the message says in which step and over which. */
+/** Thrown when a run exceeds its limits. The message names the step and the limit. */
 export class OverBounds extends Error {}
 
-/** Milliseconds between two looks at the server. */
+/** The interval between two checks of the server, in milliseconds. */
 const lookMs = 250
 
-/** What a step results in. Throws {@link OverBounds} when it takes too long, or the server too much memory or an end meanwhile. */
+/**
+ * Resolves with the result of a step. Rejects with {@link OverBounds} when the step takes too long, or when the server uses too much memory
+ * or exits meanwhile.
+ */
 export async function within<T>({ seconds, mib }: Bounds, server: DiscoveryServer, step: string, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<never>((_, reject) => {
@@ -33,11 +36,11 @@ export async function within<T>({ seconds, mib }: Bounds, server: DiscoveryServe
   }
 }
 
-/** How long the server must have spent next to nothing before it counts as at rest. */
+/** The server is idle when it spends at most `restCpu` CPU seconds within `restMs` milliseconds. */
 const restMs = 500
 const restCpu = 0.01
 
-/** Resolves when the server does nothing any more. */
+/** Resolves when the server is idle. */
 export async function atRest(server: DiscoveryServer): Promise<void> {
   for (let before = Number.NEGATIVE_INFINITY; ; ) {
     const { cpu } = processUsage(server.pid)

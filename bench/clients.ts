@@ -1,8 +1,8 @@
 /**
- * The load: one process that plays many sidecars over raw HTTP/2. It subscribes as a proxy does (endpoints of the clusters it
- * was sent, anew when they change), reports when the marker of a change reached each sidecar, and knows what each of them
- * holds. Messages that were seen before are not decoded again, so that it costs little beside the server under test. Driven by
- * messages from bench/load.ts.
+ * The load generator: one process that simulates many sidecars over raw HTTP/2. Each subscribes as a proxy does (to the endpoints of its
+ * clusters, again when they change). The process reports when the marker of a change has reached each sidecar, and computes digests of what
+ * each holds. Messages that were seen before are not decoded again, so that the load costs little CPU compared with the server under test.
+ * Driven by messages from bench/load.ts.
  */
 import { hash } from 'node:crypto'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
@@ -14,63 +14,69 @@ import { scanFields } from '../src/xds/slab/wire.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
-/** How a sidecar shows who it is over TLS. PEM, and a JSON Web Token. */
+/** The credentials of a sidecar over TLS: certificate and key in PEM, and a JSON Web Token. */
 export interface Shown {
   readonly cert?: string
   readonly key?: string
   readonly token?: string
 }
 
-/** Sidecars to connect: `count` of them, numbered `first`, `first + step` ... */
+/** Connects `count` sidecars with the numbers `first`, `first + step`, ... */
 export interface ConnectCommand {
   readonly type: 'connect'
   readonly port: number
   readonly tls: boolean
-  /** What they show over TLS, each what stands at its number, from the beginning again after the last. Nothing by default. */
+  /** Credentials by the sidecar's number, modulo the length of the list. None by default. */
   readonly shown?: readonly Shown[] | undefined
   readonly delta: boolean
-  /** Their agents resolve names: they ask for the name table too. */
+  /** Whether the sidecars subscribe to the name table, as for agents that resolve DNS names. */
   readonly resolves?: boolean | undefined
-  /** They are Envoys that take virtual hosts by themselves (1.40), not older ones. */
+  /** Whether the sidecars identify as Envoy 1.40, which takes virtual hosts as separate resources (VHDS), instead of as 1.36. */
   readonly hosts: boolean
   readonly namespaces: number
   readonly count: number
   readonly first: number
   readonly step: number
   /**
-   * How much of what comes is understood: all, and kept; the names that each sidecar's own clusters ask for, kept without what the
-   * clusters are (for many sidecars that see different services); only the clusters of the first sidecar, whose endpoints all
-   * subscribe to (for many sidecars that see the same); nothing (for the bare server).
+   * How much of the responses is decoded. `all`: everything, and stored. `names`: the names of endpoints of each sidecar's own clusters,
+   * without the clusters' contents (for many sidecars that see different services). `first`: only the clusters of the first sidecar, to
+   * whose endpoints all subscribe (for many sidecars that see the same). `nothing`: for the bare server.
    */
   readonly reads: 'all' | 'names' | 'first' | 'nothing'
-  /** How many names of endpoints a sidecar that understands nothing subscribes to; one by default. */
+  /** With `reads: 'nothing'`, the number of endpoint names that a sidecar subscribes to. The default is one. */
   readonly asks?: number | undefined
-  /** Each sidecar runs beside the first endpoint of the service of its number, and so has inbound configuration of its own. */
+  /** Whether each sidecar has the address of an endpoint of the service with its number, so that its inbound configuration is unique. */
   readonly own: boolean
-  /** Every so-manieth sidecar, in turn, reads 10 KB a second, never acknowledges, or comes and goes; 0 = none does. They do not count. */
+  /**
+   * Of every `misbehaving` sidecars, one reads 10 KB per second, one never acknowledges, and one repeatedly reconnects. They are not
+   * counted. 0: none misbehaves.
+   */
   readonly misbehaving: number
-  /** All of them read 10 KB a second, and do not count. */
+  /** Whether all sidecars read 10 KB per second and are not counted. */
   readonly slow?: boolean
-  /** Bytes a second that each of them reads; as fast as it can by default. */
+  /** The rate at which each sidecar reads, in bytes per second. Unlimited by default. */
   readonly bytesPerSecond?: number | undefined
-  /** Namespace of all of them, instead of spreading them. */
+  /** The namespace of all sidecars. By default they are spread over `namespaces`. */
   readonly namespace?: string
-  /** What their numbers start from, in place of 0. */
+  /** Added to all numbers. The default is 0. */
   readonly from?: number
-  /** How many may be without their first configuration at a time; the next connects when one has it. By default all connect at once. */
+  /**
+   * The maximum number of sidecars without their first configuration; the next one connects when one has it. By default all connect at
+   * once.
+   */
   readonly atOnce?: number | undefined
 }
 
-/** What the driver tells the load. */
+/** Commands of the driver to the load generator. */
 export type LoadCommand =
   | ConnectCommand
-  /** `among`: the numbers of the sidecars that the marker must reach; all that count by default. */
+  /** `among`: the numbers of the sidecars that the marker must reach. The default is all counted ones. */
   | { readonly type: 'mark'; readonly marker: string; readonly among?: readonly number[] | undefined }
   | { readonly type: 'digest' | 'count' | 'count lost' | 'end' }
 
-/** What the load reports. Times are Unix milliseconds. */
+/** Reports of the load generator. Times are Unix milliseconds. */
 export type LoadReport =
-  /** `names`: how many names of endpoints the new sidecars have subscribed to. */
+  /** `names`: the number of endpoint names that the new sidecars have subscribed to. */
   | { readonly type: 'connected'; readonly times: readonly number[]; readonly bytes: number; readonly names: number }
   | { readonly type: 'marked'; readonly times: readonly number[]; readonly bytes: number }
   | { readonly type: 'looking' }
@@ -78,19 +84,19 @@ export type LoadReport =
   | { readonly type: 'lost'; readonly streams: number }
   | { readonly type: 'digests'; readonly digests: readonly (readonly [sidecar: number, digest: string])[] }
 
-/** Where messages are put together. */
+/** Buffers for messages that arrive in several frames. */
 const buffers = new FrameBuffers()
 const window = 1_048_576
 const slowBytesPerSecond = 10_240
 const flapMs = 2000
 
-/** A message as far as it matters to who holds it: the same for all sidecars that were sent the same. */
+/** The decoded contents of a response, shared by all sidecars that received the same response. */
 interface Body {
   readonly id: number
-  /** Digest of each resource by name. */
+  /** A digest of each resource, by name. */
   readonly resources: ReadonlyMap<string, string>
   readonly removed: readonly string[]
-  /** Names of endpoint resources that clusters in it ask for. */
+  /** The names of the endpoint resources that its clusters subscribe to. */
   readonly endpointNames: readonly string[]
 }
 
@@ -98,7 +104,7 @@ const bodies = new Map<string, Body>()
 let firstBody: Body | undefined
 let nextBody = 1
 
-/** Finds a message among those seen before by its length and a checksum of samples; reads it when it is new. */
+/** Returns the body of a response. A response seen before is recognized by its length and a checksum of samples; a new one is decoded. */
 function bodyOf(message: Buffer, delta: boolean, { typeUrl, end, rest }: Head): Body {
   let sum = crc32(message.subarray(0, Math.min(end, 65_536)))
   for (let at = 65_536; at < end; at += 65_536) sum = crc32(message.subarray(at, Math.min(end, at + 4096)), sum)
@@ -127,7 +133,7 @@ function readBody(message: Buffer, delta: boolean, typeUrl: string): Body {
   return { id: nextBody++, resources, removed, endpointNames }
 }
 
-/** The names of endpoints that the clusters of a message ask for. Clusters of one name are taken to ask for the same. */
+/** Returns the endpoint names of the clusters in a message. Clusters of the same name are assumed to have the same endpoint name. */
 function endpointNamesIn(message: Buffer, delta: boolean): string[] {
   const names: string[] = []
   for (const { field, bytes } of scanFields(message)) {
@@ -145,7 +151,7 @@ function endpointNamesIn(message: Buffer, delta: boolean): string[] {
 
 const endpointsOf = new Map<string, string>()
 
-/** Names of resources, and of the endpoints they ask for, by digest. */
+/** Names of resources, and their endpoint names, by digest. */
 const known = new Map<string, readonly [name: string, endpoints: string]>()
 
 function readResource(value: Buffer, typeUrl: string, sum: string): readonly [name: string, endpoints: string] {
@@ -164,7 +170,7 @@ function fieldOf(message: Buffer, wanted: number): Buffer | undefined {
   return undefined
 }
 
-/** Digests of what results from bodies one after another, for names that are subscribed to. */
+/** Cached digests of the state after a sequence of bodies, for a subscription. */
 const folded = new Map<string, string>()
 
 type Role = 'ordinary' | 'slow' | 'silent' | 'flapping'
@@ -198,12 +204,12 @@ class Sidecar {
     if (this.#role === 'flapping') setInterval(() => this.#reopen(), flapMs)
   }
 
-  /** How many names of endpoints it has subscribed to. */
+  /** The number of endpoint names that it has subscribed to. */
   get endpointNames(): number {
     return this.#subscribed[endpointType]?.length ?? 0
   }
 
-  /** A digest of everything it holds. */
+  /** A digest of all stored resources. */
   digest(): string {
     return [clusterType, endpointType, listenerType, routeType, virtualHostType].map((typeUrl) => this.#digestOf(typeUrl)).join('|')
   }
@@ -234,7 +240,7 @@ class Sidecar {
     this.#held.clear()
     this.#asksHosts = false
     this.#names = new Set()
-    // What it asked for on the stream before does not hold on the next.
+    // Subscriptions of the previous stream do not apply to the new one.
     this.#subscribed = {}
     this.#nonces = {}
     ;[this.#session, this.#stream] = this.#open()
@@ -272,7 +278,7 @@ class Sidecar {
     })
     stream.on('error', (error) => lost(error.message))
     stream.on('close', () => lost('closed'))
-    // The server ended the stream, to have the sidecar on another writer.
+    // The server ended the stream so that the sidecar reconnects to another writer.
     stream.on('end', () => {
       if (ending || released || stream !== this.#stream) return
       released = true
@@ -290,7 +296,7 @@ class Sidecar {
     return shown[this.index % Math.max(1, shown.length)] ?? {}
   }
 
-  /** Only those that misbehave may lose their streams. Those that are slow come back. */
+  /** Only misbehaving sidecars may lose their streams. Slow ones reconnect. */
   #lost(reason: string): void {
     if (ending) return
     if (this.counts) throw new Error(`sidecar ${this.index} lost its stream: ${reason}`)
@@ -335,7 +341,7 @@ class Sidecar {
     else this.#held.set(typeUrl, [body])
   }
 
-  /** Subscribes to the endpoints of the clusters that it holds. */
+  /** Subscribes to the endpoints of the stored clusters. */
   #follow(message: Buffer): void {
     const { reads, asks, delta } = this.#options
     if (reads !== 'all') {
@@ -382,7 +388,7 @@ class Sidecar {
 }
 
 const fillers: string[] = []
-/** So many names, as long as real ones. */
+/** Returns `count` names of realistic length. */
 function fillerNames(count: number): readonly string[] {
   if (fillers.length === 0) fillers.push(...Array.from({ length: count }, (_, index) => `outbound|80||svc-${index}.ns-0.svc.cluster.local`))
   return fillers
@@ -395,7 +401,7 @@ function namesOf(body: Body): ReadonlySet<string> {
   return names
 }
 
-/** Requests of the state of the world repeat long lists of names; each list is encoded once. */
+/** SotW requests repeat long lists of names, so each list is encoded once. */
 const encodedNames = new WeakMap<readonly string[], Uint8Array>()
 function sotwRequest(typeUrl: string, responseNonce: string, names: readonly string[], node?: object): Uint8Array {
   let encoded = encodedNames.get(names)
@@ -404,7 +410,7 @@ function sotwRequest(typeUrl: string, responseNonce: string, names: readonly str
   return Buffer.concat([head, encoded])
 }
 
-/** Nonce and type of a response; where its nonce starts and ends, before which stand its resources and after which what was removed. */
+/** Nonce and type of a response, and the offsets of the nonce field: resources precede it, removed names follow it. */
 interface Head {
   readonly nonce: string
   readonly typeUrl: string
@@ -500,5 +506,5 @@ process.on('message', (command: LoadCommand) => {
   }
 })
 
-// Whoever drives it has ended.
+// The driver has exited.
 process.on('disconnect', () => process.exit(0))

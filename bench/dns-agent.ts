@@ -1,4 +1,7 @@
-/** The agent's DNS server in a process of its own, with a table of so many hosts; driven from bench/scenarios/names.ts. */
+/**
+ * Runs the agent's DNS server in a process of its own, with a table of as many hosts as its argument says. Driven by
+ * bench/scenarios/names.ts.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

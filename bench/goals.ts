@@ -1,6 +1,6 @@
-/** What the figures of a mesh are held to. */
+/** Goals for the figures of a mesh. */
 
-/** A figure and its bound, in the same unit. A figure that could not be measured is infinite. */
+/** A figure and its maximum, in the same unit. A figure that could not be measured is infinite. */
 export interface Goal {
   readonly what: string
   readonly seen: number
@@ -8,27 +8,27 @@ export interface Goal {
   readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare'
 }
 
-/** Whether the figure is within its bound. */
+/** Whether the figure is at most its maximum. */
 export const isMet = ({ seen, most }: Goal): boolean => seen <= most
 
-/** The figures that are compared: CPU seconds a round, and milliseconds where a change is waited for. */
+/** The compared figures: CPU seconds per round, and milliseconds until a change has arrived. */
 export interface Figures {
   readonly cpu: number
   readonly last?: number
   readonly p99?: number
 }
 
-/** How many times the figure of the mesh it is compared with a figure may be. */
+/** The maximum ratio of a figure to that of the compared mesh. */
 const mostRatio = 1.3
-/** Below this difference a ratio means nothing. */
+/** Differences up to these are accepted whatever the ratio. */
 const smallCpu = 0.02
 const smallMs = 20
 
 const atMost = (figure: number, small: number): number => Math.max(figure * mostRatio, figure + small)
 
 /**
- * CPU, and the milliseconds to the last proxy or to 99 in 100 as `time` says, at most 1.3 times those of another mesh, or 20 ms more.
- * `to` says which one that is.
+ * Returns goals for the CPU and, with `time`, for the milliseconds to the last proxy or to the 99th percentile: at most 1.3 times the
+ * figures of another mesh, or 20 ms more. `to` names that mesh.
  */
 export function comparable(seen: Figures, other: Figures, to: string, time?: 'last' | 'p99'): Goal[] {
   const goals: Goal[] = [{ what: `CPU ${to}`, seen: seen.cpu, most: atMost(other.cpu, smallCpu), unit: 'CPU s' }]
@@ -44,16 +44,16 @@ export function comparable(seen: Figures, other: Figures, to: string, time?: 'la
 
 const viewKib = 30
 
-/** At most 30 KiB of the push queue's memory for each view above a mesh in which all see the same. */
+/** Per view, at most 30 KiB of the push queue's memory more than a mesh in which all proxies see the same. */
 export const memoryGoal = (kib: number, plainKib: number): Goal => ({ what: 'memory a view', seen: kib - plainKib, most: viewKib, unit: 'KiB' })
 
-/** Less than a millisecond of the push queue for each view that is built. */
+/** Per view that is built, less than one millisecond of the push queue's CPU. */
 export const buildGoal = (ms: number, plainMs: number): Goal => ({ what: 'building a view', seen: ms - plainMs, most: 1, unit: 'ms' })
 
-/** A mebibyte in megabytes. */
+/** Megabytes per mebibyte. */
 const megabytes = 1.048576
 
-/** The mesh of 1,000 namespaces: connecting at most 3 times bare. */
+/** For the mesh of 1,000 namespaces: connecting takes at most 3 times the CPU of the bare server. */
 export const bareGoal = (ratio: number | undefined): Goal => ({
   what: 'connect',
   seen: ratio ?? Number.POSITIVE_INFINITY,
@@ -61,11 +61,11 @@ export const bareGoal = (ratio: number | undefined): Goal => ({
   unit: 'times bare',
 })
 
-/** The mesh of 1,000 namespaces: at most 1.5 GB resident; given in MiB. */
+/** For the mesh of 1,000 namespaces: at most 1.5 GB resident. `rss` is in MiB. */
 export const residentGoal = (rss: number): Goal => ({ what: 'resident', seen: rss * megabytes, most: 1500, unit: 'MB' })
 
-/** The mesh of 1,000 namespaces: an endpoint is with the last proxy that sees it 100 ms after the debounce of 100 ms. */
+/** For the mesh of 1,000 namespaces: an endpoint change reaches the last proxy that sees it within 100 ms after the debounce of 100 ms. */
 export const lastGoal = (ms: number | undefined): Goal => ({ what: 'last proxy', seen: ms ?? Number.POSITIVE_INFINITY, most: 200, unit: 'ms' })
 
-/** What a policy that concerns no proxy may take in the push queue. */
+/** The maximum CPU time of the push queue for a policy that selects no proxy. */
 export const quietGoal = (queueCpu: number): Goal => ({ what: 'push queue', seen: queueCpu * 1000, most: 5, unit: 'ms' })

@@ -1,4 +1,7 @@
-/** The limit beside which figures stand: a bare `node:http2` server that writes as many bytes to as many proxies in the same run. */
+/**
+ * Measures the limit that figures are compared with: a bare `node:http2` server that writes as many bytes to as many proxies in the same
+ * run.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,33 +13,33 @@ import { Load, type LoadOptions, median, once, percentile } from './load.ts'
 import { freePort } from './ports.ts'
 import { processUsage, type TlsFiles } from './server.ts'
 
-/** What the bare server took: milliseconds to the last proxy, CPU seconds, MiB resident. */
+/** Figures of the bare server: milliseconds to the last proxy, CPU seconds, MiB resident. */
 export interface Limit {
   readonly last: number
   readonly cpu: number
   readonly rss: number
 }
 
-/** What is to be connected to it. */
+/** The load of the bare server. */
 export interface LimitOptions {
   readonly threads: number
   readonly proxies: number
-  /** Bytes of all first configurations together. */
+  /** The bytes of all first configurations together. */
   readonly bytes: number
   readonly tls: TlsFiles | undefined
-  /** The certificates that the proxies show, where the files of TLS name authorities. */
+  /** The certificates of the proxies, for when `tls` names authorities. */
   readonly shown?: readonly Shown[] | undefined
-  /** Bytes a second that each proxy reads; as fast as it can by default. */
+  /** The rate at which each proxy reads, in bytes per second. Unlimited by default. */
   readonly bytesPerSecond: number | undefined
-  /** The proxies ask as over delta; as over the state of the world by default. */
+  /** Whether the proxies use delta xDS. The default is SotW. */
   readonly delta?: boolean
-  /** How many proxies of each process of the load may be without their first configuration at a time; all by default. */
+  /** The maximum number of proxies without their first configuration, per process of the load. Unlimited by default. */
   readonly atOnce?: number
-  /** Names of endpoints that all of them together subscribe to; one each by default. */
+  /** The number of endpoint names that all proxies together subscribe to. The default is one per proxy. */
   readonly names?: number
 }
 
-/** A bare server with its own load. */
+/** A bare server with its load. */
 export class BareServer {
   readonly #child: ChildProcess
   readonly #load = new Load()
@@ -47,7 +50,7 @@ export class BareServer {
     this.#proxies = proxies
   }
 
-  /** Starts one and connects the proxies; `connect` is what that took. */
+  /** Starts a server and connects the proxies. `connect` are the figures of that. */
   static async start({
     threads,
     proxies,
@@ -89,7 +92,7 @@ export class BareServer {
     return { bare, connect: { last: percentile(times, 1), cpu: cpu - before, rss } }
   }
 
-  /** Writes so many bytes in all to the proxies, some rounds. Figures are a round's. */
+  /** Writes `bytes` bytes in total to the proxies, `rounds` times. Figures are per round. */
   async push(bytes: number, rounds: number): Promise<Limit> {
     const pid = this.#child.pid as number
     const size = Math.max(100, Math.round(bytes / this.#proxies))

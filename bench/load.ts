@@ -1,25 +1,25 @@
-/** The load in processes of its own, driven from the bench. */
+/** Runs the load generator in processes of its own. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { ConnectCommand, LoadCommand, LoadReport } from './clients.ts'
 
-/** What the simulated proxies are like, apart from their number. */
+/** The properties of the simulated proxies, without their number. */
 export type LoadOptions = Omit<ConnectCommand, 'type' | 'count' | 'first' | 'step'>
 
-/** Milliseconds a proxy, sorted, and bytes of messages in all. */
+/** Milliseconds per proxy, sorted, and the bytes of all messages. */
 export interface Arrivals {
   readonly times: readonly number[]
   readonly bytes: number
 }
 
-/** What came to proxies that connected, and how many names of endpoints they have subscribed to in all. */
+/** The arrivals of first configurations, and the number of endpoint names that the proxies have subscribed to in total. */
 export interface Connected extends Arrivals {
   readonly names: number
 }
 
 const processes = 2
 
-/** Simulated proxies, spread over two processes. */
+/** Simulated proxies, distributed over two processes. */
 export class Load {
   readonly #children: ChildProcess[]
 
@@ -27,9 +27,9 @@ export class Load {
     this.#children = Array.from({ length: processes }, () => fork(fileURLToPath(new URL('./clients.ts', import.meta.url))))
   }
 
-  /** Connects proxies, and resolves when each has its first configuration. */
+  /** Connects proxies. Resolves when each has its first configuration. */
   async connect(count: number, options: LoadOptions): Promise<Connected> {
-    // Processes that are still starting would count as the server's delay.
+    // Waits for the processes to start, which would otherwise count as the server's delay.
     await this.received()
     const started = Date.now()
     const reports = await this.#all('connected', (index) => ({
@@ -43,28 +43,28 @@ export class Load {
     return { ...arrivals, names: reports.reduce((sum, report) => sum + report.names, 0) }
   }
 
-  /** Makes a change, and resolves when its marker has reached every proxy that counts, or those of the numbers given. */
+  /** Makes a change. Resolves when its marker has reached every counted proxy, or those with the numbers `among`. */
   async mark(marker: string, change: () => void, among?: readonly number[]): Promise<Arrivals> {
     const marked = Promise.all(this.#children.map((child) => once<Extract<LoadReport, { type: 'marked' }>>(child, 'marked')))
-    // All of them must be looking out for it before it can come.
+    // All processes must watch for the marker before the change is made.
     await this.#all('looking', () => ({ type: 'mark', marker, among }))
     const at = Date.now()
     change()
     return arrivalsOf((await marked).map((report) => ({ ...report, times: report.times.map((time) => time - at) })))
   }
 
-  /** The digests of what each proxy holds, by proxy. */
+  /** The digests of the proxies' stored resources, by proxy number. */
   async digests(): Promise<Map<number, string>> {
     const reports = await this.#all('digests', () => ({ type: 'digest' }))
     return new Map(reports.flatMap((report) => report.digests))
   }
 
-  /** Bytes of messages since the last call. */
+  /** The bytes of messages since the last call. */
   async received(): Promise<number> {
     return (await this.#all('received', () => ({ type: 'count' }))).reduce((sum, report) => sum + report.bytes, 0)
   }
 
-  /** Streams that sidecars that do not count have lost so far, other than by being sent to another writer. */
+  /** The number of streams that sidecars which are not counted have lost so far, without those ended for another writer. */
   async lostStreams(): Promise<number> {
     return (await this.#all('lost', () => ({ type: 'count lost' }))).reduce((sum, report) => sum + report.streams, 0)
   }
@@ -87,7 +87,7 @@ export class Load {
   }
 }
 
-/** What several processes saw, as one. */
+/** Merges the reports of several processes. */
 function arrivalsOf(reports: readonly Arrivals[]): Arrivals {
   return {
     times: reports.flatMap((report) => [...report.times]).sort((one, other) => one - other),
@@ -95,7 +95,7 @@ function arrivalsOf(reports: readonly Arrivals[]): Arrivals {
   }
 }
 
-/** The next message of a type from a process. */
+/** Resolves with the next message of a type from a process. Rejects when the process exits. */
 export function once<T>(child: ChildProcess, type: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const listen = (message: { type: string } | string) => {
@@ -110,11 +110,11 @@ export function once<T>(child: ChildProcess, type: string): Promise<T> {
   })
 }
 
-/** A percentile of sorted numbers; `share` from 0 to 1. */
+/** A percentile of sorted numbers. `share` is from 0 to 1. */
 export const percentile = (sorted: readonly number[], share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.round(share * (sorted.length - 1)))] ?? 0
 
-/** The median of numbers in any order. */
+/** The median of unsorted numbers. */
 export const median = (numbers: readonly number[]): number =>
   percentile(
     [...numbers].sort((one, other) => one - other),

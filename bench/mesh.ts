@@ -1,10 +1,10 @@
-/** The mesh that is measured, and the changes made to it. */
+/** Generates the measured mesh and the changes made to it. */
 
 interface EntryOptions {
   readonly name?: string
-  /** More lines of endpoints. */
+  /** Additional lines of endpoints. */
   readonly endpoints?: string
-  /** More of the metadata. */
+  /** Additional metadata. */
   readonly annotations?: string
 }
 
@@ -50,7 +50,7 @@ spec:
   subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]
 `
 
-/** Configuration files by name: services, and for every tenth one routes and subsets. */
+/** Returns configuration files by name: a service each, and routes and subsets for every tenth service. */
 export function files(services: number, namespaces: number): [name: string, text: string][] {
   return Array.from({ length: services }, (_, index) => index).flatMap((index): [string, string][] => [
     [`se-${index}.yaml`, entry(index, namespaces)],
@@ -63,20 +63,20 @@ export function files(services: number, namespaces: number): [name: string, text
   ])
 }
 
-/** The changes that are measured. */
+/** The kinds of changes that are measured. */
 export const changeKinds = ['endpoint change', 'route change', 'service added', 'service removed', 'policy change', 'nothing visible'] as const
 export type ChangeKind = (typeof changeKinds)[number]
 
-/** A change: the file to write or, without text, to remove; and text that will be found in what proxies are sent because of it. */
+/** A change: the file to write or, without text, to remove, and a text that occurs in the responses that the change causes. */
 export interface MeshChange {
   readonly file: string
   readonly text: string | undefined
   readonly marker: string | undefined
-  /** The number of the service that changes, if it is one of those that are there from the start. */
+  /** The number of the changed service, if it is one of the initial ones. */
   readonly service?: number
 }
 
-/** The change of a round. */
+/** Returns the change of a round. */
 export function change(kind: ChangeKind, round: number, services: number, namespaces: number): MeshChange {
   const index = (round * 10) % services
   switch (kind) {
@@ -96,7 +96,7 @@ export function change(kind: ChangeKind, round: number, services: number, namesp
     case 'service removed':
       return { file: `new-${round}.yaml`, text: undefined, marker: undefined }
     case 'policy change': {
-      // Of the root namespace: it selects every workload.
+      // In the root namespace a policy selects every workload.
       const marker = `mark-${round}-${Date.now()}`
       const rule = `{from: [{source: {principals: [cluster.local/ns/x/sa/${marker}]}}]}`
       const text = `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: policy, namespace: mesh-system}\nspec: {action: DENY, rules: [${rule}]}\n`
@@ -111,7 +111,7 @@ export function change(kind: ChangeKind, round: number, services: number, namesp
   }
 }
 
-/** A big mesh, in few files, of which the namespace `scoped` sees ten services. */
+/** Returns a large mesh, of which the namespace `scoped` sees ten services. */
 export function scopedFiles(services: number, endpoints: number): [name: string, text: string][] {
   const list = (index: number) =>
     Array.from({ length: endpoints }, (_, slot) => `{address: 10.${slot}.${(index >> 8) & 255}.${index & 255}}`).join(', ')
@@ -135,14 +135,18 @@ spec: {egress: [{hosts: [${seen.join(', ')}]}]}
   return [['scope.yaml', sidecar], ...files]
 }
 
-/** One file with so many objects of every kind, all others than in the round before, and the marker of the last. */
+/**
+ * Returns one file with `count` objects of all kinds, all different from those of the previous round, and the marker of the last object.
+ */
 export function manyChanges(round: number, count: number, namespaces: number): { marker: string; text: string } {
   const marker = `soak-${round}-${Date.now()}`
   const documents = Array.from({ length: count }, (_, index) => changing(round, index, namespaces))
   return { marker, text: [...documents, entry(count, namespaces, { name: marker })].join('---\n') }
 }
 
-/** An object of a round: services that are public, private or for some, rules, routes, Sidecars and policies; names come and go. */
+/**
+ * Returns an object of a round: services with varying exports, rules, routes, Sidecars and policies, under names that appear and disappear.
+ */
 function changing(round: number, index: number, namespaces: number): string {
   const namespace = `ns-${index % namespaces}`
   const name = `changing-${index}-${(round + index) % 7}`

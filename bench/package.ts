@@ -1,4 +1,4 @@
-/** The package as a user has it: packed, and installed into an empty folder. */
+/** The package as a user installs it: packed, and installed into an empty directory. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Runs something with the path of each command by its name, and removes the package afterwards. */
+/** Calls `use` with a function that returns the path of a command by name. Removes the package afterwards. */
 export async function withPackage<T>(use: (command: (name: string) => string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'mesh-bench-package-'))
   const npm = (args: readonly string[], cwd: string) =>

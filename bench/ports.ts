@@ -1,16 +1,17 @@
-/** Ports of the loopback interface for what is started beside a bench or a test. */
+/** Free ports on the loopback interface, for servers of benches and tests. */
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * Ports below those that systems choose from by themselves (Linux from 32768 on, others from 49152): no connection takes one between the question
- * and its use. Every process begins anywhere among them, so that processes that ask at the same time are not given the same.
+ * The ports are below the ephemeral ranges of operating systems (Linux from 32768 on, others from 49152), so that no outgoing connection
+ * takes one between the check and its use. Each process starts at a random port, so that concurrent processes are unlikely to choose the
+ * same.
  */
 const first = 20_000
 const ports = 12_000
 let next = randomInt(ports)
 
-/** A free TCP port of the loopback interface; none is given out again before all others were. */
+/** Returns a free TCP port on the loopback interface. A port is not returned again before all others have been tried. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < ports; tries++) {
     const port = first + (next++ % ports)

@@ -1,4 +1,4 @@
-/** The relay of the agent in a process of its own, with nothing else of the agent. Driven by messages from bench/scenarios/relay.ts. */
+/** Runs the agent's relay in a process of its own, without the rest of the agent. Driven by messages from bench/scenarios/relay.ts. */
 import { actor } from '../actors/agent/xds-relay/xds-relay.ts'
 import { createLogger } from '../actors/runtime/logger.ts'
 import { Registry } from '../actors/runtime/metrics.ts'
@@ -8,7 +8,7 @@ import type { XdsRelayConfig } from '../protocols/messages/xds-relay.ts'
 const quiet = { fallback: 'none', scopes: {} } as const
 
 collectAtRest()
-// Whoever drives it has ended.
+// The driver has exited.
 process.on('disconnect', () => process.exit(0))
 process.on('message', async (config: XdsRelayConfig) => {
   await actor.start({

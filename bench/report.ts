@@ -1,10 +1,10 @@
-/** What the bench prints and keeps. */
+/** Prints and stores the results. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Goal, isMet } from './goals.ts'
 import type { Limit } from './limit.ts'
 
-/** One measured scenario. Times in milliseconds, CPU in seconds a round, sizes in MiB. */
+/** One measured scenario. Times are milliseconds, CPU is seconds per round, sizes are MiB. */
 export interface Measure {
   readonly scenario: string
   readonly variant: string
@@ -16,24 +16,24 @@ export interface Measure {
   readonly rss: number
   readonly limit?: Limit
   readonly threads: Readonly<Record<string, number>>
-  /** What else was seen. */
+  /** Additional observations. */
   readonly notes?: string
-  /** What it is held to. */
+  /** The goals of the scenario. */
   readonly goals?: readonly Goal[]
 }
 
-/** Says on standard error what is going on. */
+/** Prints progress to standard error. */
 export const progress = (text: string): void => {
   process.stderr.write(`${text}\n`)
 }
 
-/** How many times the limit's CPU a measure took. */
+/** Returns the ratio of a measure's CPU to that of the bare server. */
 export const ratioOf = (measure: Measure): number | undefined =>
   measure.limit && measure.limit.cpu > 0 ? measure.cpu / measure.limit.cpu : undefined
 
 const number = (value: number | undefined, digits = 0): string => (value === undefined || !Number.isFinite(value) ? '-' : value.toFixed(digits))
 
-/** Measures as a Markdown table. */
+/** Formats measures as a Markdown table. */
 function table(measures: readonly Measure[]): string {
   const head = [
     'scenario',
@@ -68,7 +68,7 @@ function table(measures: readonly Measure[]): string {
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
 
-/** CPU seconds of each thread and scenario as a Markdown table. */
+/** Formats the CPU seconds of each thread and scenario as a Markdown table. */
 function threadTable(measures: readonly Measure[]): string {
   const threads = [...new Set(measures.flatMap((measure) => Object.keys(measure.threads)))].sort()
   const head = ['scenario', 'variant', ...threads, 'all of the process']
@@ -76,7 +76,7 @@ function threadTable(measures: readonly Measure[]): string {
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
 
-/** The goals of measures and whether they are met, as a Markdown table; empty when there are none. */
+/** Formats the goals of measures, and whether they are met, as a Markdown table. Empty when there are none. */
 function goalTable(measures: readonly Measure[]): string {
   const rows = measures.flatMap(({ scenario, variant, goals = [] }) =>
     goals.map((goal) => {
@@ -90,7 +90,7 @@ function goalTable(measures: readonly Measure[]): string {
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
 
-/** Writes results under bench/out. */
+/** Writes the results to bench/out. */
 export function keep(parameters: object, measures: readonly Measure[]): void {
   const out = fileURLToPath(new URL('./out/', import.meta.url))
   mkdirSync(out, { recursive: true })
@@ -98,7 +98,7 @@ export function keep(parameters: object, measures: readonly Measure[]): void {
   writeFileSync(`${out}bench.md`, `${whole(measures)}\n`)
 }
 
-/** All tables of measures. */
+/** Formats all tables of measures. */
 export function whole(measures: readonly Measure[]): string {
   const goals = goalTable(measures)
   return `${table(measures)}\n\nCPU seconds a round:\n\n${threadTable(measures)}${goals && `\n\nGoals:\n\n${goals}`}`

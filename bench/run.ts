@@ -1,12 +1,13 @@
 /**
- * `npm run bench` starts the real command, connects simulated sidecars from processes of their own, changes configuration, and
- * measures how long each change takes to every proxy and what the server spends. Beside it, in the same run, stands the limit:
- * a bare `node:http2` server that writes as many bytes to as many proxies.
+ * `npm run bench` starts the real command, connects simulated sidecars from processes of their own, changes configuration, and measures how
+ * long each change takes to reach every proxy and what the server spends. The same run measures the limit: a bare `node:http2` server that
+ * writes as many bytes to as many proxies.
  *
- * `soak` and `views` take more than an hour and are not in `all`.
+ * The sets are convergence, tls, secured, misbehaving, slow, slow-readers, throttle-1, writers, classes, scoped, churn, names, relay, signing,
+ * start, agent, soak and views. `all` runs them without `soak` and `views`, which take more than an hour; `quick` runs in continuous integration.
  *
- * npm run bench -- [--set convergence,tls,secured,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,names,relay,signing,start,agent,soak,views | all | quick] [--proxies 400]
- *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
+ * npm run bench -- [--set convergence,tls | all | quick] [--proxies 400] [--services 1000] [--rounds 5] [--writers 2] [--seconds 60]
+ *                  [--changes 360000] [--connects 100000]
  * npm run bench -- --set views [--shape private,sidecars | all] [--namespaces 10,100,1000] [--mode delta,sotw,older] [--rounds 5]
  *                  [--limit 120] [--memory 4096]
  */
@@ -53,7 +54,7 @@ const [proxies, services, rounds, writers, seconds] = [given.proxies, given.serv
   number,
 ]
 
-/** Both protocols, one after the other. */
+/** Runs a scenario over SotW, then over delta. */
 async function both(options: Partial<ConvergenceOptions> & { variant: string }): Promise<Measure[]> {
   const measures: Measure[] = []
   for (const delta of [false, true])
@@ -61,14 +62,14 @@ async function both(options: Partial<ConvergenceOptions> & { variant: string }):
   return measures
 }
 
-/** Both protocols for those that are fast, alone and beside some that read 10 KB a second. */
+/** Runs a scenario over SotW, then over delta: fast proxies alone, and beside `slow` proxies that read 10 KB per second. */
 async function bothBeside(slow: number, throttle: number): Promise<Measure[]> {
   const measures: Measure[] = []
   for (const delta of [false, true]) measures.push(...(await slowReaders({ delta, proxies, slow, throttle, services, rounds, writers })))
   return measures
 }
 
-/** A certificate for the time of a run. */
+/** Calls `use` with a certificate that exists during the call. */
 async function withCertificate<T>(use: (files: { cert: string; key: string }) => Promise<T>): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-tls-'))
   const files = { cert: join(dir, 'cert.pem'), key: join(dir, 'key.pem') }
@@ -81,7 +82,7 @@ async function withCertificate<T>(use: (files: { cert: string; key: string }) =>
   }
 }
 
-/** What an option chooses from a list; ends the process when something else is chosen. */
+/** Parses a comma-separated option of known names. Exits the process when a name is unknown. */
 function chosen<Name extends string>(option: string, text: string, known: readonly Name[]): Name[] {
   const names = text === 'all' ? [...known] : text.split(',')
   const unknown = names.find((name) => !known.includes(name as Name))
@@ -92,7 +93,7 @@ function chosen<Name extends string>(option: string, text: string, known: readon
   return names as Name[]
 }
 
-/** Numbers above zero of an option; ends the process when something else is given. */
+/** Parses a comma-separated option of numbers above zero. Exits the process when the option contains anything else. */
 function numbers(option: string, text: string): number[] {
   const values = text.split(',').map(Number)
   if (values.some((value) => !(value > 0))) {
@@ -129,7 +130,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       )
     return measures
   },
-  // A sidecar that loses its stream ends the run: nobody is reset for being slow.
+  // A counted sidecar that loses its stream ends the run, so the scenario also shows that slow proxies are not reset.
   slow: () => both({ variant: 'all read 256 KiB/s', bytesPerSecond: 262_144, changes: core }),
   'slow-readers': () => bothBeside(Math.round(proxies * 0.375), 100),
   'throttle-1': () => bothBeside(1, 1),
@@ -152,15 +153,18 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       limits: { seconds: numbers('limit', given.limit)[0] as number, mib: numbers('memory', given.memory)[0] as number },
     }),
 }
-/** What takes more than an hour. */
+/** Scenarios that take more than an hour. */
 const long = ['soak', 'views']
 
 /**
- * The quick set for continuous integration: how many times the limit's CPU each scenario may take at most. Wide enough for a
- * machine with neighbours, narrow enough that a copy of every response or a class for every proxy does not fit.
+ * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,
+ * but not a copy of every response or a class per proxy.
  */
 const quickLimits: Readonly<Record<string, number>> = { 'connect storm': 12, 'route change': 8 }
-/** Below so many MiB the limit is too small to be a measure: then a change for 100 proxies may take so many CPU seconds. */
+/**
+ * Below this size in MiB the bare server's figures are too small to compare with. A change for 100 proxies may then take this many CPU
+ * seconds.
+ */
 const small = { mib: 10, cpu: 0.15 }
 
 function regressions(measures: readonly Measure[]): string[] {
@@ -177,7 +181,7 @@ function regressions(measures: readonly Measure[]): string[] {
   })
 }
 
-// Servers and loads end with this process, however it ends.
+// On a signal this process exits, which also stops servers and load generators.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
 
 const quick = given.set === 'quick'

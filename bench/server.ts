@@ -1,4 +1,4 @@
-/** The server under test: the real command in a process of its own, and what it spends. */
+/** The server under test: the real command in a process of its own, and its resource usage. */
 import { type ChildProcess, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from './ports.ts'
 
-/** CPU seconds and resident memory in MiB of a process, and CPU seconds of its actors. */
+/** CPU seconds and resident memory (MiB) of a process, and CPU seconds of its actors. */
 export interface Usage {
   readonly cpu: number
   readonly rss: number
@@ -21,47 +21,47 @@ export function processUsage(pid: number): { cpu: number; rss: number } {
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss: Number(rss) / 1024 }
 }
 
-/** CPU seconds of one run of a script of Node, as the mean of so many: the clock of /proc has steps of 10 ms. */
+/** Returns the mean CPU seconds of several runs of a Node script, because the CPU clock in /proc has a resolution of 10 ms. */
 export function cpuOfRuns(args: readonly string[], runs: number, options: SpawnSyncOptions = {}): number {
   const before = childrenCpu()
   for (let run = 0; run < runs; run++) spawnSync(process.execPath, args, { ...options, stdio: 'ignore' })
   return (childrenCpu() - before) / runs
 }
 
-/** CPU seconds of processes that have ended. */
+/** The CPU seconds of child processes that have exited. */
 function childrenCpu(): number {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[13]) + Number(fields[14])) / 100
 }
 
-/** Files of a port that speaks TLS. */
+/** The files of a TLS port. */
 export interface TlsFiles {
   readonly cert: string
   readonly key: string
-  /** Authorities of client certificates; without them nobody is authenticated. */
+  /** Authorities of client certificates. Without them clients are not authenticated. */
   readonly ca?: string
 }
 
-/** What to start. */
+/** The configuration of the server. */
 export interface ServerOptions {
   readonly writers: number
   readonly files: readonly (readonly [name: string, text: string])[]
   readonly env?: Readonly<Record<string, string>>
-  /** What the log says; warnings when this is left out. */
+  /** The log levels. The default is `all:warn`. */
   readonly logLevel?: string
-  /** Certificate and key files for the secured port. */
+  /** Certificate and key files of the secured port, to which proxies connect. */
   readonly tls?: TlsFiles | undefined
-  /** The same for a secured port that proxies do not use: they connect in plain text. */
+  /** The same for a secured port that proxies do not use: they connect in plaintext. */
   readonly certificates?: TlsFiles | undefined
-  /** Text of the mesh configuration; there is none by default. */
+  /** The text of the mesh configuration. None by default. */
   readonly mesh?: string | undefined
-  /** Seconds after which it must be ready; no limit by default. */
+  /** The maximum time until the server is ready, in seconds. Unlimited by default. */
   readonly readyWithin?: number
 }
 
 /**
- * Starts a script of the project in a process that ends when this one does, killed or not: it hears of that as it would of the end
- * of the wrapper in `bin/runtime.js`. `output` is where it writes.
+ * Starts a script of the project in a process that ends when this process ends, even when killed: the script treats this process like the
+ * wrapper in `bin/runtime.js`. `output` is the destination of its output.
  */
 export function startCommand(args: readonly string[], output: 'inherit' | 'ignore', env: Readonly<Record<string, string>> = {}): ChildProcess {
   return spawn(process.execPath, args, {
@@ -70,7 +70,7 @@ export function startCommand(args: readonly string[], output: 'inherit' | 'ignor
   })
 }
 
-/** Servers whose directories go with this process, unless it is killed. */
+/** The running servers. They are stopped and their directories removed when this process exits, unless it is killed. */
 const running = new Set<DiscoveryServer>()
 process.on('exit', () => {
   for (const server of running) server.stop()
@@ -78,14 +78,14 @@ process.on('exit', () => {
 
 /** A running `pilot-discovery discovery`. */
 export class DiscoveryServer {
-  /** Where proxies connect: the secured port if there is one. */
+  /** The port that proxies connect to: the secured port if there is one. */
   port = 0
-  /** The secured port, if there is one. */
+  /** The secured port; 0 when there is none. */
   securePort = 0
-  /** Seconds from the start of the process until ready. */
+  /** Seconds from the start of the process until it was ready. */
   readyAfter = 0
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-bench-'))
-  /** Where it keeps the state of its certificate authority. */
+  /** The directory of the certificate authority's state. */
   readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))
   #child: ChildProcess | undefined
   #monitoring = 0
@@ -110,7 +110,7 @@ export class DiscoveryServer {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Writes a configuration file in one step. */
+  /** Writes a configuration file atomically. */
   put(name: string, text: string): void {
     writeFileSync(join(this.dir, `.${name}`), text)
     renameSync(join(this.dir, `.${name}`), join(this.dir, name))
@@ -130,7 +130,7 @@ export class DiscoveryServer {
     return (await fetch(`http://127.0.0.1:${this.#monitoring}/metrics`)).text()
   }
 
-  /** The sum of a metric over its labels. */
+  /** The sum of a metric over all label values. */
   async metric(name: string): Promise<number> {
     const lines = [...(await this.metrics()).matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))]
     return lines.reduce((sum, [, value]) => sum + Number(value), 0)
@@ -142,7 +142,7 @@ export class DiscoveryServer {
     for (const dir of [this.dir, this.#authorityDir]) rmSync(dir, { recursive: true, force: true })
   }
 
-  /** Ends it at once, and resolves when its memory is free again. */
+  /** Kills the process. Resolves when it has exited, and its memory is free. */
   async kill(): Promise<void> {
     if (this.isRunning) {
       const ended = new Promise((resolve) => this.#child?.once('exit', resolve))
@@ -168,7 +168,7 @@ export class DiscoveryServer {
       ...(certificates ? { tlsCertFile: certificates.cert, tlsKeyFile: certificates.key, caCertFile: certificates.ca ?? '' } : {}),
       ...(options.mesh === undefined ? {} : { meshConfig: join(this.dir, '.mesh') }),
     }
-    // The name keeps it from being read as an object of the configuration.
+    // A file whose name begins with a dot is not read as a configuration object.
     if (options.mesh !== undefined) writeFileSync(join(this.dir, '.mesh'), options.mesh)
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
@@ -197,7 +197,7 @@ export class DiscoveryServer {
   }
 }
 
-/** CPU seconds spent between two readings, each thread's too. */
+/** Returns the CPU seconds between two readings, in total and per thread. */
 export function spent(now: Usage, then: Usage): { cpu: number; threads: Record<string, number> } {
   const threads = Object.entries(now.threads).map(([name, seconds]) => [name, Math.max(0, seconds - (then.threads[name] ?? 0))] as const)
   return { cpu: now.cpu - then.cpu, threads: Object.fromEntries(threads) }

@@ -1,21 +1,21 @@
-/** Meshes in which proxies see different things: what each has beside the services, routes and subsets of a plain one. */
+/** Meshes in which proxies see different configuration. Each shape adds documents to those of the plain mesh. */
 
-/** Size of a mesh: service `n` is in the namespace `n % namespaces`. */
+/** The size of a mesh. Service `n` is in the namespace `n % namespaces`. */
 export interface Size {
   readonly namespaces: number
   readonly services: number
 }
 
-/** What is different from a plain mesh. */
+/** The differences from the plain mesh. */
 export interface Shape {
   readonly about: string
-  /** Documents of a namespace, by its number. */
+  /** Returns the documents of a namespace, given its number. */
   readonly documents?: (namespace: number, size: Size) => readonly string[]
-  /** Text of the mesh configuration. */
+  /** The text of the mesh configuration. */
   readonly mesh?: string
-  /** Whether proxies of a namespace see a service; all see all by default. */
+  /** Whether proxies of the namespace `viewer` see a service. By default all proxies see all services. */
   readonly sees?: (viewer: number, service: number, size: Size) => boolean
-  /** What its changes are held to: the plain mesh of its size, its own smallest size, or nothing but its own goals. */
+  /** What the figures of its changes are compared with: the plain mesh of its size, its own smallest size, or only its own goals. */
   readonly heldTo: 'plain' | 'smallest' | 'itself'
 }
 
@@ -30,12 +30,15 @@ interface Own {
   readonly exportTo?: string
   readonly ports?: string
   readonly resolution?: string
-  /** It has a virtual address. */
+  /** Whether the service has a virtual address. */
   readonly address?: boolean
   readonly endpoints?: string
 }
 
-/** A service of a namespace beside the ten that each has; seen by its namespace only, over HTTP, unless said otherwise. */
+/**
+ * Returns a service of a namespace in addition to the ten that each namespace has. By default it uses HTTP and only its own namespace sees
+ * it.
+ */
 function own(namespace: number, options: Own = {}): string {
   const { name = 'private', exportTo = '["."]', ports = '[{number: 80, name: http, protocol: HTTP}]', resolution = 'STATIC' } = options
   const { host = `${name}.ns-${namespace}.svc.cluster.local`, address = true } = options
@@ -46,13 +49,13 @@ function own(namespace: number, options: Own = {}): string {
   return document('ServiceEntry', name, namespace, `{hosts: [${host}], ${addresses}exportTo: ${exportTo}, ${rest}}`)
 }
 
-/** A service of another namespace, in which no change is made (mesh.change changes numbers that end in 0 and 1). */
+/** Returns a service of another namespace that is never changed (mesh.change changes services whose numbers end in 0 or 1). */
 const other = (namespace: number, { services }: Size): number => (namespace * 10 + 7) % services
 
 const sidecar = (namespace: number, hosts: readonly string[]): string =>
   document('Sidecar', 'default', namespace, `{egress: [{hosts: [${hosts.map((host) => `"${host}"`).join(', ')}]}]}`)
 
-/** The Sidecar of a namespace that sees itself and the next two. */
+/** Returns a Sidecar with which a namespace sees itself and the next two. */
 const threeNamespaces = (namespace: number, { namespaces }: Size): string =>
   sidecar(namespace, ['./*', `ns-${(namespace + 1) % namespaces}/*`, `ns-${(namespace + 2) % namespaces}/*`])
 const seesThree = (viewer: number, service: number, { namespaces }: Size): boolean => ((service % namespaces) - viewer + namespaces) % namespaces <= 2
@@ -70,7 +73,7 @@ const httpFilter = (namespace: number): string => {
   )
 }
 
-/** One route for the whole mesh that some callers take. */
+/** Returns one mesh-wide route that only some callers match. */
 const callerRoute = (caller: string) => (namespace: number, size: Size) => {
   const host = hostOf(7, size)
   const http = `[{match: [{uri: {prefix: /caller}, ${caller}}], timeout: 1s, route: [{destination: {host: ${host}}}]}, {route: [{destination: {host: ${host}}}]}]`
@@ -173,7 +176,7 @@ export type ShapeName = keyof typeof all
 /** All shapes by name. */
 export const shapes: Readonly<Record<ShapeName, Shape>> = all
 
-/** Configuration files by name that a shape has beside those of the plain mesh. */
+/** Returns the configuration files by name that a shape adds to the plain mesh. */
 export function shapeFiles({ documents }: Shape, size: Size): [name: string, text: string][] {
   return Array.from({ length: size.namespaces }, (_, namespace) => namespace).flatMap((namespace): [string, string][] => {
     const texts = documents?.(namespace, size) ?? []
@@ -181,6 +184,6 @@ export function shapeFiles({ documents }: Shape, size: Size): [name: string, tex
   })
 }
 
-/** The namespaces whose proxies see a service. */
+/** Returns the namespaces whose proxies see a service. */
 export const viewersOf = ({ sees }: Shape, service: number, size: Size): number[] =>
   Array.from({ length: size.namespaces }, (_, viewer) => viewer).filter((viewer) => !sees || sees(viewer, service, size))

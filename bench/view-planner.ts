@@ -1,6 +1,6 @@
 /**
- * What views cost where they are made: a planner in a process of its own, without threads, writers and connections, that is told of a mesh
- * and of one proxy a namespace. Driven by messages from bench/view-cost.ts; started with --expose-gc.
+ * Measures the cost of views in a planner in a process of its own, without threads, writers and connections, with a mesh and one proxy per
+ * namespace. Driven by messages from bench/view-cost.ts; started with --expose-gc.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { readFeatures } from '../src/config/features.ts'
@@ -13,15 +13,15 @@ import { Planner } from '../src/push/planner.ts'
 import * as mesh from './mesh.ts'
 import { type Shape, type ShapeName, type Size, shapeFiles, shapes } from './shapes.ts'
 
-/** What to make. */
+/** The mesh to plan. */
 export interface PlanCommand {
   readonly shape: ShapeName
   readonly size: Size
-  /** Proxies take virtual hosts by themselves. */
+  /** Whether proxies take virtual hosts as separate resources (VHDS). */
   readonly hosts: boolean
 }
 
-/** Milliseconds of CPU and KiB of memory that a proxy took, each in a namespace of its own. */
+/** CPU milliseconds and KiB of memory per proxy, each in a namespace of its own. */
 export interface PlanReport {
   readonly type: 'planned'
   readonly ms: number
@@ -66,7 +66,7 @@ async function plan({ shape: name, size, hosts }: PlanCommand): Promise<PlanRepo
   return { type: 'planned', ms: (user + system) / 1000 / size.namespaces, kib: ((await inUse()) - memory) / 1024 / size.namespaces }
 }
 
-/** Bytes of objects and of buffers that are in use. Buffers are freed some time after the objects that held them. */
+/** Returns the bytes of objects and buffers in use. Buffers are freed some time after the objects that referenced them. */
 async function inUse(): Promise<number> {
   for (let turn = 0; turn < 5; turn++) {
     globalThis.gc?.()
@@ -77,9 +77,9 @@ async function inUse(): Promise<number> {
 }
 
 process.on('message', async (command: PlanCommand) => {
-  // The first time finds code that was never run; it does not count.
+  // The first run warms up the code and is not measured.
   await plan({ ...command, size: { namespaces: 100, services: 1000 } })
   process.send?.((await plan(command)) satisfies PlanReport)
 })
-// Whoever drives it has ended.
+// The driver has exited.
 process.on('disconnect', () => process.exit(0))

@@ -1,4 +1,4 @@
-/** One line of a Markdown table for each mesh of the set `views`: the figures that goals are for, with their ratios to the plain mesh. */
+/** Formats one line of a Markdown table per mesh of the set `views`: the figures with goals, and their ratios to the plain mesh. */
 import { ratioOf } from './report.ts'
 import type { ShapeMeasures } from './scenarios/shape.ts'
 
@@ -18,7 +18,7 @@ const titles = [
 /** The head of the table. */
 export const viewHead: string = [titles, titles.map(() => '---')].map((row) => `| ${row.join(' | ')} |`).join('\n')
 
-/** The line of a mesh beside the plain mesh of its size, which may be missing. */
+/** Returns the line of a mesh. `plain` is the plain mesh of its size, if it was measured. */
 export function viewRow(seen: ShapeMeasures, plain: ShapeMeasures | undefined): string {
   const isPlain = seen === plain
   const cpu = (step: Exclude<keyof ShapeMeasures, 'view'>, digits: number): string => {

@@ -1,4 +1,4 @@
-/** Proxies that come, do something, and go: each of another shape and with other manners, by its number. */
+/** Proxies that connect, send requests and disconnect. Node and behaviour depend on the proxy's number. */
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import {
@@ -11,11 +11,11 @@ import { scanFields } from '../src/xds/slab/wire.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
-/** What a visitor does beside asking for clusters and listeners. */
+/** The behaviours of visitors, apart from the subscriptions to clusters and listeners. */
 const manners = ['ordinary', 'ordinary', 'ordinary', 'refuses', 'loops', 'silent', 'hasty', 'deaf', 'made up', 'many types'] as const
 type Manner = (typeof manners)[number]
 
-/** Longest stay, in milliseconds. */
+/** The maximum duration of a visit, in milliseconds. */
 const stayMs = 5000
 const deafMs = 100
 const buffers = new FrameBuffers()
@@ -35,7 +35,7 @@ interface Request {
   readonly refused?: boolean
 }
 
-/** Connects visitor number `index`, and resolves when it has gone. */
+/** Connects the visitor number `index`. Resolves when it has disconnected. */
 export function visit(port: number, index: number): Promise<void> {
   return new Promise((resolve) => {
     const delta = index % 2 === 0
@@ -75,7 +75,7 @@ export function visit(port: number, index: number): Promise<void> {
   })
 }
 
-/** An ordinary one has come to the end of its start when it has its endpoints. */
+/** Processes a response. A visitor disconnects when it has received its endpoints. */
 function take(visitor: Visit, message: Buffer): void {
   const { delta, manner } = visitor
   const { typeUrl, nonce, resources } = delta ? fromBinary(DeltaDiscoveryResponseSchema, message) : fromBinary(DiscoveryResponseSchema, message)
@@ -109,7 +109,7 @@ function encode({ typeUrl, nonce = '', add = [], remove = [], refused = false }:
   return toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { ...common, ...names }))
 }
 
-/** Shapes differ in what resources are made from, and in what nobody looks at. */
+/** Returns the node of a visitor. Nodes differ in fields that resources depend on and in fields that no resource depends on. */
 function nodeOf(index: number): object {
   const namespace = index % 3 === 0 ? `made-up-${index}` : `ns-${index % 10}`
   const file = `/certs/${index}`
