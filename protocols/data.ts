@@ -1,6 +1,6 @@
-/** The plain data that actors exchange: configuration objects, services and endpoints. Values are never changed once sent. */
+/** The plain data that actors exchange: configuration objects, services and endpoints. Values are immutable once sent. */
 
-/** One configuration object as it was accepted, mesh-owned names in the mesh form. */
+/** A configuration object as it was accepted, with mesh-owned names in the mesh form. */
 export interface ConfigObject<Spec = unknown> {
   readonly kind: string
   /** API group in the mesh form, `networking.mesh.io`. */
@@ -10,7 +10,7 @@ export interface ConfigObject<Spec = unknown> {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-  /** Unix milliseconds; 0 where the source has no creation time. */
+  /** Unix milliseconds; 0 if the source has no creation time. */
   readonly createdAt: number
   readonly generation: number
   readonly spec: Spec
@@ -18,7 +18,7 @@ export interface ConfigObject<Spec = unknown> {
   readonly origin: string
 }
 
-/** What a port speaks; `unknown` is sniffed. */
+/** The protocol of a port; `unknown` is detected from the traffic. */
 export type Protocol = 'udp' | 'tcp' | 'tls' | 'https' | 'http' | 'http2' | 'grpc' | 'grpc-web' | 'mongo' | 'redis' | 'mysql' | 'thrift' | 'unknown'
 
 /** A port of a service. */
@@ -26,18 +26,18 @@ export interface ServicePort {
   readonly number: number
   readonly name: string
   readonly protocol: Protocol
-  /** Port of the workload when it differs from `number`; 0 when it is the same. */
+  /** The port of the workload if it differs from `number`, else 0. */
   readonly targetPort: number
 }
 
-/** How the addresses behind a service are found: listed, by DNS, or the original destination of the connection. */
+/** How the endpoints of a service are found: from a list, by DNS, or as the original destination of the connection. */
 export type Resolution = 'static' | 'dns' | 'passthrough'
 
-/** Which registry a record comes from. */
+/** The registry that a record comes from. */
 export interface RegistryId {
-  /** Who keeps it: `ServiceEntry`, `Mock` or `Orchestrator`. */
+  /** The kind of registry: `ServiceEntry`, `Mock` or `Orchestrator`. */
   readonly provider: string
-  /** Id of the cluster that it is of; empty for what belongs to no cluster, as entries do. */
+  /** Id of the cluster of the registry; empty for records without a cluster, such as those of ServiceEntries. */
   readonly cluster: string
 }
 
@@ -46,26 +46,29 @@ export interface Service extends RegistryId {
   readonly hostname: string
   readonly namespace: string
   readonly name: string
-  /** Virtual addresses or CIDRs; empty when clients reach it by name or by the wildcard listener. */
+  /** Virtual addresses or CIDRs; empty if clients reach the service by name or through the wildcard listener. */
   readonly addresses: readonly string[]
   readonly ports: readonly ServicePort[]
   readonly resolution: Resolution
   readonly external: boolean
-  /** Namespaces it is visible in; `.` its own, `*` all, `~` none; empty = the mesh default. */
+  /** Namespaces to which it is visible: `.` its own, `*` all, `~` none; an empty list means the default of the mesh. */
   readonly exportTo: readonly string[]
   readonly serviceAccounts: readonly string[]
-  /** Labels that choose workload entries, or undefined when endpoints are listed. */
+  /** The labels of the workload entries that are its endpoints; undefined if endpoints are listed. */
   readonly selector: Readonly<Record<string, string>> | undefined
   readonly createdAt: number
 }
 
-/** One workload behind a service. */
+/** A workload that serves a service. */
 export interface Endpoint {
-  /** IP address, host name (DNS resolution) or `unix://` path; empty for a workload that is reached through the gateways of its network alone. */
+  /**
+   * IP address, host name (DNS resolution) or `unix://` path; empty for a workload that is only reachable through the gateways of its
+   * network.
+   */
   readonly address: string
-  /** Port numbers by service port name; a port without an entry uses the service's target port. */
+  /** Port numbers by the name of the service port. For a port without an entry the target port of the service is used. */
   readonly ports: Readonly<Record<string, number>>
-  /** Names of the service ports that it serves; all without. */
+  /** Names of the service ports that it serves; undefined: all. */
   readonly serves?: readonly string[]
   readonly labels: Readonly<Record<string, string>>
   /** `region/zone/subzone`, or empty. */
@@ -77,22 +80,22 @@ export interface Endpoint {
   readonly workload: string
 }
 
-/** What identifies a proxy and selects its configuration; from the node of its first request. */
+/** The identity of a proxy and the attributes that select its configuration, from the node of its first request. */
 export interface ProxyNode {
   readonly id: string
   readonly type: 'sidecar' | 'router'
   readonly addresses: readonly string[]
   readonly namespace: string
   readonly domain: string
-  /** `[major, minor, patch]`, undefined when absent or unreadable: then it counts as the newest. */
+  /** `[major, minor, patch]`; undefined if missing or unreadable, which is treated as the newest version. */
   readonly version: readonly [number, number, number] | undefined
   readonly labels: Readonly<Record<string, string>> | undefined
   readonly network: string
   readonly clusterId: string
   /** `region/zone/subzone` of the node itself, or empty. */
   readonly locality: string
-  /** Whether it takes virtual hosts by themselves, apart from the route configuration they belong to (VHDS). */
+  /** Whether it accepts virtual hosts as resources of their own, separate from their route configuration (VHDS). */
   readonly takesVirtualHosts: boolean
-  /** Metadata with mesh-owned keys in the mesh form, as JSON, without the labels. */
+  /** The metadata as JSON, with mesh-owned keys in the mesh form, without the labels. */
   readonly metadata: Readonly<Record<string, unknown>>
 }

@@ -1,32 +1,32 @@
-/** What the command line of `pilot-agent` asks for. Plain data. */
+/** Options of the command line of `pilot-agent`. Plain data. */
 
-/** Of `pilot-agent proxy`. */
+/** Options of `pilot-agent proxy`. */
 export interface ProxyOptions {
-  /** What the proxy is: beside one workload, or a gateway. */
+  /** The role of the proxy: beside one workload, or a gateway. */
   readonly role: 'sidecar' | 'router'
-  /** Worker threads of the proxy; 0 where other settings say it. */
+  /** The number of worker threads of the proxy; 0: set elsewhere. */
   readonly concurrency: number
-  /** DNS domain; empty for that of the namespace. */
+  /** The DNS domain; empty: that of the namespace. */
   readonly domain: string
-  /** File of the mesh configuration. */
+  /** The file of the mesh configuration. */
   readonly meshConfig: string
   readonly outlierLogPath: string
   readonly proxyComponentLogLevel: string
   readonly proxyLogLevel: string
   readonly serviceCluster: string
-  /** Port of the Security Token Service on the loopback address; 0 for none. */
+  /** Port of the Security Token Service on the loopback address; 0: disabled. */
   readonly stsPort: number
   readonly templateFile: string
   readonly tokenManagerPlugin: string
-  /** Whether the log is JSON: the proxy's then is, too. */
+  /** Whether the agent logs JSON; the proxy then does, too. */
   readonly logAsJson: boolean
-  /** Every flag with its value, as the log says it, sorted by name. */
+  /** Every flag with its value, sorted by name, for the log. */
   readonly flags: readonly string[]
-  /** Flags and arguments that were given and have no effect, as they were typed. */
+  /** Flags and arguments without effect that were given, as they were typed. */
   readonly ignored: readonly string[]
 }
 
-/** Of `pilot-agent request`. */
+/** Options of `pilot-agent request`. */
 export interface ProxyRequest {
   readonly method: string
   /** Path on the admin port of the proxy, with its query; it begins with a slash. */
@@ -34,13 +34,13 @@ export interface ProxyRequest {
   readonly body: string | undefined
 }
 
-/** Of `pilot-agent wait`; times in milliseconds. */
+/** Options of `pilot-agent wait`; times in milliseconds. */
 export interface WaitSettings {
   readonly url: string
-  /** Between two attempts. */
+  /** The time between two attempts. */
   readonly periodMs: number
-  /** For the answer to one attempt. */
+  /** The timeout of one attempt. */
   readonly requestTimeoutMs: number
-  /** For all attempts. */
+  /** The timeout of all attempts together. */
   readonly timeoutMs: number
 }

@@ -1,38 +1,38 @@
-/** What the actor of the agent's secrets is told when it starts, and answers. Plain data, without keys and tokens. */
+/** Configuration and state of the actor that serves the agent's secrets. Plain data, without keys and tokens. */
 import type { ServerConnection } from './credentials.ts'
 
-/** The server of secrets. */
+/** Configuration of the server of secrets. */
 export interface SecretAgentConfig {
-  /** Path of the unix socket on which secrets are served. */
+  /** Path of the Unix socket on which secrets are served. */
   readonly socket: string
-  /** The certificate that an authority issues; undefined where files alone are served. */
+  /** The certificate from a certificate authority; undefined if only files are served. */
   readonly certificate: CertificateConfig | undefined
-  /** How the token is fetched; undefined where somebody else mounts it. */
+  /** How the token is fetched; undefined if it is mounted. */
   readonly fetcher: FetcherConfig | undefined
-  /** What of the settings has no effect: told at start. */
+  /** Settings without effect, logged at start. */
   readonly notices: readonly string[]
-  /** Directory of the files that take the place of what the authority gives, when they are there; undefined for none. */
+  /** Directory of the files that replace the certificate and roots of the authority if they exist; undefined: none. */
   readonly mounted: string | undefined
-  /** Where what is served is also written; undefined for nowhere. */
+  /** Files to which the served secrets are also written; undefined: none. */
   readonly output: OutputConfig | undefined
-  /** How long files of secrets must be left alone before they are read, in milliseconds. */
+  /** How long files of secrets must be unchanged before they are read, in milliseconds. */
   readonly fileQuietMs: number
 }
 
-/** The client of the certificate authority. */
+/** Configuration of the client of the certificate authority. */
 export interface CertificateConfig {
-  /** Where certificates are asked for. */
+  /** The certificate authority. */
   readonly authority: ServerConnection
-  /** Metadata `clusterid` of the calls; empty for none. */
+  /** The metadata `clusterid` of calls; empty: not sent. */
   readonly clusterId: string
-  /** The name that requests ask for, a SPIFFE id; none is asked for when this is undefined. */
+  /** The SPIFFE id in certificate requests; undefined: none. */
   readonly identity: string | undefined
   readonly key: KeyKind
-  /** Life that is asked for, in seconds. */
+  /** The requested lifetime, in seconds. */
   readonly ttlSeconds: number
-  /** Share of a certificate's life that is left when it is renewed. */
+  /** The fraction of a certificate's lifetime that remains when it is renewed. */
   readonly graceRatio: number
-  /** Directory of what is kept over a restart; undefined where nothing is. */
+  /** Directory in which the certificate is kept over a restart; undefined: it is not kept. */
   readonly keptIn: string | undefined
 }
 
@@ -42,10 +42,10 @@ export interface KeyKind {
   readonly format: 'traditional' | 'pkcs8'
 }
 
-/** How tokens are fetched, and the file that they are written to. */
+/** How tokens are fetched, and the file to which they are written. */
 export type FetcherConfig = CloudFetcher | LocalFetcher
 
-/** The identity token of a cloud's machine, from its metadata server. */
+/** The identity token of a cloud machine, from its metadata server. */
 export interface CloudFetcher {
   readonly from: 'cloud'
   /** `<host>` or `<host>:<port>`. */
@@ -54,7 +54,7 @@ export interface CloudFetcher {
   readonly tokenFile: string
 }
 
-/** A token of the discovery service of this machine, over its admin socket, with the roots of the mesh. */
+/** A token from the discovery service on this machine, over its admin socket, with the roots of the mesh. */
 export interface LocalFetcher {
   readonly from: 'local'
   /** Path of the socket. */
@@ -68,15 +68,15 @@ export interface LocalFetcher {
 /** Files for programs that read certificates themselves. */
 export interface OutputConfig {
   readonly directory: string
-  /** Whether all users of the machine may read them, the key too; otherwise the agent's own alone. */
+  /** Whether all users of the machine may read the files, including the key; otherwise only the agent's user may. */
   readonly isForAll: boolean
 }
 
 /** The answer to `state`. */
 export interface SecretState {
-  /** When the certificate that the authority issued expires, in Unix milliseconds, and whom it names; undefined while there is none. */
+  /** The expiry of the authority's certificate in Unix milliseconds, and the identity in it; undefined if there is no certificate. */
   readonly notAfter: number | undefined
   readonly identity: string | undefined
-  /** Why the last call to the authority failed; undefined when it succeeded. */
+  /** The reason why the last call to the authority failed; undefined if it succeeded. */
   readonly fault: string | undefined
 }

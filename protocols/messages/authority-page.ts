@@ -1,4 +1,4 @@
-/** What the pages and the `ca` command show of the certificate authority: public data, no keys. Times are ISO 8601. */
+/** The certificate authority as shown by pages and the `ca` command: public data, no keys. Times are ISO 8601. */
 
 /** A certificate of the authority. */
 export interface ShownCertificate {
@@ -10,15 +10,15 @@ export interface ShownCertificate {
   readonly notAfter: string
 }
 
-/** A root, and what it is there for. */
+/** A root and its uses. */
 export interface ShownRoot extends ShownCertificate {
-  /** Its place in the authority. */
+  /** The uses of the root in the authority. */
   readonly uses: readonly ('signs workloads' | 'signs servers' | 'in answers' | 'trusted' | 'replaced')[]
   /** PEM. */
   readonly certificate: string
 }
 
-/** Who would be hurt if the rotation went on now. */
+/** An identity that blocks the rotation: its proxies would fail if the rotation continued now. */
 export interface ShownBlocker {
   readonly identity: string
   readonly proxies: readonly string[]
@@ -33,23 +33,23 @@ export interface AuthorityPage {
   /** Where the state is kept. */
   readonly keptIn: string
   readonly roots: readonly ShownRoot[]
-  /** What stands between a certificate and its root, signing certificate first; empty where the root signs. */
+  /** The certificates between a leaf certificate and its root, signing certificate first; empty if the root signs directly. */
   readonly intermediates: { readonly workloads: readonly ShownCertificate[]; readonly serving: readonly ShownCertificate[] }
-  /** The same as PEM: the signing certificate of workloads, and what is sent after a certificate that it signed. */
+  /** The same as PEM: the signing certificate for workloads, and the chain that is sent after a certificate that it signed. */
   readonly signing: { readonly certificate: string; readonly chain: string }
   readonly rotation: {
     readonly stage: string
     readonly next: string
     readonly since: string | undefined
-    /** How many block, and the first of them. */
+    /** The number of blockers, and the first of them. */
     readonly blocking: number
     readonly blockers: readonly ShownBlocker[]
-    /** How many proxies are on the plaintext port, and the nodes of the first of them. */
+    /** The number of proxies on the plaintext port, and the nodes of the first of them. */
     readonly plaintextProxies: number
     readonly plaintext: readonly string[]
   }
   readonly serving: readonly { readonly serial: string; readonly root: string; readonly issuedAt: string; readonly notAfter: string }[]
-  /** Addresses that hold a certificate. */
+  /** The number of addresses that hold a certificate. */
   readonly holders: number
 }
 

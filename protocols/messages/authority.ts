@@ -1,43 +1,46 @@
-/** What the certificate authority is asked, and what it answers. Certificates and requests cross as PEM; private keys never do. */
+/** Requests to the certificate authority and its answers. Certificates and requests are sent as PEM; private keys are never sent. */
 import type { Caller } from './identity.ts'
 
-/** Asks for the certificate of a workload (`signCertificate`). */
+/** Requests the certificate of a workload (`signCertificate`). */
 export interface CertificateRequest {
   /** A PKCS #10 request in PEM. */
   readonly csr: string
-  /** The life that is asked for, in milliseconds; the default one when it is not above zero. */
+  /** The requested lifetime in milliseconds; zero or less: the default. */
   readonly ttlMs: number
-  /** Who asks: the certificate gets this caller's identities, never those that the request names. */
+  /** The caller. The certificate gets the caller's identities, not those in the request. */
   readonly caller: Caller
-  /** Address of the caller, for the audit line. */
+  /** Address of the caller, for the audit log. */
   readonly peer: string
 }
 
-/** Asks for the serving certificate of this process (`signServingCertificate`): only writers do, and the names are those of their request. */
+/**
+ * Requests the serving certificate of this process (`signServingCertificate`). Only writers send it; the certificate gets the names in the
+ * request.
+ */
 export interface ServingCertificateRequest {
   /** A PKCS #10 request in PEM. */
   readonly csr: string
 }
 
-/** Why a certificate was not made, as `citadel_server_csr_sign_err_count` counts it. */
+/** The reason why no certificate was issued, a label of `citadel_server_csr_sign_err_count`. */
 export type SignError = 'CA_NOT_READY' | 'CSR_ERROR' | 'TTL_ERROR' | 'CERT_GEN_ERROR' | 'UNKNOWN'
 
-/** A certificate with its chain, or why there is none. */
+/** A certificate chain, or the reason why there is none. */
 export type CertificateAnswer =
   | {
-      /** In PEM: the certificate, then the intermediate authorities as one text where there are any, then the bundle of roots. */
+      /** PEM texts: the certificate; the intermediate authorities in one text, if there are any; the bundle of roots. */
       readonly chain: readonly string[]
     }
   | {
-      /** Of gRPC. */
+      /** A gRPC status code. */
       readonly code: number
       readonly message: string
       readonly error: SignError
-      /** When the call is worth another try, in milliseconds from now. */
+      /** The delay after which a retry is worthwhile, in milliseconds. */
       readonly retryAfterMs?: number
     }
 
-/** Of the certificate authority. */
+/** Configuration of the certificate authority. */
 export interface AuthorityConfig {
   /** A `Features` value. */
   readonly features: object

@@ -1,28 +1,28 @@
-/** Certificates that the servers of a process present to their clients, and who is told of them. */
+/** Certificates that the servers of a process present to their clients, and the messages about them. */
 
-/** A certificate with its chain, and its private key, as PEM. */
+/** A certificate chain and its private key, as PEM. */
 export interface ServingCertificate {
   readonly cert: string
   readonly key: string
 }
 
-/** A file, and the flag that names it in messages. */
+/** A file, and the flag that named it, for messages. */
 export interface NamedFile {
   readonly flag: string
   readonly path: string
 }
 
-/** Where a serving certificate is read from. */
+/** The files of a serving certificate. */
 export interface CertificateFiles {
   readonly cert: NamedFile
   readonly key: NamedFile
   readonly ca: NamedFile | undefined
 }
 
-/** Of the watcher of certificate files. */
+/** Configuration of the watcher of certificate files. */
 export interface CertificateWatcherConfig {
   readonly files: CertificateFiles
 }
 
-/** To writers: connections that come from now on are served with this certificate. Connections that are open stay as they are. */
+/** Sent to writers: new connections are served with this certificate. Open connections are not affected. */
 export type CertificateEvent = { readonly type: 'CertificateChanged'; readonly certificate: ServingCertificate }

@@ -1,81 +1,81 @@
-/** Configuration of the discovery actors, handed over when they start. */
+/** Configuration of the discovery actors, passed to them when they start. */
 
-/** What nobody outside the process knows. */
+/** Secrets of the process, unknown outside of it. */
 export interface ProcessSecrets {
-  /** Key of the sums that versions of route configurations and of types come from. */
+  /** The key of the sums from which versions of route configurations and of types are computed. */
   readonly versionKey: string
   /** A JSON Web Key Set of which nobody has a private key. */
   readonly lockedKeys: string
 }
 
-/** Of the push queue. */
+/** Configuration of the push queue. */
 export interface PushQueueConfig {
   /** A `Features` value. */
   readonly features: object
   readonly domain: string
-  /** Overrules that of the mesh configuration, the default one included; an empty one does not. */
+  /** Overrides the trust domain of the mesh configuration, including the default; empty: no override. */
   readonly trustDomain: string
-  /** Made by chance when the process starts, so that a push queue that is restarted makes the same versions again. */
+  /** Random values from the start of the process, so that a restarted push queue computes the same versions again. */
   readonly secrets: ProcessSecrets
-  /** Policies that are enforced, in order. */
+  /** The policies that are enforced, in order. */
   readonly plugins: readonly string[]
-  /** Names of the source actors that must have said everything once before the first push. */
+  /** Names of the source actors whose first replay must be finished before the first push. */
   readonly sources: readonly string[]
 }
 
-/** Where a writer listens for TLS. */
+/** The port on which a writer serves TLS. */
 export interface SecurePortConfig {
   readonly host: string
   readonly port: number
-  /** Actors that have to say what they trust (`TrustEvent`) before it is listened on. */
+  /** Actors that must have sent their roots (`TrustEvent`) before the port is opened. */
   readonly trustSources: readonly string[]
-  /** Whether certificates are signed there. */
+  /** Whether the port also serves certificate signing requests. */
   readonly signs: boolean
   /**
-   * Hosts, beside that of the mesh's discovery address, for which the writer has a certificate signed by the certificate authority of this
-   * process. Undefined where it is told its certificate (`CertificateEvent`).
+   * Hosts, besides that of the mesh's discovery address, for which the writer requests a certificate from the certificate authority of this
+   * process. Undefined if the writer is sent its certificate (`CertificateEvent`).
    */
   readonly ownHosts: readonly string[] | undefined
 }
 
-/** Of an XDS writer. */
+/** Configuration of an XDS writer. */
 export interface XdsWriterConfig {
   readonly features: object
-  /** Where it listens in plain text. */
+  /** The plaintext address. */
   readonly plain: { readonly host: string; readonly port: number }
   readonly secure: SecurePortConfig | undefined
-  /** Whether whoever is on this machine may ask for client status and reflection in plain text. */
+  /** Whether clients on this machine may use client status and reflection in plain text. */
   readonly statusOnLoopback: boolean
-  /** How many writers share the port. */
+  /** The number of writers that share the port. */
   readonly writers: number
-  /** This writer's number, from 0. */
+  /** The index of this writer, from 0. */
   readonly index: number
-  /** That of the push queue: writers take the numbers of resources that a class does not see off the sums that they are sent. */
+  /** The key of the push queue: writers subtract the numbers of hidden resources from the sums that they are sent. */
   readonly versionKey: string
-  /** Where the permits of all writers are counted. */
+  /** The memory in which the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
-  /** In milliseconds: silence after which a connection is asked for a sign of life, how long that may take, longest life. */
+  /** In milliseconds: the idle time after which a connection is pinged, the timeout of the ping, and the maximum age of a connection. */
   readonly connections: { readonly keepaliveInterval: number; readonly keepaliveTimeout: number; readonly maxConnectionAge: number }
 }
 
-/** Of a watcher of configuration files. */
+/** Configuration of a watcher of configuration files. */
 export interface FileWatcherConfig {
   readonly features: object
-  /** Whether what cannot be read at the start is left out, and not waited for. */
+  /** Whether files that cannot be read at start are skipped rather than waited for. */
   readonly allowUnreadable: boolean
   readonly configDir: string
   readonly meshConfig: string
   readonly networksConfig: string
-  /** Overrules that of the mesh configuration; an empty one does not. */
+  /** Overrides the trust domain of the mesh configuration; empty: no override. */
   readonly trustDomain: string
 }
 
-/** Of the resolver of key sets. */
+/** Configuration of the resolver of key sets. */
 export interface JwksResolverConfig {
   readonly features: object
 }
 
-/** Of the Mock registry. */
+/** Configuration of the Mock registry. */
 export interface MockRegistryConfig {
   readonly features: object
   readonly domain: string

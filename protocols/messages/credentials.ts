@@ -1,41 +1,44 @@
-/** Servers that the agent calls, and with what both sides show who they are. Plain data: paths of files, never keys or tokens. */
+/** Servers that the agent calls, and the credentials for these calls. Plain data: paths of files, never keys or tokens. */
 
-/** A server: discovery, or a certificate authority. */
+/** The address of a server: of discovery, or of a certificate authority. */
 export interface ServerAddress {
   readonly host: string
   readonly port: number
-  /** Without TLS, for servers on this machine. */
+  /** Whether the connection uses no TLS; for servers on this machine. */
   readonly isPlain: boolean
-  /** Whose certificate is expected. */
+  /** The name that the certificate of the server must have. */
   readonly serverName: string
 }
 
-/** Roots that a server is verified with, read for each connection. */
+/** The root certificates that verify a server, read for each connection. */
 export interface RootsSource {
-  /** Files in PEM: the first that is there counts. Undefined for the roots of the system. */
+  /** PEM files, of which the first existing one is used. Undefined: the roots of the system. */
   readonly files: readonly string[] | undefined
-  /** Whether these alone count; otherwise the roots of the last answer of the certificate authority count beside them. */
+  /** Whether only these roots are used. Otherwise those in the last response of the certificate authority are used as well. */
   readonly isPinned: boolean
-  /** File in which the latter are kept; undefined where nothing is kept. */
+  /** The file in which the roots of the certificate authority are kept; undefined if they are not kept. */
   readonly learned: string | undefined
 }
 
-/** Files of a client certificate with its key, both PEM. */
+/** PEM files of a client certificate and its key. */
 export interface PairFiles {
   readonly chain: string
   readonly key: string
 }
 
-/** With what the agent shows a server who it is, and verifies it. Everything is read for each connection: those who mount files exchange them. */
+/**
+ * Credentials of the agent for a server, and roots that verify the server. All files are read for each connection, since mounted files are
+ * replaced over time.
+ */
 export interface CallCredentials {
   readonly roots: RootsSource
-  /** File of the token; none is sent when this is undefined. */
+  /** The file of the token; undefined: no token is sent. */
   readonly tokenFile: string | undefined
-  /** A certificate that is presented while both files are there; none when this is undefined. */
+  /** The client certificate, presented while both files exist; undefined: none. */
   readonly pair: PairFiles | undefined
 }
 
-/** How a server is called. */
+/** A server and the credentials for it. */
 export interface ServerConnection {
   readonly address: ServerAddress
   readonly credentials: CallCredentials

@@ -1,8 +1,11 @@
-/** What the DNS server of an agent is told when it starts, and what it says of itself. */
+/** Configuration and state of an agent's DNS server. */
 
 /** Settings of the DNS server. */
 export interface DnsConfig {
-  /** Where it listens, over UDP and TCP: `host:port`. Of `localhost` both addresses, as far as the machine has them. */
+  /**
+   * The address on which it listens, over UDP and TCP: `host:port`. For `localhost` both loopback addresses, as far as the machine has
+   * them.
+   */
   readonly address: string
   /** The system's resolver configuration, `/etc/resolv.conf`. */
   readonly resolvConf: string
@@ -11,18 +14,18 @@ export interface DnsConfig {
   /** DNS domain of the proxy, `<namespace>.svc.cluster.local`, and its namespace. */
   readonly domain: string
   readonly namespace: string
-  /** Directory in which the last table outlives a restart; undefined when it is not kept. */
+  /** Directory in which the last table is kept over a restart; undefined: it is not kept. */
   readonly keptIn: string | undefined
 }
 
 /** The answer to `state`. */
 export interface DnsState {
-  /** Where it listens, `host:port` each. */
+  /** The addresses on which it listens, each `host:port`. */
   readonly addresses: readonly string[]
-  /** Hosts of the table that it answers from; undefined before there is one. */
+  /** The number of hosts in its table; undefined before there is a table. */
   readonly hosts: number | undefined
-  /** Whether that table is the one of the last run: discovery has not told any yet. */
+  /** Whether the table is that of the previous run, because discovery has not sent one yet. */
   readonly isKept: boolean
-  /** Servers that everything else is asked of. */
+  /** The servers to which all other queries are forwarded. */
   readonly servers: readonly string[]
 }

@@ -1,4 +1,4 @@
-/** An error as it crosses a thread boundary: structured cloning would lose its class and fields. */
+/** An error as sent between threads: structured cloning would lose its class and fields. */
 export interface WireError {
   readonly name: string
   readonly message: string

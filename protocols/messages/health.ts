@@ -1,9 +1,12 @@
-/** Whether the workload of an agent is healthy: the status server tells the relay, which tells the discovery service (docs/agent.md, H9). */
+/**
+ * The health of an agent's workload, which the status server sends to the relay, and the relay to the discovery service (docs/agent.md,
+ * H9).
+ */
 
-/** The workload became healthy or unhealthy. The last one is told again to a relay that starts anew. */
+/** The workload became healthy or unhealthy. A relay that is restarted is sent the last state again. */
 export interface HealthChanged {
   readonly type: 'HealthChanged'
   readonly healthy: boolean
-  /** Why it is unhealthy; empty when it is healthy. */
+  /** The reason why it is unhealthy; empty if it is healthy. */
   readonly message: string
 }

@@ -1,4 +1,4 @@
-/** Who a caller is, how that is asked, and the names of the mesh that decide it. */
+/** The identity of callers, the question for it, and the names of the mesh that it depends on. */
 
 /** A caller whose credential was verified. Plain data, without the credential. */
 export interface Caller {
@@ -7,19 +7,19 @@ export interface Caller {
   readonly via: 'certificate' | 'token'
   /** The authenticator that accepted the credential, for logs. */
   readonly method: string
-  /** When the credential expires, in Unix milliseconds. */
+  /** The expiry of the credential, in Unix milliseconds. */
   readonly expiresAt: number
-  /** Of a presented chain: SHA-256 fingerprint (hex) of its root. */
+  /** For a certificate: SHA-256 fingerprint (hex) of the root of its chain. */
   readonly issuedRoot?: string
 }
 
-/** The question `authenticate`: whose token this is. */
+/** The question `authenticate`: the identity of a token's owner. */
 export interface TokenQuestion {
   /** The token as the caller sent it, without `Bearer `; at most 16 KiB. */
   readonly token: string
-  /** The call's metadata `clusterid`: the cluster that reviews the token. */
+  /** The metadata `clusterid` of the call: the cluster that reviews the token. */
   readonly clusterId?: string
-  /** The service that is called, `xds` unless said: the rule of `TOKEN_ISSUER` counts for the certificate authority alone. */
+  /** The service that is called, by default `xds`. The rule of `TOKEN_ISSUER` applies to `ca` only. */
   readonly service?: 'ca' | 'xds' | 'pages'
 }
 
@@ -27,39 +27,42 @@ export interface TokenQuestion {
 export type TokenAnswer =
   | { readonly caller: Caller }
   | {
-      /** Why no authenticator accepts the token: for the log, never for the client. */
+      /** The reason why no authenticator accepts the token; for the log only, never sent to the client. */
       readonly refused: string
-      /** The token may be good: keys to check it with could not be had, or too many tokens wait. The client is told `Unavailable`. */
+      /**
+       * The token may be valid: the keys to verify it could not be fetched, or too many tokens are waiting. The client is answered
+       * `Unavailable`.
+       */
       readonly unavailable?: true
     }
 
-/** From the file watcher: the names of the mesh are these now. Told to each consumer when it is linked, and when one differs. */
+/** Sent by the file watcher: the current names of the mesh. Sent to each consumer when it is linked and after each change. */
 export interface MeshNamesEvent {
   readonly type: 'MeshNamesChanged'
-  /** Of identities: `--trust-domain`, else that of the mesh configuration. */
+  /** The trust domain of identities: `--trust-domain`, else that of the mesh configuration. */
   readonly trustDomain: string
   readonly trustDomainAliases: readonly string[]
   /** Callers of this namespace may read what belongs to any namespace. */
   readonly rootNamespace: string
-  /** Where proxies find this service, `<host>:<port>`. */
+  /** The address at which proxies reach this service, `<host>:<port>`. */
   readonly discoveryAddress: string
 }
 
-/** What `pilot-discovery token` is asked for. */
+/** Options of `pilot-discovery token`. */
 export interface TokenOrder {
   readonly namespace: string
   readonly account: string
-  /** Empty for the first of `TOKEN_AUDIENCES`. */
+  /** Empty: the first of `TOKEN_AUDIENCES`. */
   readonly audience: string
-  /** How long the token is good for, in milliseconds. */
+  /** The lifetime of the token in milliseconds. */
   readonly ttlMs: number
-  /** The file that it is written to, for this user alone; empty when it is returned only. */
+  /** The file to which the token is written, readable by this user only; empty: the token is only returned. */
   readonly output: string
 }
 
-/** What an agent of this machine is given over the admin socket. */
+/** The token and roots that an agent on this machine gets over the admin socket. */
 export interface LocalToken {
   readonly token: string
-  /** Roots of the mesh, PEM; empty where the service has no certificate authority. */
+  /** Roots of the mesh, PEM; empty if the service has no certificate authority. */
   readonly roots: string
 }

@@ -1,23 +1,23 @@
 /** Log lines on their way from an actor to the thread that writes them. */
 
-/** Severities from most to least verbose; `none` lets nothing through. */
+/** Severities from most to least verbose; `none` logs nothing. */
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'none'
 
-/** Levels by scope; scopes that are not in the map have the fallback. */
+/** Levels by scope. Scopes without an entry have the fallback. */
 export interface ScopeLevels {
   readonly fallback: Level
   readonly scopes: Readonly<Record<string, Level>>
 }
 
-/** What the log tells at present; it may change while the process runs. */
+/** The current log levels, which may change while the process runs. */
 export interface LogLevels {
   readonly output: ScopeLevels
   readonly stackTrace: ScopeLevels
-  /** Scopes whose lines carry the caller; `all` for every scope. */
+  /** Scopes whose lines include the caller; `all` for every scope. */
   readonly callers: readonly string[]
 }
 
-/** One log line before layout. */
+/** A log line before layout. */
 export interface LogRecord {
   /** Unix milliseconds, with fractions. */
   readonly time: number

@@ -1,4 +1,4 @@
-/** What actors answer when they are asked for their metrics. */
+/** The metrics that actors report when asked. */
 import type { ActorStats } from './envelope.ts'
 
 /** All series of one metric. */
@@ -6,23 +6,23 @@ export interface MetricFamily {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** Upper bounds of a histogram's buckets in ascending order, without the last one, which is infinite; empty for other types. */
+  /** Upper bounds of a histogram's buckets in ascending order, without the infinite one; empty for other types. */
   readonly buckets: readonly number[]
   readonly series: readonly MetricSeries[]
 }
 
-/** One combination of labels and what was measured for it. */
+/** A combination of labels and its values. */
 export interface MetricSeries {
-  /** The labels as the text format has them, `type="cds",node="a"`; empty without labels. */
+  /** The labels in the text format, `type="cds",node="a"`; empty if there are none. */
   readonly labels: string
-  /** One number; for a histogram the count of each bucket by itself, that of the infinite bucket, then the sum of all observations. */
+  /** One number; for a histogram the non-cumulative count of each bucket including the infinite one, then the sum of all observations. */
   readonly values: readonly number[]
 }
 
-/** What one actor measured since it started. */
+/** The metrics of one actor since it started. */
 export interface ActorMetrics {
   readonly stats: ActorStats
-  /** Differs from start to start of the same actor. */
+  /** Unique for each start of the actor. */
   readonly incarnation: string
   readonly families: readonly MetricFamily[]
 }

@@ -1,8 +1,8 @@
-/** The names that the DNS server of an agent answers: the relay tells it what discovery has sent. */
+/** The names that the DNS server of an agent resolves, which the relay receives from discovery. */
 
-/** There is another table of names. The last one is told again to a server that starts anew. */
+/** The table of names was replaced. A DNS server that is restarted is sent the last table again. */
 export interface NameTableChanged {
   readonly type: 'NameTableChanged'
-  /** The bytes of a `NameTable`, as they came. */
+  /** An encoded `NameTable`, as received. */
   readonly table: Uint8Array
 }

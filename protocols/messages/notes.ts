@@ -1,10 +1,10 @@
 /** Names of the notes that actors leave with the supervisor, for readiness. */
 
-/** What the push queue notes: the sources that have not said everything yet. */
+/** Noted by the push queue: the sources whose first replay is not finished. */
 export const unsyncedNote = 'unsynced'
 
-/** What a watcher of files notes: why it does not say that it has said everything, a sentence for each file. */
+/** Noted by a watcher of files: the reasons why it cannot finish its replay, one sentence for each file. */
 export const unknownNote = 'unknown'
 
-/** What a writer notes once it takes connections and has everything that there is. */
+/** Noted by a writer once it accepts connections and has received the whole configuration. */
 export const servingNote = 'serving'

@@ -1,23 +1,23 @@
-/** Debug pages that callers of the secured port ask for: asked by writers, answered on the main thread. */
+/** Debug pages for callers on the secured port: requested by writers, made on the main thread. */
 import type { Caller } from './identity.ts'
 
 /**
- * Header of requests that change something, with any value. A page of another site cannot make a browser send it, unless this server says so when it is
- * asked first (Fetch, CORS-preflight request), which it never does.
+ * The header that requests which change something must have, with any value. A browser does not send it for a page of another site unless
+ * the server permits it in a preflight response (Fetch, CORS-preflight request), which this server never does.
  */
 export const changeHeader = 'x-mesh-introspection'
 
-/** The question `debugPage`. The caller was admitted by the writer. */
+/** The question `debugPage`. The writer has already authorized the caller. */
 export interface PageQuestion {
   readonly method: string
-  /** With the parameters. */
+  /** With the query parameters. */
   readonly path: string
   readonly caller: Caller
-  /** Whether the request has the header that is asked of those that change something. */
+  /** Whether the request has the header {@link changeHeader}. */
   readonly isMarked: boolean
 }
 
-/** The answer to {@link PageQuestion}; header names are in small letters. */
+/** The answer to {@link PageQuestion}; header names are in lower case. */
 export interface PageReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

@@ -1,13 +1,16 @@
-/** What the push queue and the XDS writers tell each other (boundary 2), and what sources tell the push queue (boundary 1). */
+/** Messages between the push queue and the XDS writers (boundary 2), and from sources to the push queue (boundary 1). */
 import type { ConfigObject, Endpoint, ProxyNode, RegistryId, Service } from '../data.ts'
 
-/** Source to push queue; sources send all of these in a replay when they are linked. `at` is when the source saw the change, in milliseconds of the monotonic clock. */
+/**
+ * Source to push queue. A source sends the current state of all its objects in a replay when it is linked. `at` is the time at which the
+ * source saw the change, in milliseconds of the monotonic clock.
+ */
 export type SourceEvent =
-  /** An object is there as said, or gone. */
+  /** An object was added or changed, or removed (undefined). */
   | { readonly type: 'ConfigChanged'; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
-  /** An object is there and cannot be used: what it was before stays. Where it never was anything, the stand-in counts, if there is one. */
+  /** An object exists and is invalid: its last valid state stays in use. If it was never valid, `standIn` is used if it is set. */
   | { readonly type: 'ConfigUnusable'; readonly key: string; readonly standIn: ConfigObject | undefined; readonly at: number }
-  /** A registry's service is there as said with its endpoints, or gone. `key` is `<namespace>/<hostname>`. */
+  /** A service of a registry was added or changed, with its endpoints, or removed (undefined). `key` is `<namespace>/<hostname>`. */
   | {
       readonly type: 'ServiceChanged'
       readonly registry: RegistryId
@@ -16,7 +19,7 @@ export type SourceEvent =
       readonly endpoints: readonly Endpoint[]
       readonly at: number
     }
-  /** The endpoints of a registry's service are now these. */
+  /** The endpoints of a registry's service changed. */
   | {
       readonly type: 'EndpointsChanged'
       readonly registry: RegistryId
@@ -35,48 +38,48 @@ export type WriterEvent =
       readonly connection: string
       readonly transport: number
       readonly node: ProxyNode
-      /** The SPIFFE id of its caller, and the memory that the node takes; without them where nobody was authenticated. */
+      /** The SPIFFE id of the client, and the memory of the node in bytes; undefined if the client was not authenticated. */
       readonly claim?: { readonly identity: string; readonly nodeBytes: number }
     }
   | { readonly type: 'ProxyDisconnected'; readonly connection: string }
-  /** A proxy refused a response of a type. */
+  /** A proxy refused a response of a type (NACK). */
   | {
       readonly type: 'ResourcesRefused'
       readonly connection: string
-      /** The class that it was of. */
+      /** The class of the proxy when the writer received the NACK. */
       readonly classId: string
       readonly typeUrl: string
-      /** The resources that it named, with the versions that it was sent; none when it named none. */
+      /** The resources that the error message names, with the versions that the proxy was sent; may be empty. */
       readonly resources: readonly { readonly name: string; readonly version: string }[]
-      /** What it said, at most 4,096 characters. */
+      /** The error message, at most 4,096 characters. */
       readonly detail: string
-      /** Whether the policies of its class are others than when it last took a response of the type. */
+      /** Whether the policies of the class differ from those in force when the proxy last acknowledged a response of the type. */
       readonly policiesChanged: boolean
     }
-  /** The writer has taken over a push; the next may come. */
+  /** The writer has applied a push and is ready for the next. */
   | { readonly type: 'PushTaken'; readonly push: number }
-  /** The writer was sent a change of something else than what it has, which it refused: it wants everything. */
+  /** The writer rejected a patch whose base is not its current state, and requests everything. */
   | { readonly type: 'EverythingWanted' }
 
-/** Key-set resolver to push queue: the keys of a source are these now (a JSON Web Key Set), or could not be had (undefined). */
+/** Key-set resolver to push queue: the current keys of a source (a JSON Web Key Set); undefined if they could not be fetched. */
 export type KeySetEvent = { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
 
-/** A key set that is wanted: where it comes from, and how long a fetch of it may take, in milliseconds. */
+/** A key set that is needed: its source, and the timeout of a fetch in milliseconds. */
 export interface WantedKeySet {
   readonly source: string
   readonly timeoutMs: number
 }
 
-/** Push queue to key-set resolver: these sources are wanted, and no others. */
+/** Push queue to key-set resolver: replaces the set of sources that are needed. */
 export type ResolverCommand = { readonly type: 'ResolveKeySets'; readonly sources: readonly WantedKeySet[] }
 
-/** Shared memory that slices point into. */
+/** A slab: shared memory that slices refer to. */
 export interface SlabData {
   readonly id: number
   readonly bytes: SharedArrayBuffer
 }
 
-/** One encoded resource: where its bytes are, as list elements of a response. */
+/** The location of an encoded resource, whose slices together are one element of `resources` in a response. */
 export interface ResourceData {
   readonly name: string
   /** Hash of the content; also the version of the resource in delta XDS. */
@@ -88,46 +91,58 @@ export interface ResourceData {
 /** Changes to a group of resources of one type that classes share. */
 export interface GroupPatch {
   readonly group: string
-  /** The group's state after this patch; `base` is the state before, 0 = replace everything. A patch of any other base is refused. */
+  /**
+   * The numbers of the group's state after this patch and before it; `base` 0: the patch replaces everything. A patch with another base
+   * than the current state is rejected.
+   */
   readonly sequence: number
   readonly base: number
-  /** Sum of what is in the group (`src/xds/slab/sums.ts`), for comparison within the process. */
+  /** Sum of the group's resources (`src/xds/slab/sums.ts`), for comparison within the process. */
   readonly version: string
   readonly changed: readonly ResourceData[]
   readonly removed: readonly string[]
-  /** All names that stay in the group only for a moment, where they are others than before: another group that shows such a name counts. Without this a patch changes nothing about them, and a whole one has none. */
+  /**
+   * The complete set of leaving names, if it changed: names that stay in the group only for a transition period, in which the resource of
+   * another group with such a name is used. Undefined: unchanged, or empty in a patch that replaces everything.
+   */
   readonly leaving?: readonly string[]
 }
 
-/** A group of resources as a class gets it. */
+/** The use of a group by a class. */
 export interface GroupUse {
   readonly group: string
-  /** Hosts of which the class gets nothing of this group, sorted. Which host a resource belongs to follows from its name (`hostOf` in `src/xds/names.ts`). */
+  /**
+   * Hosts of which the class gets no resource of this group, sorted. The host of a resource follows from its name (`hostOf` in
+   * `src/xds/names.ts`).
+   */
   readonly hide: readonly string[]
 }
 
-/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. Where several of them show one name, the first counts in which it is not leaving; where it is leaving in all, the first. */
+/**
+ * The resources of a class of proxies: for each type URL, the groups whose resources it gets. If several groups have one name, the resource
+ * of the first group in which the name is not leaving is used, or of the first group if it is leaving in all.
+ */
 export interface Manifest {
   readonly classId: string
   readonly groups: Readonly<Record<string, readonly GroupUse[]>>
-  /** A digest of the policies of its workloads; without it there are none. */
+  /** A digest of the policies of its workloads; undefined: there are none. */
   readonly policies?: string
 }
 
-/** Why and since when a push is under way. */
+/** The reasons and the start of a push. */
 export interface PushInfo {
-  /** Grows with every push of changes. What is told between two of them carries the number of the first. */
+  /** Increased with every push of changes. Messages between two such pushes carry the number of the earlier one. */
   readonly id: number
-  /** When the first event that led to it was seen, in milliseconds of the monotonic clock. */
+  /** The time at which the first event of the push was seen, in milliseconds of the monotonic clock. */
   readonly startedAt: number
   readonly reasons: readonly string[]
   /** Digest of all configuration objects, for distribution tracking. */
   readonly ledger: string
 }
 
-/** What a push changes in what writers know. */
+/** The changes of a push. */
 export interface PushContent {
-  /** Whether this is all there is: groups and classes that are not in it are gone. */
+  /** Whether the push contains everything: groups and classes that are not in it are removed. */
   readonly whole: boolean
   readonly slabs: readonly SlabData[]
   readonly retiredSlabs: readonly number[]
@@ -140,15 +155,15 @@ export interface PushContent {
 
 /** Push queue to writer. */
 export type WriterCommand =
-  /** Take this over, then answer with `PushTaken`. */
+  /** Apply the push, then answer with `PushTaken`. */
   | ({ readonly type: 'PublishPush'; readonly push: PushInfo } & PushContent)
-  /** A full push was asked for by hand: every type is sent again. */
+  /** An operator requested a full push: every type is sent again. */
   | { readonly type: 'PushAgain'; readonly push: PushInfo }
-  /** So many transport connections are to go with all of their streams, and come back to another writer. */
+  /** Close this number of transport connections with all their streams; their proxies reconnect to other writers. */
   | { readonly type: 'ReleaseConnections'; readonly count: number }
-  /** A proxy has to go: its identity has more than one may. */
+  /** Close the stream of a proxy: its identity exceeds a limit. */
   | { readonly type: 'RefuseProxy'; readonly connection: string; readonly reason: string }
-  /** From now on streams are accepted. */
+  /** Accept streams from now on. */
   | { readonly type: 'OpenListener' }
 
 /** Which class a connection belongs to. */

@@ -1,4 +1,4 @@
-/** What the status server of the agent is told when it starts, what it answers and what it asks. Plain data. */
+/** Configuration and state of the agent's status server, and the questions that it asks. Plain data. */
 
 /** A header that a probe sends. */
 export interface ProbeHeader {
@@ -9,26 +9,26 @@ export interface ProbeHeader {
 /** A probe by an HTTP request. */
 export interface HttpProbe {
   readonly port: number
-  /** With its query; `/` when it is left out. A leading `/` is added. */
+  /** The path with its query, by default `/`. A missing leading `/` is added. */
   readonly path?: string
-  /** `http` or `https` in any case; `http` when it is left out. Certificates are not verified. */
+  /** `http` or `https` in any case, by default `http`. Certificates are not verified. */
   readonly scheme?: string
-  /** Host that is connected to, by the probe of a workload alone; `localhost` when it is left out. */
+  /** The host to connect to, by default `localhost`; for the probe of a workload only. */
   readonly host?: string
   readonly httpHeaders?: readonly ProbeHeader[]
 }
 
-/** What the orchestrator's probe of a container was before it was rewritten (docs/agent.md, H7). Exactly one way is given. */
+/** The orchestrator's probe of a container before it was rewritten (docs/agent.md, H7). Exactly one of the three kinds is set. */
 export interface ApplicationProbe {
   readonly httpGet?: HttpProbe
   readonly tcpSocket?: { readonly port: number }
   /** A call of `grpc.health.v1.Health/Check` in plain text, for a service or for the server as a whole. */
   readonly grpc?: { readonly port: number; readonly service?: string }
-  /** Longest time in seconds; none when it is left out or 0. */
+  /** The timeout in seconds; 0 or undefined: none. */
   readonly timeoutSeconds?: number
 }
 
-/** How the agent finds out whether its workload is healthy: `readinessProbe` of the proxy's configuration. Exactly one way is given. */
+/** The health probe of the agent's workload: `readinessProbe` of the proxy's configuration. Exactly one of the three kinds is set. */
 export interface WorkloadProbe {
   readonly initialDelaySeconds?: number
   readonly timeoutSeconds?: number
@@ -40,54 +40,54 @@ export interface WorkloadProbe {
   readonly exec?: { readonly command: readonly string[] }
 }
 
-/** Where the application's own metrics are, on this machine. */
+/** The application's own metrics on this machine. */
 export interface MetricsTarget {
   readonly port: number
   /** With its query. */
   readonly path: string
 }
 
-/** The status server. */
+/** Configuration of the status server. */
 export interface StatusConfig {
-  /** Port on all interfaces; 0 for one that the kernel chooses. Nothing is listened on when this is undefined. */
+  /** Port on all interfaces; 0: chosen by the kernel; undefined: the server does not listen. */
   readonly port: number | undefined
   /** Port of the proxy's admin interface on this machine. */
   readonly adminPort: number
-  /** Port at which the proxy serves its own metrics on this machine. */
+  /** Port of the proxy's own metrics on this machine. */
   readonly prometheusPort: number
-  /** Whether this machine has no IPv4: then `::1` is tried before `127.0.0.1`. */
+  /** Whether this machine has no IPv4 address: then `::1` is tried before `127.0.0.1`. */
   readonly isIpv6Only: boolean
-  /** Where the application's metrics are; undefined when they are not merged. */
+  /** The application's metrics; undefined: they are not merged. */
   readonly application: MetricsTarget | undefined
-  /** By the path at which they are served, `/app-health/<container>/readyz`. */
+  /** Probes by the path at which they are served, `/app-health/<container>/readyz`. */
   readonly probes: Readonly<Record<string, ApplicationProbe>>
-  /** Undefined when the workload's health is not told. */
+  /** Undefined: the workload's health is not reported. */
   readonly workloadProbe: WorkloadProbe | undefined
 }
 
 /** The answer to `state`. */
 export interface StatusState {
-  /** The port that is listened on; undefined while none is. */
+  /** The port that the server listens on; undefined: none. */
   readonly port: number | undefined
   /** Whether the proxy has been ready once. */
   readonly ready: boolean
-  /** Why the proxy was not ready when it was looked at last; empty when it is, or nobody has asked yet. */
+  /** The reason why the proxy was not ready at the last check; empty if it was, or before the first check. */
   readonly reason: string
-  /** What was told of the workload's health last; undefined before it was healthy once. */
+  /** The last reported health of the workload; undefined before it was healthy once. */
   readonly healthy: boolean | undefined
 }
 
 /** Names of the questions that the status server asks its supervisor. */
 export const statusAsks = {
-  /** The metrics of all actors and of the process in the text format: {@link AgentMetrics}. */
+  /** Returns the metrics of all actors and of the process in the text format: {@link AgentMetrics}. */
   metrics: 'metrics',
-  /** Ends the agent as SIGTERM does, for a reason that is said in the log. Answered at once. */
+  /** Ends the agent as SIGTERM does; the reason is logged. Answered at once. */
   quit: 'quit',
 } as const
 
 /** The answer to `metrics`. */
 export interface AgentMetrics {
   readonly text: string
-  /** Actors that did not answer; their last answers count. */
+  /** The number of actors that did not answer in time; their previous answers are included. */
   readonly silent: number
 }

@@ -1,4 +1,4 @@
-/** What the token service of the agent is told when it starts, and what it answers. Plain data; tokens only in the answer to `exchange`. */
+/** Configuration and state of the agent's token service. Plain data; only the answer to `exchange` contains a token. */
 
 /** Where a token of the workload is exchanged for one of the cloud (docs/agent.md, T4). */
 export interface CloudExchange {
@@ -7,24 +7,24 @@ export interface CloudExchange {
   readonly audience: string
 }
 
-/** The token service. */
+/** Configuration of the token service. */
 export interface TokenServiceConfig {
-  /** Port on this machine; 0 for one that the kernel chooses. Nothing is listened on when this is undefined. */
+  /** Port on this machine; 0: chosen by the kernel; undefined: the service does not listen. */
   readonly port: number | undefined
   readonly isIpv6Only: boolean
-  /** How tokens are exchanged, or why they cannot be. */
+  /** How tokens are exchanged, or the reason why they cannot be. */
   readonly plugin: CloudExchange | { readonly fault: string }
 }
 
 /** The answer to `state`. */
 export interface TokenServiceState {
-  /** The port that is listened on; undefined when none is. */
+  /** The port that the service listens on; undefined: none. */
   readonly port: number | undefined
 }
 
-/** The answer to `exchange`: the token that the subject's was exchanged for. */
+/** The answer to `exchange`: the token issued in exchange for the subject token. */
 export interface ExchangedToken {
   readonly token: string
-  /** How long it is good for, in seconds. */
+  /** The lifetime in seconds. */
   readonly expiresInSeconds: number
 }

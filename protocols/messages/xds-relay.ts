@@ -1,36 +1,39 @@
-/** What the relay of the agent, between Envoy and discovery, is told when it starts and answers. Plain data, without keys and tokens. */
+/** Configuration and state of the agent's relay between Envoy and discovery. Plain data, without keys and tokens. */
 import type { ServerConnection } from './credentials.ts'
 
-/** The relay. */
+/** Configuration of the relay. */
 export interface XdsRelayConfig {
-  /** Path of the unix socket on which Envoy asks for its configuration. */
+  /** Path of the Unix socket on which Envoy requests its configuration. */
   readonly socket: string
   readonly discovery: ServerConnection
-  /** Metadata of each stream to discovery beside the token; names in lower case. */
+  /** Metadata of each stream to discovery besides the token; names in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** Whether the token is exchanged for one of the cloud before it is sent. */
+  /** Whether the token is exchanged for a token of the cloud before it is sent. */
   readonly exchangesToken: boolean
-  /** How the last configuration of the proxy is kept; undefined when it is not. */
+  /** How the last configuration of the proxy is kept; undefined if it is not kept. */
   readonly keeps: KeepingConfig | undefined
-  /** Whether the table of names is asked for, for the DNS server of the agent. */
+  /** Whether the relay subscribes to the table of names for the agent's DNS server. */
   readonly asksNameTable: boolean
 }
 
 /** How the last configuration of the proxy is kept (docs/agent.md, X9). Times in milliseconds. */
 export interface KeepingConfig {
   readonly file: string
-  /** Shortest time between two writings. */
+  /** The minimum time between two writes of the file. */
   readonly everyMs: number
-  /** How long discovery may be out of reach before a proxy that starts is given what was kept. */
+  /** How long discovery may be unreachable before a starting proxy is given the kept configuration. */
   readonly patienceMs: number
 }
 
 /** The answer to `state`. */
 export interface XdsRelayState {
-  /** Nobody asks; a proxy asks and discovery was not reached yet; it has what was kept; both are connected; discovery has sent something for the proxy. */
+  /**
+   * `none`: no proxy is connected; `waiting`: a proxy is, and discovery has not been reached; `kept`: the proxy was given the kept
+   * configuration; `open`: both are connected; `served`: discovery has sent a response to the proxy.
+   */
   readonly stream: 'none' | 'waiting' | 'kept' | 'open' | 'served'
-  /** Attempts in a row that came to nothing, or that did not last. */
+  /** The number of consecutive attempts that failed or whose stream ended early. */
   readonly failures: number
-  /** Why the last attempt or stream has ended, if it was not expected; undefined once discovery has answered. */
+  /** The reason why the last attempt or stream ended unexpectedly; undefined once discovery has responded. */
   readonly fault: string | undefined
 }

@@ -56,7 +56,8 @@ export function elementHead(typeUrl: string, valueLength: number): Buffer {
 }
 
 /**
- * Returns the head of a delta `Resource`: tag and length, name, version. The `Any` field of `elementLength` bytes follows, tag and length included.
+ * Returns the head of a delta `Resource`: tag and length, name, version. The `Any` field of `elementLength` bytes follows, tag and length
+ * included.
  */
 export function deltaResourceHead(name: string, version: string, elementLength: number): Buffer {
   const head = Buffer.allocUnsafe(deltaHeadLength(name, version, elementLength))
