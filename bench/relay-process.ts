@@ -1,13 +1,13 @@
 /** Runs the agent's relay in a process of its own, without the rest of the agent. Driven by messages from bench/scenarios/relay.ts. */
 import { actor } from '../actors/agent/xds-relay/xds-relay.ts'
+import { collectGarbageWhenIdle } from '../actors/runtime/idle-collection.ts'
 import { createLogger } from '../actors/runtime/logger.ts'
 import { Registry } from '../actors/runtime/metrics.ts'
-import { collectAtRest } from '../actors/runtime/rest.ts'
 import type { XdsRelayConfig } from '../protocols/messages/xds-relay.ts'
 
 const quiet = { fallback: 'none', scopes: {} } as const
 
-collectAtRest()
+collectGarbageWhenIdle()
 // The driver has exited.
 process.on('disconnect', () => process.exit(0))
 process.on('message', async (config: XdsRelayConfig) => {

@@ -1,14 +1,14 @@
 /** Runs the agent as a process, until its proxy exits or a signal shuts both down. */
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { collectAtRest } from '../runtime/rest.ts'
+import { collectGarbageWhenIdle } from '../runtime/idle-collection.ts'
 import { listenToSignals } from '../runtime/signals.ts'
 import { Ending } from './ending.ts'
 import { openAgentLog, runUntilEnded } from './service.ts'
 
 /** Runs the agent and exits with the status of docs/agent.md, P4. Rejects when the agent cannot start. */
 export async function runAgent(options: ProxyOptions, logOptions: LogOptions): Promise<never> {
-  collectAtRest()
+  collectGarbageWhenIdle()
   const opened = openAgentLog(logOptions)
   const { writer, log } = opened
   const ending = new Ending()

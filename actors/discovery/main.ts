@@ -2,8 +2,8 @@
 import { setFlagsFromString } from 'node:v8'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { collectGarbageWhenIdle } from '../runtime/idle-collection.ts'
 import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
-import { collectAtRest } from '../runtime/rest.ts'
 import { listenToSignals } from '../runtime/signals.ts'
 import { type DiscoveryService, startDiscovery } from './service.ts'
 
@@ -17,7 +17,7 @@ const heapGrowth = 100
 export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): Promise<never> {
   // Set before threads are started, because it applies to threads started later.
   setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
-  collectAtRest()
+  collectGarbageWhenIdle()
   let service: DiscoveryService | undefined
   const stopped = new Promise<string>((resolve) =>
     listenToSignals({

@@ -17,7 +17,7 @@ export function readPrivateKey(path: string, whose: 'own' | 'given'): KeyObject 
     if (whose === 'own') checkOwnFile(path, found)
     if (!found.isFile() || found.size > largestKey) throw new Error(`${path}: is not a file of at most ${largestKey} bytes`)
   }
-  const pem = readBoundedFileSync(path, { most: largestKey, check, isNoLink: whose === 'own' })
+  const pem = readBoundedFileSync(path, { most: largestKey, check, refusesLinks: whose === 'own' })
   try {
     return createPrivateKey(pem)
   } catch {

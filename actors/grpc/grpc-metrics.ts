@@ -104,8 +104,8 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
         if (!failed) events.sent()
         done(failed)
       }),
-    try: (bytes, passed) => stream.try(bytes, passed),
-    go: () => stream.go(),
+    beginTrial: (bytes, passed) => stream.beginTrial(bytes, passed),
+    endTrial: () => stream.endTrial(),
     end: (code, message, retryAfterMs) => stream.end(code, message, retryAfterMs),
     release: (code, message) => stream.release(code, message),
   }

@@ -30,8 +30,8 @@ import { grpcMetrics } from './grpc-metrics.ts'
 import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
 import { type ConnectionLimits, Http2Connection } from './http2-connection.ts'
 import type { Methods } from './methods.ts'
-import type { PaceWheel } from './pace-wheel.ts'
 import { type AnswerPage, GrpcPages, type PageCall } from './pages.ts'
+import type { StandstillTimer } from './standstill-timer.ts'
 import { unaryStreams } from './unary.ts'
 
 /** A listening address. An empty host means all addresses. */
@@ -70,7 +70,7 @@ export interface GrpcServerParts {
   readonly log: ScopedLogger
   readonly metrics: Registry
   /** The timer that charges streams for time without progress. */
-  readonly wheel: PaceWheel
+  readonly standstillTimer: StandstillTimer
   readonly methods: Methods
   /** Answers requests over TLS that are not gRPC calls. Without it, and in plain text, such requests are refused. */
   readonly page?: AnswerPage
@@ -102,7 +102,7 @@ export class GrpcServer {
   readonly #options: GrpcServerOptions
   readonly #log: ScopedLogger
   readonly #methods: ReadonlyMap<string, Served>
-  readonly #wheel: PaceWheel
+  readonly #standstillTimer: StandstillTimer
   readonly #pages: GrpcPages | undefined
   readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening | LocalListening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
@@ -123,13 +123,13 @@ export class GrpcServer {
   constructor(options: GrpcServerOptions, parts: GrpcServerParts) {
     this.#options = options
     this.#log = parts.log
-    this.#wheel = parts.wheel
+    this.#standstillTimer = parts.standstillTimer
     const { page, log } = parts
     this.#pages = page && new GrpcPages(page, (error) => log.error(`a page failed: ${error instanceof Error ? error.message : error}`))
     this.#trust = parts.trust
     this.#methods = this.#served(parts)
     this.#pace = new FleetPace(options.sendTimeout)
-    parts.wheel.add((ms) => this.#charge(ms))
+    parts.standstillTimer.add((ms) => this.#charge(ms))
     const settings = {
       settings: { maxConcurrentStreams: options.maxStreams, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
       maxSessionMemory: 64,
@@ -262,7 +262,7 @@ export class GrpcServer {
     const connection = new Http2Connection(session, { socket, client }, this.#options.connections, limits, {
       busy: () => {
         this.#busy.add(connection)
-        this.#wheel.wake()
+        this.#standstillTimer.wake()
       },
       dead: (peer, reason) => this.#tell(peer, reason),
     })
@@ -322,7 +322,7 @@ export class GrpcServer {
       reading: {
         add: (reading) => {
           this.#reading.add(reading)
-          this.#wheel.wake()
+          this.#standstillTimer.wake()
         },
         delete: (reading) => this.#reading.delete(reading),
       },

@@ -47,12 +47,12 @@ export interface GrpcStream {
   /** Writes buffers in pieces. `done` is called when the kernel has accepted the last one, or with `failed` when it will not. */
   write(parts: readonly Buffer[], done: (failed: boolean) => void): void
   /**
-   * Starts a trial: only this many more bytes are sent until {@link go} is called. `passed` is called when the kernel has accepted them.
-   * A trial under way is not restarted.
+   * Starts a trial: only this many more bytes are sent until {@link endTrial} is called. `passed` is called when the kernel has accepted
+   * them. A trial under way is not restarted.
    */
-  try(bytes: number, passed: () => void): void
+  beginTrial(bytes: number, passed: () => void): void
   /** Ends the trial, if there is one: everything may be sent. */
-  go(): void
+  endTrial(): void
   /**
    * Ends the stream with a gRPC status, after the message that is being sent. `retryAfterMs`: a retry delay for the client, in
    * milliseconds.
@@ -246,11 +246,11 @@ export class Http2GrpcStream implements GrpcStream {
     else this.#flow.write(parts, done)
   }
 
-  try(bytes: number, passed: () => void): void {
+  beginTrial(bytes: number, passed: () => void): void {
     this.#flow.try(bytes, passed)
   }
 
-  go(): void {
+  endTrial(): void {
     this.#flow.go()
   }
 

@@ -9,17 +9,18 @@ export interface FileBounds {
   /** Throws an Error with the reason when the file must not be used. Without it, any regular file is accepted. */
   readonly check?: (found: Stats) => void
   /** Whether a symbolic link is refused. */
-  readonly isNoLink?: boolean
+  readonly refusesLinks?: boolean
 }
 
 /** The path exists and is not a regular file: a directory, a pipe, a socket or a device. */
-export class NoFile extends Error {}
+export class NotAFile extends Error {}
 
 /**
  * Opening is non-blocking: otherwise opening a pipe without a writer would block the thread for ever, and with it the exit of the
  * process.
  */
-const openFlags = ({ isNoLink }: FileBounds) => constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (isNoLink ? (constants.O_NOFOLLOW ?? 0) : 0)
+const openFlags = ({ refusesLinks }: FileBounds) =>
+  constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (refusesLinks ? (constants.O_NOFOLLOW ?? 0) : 0)
 
 const pieceBytes = 65_536
 
@@ -58,7 +59,7 @@ export function readBoundedFileSync(path: string, bounds: FileBounds): string {
 /** Accumulates the content of a file that passed the checks. `add` returns whether there may be more to read. */
 function piecesWithin({ most, check }: FileBounds, found: Stats) {
   check?.(found)
-  if (!found.isFile()) throw new NoFile('is not a file')
+  if (!found.isFile()) throw new NotAFile('is not a file')
   const tooLarge = () => new Error(`has more than ${most} bytes`)
   if (found.size > most) throw tooLarge()
   const read: Buffer[] = []

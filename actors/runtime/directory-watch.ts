@@ -2,7 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
-import { FilePatience } from './patience.ts'
+import { FileTimeouts } from './file-timeouts.ts'
 
 /** The callbacks of a watch. */
 export interface DirectoryListener {
@@ -42,19 +42,19 @@ export class DirectoryWatch {
   /** Whether the root exists and cannot be watched, so that watching an ancestor would be of no use. */
   #isRootUnwatchable = false
   #closed = false
-  readonly #patience: FilePatience
+  readonly #timeouts: FileTimeouts
   /** Number of searches for a missing root so far. Only the latest search may set the watch of an ancestor. */
   #searches = 0
 
   /**
-   * Other users of the same file system should share the `patience`, because its limit of unanswered operations applies to all of them
+   * Other users of the same file system should share the `timeouts`, because its limit of unanswered operations applies to all of them
    * together.
    */
-  constructor(root: string, deep: boolean, listener: DirectoryListener, patience = new FilePatience()) {
+  constructor(root: string, deep: boolean, listener: DirectoryListener, timeouts = new FileTimeouts()) {
     this.#root = root
     this.#deep = deep
     this.#listener = listener
-    this.#patience = patience
+    this.#timeouts = timeouts
   }
 
   /**
@@ -70,7 +70,7 @@ export class DirectoryWatch {
     const added = await this.#watch(directory)
     if (directory === this.#root) await this.#awaitRoot()
     if (!this.#deep || !this.#watchers.has(directory)) return added
-    const entries = await this.#patience.wait(() => readdir(directory, { withFileTypes: true })).catch(() => [])
+    const entries = await this.#timeouts.run(() => readdir(directory, { withFileTypes: true })).catch(() => [])
     const below = await Promise.all(entries.filter((entry) => entry.isDirectory()).map((entry) => this.refresh(join(directory, entry.name))))
     return added || below.includes(true)
   }
@@ -144,8 +144,8 @@ export class DirectoryWatch {
 
   async #lookForDirectory(path: string): Promise<void> {
     const look = path === this.#root ? stat : lstat
-    const isDirectory = await this.#patience
-      .wait(() => look(path))
+    const isDirectory = await this.#timeouts
+      .run(() => look(path))
       .then(
         (found) => found.isDirectory(),
         // After an error that leaves the question open, the directory stays as it was.
@@ -168,14 +168,14 @@ export class DirectoryWatch {
 
   /** An identity that tells a directory from another one that replaces it at the same path. Rejects when there is none. */
   async #identityOf(directory: string): Promise<string> {
-    const { dev, ino, birthtimeNs } = await this.#patience.wait(() => stat(directory, { bigint: true }))
+    const { dev, ino, birthtimeNs } = await this.#timeouts.run(() => stat(directory, { bigint: true }))
     return `${dev}:${ino}:${birthtimeNs}`
   }
 
   /** Whether a path exists; false where that cannot be determined. */
   #exists(path: string): Promise<boolean> {
-    return this.#patience
-      .wait(() => stat(path))
+    return this.#timeouts
+      .run(() => stat(path))
       .then(
         () => true,
         () => false,

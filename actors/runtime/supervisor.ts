@@ -7,7 +7,7 @@ import type { Logger } from './logger.ts'
 import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
 import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from './spawn.ts'
 import { after, checkEvery, type Timer } from './timers.ts'
-import { beatOf, Pulse, type WatchPolicy, watchPolicy } from './watchdog.ts'
+import { beatInterval, Liveness, type WatchPolicy, watchPolicy } from './watchdog.ts'
 
 /** State of an actor, as its supervisor sees it. */
 export interface ActorState {
@@ -34,7 +34,7 @@ interface Child {
   readonly watched: boolean
   actor: RunningActor | undefined
   state: ActorState['state']
-  pulse: Pulse
+  liveness: Liveness
   notes: Map<string, unknown>
   startedAt: number
   timer: Timer | undefined
@@ -78,7 +78,7 @@ export class Supervisor {
     this.#answers = options.answers
     this.#policy = options.policy ?? restartPolicy
     this.#watch = options.watch ?? watchPolicy(0)
-    this.#watchTimer = checkEvery(beatOf(this.#watch), () => this.#beat()).unref()
+    this.#watchTimer = checkEvery(beatInterval(this.#watch), () => this.#beat()).unref()
   }
 
   /** Starts an actor and restarts it when it fails. */
@@ -89,7 +89,7 @@ export class Supervisor {
       watched: (spec.mode ?? this.#mode) === 'threads' && this.#watch.deadline < Number.POSITIVE_INFINITY,
       actor: undefined,
       state: 'starting',
-      pulse: new Pulse(this.#watch),
+      liveness: new Liveness(this.#watch),
       notes: new Map(),
       startedAt: 0,
       timer: undefined,
@@ -152,8 +152,8 @@ export class Supervisor {
   }
 
   /** How long a running actor has not answered a ping, in milliseconds, if longer than one watchdog beat; otherwise 0. */
-  #silentMs({ state, pulse }: Child): number {
-    return state === 'running' && pulse.silentMs > beatOf(this.#watch) ? pulse.silentMs : 0
+  #silentMs({ state, liveness }: Child): number {
+    return state === 'running' && liveness.silentMs > beatInterval(this.#watch) ? liveness.silentMs : 0
   }
 
   /** Changes the log levels of all present and future actors. Resolves when the levels are in force. */
@@ -196,16 +196,16 @@ export class Supervisor {
   #spawn(child: Child): void {
     child.startedAt = wallClockMs()
     child.state = 'starting'
-    child.pulse = new Pulse(this.#watch)
+    child.liveness = new Liveness(this.#watch)
     child.notes = new Map()
     child.actor = spawnActor(child.spec, child.spec.mode ?? this.#mode, this.#levels, this.#answers, {
       started: () => {
         child.state = 'running'
         child.record.running(monotonicMs())
-        child.pulse.started()
+        child.liveness.started()
         this.#notify()
       },
-      alive: () => child.pulse.answered(),
+      alive: () => child.liveness.answered(),
       noted: (name, value) => {
         child.notes.set(name, value)
         this.#notify()
@@ -247,13 +247,13 @@ export class Supervisor {
   #beat(): void {
     const now = monotonicMs()
     // Time during which this thread was blocked is not counted: answers may have been waiting to be read.
-    const elapsed = Math.min(now - this.#lastBeat, 1.5 * beatOf(this.#watch))
+    const elapsed = Math.min(now - this.#lastBeat, 1.5 * beatInterval(this.#watch))
     this.#lastBeat = now
-    for (const { actor, pulse, watched } of this.#children.values()) {
+    for (const { actor, liveness, watched } of this.#children.values()) {
       if (!actor || !watched) continue
-      const due = pulse.beat(elapsed)
+      const due = liveness.beat(elapsed)
       if (due === 'ask') actor.ping()
-      else if (due === 'end') actor.kill({ name: 'Hung', message: `did not answer for ${Math.round(pulse.silentMs / 1000)} s`, stack: '' })
+      else if (due === 'end') actor.kill({ name: 'Hung', message: `did not answer for ${Math.round(liveness.silentMs / 1000)} s`, stack: '' })
     }
   }
 

@@ -10,8 +10,8 @@ if (!port) throw new Error('this module is the entry of a worker thread')
 modules.enableCompileCache()
 const { module, ...options } = workerData as HostOptions & { module: string }
 const { hostActor, wireError } = await import('./host.ts')
-const { collectAtRest } = await import('./rest.ts')
-collectAtRest()
+const { collectGarbageWhenIdle } = await import('./idle-collection.ts')
+collectGarbageWhenIdle()
 try {
   const { actor } = (await import(module)) as { actor: ActorDefinition<unknown, unknown> }
   hostActor(actor, port as never, options)

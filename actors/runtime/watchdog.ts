@@ -19,12 +19,12 @@ export function watchPolicy(deadline: number): WatchPolicy {
 }
 
 /** Milliseconds between two beats: a quarter of the timeout. */
-export function beatOf({ deadline }: WatchPolicy): number {
+export function beatInterval({ deadline }: WatchPolicy): number {
   return deadline / 4
 }
 
 /** Liveness of one actor. */
-export class Pulse {
+export class Liveness {
   readonly #policy: WatchPolicy
   #started = false
   #asked = false

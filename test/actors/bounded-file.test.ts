@@ -43,7 +43,7 @@ describe('a file of which only the name is known', () => {
     }
     expect(await both(path('text'), { most: 200_000, check })).to.equal('Error: belongs to somebody else')
     symlinkSync(path('text'), path('link'))
-    expect(await both(path('link'), { most: 200_000, isNoLink: true })).to.include('ELOOP')
+    expect(await both(path('link'), { most: 200_000, refusesLinks: true })).to.include('ELOOP')
     expect(await both(path('link'), { most: 200_000 })).to.have.length(100_000)
   })
 })

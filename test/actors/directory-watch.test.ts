@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { DirectoryWatch } from '../../actors/runtime/directory-watch.ts'
-import { FilePatience } from '../../actors/runtime/patience.ts'
+import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { until } from '../harness/until.ts'
 
 describe('the watch of a directory', function () {
@@ -45,9 +45,9 @@ describe('the watch of a directory', function () {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
     const told = new Set<string>()
     let hangs = true
-    class Server extends FilePatience {
-      override wait<T>(ask: () => Promise<T>): Promise<T> {
-        return super.wait(() => (hangs ? new Promise<T>(() => undefined) : ask()))
+    class Server extends FileTimeouts {
+      override run<T>(ask: () => Promise<T>): Promise<T> {
+        return super.run(() => (hangs ? new Promise<T>(() => undefined) : ask()))
       }
     }
     const watch = new DirectoryWatch(

@@ -6,9 +6,9 @@ import { readContent, signatureAfter, signatureOf } from '../../actors/discovery
 import { ObjectDirectory } from '../../actors/discovery/sources/files/object-directory.ts'
 import { gatewayResolver } from '../../actors/discovery/sources/files/resolve-gateways.ts'
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/sources/files/settings-files.ts'
+import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
-import { FilePatience } from '../../actors/runtime/patience.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
@@ -154,11 +154,11 @@ describe('watched files', () => {
   it('are remembered under no signature after they could not be read, so that the next look reads them', async () => {
     // There, of no size, and not to be read from its beginning.
     symlinkSync('/proc/self/mem', path('unreadable'))
-    const content = await readContent(path('unreadable'), new FilePatience())
+    const content = await readContent(path('unreadable'), new FileTimeouts())
     expect(content)
       .to.have.property('fault')
       .that.matches(/^cannot be read: EIO/)
-    expect(await signatureOf(path('unreadable'), new FilePatience())).not.to.equal('')
+    expect(await signatureOf(path('unreadable'), new FileTimeouts())).not.to.equal('')
     expect(signatureAfter(content, 'known')).to.equal('')
     expect(signatureAfter({ text: '' }, 'known')).to.equal('known')
   })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Departures } from '../../actors/discovery/push-queue/idle-work.ts'
+import { DeferredRemovals } from '../../actors/discovery/push-queue/idle-work.ts'
 import { assignmentsOf, Proxies } from '../../actors/discovery/push-queue/proxies.ts'
 import { PushSchedule } from '../../actors/discovery/push-queue/push-schedule.ts'
 import { WantedKeys } from '../../actors/discovery/push-queue/wanted-keys.ts'
@@ -147,13 +147,13 @@ describe('what has had its time in the push queue', () => {
   it('goes when the first of it is due, however often it is scheduled', async () => {
     const due = [monotonicMs() + 30, monotonicMs() + 60]
     const left: number[] = []
-    const departures = new Departures(
+    const removals = new DeferredRemovals(
       () => due[0],
       () => left.push(due.shift() as number),
     )
-    for (let time = 0; time < 3; time++) departures.schedule()
+    for (let time = 0; time < 3; time++) removals.schedule()
     await until('both to go', () => left.length === 2)
     expect(due).to.deep.equal([])
-    departures.close()
+    removals.close()
   })
 })

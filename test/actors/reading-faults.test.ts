@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { ObjectDirectory } from '../../actors/discovery/sources/files/object-directory.ts'
+import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
-import { FilePatience } from '../../actors/runtime/patience.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { isStandIn } from '../../src/config/stand-in.ts'
 import { testSettings } from '../harness/settings.ts'
@@ -235,20 +235,20 @@ describe('what cannot be read in a configuration directory', () => {
   })
 })
 
-describe('patience with the file system', () => {
+describe('timeouts with the file system', () => {
   it('leaves what does not answer, and asks for nothing more while too much is left', async () => {
-    const patience = new FilePatience(20)
+    const timeouts = new FileTimeouts(20)
     const answers: (() => void)[] = []
     const hang = () => new Promise<string>((resolve) => answers.push(() => resolve('late')))
     const reasonOf = (asked: Promise<unknown>) => asked.then(String, (error: Error) => error.message)
-    expect(await patience.wait(async () => 'quick')).to.equal('quick')
-    expect(await reasonOf(patience.wait(() => Promise.reject(new Error('own'))))).to.equal('own')
-    expect(await Promise.all([hang, hang].map((each) => reasonOf(patience.wait(each))))).to.deep.equal([
+    expect(await timeouts.run(async () => 'quick')).to.equal('quick')
+    expect(await reasonOf(timeouts.run(() => Promise.reject(new Error('own'))))).to.equal('own')
+    expect(await Promise.all([hang, hang].map((each) => reasonOf(timeouts.run(each))))).to.deep.equal([
       'no answer within 20 ms',
       'no answer within 20 ms',
     ])
-    expect(await reasonOf(patience.wait(async () => 'quick'))).to.equal('not asked for: 2 files have not answered yet')
+    expect(await reasonOf(timeouts.run(async () => 'quick'))).to.equal('not asked for: 2 files have not answered yet')
     answers[0]?.()
-    await until('room', async () => (await reasonOf(patience.wait(async () => 'quick'))) === 'quick')
+    await until('room', async () => (await reasonOf(timeouts.run(async () => 'quick'))) === 'quick')
   })
 })

@@ -169,8 +169,8 @@ describe('secrets of the configuration directory', () => {
       const { delivery, told } = answers(() => allowed)
       expect(told()).to.deep.equal([])
       allowed = true
-      delivery.certain()
-      delivery.certain()
+      delivery.answerPending()
+      delivery.answerPending()
       expect(told()).to.deep.equal(['a'])
     })
   })

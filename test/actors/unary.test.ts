@@ -3,7 +3,7 @@ import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import type { Method } from '../../actors/grpc/methods.ts'
-import { PaceWheel } from '../../actors/grpc/pace-wheel.ts'
+import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
 import type { AnswerCall } from '../../actors/grpc/unary.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
@@ -55,7 +55,7 @@ describe('a method of single calls', () => {
         log: { error: (line: string) => logged.push(line), debug: () => {}, warn: () => {} } as never,
         metrics: registry,
         trust: new ClientTrust(),
-        wheel: new PaceWheel(),
+        standstillTimer: new StandstillTimer(),
         methods: new Map([
           ['/t.T/Echo', unary((request, { headers }) => Buffer.from(`${request.toString()} ${headers['x-who']}`))],
           ['/t.T/Refuse', unary(() => ({ code: 7, message: 'not you' }))],

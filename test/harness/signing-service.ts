@@ -1,7 +1,7 @@
 /** A certificate authority for tests of its clients: `CreateCertificate` over TLS or in plaintext, with generated roots. */
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
-import { PaceWheel } from '../../actors/grpc/pace-wheel.ts'
+import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
 import type { Call, CallStatus } from '../../actors/grpc/unary.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
@@ -98,7 +98,7 @@ export class SigningService {
       {
         log: log('ca'),
         metrics: new Registry(),
-        wheel: new PaceWheel(),
+        standstillTimer: new StandstillTimer(),
         trust,
         refused: () => undefined,
         methods: new Map([

@@ -13,7 +13,7 @@ const fileBytes = 96 * 1024 * 1024
 export function readKeptTable(directory: string, domain: string): Uint8Array | undefined {
   const path = join(directory, fileName)
   try {
-    const text = readBoundedFileSync(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), isNoLink: true })
+    const text = readBoundedFileSync(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), refusesLinks: true })
     const kept = JSON.parse(text) as { readonly domain?: unknown; readonly table?: unknown }
     return kept.domain === domain && typeof kept.table === 'string' ? Buffer.from(kept.table, 'base64') : undefined
   } catch (error) {

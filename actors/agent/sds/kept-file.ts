@@ -19,7 +19,7 @@ const rootsFile = 'root-cert.pem'
 export async function readKeptFile(directory: string): Promise<KeptSecrets | undefined> {
   const path = join(directory, secretsFile)
   try {
-    return readKept(await readBoundedFile(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), isNoLink: true }))
+    return readKept(await readBoundedFile(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), refusesLinks: true }))
   } catch (error) {
     if (isGone(error)) return undefined
     const { message } = error as Error

@@ -9,7 +9,7 @@ import { status } from '../../../src/model/status-codes.ts'
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
-import { PaceWheel } from '../../grpc/pace-wheel.ts'
+import { StandstillTimer } from '../../grpc/standstill-timer.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { Registry } from '../../runtime/metrics.ts'
@@ -73,7 +73,7 @@ export class SecretServer {
       },
       {
         ...parts,
-        wheel: new PaceWheel(),
+        standstillTimer: new StandstillTimer(),
         methods: new Map([
           [`${service}/StreamSecrets`, open(false)],
           [`${service}/DeltaSecrets`, open(true)],

@@ -9,7 +9,7 @@ import type { SigningReference } from './sign-task.ts'
 import type { KeyPlace } from './storage.ts'
 
 /** A signing certificate in force. */
-export interface Signs {
+export interface ActiveSigner {
   readonly by: SigningReference
   /** Certificates sent after a leaf, PEM; empty when the root signs. */
   readonly intermediates: string
@@ -21,8 +21,8 @@ export interface Signs {
 
 /** The authority in force. */
 export interface InForce {
-  readonly workloads: Signs
-  readonly serving: Signs
+  readonly workloads: ActiveSigner
+  readonly serving: ActiveSigner
   /** Roots in answers, PEM each. Of an own authority, the root of the workload signer comes first. */
   readonly bundle: readonly string[]
   /** Roots that the process's own servers accept for client certificates, PEM each. */
@@ -45,7 +45,7 @@ export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly
 export function ownInForce(state: AuthorityState, place: KeyPlace, others: readonly string[], now: number): InForce | undefined {
   const material = materialOf(state, now)
   if (!material) return undefined
-  const signs = ({ id, certificate, intermediates }: Signer): Signs => {
+  const signs = ({ id, certificate, intermediates }: Signer): ActiveSigner => {
     const record = state.authorities.find((one) => one.id === id) as AuthorityRecord
     const [signing] = readCertificates(certificate)
     const within = { notBefore: signing?.notBefore ?? now, notAfter: lastMoment(record) }

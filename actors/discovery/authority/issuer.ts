@@ -5,7 +5,7 @@
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { AuthoritySource } from './authority-source.ts'
-import type { InForce, Signs } from './in-force.ts'
+import type { ActiveSigner, InForce } from './in-force.ts'
 import type { Signing, SigningResult, WantedCertificate } from './signing.ts'
 
 /**
@@ -72,7 +72,7 @@ export class OwnIssuer implements CertificateIssuer {
     // The change may be a new stage of a rotation, in whose ledger a certificate of the previous stage must not be counted.
     if (!granted || granted !== this.#source.inForce) return { refused: 'replaced' }
     const { certificate, serial, notAfter } = result
-    const { intermediates, root }: Signs = granted[use]
+    const { intermediates, root }: ActiveSigner = granted[use]
     return { chain: [certificate, ...(intermediates === '' ? [] : [intermediates]), granted.bundle.join('')], serial, notAfter, root }
   }
 }

@@ -4,7 +4,7 @@ import type { AuthorityPage, LedgerPage, RotatePage, ShownBlocker, ShownCertific
 import type { Blocker } from '../../../src/ca/ledger.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { after } from '../../runtime/timers.ts'
-import type { InForce, Signs } from './in-force.ts'
+import type { ActiveSigner, InForce } from './in-force.ts'
 import type { RootRotation } from './root-rotation.ts'
 
 /** Maximum number of entries in a list. */
@@ -94,7 +94,7 @@ function shownRoots(force: InForce, former: readonly { readonly certificate: str
 }
 
 /** The intermediate certificates between a leaf and its root. */
-const between = ({ intermediates }: Signs): ShownCertificate[] => certificatesIn(intermediates).map(shown)
+const between = ({ intermediates }: ActiveSigner): ShownCertificate[] => certificatesIn(intermediates).map(shown)
 
 const certificatesIn = (pem: string): readonly string[] => pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
 

@@ -17,15 +17,15 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { BundleFetches } from './bundle-fetches.ts'
+import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { RuleKeys } from './rule-keys.ts'
 import type { AuthenticatorConfig } from './settings.ts'
 import type { ReviewVerdict, TokenReviewer } from './token-reviewer.ts'
-import { Turns } from './turns.ts'
 
 /** Timeout of a fetch of keys or roots, in milliseconds. */
 const fetchMs = 4000
 /** Maximum number of signature checks at a time, which leaves threads of Node's pool to other work, and of tokens waiting for one. */
-const turns = { atOnce: 16, waiting: 4096 }
+const signatureChecks = { atOnce: 16, waiting: 4096 }
 
 /** The result of one authenticator for a token. */
 type Verdict = ReviewVerdict
@@ -37,7 +37,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   readonly #reviewer: TokenReviewer | undefined
   readonly #keys: ReadonlyMap<TokenRule, RuleKeys>
   readonly #bundles: BundleFetches
-  readonly #turns = new Turns(turns.atOnce, turns.waiting)
+  readonly #signatureChecks = new ConcurrencyLimit(signatureChecks.atOnce, signatureChecks.waiting)
   readonly #outcomes: Counter<'authenticator' | 'outcome'>
   #names: MeshNamesEvent | undefined
 
@@ -119,8 +119,8 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     if (!keys || (token.kid !== undefined && !keys.has(token.kid))) keys = await source.renewed()
     if (!keys) return refuse('there are no keys of the issuer', rule.origin.type === 'remote')
     const { kid } = token
-    const hasSigned = await this.#turns.take(() => (keys as NonNullable<typeof keys>).haveSigned(token))
-    if (hasSigned === 'too many wait') return refuse(`more than ${turns.waiting} tokens wait`, true)
+    const hasSigned = await this.#signatureChecks.run(() => (keys as NonNullable<typeof keys>).haveSigned(token))
+    if (hasSigned === 'too many wait') return refuse(`more than ${signatureChecks.waiting} tokens wait`, true)
     if (!hasSigned) return refuse(`no key of the issuer fits its signature${kid === undefined ? '' : `, kid ${described(kid)}`}`)
     return claims
   }

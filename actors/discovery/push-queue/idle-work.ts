@@ -43,7 +43,7 @@ export class Preparation {
 }
 
 /** Removes resources when their grace period ends, on a timer of its own, so that removal does not depend on further changes. */
-export class Departures {
+export class DeferredRemovals {
   readonly #next: () => number | undefined
   readonly #sweep: () => void
   #timer: Timer | undefined

@@ -25,7 +25,7 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { sourceObjects } from '../source-events.ts'
-import { Departures, Preparation } from './idle-work.ts'
+import { DeferredRemovals, Preparation } from './idle-work.ts'
 import { Proxies } from './proxies.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
@@ -52,7 +52,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #proxies: Proxies
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
-  readonly #departures: Departures
+  readonly #removals: DeferredRemovals
   readonly #unsynced: Set<string>
   readonly #restTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
@@ -76,7 +76,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#proxies = new Proxies(this.#planner, shares)
     this.#keys = new WantedKeys(this.#planner.state)
     this.#preparation = new Preparation(this.#planner)
-    this.#departures = new Departures(
+    this.#removals = new DeferredRemovals(
       () => this.#planner.generation.nextLeaving(),
       () => {
         this.#planner.sweep(monotonicMs())
@@ -151,7 +151,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   async drain(): Promise<void> {
     this.#restTimer.cancel()
     clearImmediate(this.#connectTimer)
-    for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#departures]) part.close()
+    for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#removals]) part.close()
   }
 
   /** A source has finished its first replay. The first push waits for all sources. */
@@ -212,7 +212,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     } else this.#metrics.avoided.inc(events)
     if (!this.#ready) this.#open()
     if (!this.#writers.areTaking) this.#schedule.done()
-    this.#departures.schedule()
+    this.#removals.schedule()
   }
 
   #open(): void {

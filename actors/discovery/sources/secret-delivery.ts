@@ -10,7 +10,7 @@ import { Counter, type Registry } from '../../runtime/metrics.ts'
 
 /**
  * Returns whether a service account may read the secrets of its own namespace; it may never read those of another namespace. Returns
- * undefined while the answer is being determined: {@link SecretDelivery.certain} must be called once it is known.
+ * undefined while the answer is being determined: {@link SecretDelivery.answerPending} must be called once it is known.
  */
 export type SecretAccess = (reader: SecretReader) => boolean | undefined
 
@@ -70,7 +70,7 @@ export class SecretDelivery {
   }
 
   /** Answers outstanding subscriptions: `isAbsent` or the access decision may now be certain for more of them. */
-  certain(): void {
+  answerPending(): void {
     for (const writer of this.#writers.keys()) this.#answerAll(writer)
   }
 

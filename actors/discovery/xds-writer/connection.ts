@@ -34,7 +34,7 @@ export interface Connection {
   /** Time of connection, in Unix milliseconds. */
   readonly connectedAt: number
   /** Whether the class is known, so that requests can be answered. */
-  answered: boolean
+  isClassKnown: boolean
   /** Whether the proxy is known to read: it passed its trial and has not been slow since (docs/resources.md, Q2). */
   trusted: boolean
   /** The response that is being sent. */

@@ -89,7 +89,7 @@ export class GatewaySecrets {
   }
 
   /** Stores a secret, or its absence, as received from a source. Returns the connections that may have to be sent something. */
-  said({ reader, name, material }: SecretEvent): Iterable<Connection> {
+  receive({ reader, name, material }: SecretEvent): Iterable<Connection> {
     const served = this.#readers.get(keyOf(reader))
     if (!served) return []
     const known = served.secrets.said(name, material)

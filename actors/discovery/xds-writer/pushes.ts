@@ -128,8 +128,8 @@ export class Pushes {
       connection.changedAt = 0
       connection.pushing = true
     }
-    if (this.#throttle.isOnTrial(connection)) stream.try(trialBytes, () => this.#passed(connection))
-    else stream.go()
+    if (this.#throttle.isOnTrial(connection)) stream.beginTrial(trialBytes, () => this.#passed(connection))
+    else stream.endTrial()
     this.#pump(connection)
   }
 
@@ -144,7 +144,7 @@ export class Pushes {
   #goWithout(connection: Connection): void {
     connection.trusted = false
     this.#throttle.releaseEarly(connection)
-    connection.stream.go()
+    connection.stream.endTrial()
   }
 
   /** Sends due responses one after the other. Changes that come while one is being sent are seen after it. */

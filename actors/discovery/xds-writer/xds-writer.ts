@@ -32,7 +32,7 @@ import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method } from '../../grpc/methods.ts'
-import { PaceWheel } from '../../grpc/pace-wheel.ts'
+import { StandstillTimer } from '../../grpc/standstill-timer.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -51,7 +51,7 @@ import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the last log line about a client before further lines are suppressed. */
-const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
+const suppressionNotice = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
 type Told = WriterEvent | IdentityEvent | SecretCommand
@@ -70,7 +70,7 @@ class XdsWriter implements Behaviour<Message, Told> {
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
   readonly #secrets: GatewaySecrets
-  readonly #wheel = new PaceWheel()
+  readonly #standstillTimer = new StandstillTimer()
   readonly #metrics
   readonly #lines = new LineBounds()
   readonly #budgets: Budgets
@@ -115,7 +115,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
       flowControl: this.#parts.flowControl,
-      busy: () => this.#wheel.wake(),
+      busy: () => this.#standstillTimer.wake(),
       secretFrame: (response, delta) => this.#secrets.frame(response, delta),
       refuse: (connection, error) => this.#refuse(connection, error),
     })
@@ -161,7 +161,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     this.#server = new GrpcServer(serverOptions(context.config), {
       log: context.log('ads'),
       metrics: context.metrics,
-      wheel: this.#wheel,
+      standstillTimer: this.#standstillTimer,
       methods: new Map([
         ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', streams(false)],
         ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', streams(true)],
@@ -173,7 +173,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       refused: () => this.#budgets.refused(),
     })
     // Added after the server, whose own tick determines first which streams made progress since the last one.
-    this.#wheel.add((ms) => this.#pushes.charge(ms))
+    this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
   }
 
   linked(peer: Peer<Told>): void {
@@ -199,7 +199,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       case 'TrustChanged':
         return this.#secured.receive(command)
       case 'SecretChanged':
-        return this.#wakeDue(this.#secrets.said(command), command.at)
+        return this.#wakeDue(this.#secrets.receive(command), command.at)
       case 'PublishPush':
         return this.#publish(command)
       case 'PushAgain':
@@ -237,9 +237,9 @@ class XdsWriter implements Behaviour<Message, Told> {
       if (members) members.add(connection)
       else this.#members.set(classId, new Set([connection]))
       for (const refused of connection.session.stillRefused()) this.#tellRefusal(connection, refused)
-      if (connection.answered) this.#pushes.changed(connection, command.push.startedAt)
+      if (connection.isClassKnown) this.#pushes.changed(connection, command.push.startedAt)
       else {
-        connection.answered = true
+        connection.isClassKnown = true
         this.#pushes.wake(connection)
       }
     }
@@ -259,7 +259,7 @@ class XdsWriter implements Behaviour<Message, Told> {
 
   /** Pushes to those of the given connections that have something due, after a change first seen at `at` (monotonic milliseconds). */
   #wakeDue(connections: Iterable<Connection>, at: number): void {
-    for (const connection of connections) if (connection.answered && connection.session.isDue()) this.#pushes.changed(connection, at)
+    for (const connection of connections) if (connection.isClassKnown && connection.session.isDue()) this.#pushes.changed(connection, at)
     this.#pushes.work()
   }
 
@@ -289,7 +289,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       session,
       stream,
       connectedAt: wallClockMs(),
-      answered: false,
+      isClassKnown: false,
       trusted: false,
       sending: undefined,
       pushing: false,
@@ -393,7 +393,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       this.#tellRefusal(connection, error && connection.session.refused(typeUrl, nonce, error.message))
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
-    if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#pushes.wake(connection)
+    if (outcome !== 'stale' && connection.isClassKnown && connection.session.isDue()) this.#pushes.wake(connection)
   }
 
   /** Reports a NACK to the push queue, which may assign other resources to the proxy. */
@@ -412,7 +412,7 @@ class XdsWriter implements Behaviour<Message, Told> {
   /** Logs a line about a client. The number of lines of one kind is limited. */
   #warn(kind: string, line: string, scope: 'ads' | 'serverca' = 'ads'): void {
     const told = this.#lines.take(kind, monotonicMs())
-    if (told !== 'no') this.#context.log(scope).warn(told === 'last' ? `${line}${enoughSaid}` : line)
+    if (told !== 'no') this.#context.log(scope).warn(told === 'last' ? `${line}${suppressionNotice}` : line)
   }
 
   #gone(connection: Connection): void {

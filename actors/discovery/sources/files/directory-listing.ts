@@ -5,8 +5,8 @@
 import { lstat, opendir, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { isGone } from '../../../runtime/directory-watch.ts'
+import type { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
-import type { FilePatience } from '../../../runtime/patience.ts'
 
 /** Maximum number of names in a log line. */
 const mostNamed = 20
@@ -20,7 +20,7 @@ export interface DirectoryTrouble {
 /** Lists a directory and its subdirectories. */
 export class DirectoryListing {
   readonly #root: string
-  readonly #patience: FilePatience
+  readonly #timeouts: FileTimeouts
   readonly #log: Logger
   /** Directories that cannot be read, with the error codes. */
   readonly #unreadable = new Map<string, DirectoryTrouble & { readonly code: string }>()
@@ -29,9 +29,9 @@ export class DirectoryListing {
   /** The entries reported as ignored, by the text of the report. */
   readonly #said = new Map<string, ReadonlySet<string>>()
 
-  constructor(root: string, patience: FilePatience, log: Logger) {
+  constructor(root: string, timeouts: FileTimeouts, log: Logger) {
     this.#root = root
-    this.#patience = patience
+    this.#timeouts = timeouts
     this.#log = log
   }
 
@@ -49,7 +49,7 @@ export class DirectoryListing {
     const left = { links: new Set<string>(), pipes: new Set<string>(), others: new Set<string>() }
     const read = async (directory: string): Promise<void> => {
       const entries = await this.#attempt(directory, async () => {
-        const found = await this.#patience.wait(() => readdir(directory, { withFileTypes: true }))
+        const found = await this.#timeouts.run(() => readdir(directory, { withFileTypes: true }))
         await this.#checkPlace(directory, found)
         return found
       })
@@ -76,7 +76,7 @@ export class DirectoryListing {
     for (let directory = dirname(file); ; directory = dirname(directory)) {
       const found = await this.#attempt(directory, async () => {
         try {
-          const opened = await this.#patience.wait(() => opendir(directory))
+          const opened = await this.#timeouts.run(() => opendir(directory))
           await opened.read().finally(() => opened.close())
         } catch (error) {
           if (!isGone(error) || directory === this.#root || (error as NodeJS.ErrnoException).code === 'ENOTDIR') throw error
@@ -95,10 +95,10 @@ export class DirectoryListing {
    * present.
    */
   async #checkPlace(directory: string, given?: readonly { readonly name: string; isDirectory(): boolean }[]): Promise<void> {
-    const { dev } = await this.#patience.wait(() => stat(directory))
+    const { dev } = await this.#timeouts.run(() => stat(directory))
     const before = this.#read.get(directory)
     if (before === dev) return
-    const entries = given ?? (await this.#patience.wait(() => readdir(directory, { withFileTypes: true })))
+    const entries = given ?? (await this.#timeouts.run(() => readdir(directory, { withFileTypes: true })))
     const holdsAny = entries.some(
       (entry) => isConfigFile(entry.name) || (entry.isDirectory() && !entry.name.startsWith('.') && entry.name !== 'lost+found'),
     )
@@ -133,8 +133,8 @@ export class DirectoryListing {
 
   /** Whether a path has an entry of any kind. Rejects where that cannot be determined. */
   #isEntry(path: string): Promise<boolean> {
-    return this.#patience
-      .wait(() => lstat(path))
+    return this.#timeouts
+      .run(() => lstat(path))
       .then(
         () => true,
         (error) => {
@@ -145,8 +145,8 @@ export class DirectoryListing {
   }
 
   #isDirectory(path: string): Promise<boolean> {
-    return this.#patience
-      .wait(() => stat(path))
+    return this.#timeouts
+      .run(() => stat(path))
       .then(
         (found) => found.isDirectory(),
         () => false,

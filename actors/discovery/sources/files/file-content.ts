@@ -2,9 +2,9 @@
 import { lstat, stat } from 'node:fs/promises'
 import { fileText } from '../../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
-import { NoFile, readBoundedBytes } from '../../../runtime/bounded-file.ts'
+import { NotAFile, readBoundedBytes } from '../../../runtime/bounded-file.ts'
 import { isGone } from '../../../runtime/directory-watch.ts'
-import type { FilePatience } from '../../../runtime/patience.ts'
+import type { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 
 /**
  * The text of a file, or the reason why it cannot be read. `isNoFile`: the path is a pipe, a device or a directory, which by itself never
@@ -13,11 +13,11 @@ import type { FilePatience } from '../../../runtime/patience.ts'
 export type Content = { readonly text: string } | { readonly fault: string; readonly isNoFile?: boolean }
 
 /** Reads a file. Resolves to undefined only if its directory has no entry of the name. Never rejects. */
-export async function readContent(file: string, patience: FilePatience): Promise<Content | undefined> {
+export async function readContent(file: string, timeouts: FileTimeouts): Promise<Content | undefined> {
   try {
-    return { text: fileText(await patience.wait(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize }))) }
+    return { text: fileText(await timeouts.run(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize }))) }
   } catch (error) {
-    if (error instanceof NoFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
+    if (error instanceof NotAFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
     if (error instanceof TooLarge) return { fault: tooLarge }
     const { message, code } = error as NodeJS.ErrnoException
     // The error for opening a socket.
@@ -25,7 +25,7 @@ export async function readContent(file: string, patience: FilePatience): Promise
     const fault = `cannot be read: ${message}`
     if (!isGone(error)) return { fault }
     // A parent of the path is not a directory. There can be no file, but the objects of a file that was there before are not gone.
-    return (await hasEntry(file, patience)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
+    return (await hasEntry(file, timeouts)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
   }
 }
 
@@ -39,9 +39,9 @@ function checkSize({ size }: { readonly size: number }): void {
  * Whether there may be an entry of the name. A dangling symbolic link counts as one, and so does a path whose state cannot be determined,
  * for example because a parent directory was replaced by a file.
  */
-async function hasEntry(file: string, patience: FilePatience): Promise<boolean> {
+async function hasEntry(file: string, timeouts: FileTimeouts): Promise<boolean> {
   try {
-    await patience.wait(() => lstat(file))
+    await timeouts.run(() => lstat(file))
     return true
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ENOENT'
@@ -58,9 +58,9 @@ export function sameContent(one: Content | undefined, other: Content | undefined
  * Inode, size and modification time of a file. Undefined when it does not exist; empty when that cannot be determined, so that the file
  * is read.
  */
-export async function signatureOf(file: string, patience: FilePatience): Promise<string | undefined> {
+export async function signatureOf(file: string, timeouts: FileTimeouts): Promise<string | undefined> {
   try {
-    const { ino, size, mtimeNs } = await patience.wait(() => stat(file, { bigint: true }))
+    const { ino, size, mtimeNs } = await timeouts.run(() => stat(file, { bigint: true }))
     return `${ino}|${size}|${mtimeNs}`
   } catch (error) {
     return isGone(error) ? undefined : ''

@@ -102,7 +102,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
         this.#secrets.set(key, secret)
       },
       settled: () => {
-        this.#secrets.certain()
+        this.#secrets.answerPending()
         this.#replayOwed()
       },
     })

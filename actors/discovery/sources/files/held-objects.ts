@@ -120,7 +120,7 @@ export class HeldObjects {
   }
 
   /** Other files that define an object that the given files define too. */
-  sharers(readings: ReadonlyMap<string, Reading | undefined>): Set<string> {
+  otherDefiners(readings: ReadonlyMap<string, Reading | undefined>): Set<string> {
     const files = new Set<string>()
     for (const reading of readings.values())
       for (const object of reading?.parsed.objects ?? [])

@@ -13,8 +13,8 @@ import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import type { Settings } from '../../../../src/snapshot/snapshot.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
+import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import { Gauge, type Registry } from '../../../runtime/metrics.ts'
-import { FilePatience } from '../../../runtime/patience.ts'
 import { createPool, type Pool } from '../../../runtime/pool.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
@@ -61,7 +61,7 @@ export class ObjectDirectory {
   readonly #parsing = new Map<string, { readonly content: Content }>()
   readonly #held: HeldObjects
   readonly #listing: DirectoryListing
-  readonly #patience = new FilePatience()
+  readonly #timeouts = new FileTimeouts()
   #watch: DirectoryWatch | undefined
   #pending = new Set<string>()
   #gather: Timer | undefined
@@ -78,7 +78,7 @@ export class ObjectDirectory {
     this.#work = queue()
     this.#aside = queue()
     this.#held = new HeldObjects(register, optOuts, parts)
-    this.#listing = new DirectoryListing(root, this.#patience, parts.log)
+    this.#listing = new DirectoryListing(root, this.#timeouts, parts.log)
     const troubles = () => this.troubles().length
     new Gauge({
       name: 'pilot_config_files_unreadable',
@@ -100,7 +100,7 @@ export class ObjectDirectory {
       everything: () => this.#lookAtAll(),
       unwatchable: (directory: string, error: Error) => this.#parts.unwatchable(directory, error),
     }
-    this.#watch = new DirectoryWatch(this.#root, true, listener, this.#patience)
+    this.#watch = new DirectoryWatch(this.#root, true, listener, this.#timeouts)
     await this.#watch.refresh()
     // Changes between the first reading and the start of the watch were not reported.
     this.#lookAtAll()
@@ -182,7 +182,7 @@ export class ObjectDirectory {
   #lookAtAll(): void {
     void this.#work.add(`looking through ${this.#root}`, async () => {
       for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
-        const signature = await signatureOf(file, this.#patience)
+        const signature = await signatureOf(file, this.#timeouts)
         if (signature === undefined || signature === '' || signature !== this.#held.files.get(file)?.signature) this.#changed(file)
       }
       this.#retryLater()
@@ -217,7 +217,7 @@ export class ObjectDirectory {
     for (const file of files) await load(file)
     // A symbolic link changes with its target without an event. Both must be read together, or two definitions of one policy would seem
     // to conflict.
-    for (const file of this.#held.sharers(readings)) await load(file)
+    for (const file of this.#held.otherDefiners(readings)) await load(file)
     // Editors and tools write one file after the other: a policy that disappeared from one file may have moved to another whose event has
     // not arrived yet.
     if (this.#held.losesPolicy(readings)) for (const file of await this.#changedBeside(readings)) await load(file)
@@ -238,7 +238,7 @@ export class ObjectDirectory {
     const changed: string[] = []
     for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
       if (readings.has(file)) continue
-      const signature = await signatureOf(file, this.#patience)
+      const signature = await signatureOf(file, this.#timeouts)
       if (signature !== '' && signature !== this.#held.files.get(file)?.signature) changed.push(file)
     }
     return changed
@@ -247,8 +247,8 @@ export class ObjectDirectory {
   /** Reads a file and adds the result to `readings`, unless it is unchanged or is parsed on the pool. */
   async #load(file: string, readings: Map<string, Reading | undefined>): Promise<void> {
     const before = this.#held.files.get(file)
-    const signature = await signatureOf(file, this.#patience)
-    const content = await readContent(file, this.#patience)
+    const signature = await signatureOf(file, this.#timeouts)
+    const content = await readContent(file, this.#timeouts)
     const read = signatureAfter(content, signature) ?? ''
     if (content === undefined) {
       if (before && !(await this.#listing.isGone(file))) return

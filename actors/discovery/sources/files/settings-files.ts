@@ -18,8 +18,8 @@ import {
 } from '../../../../src/config/mesh-config.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
+import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
-import { FilePatience } from '../../../runtime/patience.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
@@ -42,7 +42,7 @@ export class SettingsFiles {
   readonly #networksFile: SettingsFile<MeshNetworks>
   readonly #work: WorkQueue
   readonly #watches: DirectoryWatch[] = []
-  readonly #patience = new FilePatience()
+  readonly #timeouts = new FileTimeouts()
   #mesh: SourceEvent | undefined
   #names: MeshNamesEvent
   #networks: SourceEvent | undefined
@@ -59,8 +59,8 @@ export class SettingsFiles {
     this.#names = namesOfMesh(withTrustDomain(defaultMeshConfig(), config.trustDomain))
     this.#resolve = resolve
     this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
-    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#patience)
-    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#patience)
+    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#timeouts)
+    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#timeouts)
   }
 
   /** Reads both files, then watches them. Resolves when the gateways have been looked up, too. */
@@ -122,7 +122,7 @@ export class SettingsFiles {
       everything: look,
       unwatchable: (directory: string, error: Error) => this.#parts.unwatchable(directory, error),
     }
-    const watch = new DirectoryWatch(dirname(resolve(file)), false, listener, this.#patience)
+    const watch = new DirectoryWatch(dirname(resolve(file)), false, listener, this.#timeouts)
     this.#watches.push(watch)
     void watch.refresh()
   }
@@ -172,7 +172,7 @@ class SettingsFile<T> {
   readonly #path: string
   readonly #read: (content: string) => ReadResult<T>
   readonly #log: Logger
-  readonly #patience: FilePatience
+  readonly #timeouts: FileTimeouts
   #content: Content | undefined
   #signature: string | undefined
   /** Why it cannot be used at present. */
@@ -180,8 +180,8 @@ class SettingsFile<T> {
   /** Whether it could be used at any time. */
   #isKnown = false
 
-  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger, patience: FilePatience) {
-    this.#patience = patience
+  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger, timeouts: FileTimeouts) {
+    this.#timeouts = timeouts
     this.#what = what
     this.#path = path
     this.#read = read
@@ -203,9 +203,9 @@ class SettingsFile<T> {
    */
   async changed(always: boolean): Promise<T | undefined> {
     if (this.#path === '') return undefined
-    const signature = await signatureOf(this.#path, this.#patience)
+    const signature = await signatureOf(this.#path, this.#timeouts)
     if (!always && signature !== '' && signature === this.#signature) return undefined
-    const content = await readContent(this.#path, this.#patience)
+    const content = await readContent(this.#path, this.#timeouts)
     const before = this.#content
     this.#content = content
     this.#signature = signatureAfter(content, signature)

@@ -89,8 +89,8 @@ describe('the secrets of a writer', () => {
     secrets.named(names('td'), [one])
     const event = (account: string) =>
       ({ type: 'SecretChanged', reader: { namespace: 'edge', account }, name: 'site', material: undefined, at: 0 }) as const
-    expect([...secrets.said(event('gateway'))]).to.deep.equal([one])
+    expect([...secrets.receive(event('gateway'))]).to.deep.equal([one])
     expect(missing).to.deep.equal(['kubernetes://site'])
-    expect([...secrets.said(event('stranger'))]).to.deep.equal([])
+    expect([...secrets.receive(event('stranger'))]).to.deep.equal([])
   })
 })

@@ -10,7 +10,7 @@ const tickMs = 250
 const mostMs = 500
 
 /** Calls its members at every tick, but only while one of them has work under way. */
-export class PaceWheel {
+export class StandstillTimer {
   readonly #members: ((ms: number) => boolean)[] = []
   #runs = false
   #last = 0

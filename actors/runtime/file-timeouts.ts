@@ -11,7 +11,7 @@ const mostLeft = 2
  * Runs file system operations with a timeout. A timed-out operation is abandoned but stays pending; at the maximum number of such
  * operations, new ones are rejected at once, so that threads of the pool remain for other files.
  */
-export class FilePatience {
+export class FileTimeouts {
   readonly #ms: number
   /** Pending operations in the order of their start, with their deadline and the callback for the timeout. */
   readonly #waiting = new Map<object, { readonly until: number; late(): void }>()
@@ -23,7 +23,7 @@ export class FilePatience {
   }
 
   /** Runs an operation. Resolves or rejects with its result; rejects after the timeout, or when too many operations have timed out. */
-  wait<T>(ask: () => Promise<T>): Promise<T> {
+  run<T>(ask: () => Promise<T>): Promise<T> {
     if (this.#left >= mostLeft) return Promise.reject(new Error(`not asked for: ${this.#left} files have not answered yet`))
     return new Promise((resolve, reject) => {
       const operation = {}

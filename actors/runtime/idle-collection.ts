@@ -27,7 +27,7 @@ const defaultMost = 256 * 2 ** 20
  * so a thread that becomes idle after a storm would keep its garbage and free pages for good. `everyMs`: interval of the checks.
  * `mostBytes`: heaps larger than this are not collected.
  */
-export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer {
+export function collectGarbageWhenIdle(everyMs = lookMs, mostBytes = defaultMost): Timer {
   let since = performance.eventLoopUtilization()
   let kept = 0
   let rests = 0

@@ -23,8 +23,8 @@ parentPort.on('message', (command) => {
   if (command === 'rest') clearInterval(busy)
   say()
 })
-import(workerData.module).then(({ collectAtRest }) => {
-  collectAtRest(100, workerData.most)
+import(workerData.module).then(({ collectGarbageWhenIdle }) => {
+  collectGarbageWhenIdle(100, workerData.most)
   say()
 })`
 
@@ -32,7 +32,7 @@ describe('a thread at rest', () => {
   const workers: Worker[] = []
   after(() => Promise.all(workers.map((worker) => worker.terminate())))
   async function thread(most?: number) {
-    const module = new URL('../../../actors/runtime/rest.ts', import.meta.url).href
+    const module = new URL('../../../actors/runtime/idle-collection.ts', import.meta.url).href
     const worker = new Worker(script, { eval: true, workerData: { module, most } })
     workers.push(worker)
     let last: { used: number; buffers: number; rounds: number } | undefined

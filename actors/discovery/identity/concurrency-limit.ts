@@ -1,5 +1,5 @@
 /** Limits the number of concurrent jobs and the number of waiting jobs. */
-export class Turns {
+export class ConcurrencyLimit {
   readonly #atOnce: number
   readonly #most: number
   readonly #waiting: (() => void)[] = []
@@ -11,7 +11,7 @@ export class Turns {
   }
 
   /** Runs a job when there is capacity, first in, first out. Resolves at once to `too many wait` when too many jobs are waiting. */
-  async take<T>(job: () => Promise<T>): Promise<T | 'too many wait'> {
+  async run<T>(job: () => Promise<T>): Promise<T | 'too many wait'> {
     if (this.#running >= this.#atOnce) {
       if (this.#waiting.length >= this.#most) return 'too many wait'
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
