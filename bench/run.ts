@@ -3,8 +3,9 @@
  * long each change takes to reach every proxy and what the server spends. The same run measures the limit: a bare `node:http2` server that
  * writes as many bytes to as many proxies.
  *
- * The sets are convergence, tls, secured, misbehaving, slow, slow-readers, throttle-1, writers, classes, scoped, churn, names, relay, signing,
- * start, agent, soak and views. `all` runs them without `soak` and `views`, which take more than an hour; `quick` runs in continuous integration.
+ * The sets are convergence, tls, secured, misbehaving, slow, slow-readers, throttle-1, writers, classes, scoped, churn, names, relay,
+ * signing, start, agent, soak and views. `all` runs them without `soak` and `views`, which take more than an hour; `quick` runs in
+ * continuous integration.
  *
  * npm run bench -- [--set convergence,tls | all | quick] [--proxies 400] [--services 1000] [--rounds 5] [--writers 2] [--seconds 60]
  *                  [--changes 360000] [--connects 100000]
