@@ -18,7 +18,7 @@ export interface ShownRoot extends ShownCertificate {
   readonly certificate: string
 }
 
-/** An identity that blocks the rotation: its proxies would fail if the rotation continued now. */
+/** An identity that would or might be left without a valid certificate if the rotation advanced now. */
 export interface ShownBlocker {
   readonly identity: string
   readonly proxies: readonly string[]

@@ -3,8 +3,11 @@ import type { Destination } from '../config/shapes/hosts.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from './type-urls.ts'
 
+/** The cluster that drops all traffic. */
 export const blackHole = 'BlackHoleCluster'
+/** The cluster that forwards outbound connections to their original destination. */
 export const passthrough = 'PassthroughCluster'
+/** The clusters for inbound connections to undeclared ports, over IPv4 and IPv6. */
 export const inboundPassthrough4 = 'InboundPassthroughClusterIpv4'
 export const inboundPassthrough6 = 'InboundPassthroughClusterIpv6'
 

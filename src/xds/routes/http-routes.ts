@@ -24,6 +24,7 @@ import { durationOf, pack } from '../message.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
 import { appliesToRequests, isCatchAll, matchAll, type Place, routeMatch, stringMatcher, tooLarge, tooLargeIn } from './matches.ts'
 
+/** The initial fields of a route. */
 export type RouteInit = MessageInitShape<typeof RouteSchema>
 type RouteAction = MessageInitShape<typeof RouteActionSchema>
 type RetryPolicy = MessageInitShape<typeof RetryPolicySchema>

@@ -61,8 +61,8 @@ const socket = (value: ReturnType<typeof pack>) => ({ name: 'envoy.transport_soc
 type SubjectNames = readonly { sanType: number; matcher: object }[]
 
 /**
- * Returns the certificate and the validation of the peer's certificate, from files or else from the agent; `fetchMs` as for {@link
- * agentSecret}.
+ * Returns the certificate and the validation of the peer's certificate, from files or else from the agent; `fetchMs` as for
+ * {@link agentSecret}.
  */
 export function certificateContext(files: CertificateFiles | undefined, names: SubjectNames, fetchMs?: number) {
   const matchTypedSubjectAltNames = names as never

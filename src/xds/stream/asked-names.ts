@@ -27,8 +27,8 @@ export class AskedNames {
   }
 
   /**
-   * Counts the names of secrets, existing or not: a proxy must not learn whether a secret exists that it may not read. Throws {@link
-   * BudgetExceeded}.
+   * Counts the names of secrets, existing or not: a proxy must not learn whether a secret exists that it may not read. Throws
+   * {@link BudgetExceeded}.
    */
   checkSecrets(watch: Watch): void {
     watch.unchecked = undefined

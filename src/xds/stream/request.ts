@@ -67,8 +67,8 @@ function* fieldsBesideNames(message: Buffer, names: Runs): Generator<WireField> 
 }
 
 /**
- * Returns where a run of consecutive name fields ends. Every ACK of the state of the world repeats thousands of names. A field that {@link
- * endOfName} cannot read is left to `scanFields`.
+ * Returns where a run of consecutive name fields ends. Every ACK of the state of the world repeats thousands of names. A field that
+ * {@link endOfName} cannot read is left to `scanFields`.
  */
 function endOfNames(message: Buffer, from: number): number {
   let at = from
