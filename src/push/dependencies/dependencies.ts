@@ -10,7 +10,7 @@ import { contain } from '../../model/faults.ts'
 const none: readonly never[] = []
 
 /** A node of the dependency graph: it may have readers and may have read other nodes. */
-class Node {
+class Node implements Cell {
   /** The last answer of a question, or the last value computed. */
   value: unknown
   reads: Nodes = none
@@ -35,6 +35,10 @@ class Node {
     this.ask = ask
     this.alike = alike
     this.home = home
+  }
+
+  get isCurrent(): boolean {
+    return !this.outdated
   }
 }
 
@@ -100,29 +104,9 @@ export interface Topic<State, Value> {
 }
 
 /** A recorded value that belongs to the caller that keeps it. */
-export interface Cell<Value> {
+export interface Cell {
   /** Whether nothing that the value was made from has changed. Otherwise the caller has to make a new cell. */
   readonly isCurrent: boolean
-  /** Returns the value and records the read for the node being made. Throws the error that making it threw. */
-  read(): Value
-}
-
-class RecordedCell<Value> implements Cell<Value> {
-  readonly #node: Node
-  readonly #read: (node: Node) => unknown
-
-  constructor(node: Node, read: (node: Node) => unknown) {
-    this.#node = node
-    this.#read = read
-  }
-
-  get isCurrent(): boolean {
-    return !this.#node.outdated
-  }
-
-  read(): Value {
-    return this.#read(this.#node) as Value
-  }
 }
 
 /** Values by key. Each is made again only when something that it read has changed. */
@@ -210,13 +194,16 @@ export class Dependencies<State extends object> {
   }
 
   /** Makes a value and records what it reads. When the cell becomes outdated, its readers do too. */
-  cell<Value>(make: () => Value): Cell<Value> {
+  cell(make: () => unknown): Cell {
     const node = new Node('cell', '')
     this.#workOut(node, make)
-    return new RecordedCell<Value>(node, this.#read)
+    return node
   }
 
-  readonly #read = (node: Node): unknown => this.#valueOf(node)
+  /** Returns the value of a cell and records the read for the node being made. Throws the error that making it threw. */
+  valueIn(cell: Cell): unknown {
+    return this.#valueOf(cell as Node)
+  }
 
   /**
    * Creates a collection whose values are read as a whole. The reads of each value are recorded separately, so that only outdated values

@@ -11,7 +11,7 @@ import type { Cell, Dependencies } from './dependencies.ts'
 interface Kept {
   readonly variant: string
   readonly inputs: readonly unknown[]
-  readonly cell: Cell<unknown>
+  readonly cell: Cell
 }
 
 /**
@@ -33,7 +33,7 @@ interface Space {
 
 /** A cache of made values. */
 export class Memo {
-  readonly #record: Pick<Dependencies<never>, 'cell'>
+  readonly #record: Pick<Dependencies<never>, 'cell' | 'valueIn'>
   readonly #spaces = new Map<string, Space>()
   readonly #owned = new Map<string, Set<Space>>()
   readonly #numbers = new WeakMap<object, number>()
@@ -44,7 +44,7 @@ export class Memo {
   /** The resource group being built, which is recorded as a user of the spaces. */
   owner = ''
 
-  constructor(record: Pick<Dependencies<never>, 'cell'>) {
+  constructor(record: Pick<Dependencies<never>, 'cell' | 'valueIn'>) {
     this.#record = record
   }
 
@@ -71,7 +71,7 @@ export class Memo {
     const variants = cells.get(subject) ?? none
     const kept = find(variants, variant)
     if (kept?.cell.isCurrent && sameInputs(kept.inputs, inputs)) {
-      const found = kept.cell.read() as T
+      const found = this.#record.valueIn(kept.cell) as T
       if (usable(found)) {
         this.found++
         return found
@@ -81,7 +81,7 @@ export class Memo {
     this.made++
     // `make` may have added other variants of the subject.
     cells.set(subject, withKept(cells.get(subject) ?? none, { variant, inputs, cell }))
-    return cell.read()
+    return this.#record.valueIn(cell) as T
   }
 
   /**

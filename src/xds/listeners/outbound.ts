@@ -8,6 +8,7 @@ import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/conf
 import { isIp } from '../../config/addresses.ts'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
+import { append } from '../../model/lists.ts'
 import { compare } from '../../model/order.ts'
 import { isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
@@ -150,14 +151,24 @@ function podAddresses({ endpoints }: ServiceState, { ownAddresses }: OutboundInp
   return [...new Set(endpoints.map(({ address }) => address))].filter((address) => isIp(address) && !ownAddresses.includes(address))
 }
 
+const bytes = 'bytes'
+
+/** The contribution of a share to the listener of a name: an HTTP protocol, or TCP (`bytes`). */
+interface Brought {
+  readonly name: string
+  readonly what: string
+}
+
+const broughtBy = (share: Share): Brought => ({ name: nameOf(share), what: share.kind === 'http' ? share.port.protocol : bytes })
+
 /** Records the contributions of services to the listeners of a view, to determine in which listeners another view differs. */
 export class ListenerShares {
   /** Hosts with a share in a listener, in order of precedence. */
   readonly #hosts = new Map<string, string[]>()
-  /** The shares of each host. */
-  readonly #shares = new Map<string, readonly Share[]>()
-  /** For each listener, the number of shares of each kind: an HTTP protocol, or TCP. */
-  readonly #brought = new Map<string, Map<string, number>>()
+  /** The contributions of each host. Equal contributions are one object. */
+  readonly #shares = new Map<string, readonly Brought[]>()
+  /** For each listener, the contributions to it by kind, with the number of shares that make them. */
+  readonly #brought = new Map<string, Map<string, { readonly brought: Brought; count: number }>>()
   readonly #view: View
 
   constructor(inputs: OutboundInputs) {
@@ -165,18 +176,23 @@ export class ListenerShares {
     for (const egress of inputs.view.egress)
       for (const state of egress.services) {
         const { hostname } = state.service
-        const shares = sharesOf(state, egress, inputs)
-        this.#shares.set(hostname, shares)
-        for (const share of shares) {
-          const name = nameOf(share)
-          const there = this.#hosts.get(name)
-          if (there) there.push(hostname)
-          else this.#hosts.set(name, [hostname])
-          const brought = this.#brought.get(name) ?? new Map<string, number>()
-          brought.set(broughtBy(share), (brought.get(broughtBy(share)) ?? 0) + 1)
-          this.#brought.set(name, brought)
-        }
+        this.#shares.set(
+          hostname,
+          sharesOf(state, egress, inputs).map((share) => this.#add(hostname, broughtBy(share))),
+        )
       }
+  }
+
+  /** Counts a contribution of a host. Returns the shared object for it. */
+  #add(host: string, brought: Brought): Brought {
+    const { name, what } = brought
+    append(this.#hosts, name, host)
+    let all = this.#brought.get(name)
+    if (!all) this.#brought.set(name, (all = new Map()))
+    let alike = all.get(what)
+    if (!alike) all.set(what, (alike = { brought, count: 0 }))
+    alike.count++
+    return alike.brought
   }
 
   /**
@@ -187,13 +203,13 @@ export class ListenerShares {
     const [egress] = inputs.view.egress
     const before = new Map<string, string[]>()
     const after = new Map<string, string[]>()
-    const note = (shares: readonly Share[], notes: Map<string, string[]>) => {
-      for (const share of shares) notes.set(nameOf(share), [...(notes.get(nameOf(share)) ?? []), broughtBy(share)])
+    const note = (shares: readonly Brought[], notes: Map<string, string[]>) => {
+      for (const { name, what } of shares) append(notes, name, what)
     }
     for (const host of hosts) {
       note(this.#shares.get(host) ?? [], before)
       const state = inputs.view.service(host)
-      if (state && egress) note(sharesOf(state, egress, inputs), after)
+      if (state && egress) note(sharesOf(state, egress, inputs).map(broughtBy), after)
     }
     const names = new Set([...before.keys(), ...after.keys()].filter((name) => !this.#isSame(name, before.get(name) ?? [], after.get(name) ?? [])))
     const own = new Set(hosts)
@@ -212,15 +228,12 @@ export class ListenerShares {
   #isSame(name: string, without: readonly string[], others: readonly string[]): boolean {
     const brought = this.#brought.get(name)
     if (!brought || brought.has(bytes) || others.includes(bytes)) return false
-    const left = new Map(brought)
+    const left = new Map(Array.from(brought, ([what, { count }]) => [what, count]))
     for (const what of without) left.set(what, (left.get(what) ?? 0) - 1)
     for (const what of others) left.set(what, (left.get(what) ?? 0) + 1)
     return [...left].every(([what, count]) => count > 0 && brought.has(what))
   }
 }
-
-const bytes = 'bytes'
-const broughtBy = ({ kind, port }: Share): string => (kind === 'http' ? port.protocol : bytes)
 
 function planAt(plans: Map<string, Plan>, egress: EgressListener, name: string, { bind, port }: Share, inputs: OutboundInputs): Plan {
   const known = plans.get(name)

@@ -9,7 +9,7 @@ import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envo
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { checkMessage } from '../resource-check.ts'
-import { Block, isUsable, type Resource, type Slice } from '../slab/resource.ts'
+import { Block, isUsable, type Resource, type Slice, WholeResource } from '../slab/resource.ts'
 import { addSums, contentVersion, type KeyedSums, type Sum, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { elementHead, fieldHead, scanFields, textField } from '../slab/wire.ts'
 import { routeType, virtualHostType } from '../type-urls.ts'
@@ -46,7 +46,7 @@ export function encodeHost(host: VirtualHost): HostPiece {
 export function withDomains(piece: HostPiece, more: readonly string[]): HostPiece {
   const added = more.filter((domain) => !piece.domains.includes(domain))
   if (added.length === 0) return piece
-  return pieceOf(piece.name, [...piece.domains, ...added], [messageOf(piece), ...added.map((domain) => textField(domainsField, domain))])
+  return pieceOf(piece.name, piece.domains.concat(added), [messageOf(piece), ...added.map((domain) => textField(domainsField, domain))])
 }
 
 function pieceOf(name: string, domains: readonly string[], value: readonly Uint8Array[]): HostPiece {
@@ -150,6 +150,5 @@ export function hostResource(route: string, piece: HostPiece): Resource {
 }
 
 function wholeResource(name: string, typeUrl: string, value: Uint8Array): Resource {
-  const block = new Block(Buffer.concat([elementHead(typeUrl, value.length), value]))
-  return { name, version: contentVersion(value), slices: [{ block, offset: 0, length: block.length }] }
+  return new WholeResource(name, contentVersion(value), Buffer.concat([elementHead(typeUrl, value.length), value]))
 }

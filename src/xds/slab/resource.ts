@@ -44,12 +44,28 @@ export interface Resource {
   readonly slices: readonly Slice[]
 }
 
+/** A resource of one block. Its slice is created on each read, because most resources are of this kind and most are idle. */
+export class WholeResource implements Resource {
+  readonly name: string
+  readonly version: string
+  readonly #block: Block
+
+  constructor(name: string, version: string, bytes: Uint8Array) {
+    this.name = name
+    this.version = version
+    this.#block = new Block(bytes)
+  }
+
+  get slices(): readonly Slice[] {
+    return [{ block: this.#block, offset: 0, length: this.#block.length }]
+  }
+}
+
 /** Encodes a message as a resource of one slice. Throws InvalidResource if the message violates Envoy's validation rules. */
 export function encodeResource<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>, name: string): Resource {
   checkMessage(schema, message)
   const value = toBinary(schema, message)
   const head = elementHead(`type.googleapis.com/${schema.typeName}`, value.length)
   const bytes = Buffer.concat([head, value])
-  const block = new Block(bytes)
-  return { name, version: contentVersion(bytes), slices: [{ block, offset: 0, length: bytes.length }] }
+  return new WholeResource(name, contentVersion(bytes), bytes)
 }

@@ -96,6 +96,42 @@ describe('memory of proxies that are gone', () => {
   })
 })
 
+describe('a namespace with services of its own', () => {
+  const bytesInUse = async () => {
+    await collectGarbage()
+    return process.memoryUsage().heapUsed
+  }
+  const [namespaces, services] = [60, 10]
+
+  /** Bytes of heap for each service that only its namespace sees, with the class of its one proxy. */
+  async function bytesOfEach(): Promise<number> {
+    const made = new Planner(testSettings())
+    const own = (namespace: number, index: number) => {
+      const host = `s${index}.ns-${namespace}.svc.cluster.local`
+      const ports = '[{number: 80, name: http}, {number: 9090, name: grpc, protocol: GRPC}]'
+      const spec = `{hosts: [${host}], exportTo: ["."], addresses: [240.0.${namespace}.${index}], location: MESH_INTERNAL, resolution: STATIC, ports: ${ports}, endpoints: [{address: 10.0.0.1}]}`
+      return `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: s${index}, namespace: ns-${namespace}}\nspec: ${spec}\n`
+    }
+    for (let namespace = 0; namespace < namespaces; namespace++)
+      for (let index = 0; index < services; index++)
+        for (const object of parseConfigFile('f', own(namespace, index), names).objects) made.state.setConfig(configKey(object), object)
+    made.advance()
+    const before = await bytesInUse()
+    for (let index = 0; index < namespaces; index++) made.connect(String(index), node(2 * index, `ns-${index}`))
+    made.takePush()
+    const bytes = (await bytesInUse()) - before
+    // The planner is in use until here.
+    expect(made.classCount).to.equal(namespaces)
+    return bytes / namespaces / services
+  }
+
+  it('takes less than 9.5 KiB of heap for each', async () => {
+    // The first measurement contains code that is compiled for it.
+    const measured = [await bytesOfEach(), await bytesOfEach(), await bytesOfEach()]
+    expect(Math.min(...measured) / 1024).to.be.below(9.5)
+  })
+})
+
 describe('the memory of made things', () => {
   it('forgets variants that nobody reads any more, however long their subject stays', async () => {
     const state = { number: 1 }

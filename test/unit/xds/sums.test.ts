@@ -73,7 +73,7 @@ describe('versions of what has many parts', () => {
       const content = encodeResource(ClusterSchema, create(ClusterSchema, { name: 'same' }), 'same')
       store.replace(
         'g',
-        of.map((name) => ({ ...content, name })),
+        of.map((name) => ({ name, version: content.version, slices: content.slices })),
       )
       return store.takePatches().patches[0]?.version
     }

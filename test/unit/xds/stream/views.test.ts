@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { GroupUse } from '../../../../protocols/messages/push.ts'
 import { hostOf } from '../../../../src/xds/names.ts'
 import { GroupStore } from '../../../../src/xds/slab/group-store.ts'
-import { Block, type Resource } from '../../../../src/xds/slab/resource.ts'
+import { type Resource, WholeResource } from '../../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
 import { contentVersion, KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { elementHead, scanFields, textField } from '../../../../src/xds/slab/wire.ts'
@@ -26,8 +26,7 @@ function nameOf(typeUrl: string, host: string, port: number): string {
 
 function resourceOf(typeUrl: string, name: string, content: number): Resource {
   const value = Buffer.concat([textField(1, name), textField(2, String(content).repeat(content * 40))])
-  const block = new Block(Buffer.concat([elementHead(typeUrl, value.length), value]))
-  return { name, version: contentVersion(value), slices: [{ block, offset: 0, length: block.length }] }
+  return new WholeResource(name, contentVersion(value), Buffer.concat([elementHead(typeUrl, value.length), value]))
 }
 
 const bytesOf = (message: Buffer, field: number): Buffer => [...scanFields(message)].find((found) => found.field === field)?.bytes ?? Buffer.alloc(0)
