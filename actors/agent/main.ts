@@ -3,18 +3,18 @@ import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { collectGarbageWhenIdle } from '../runtime/idle-collection.ts'
 import { listenToSignals } from '../runtime/signals.ts'
-import { Ending } from './ending.ts'
 import { openAgentLog, runUntilEnded } from './service.ts'
+import { Shutdown } from './shutdown.ts'
 
 /** Runs the agent and exits with the status of docs/agent.md, P4. Rejects when the agent cannot start. */
 export async function runAgent(options: ProxyOptions, logOptions: LogOptions): Promise<never> {
   collectGarbageWhenIdle()
   const opened = openAgentLog(logOptions)
   const { writer, log } = opened
-  const ending = new Ending()
+  const shutdown = new Shutdown()
   listenToSignals({
-    stop: (reason) => ending.ask(reason),
-    hurry: () => ending.hurry(),
+    stop: (reason) => shutdown.request(reason),
+    hurry: () => shutdown.stopDraining(),
     reload: () => {
       writer.reopen()
       log('default').info('SIGHUP: log files are opened anew; flags and variables are read at start only')
@@ -22,7 +22,7 @@ export async function runAgent(options: ProxyOptions, logOptions: LogOptions): P
     ignored: (reason) => log('default').warn(reason),
   })
   try {
-    const status = await runUntilEnded(options, opened, ending)
+    const status = await runUntilEnded(options, opened, shutdown)
     await writer.flush()
     process.exit(status)
   } catch (error) {

@@ -6,7 +6,7 @@ import { constants } from 'node:os'
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import { statusAsks } from '../../protocols/messages/status.ts'
 import type { ExchangedToken } from '../../protocols/messages/sts.ts'
-import { statusAfter, toldEnd } from '../../src/agent/proxy-end.ts'
+import { describeEnd, statusAfter } from '../../src/agent/proxy-end.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
@@ -18,9 +18,9 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
 import { type PreparedProxy, prepareProxy } from './bootstrap/prepare-proxy.ts'
 import type { WrittenBootstrap } from './bootstrap/write-bootstrap.ts'
-import type { Ending } from './ending.ts'
 import { proxyGuard } from './proxy-process/proxy-guard.ts'
 import { ProxyProcess } from './proxy-process/proxy-process.ts'
+import type { Shutdown } from './shutdown.ts'
 import { agentMetrics } from './status/agent-metrics.ts'
 
 /** The agent's log, which is opened first. */
@@ -50,26 +50,26 @@ export function openAgentLog(options: LogOptions): AgentLog {
  * Rejects with an Error that names an invalid setting, and with an {@link ExitError} when a socket or the proxy is unavailable. All actors
  * and the proxy have ended by then.
  */
-export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, ending: Ending): Promise<number> {
+export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, shutdown: Shutdown): Promise<number> {
   const log = opened.log('default')
   sayAtStart(options, log)
-  const proxy = await Promise.race([prepareProxy(options, process.env, log), ending.asked.then(() => undefined)])
+  const proxy = await Promise.race([prepareProxy(options, process.env, log), shutdown.requested.then(() => undefined)])
   if (!proxy) return endedAtStart(log)
   // Determined concurrently with the start of the actors.
   const guard = proxyGuard(log)
-  const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, ending)
+  const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, shutdown)
   let bootstrap: WrittenBootstrap | undefined
   try {
-    await Promise.race([allStarted(supervisor), ending.asked])
+    await Promise.race([allStarted(supervisor), shutdown.requested])
     bootstrap = await proxy.write()
     const before = await guard
-    if (ending.isAsked) return endedAtStart(log)
+    if (shutdown.isRequested) return endedAtStart(log)
     const child = new ProxyProcess(bootstrap, before, log)
     // After the proxy's start, because the proxy would inherit the setting and may be configured to write core dumps.
     void keepMemoryOutOfFiles().then((failures) => {
       for (const failure of failures) log.warn(failure)
     })
-    return await untilEnded(child, { proxy, supervisor, ending, log })
+    return await untilEnded(child, { proxy, supervisor, shutdown, log })
   } catch (error) {
     throw new ExitError((error as Error).message, fatalStatus)
   } finally {
@@ -93,7 +93,7 @@ function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
 }
 
 /** Starts the actors of the table. Throws an Error that names an invalid setting. */
-function startActors(parts: TableParts, { options, writer, log }: AgentLog, ending: Ending): Supervisor {
+function startActors(parts: TableParts, { options, writer, log }: AgentLog, shutdown: Shutdown): Supervisor {
   const wiring = actorTable(parts)
   const answers: Record<string, unknown> = {}
   const supervisor = new Supervisor({
@@ -106,7 +106,7 @@ function startActors(parts: TableParts, { options, writer, log }: AgentLog, endi
     answers,
   })
   Object.assign(answers, {
-    [statusAsks.quit]: (reason: string) => ending.ask(reason),
+    [statusAsks.quit]: (reason: string) => shutdown.request(reason),
     [statusAsks.metrics]: agentMetrics(supervisor, new Registry(), buildInfo().version),
     exchange: (token: string) => supervisor.ask<ExchangedToken>('sts', 'exchange', token),
   })
@@ -129,16 +129,16 @@ async function allStarted(supervisor: Supervisor): Promise<void> {
 interface Running {
   readonly proxy: PreparedProxy
   readonly supervisor: Supervisor
-  readonly ending: Ending
+  readonly shutdown: Shutdown
   readonly log: DefaultLog
 }
 
 /** Resolves with the exit status of the process when the proxy has exited: by itself, or after a drain because a shutdown was requested. */
-async function untilEnded(child: ProxyProcess, { proxy, supervisor, ending, log }: Running): Promise<number> {
-  const first = await Promise.race([child.ended, ending.asked])
+async function untilEnded(child: ProxyProcess, { proxy, supervisor, shutdown, log }: Running): Promise<number> {
+  const first = await Promise.race([child.ended, shutdown.requested])
   if (typeof first !== 'string') {
     const status = statusAfter(first, constants.signals)
-    log[status === 0 ? 'info' : 'error'](`${toldEnd(first)}; the agent ends with status ${status}`)
+    log[status === 0 ? 'info' : 'error'](`${describeEnd(first)}; the agent ends with status ${status}`)
     return status
   }
   log.info(`shutting down: ${first}`)
@@ -147,7 +147,7 @@ async function untilEnded(child: ProxyProcess, { proxy, supervisor, ending, log 
     if (name === 'status') await supervisor.ask(name, 'stopListening').catch((error: Error) => log.warn(`the status server: ${error.message}`))
   const { config, node } = proxy
   const drain = { adminPort: config.proxyAdminPort, inboundOnly: node.role === 'sidecar', durationMs: config.terminationDrainDuration }
-  await child.drain(drain, ending.hurried)
-  log.info(toldEnd(await child.ended))
+  await child.drain(drain, shutdown.immediate)
+  log.info(describeEnd(await child.ended))
   return 0
 }

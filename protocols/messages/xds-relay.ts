@@ -22,7 +22,7 @@ export interface KeepingConfig {
   /** The minimum time between two writes of the file. */
   readonly everyMs: number
   /** How long discovery may be unreachable before a starting proxy is given the kept configuration. */
-  readonly patienceMs: number
+  readonly fallbackAfterMs: number
 }
 
 /** The answer to `state`. */

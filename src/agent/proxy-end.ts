@@ -19,7 +19,7 @@ export function statusAfter({ status, signal }: ProxyEnd, numbers: Readonly<Reco
 }
 
 /** Returns the log text for the exit of the proxy. */
-export function toldEnd({ status, signal }: ProxyEnd): string {
+export function describeEnd({ status, signal }: ProxyEnd): string {
   if (signal === 'SIGKILL') return 'the proxy was ended by SIGKILL: the system does that when memory runs out'
   if (signal !== null) return `the proxy crashed or was ended: signal ${signal}`
   return status === 0 ? 'the proxy ended in order' : `the proxy ended with status ${status}`

@@ -12,7 +12,7 @@ export const relaySocket = './etc/mesh/proxy/XDS'
  * The minimum interval between two writes of the stored configuration, and how long discovery may be unreachable before the stored
  * configuration is served. Both in milliseconds.
  */
-const keeping = { everyMs: 10_000, patienceMs: 3000 }
+const keeping = { everyMs: 10_000, fallbackAfterMs: 3000 }
 
 /** The prefix of variables that add a header to streams to discovery: `XDS_HEADER_<name>=<value>`. */
 const headerPrefix = 'XDS_HEADER_'

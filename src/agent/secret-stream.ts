@@ -18,7 +18,7 @@ const mostNames = 1000
 export class BadRequest extends Error {}
 
 /** The outcome of a request, apart from its effect on the subscription. */
-export interface Taken {
+export interface RequestOutcome {
   /** The error of a NACK: Envoy rejected the last response and keeps the secrets that it had before. */
   readonly refused?: string
   /** Newly subscribed names that the agent can never serve, reported once each. */
@@ -67,7 +67,7 @@ export class SecretStream {
   }
 
   /** Processes a request. Throws {@link BadRequest}. */
-  take(message: Buffer): Taken {
+  take(message: Buffer): RequestOutcome {
     try {
       return this.#isDelta ? this.#takeDelta(message) : this.#takeSotw(message)
     } catch (error) {
@@ -94,7 +94,7 @@ export class SecretStream {
     return this.#isDelta ? this.#deltaResponse(due, removed) : this.#sotwResponse(due)
   }
 
-  #takeSotw(message: Buffer): Taken {
+  #takeSotw(message: Buffer): RequestOutcome {
     const request = readSotwRequest(message)
     const answer = this.#answered(request)
     if (answer === 'stale') return { unknown: [], isStale: true }
@@ -103,7 +103,7 @@ export class SecretStream {
     return { ...answer, unknown: this.#want(names) }
   }
 
-  #takeDelta(message: Buffer): Taken {
+  #takeDelta(message: Buffer): RequestOutcome {
     const request = readDeltaRequest(message)
     const answer = this.#answered(request)
     for (const name of request.unsubscribe) this.#forget(name)

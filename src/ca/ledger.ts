@@ -185,7 +185,7 @@ export class Ledger {
 
   /** Records that a proxy opened a stream in the stage with the number `epoch`. A stream with the same name is replaced. */
   connected(name: string, proxy: ConnectedProxy, epoch: number): void {
-    this.gone(name)
+    this.disconnected(name)
     if (proxy.identities.length === 0) {
       this.#plaintext.set(name, proxy.node)
       return
@@ -196,7 +196,7 @@ export class Ledger {
     for (const identity of identities) this.#entry(identity).connections.set(name, connection)
   }
 
-  gone(name: string): void {
+  disconnected(name: string): void {
     this.#plaintext.delete(name)
     const connection = this.#connections.get(name)
     if (!connection) return
@@ -209,8 +209,8 @@ export class Ledger {
   }
 
   /** Removes all streams whose names begin with `prefix`: those of an XDS writer that ended. */
-  allGone(prefix: string): void {
-    for (const name of [...this.#plaintext.keys(), ...this.#connections.keys()]) if (name.startsWith(prefix)) this.gone(name)
+  allDisconnected(prefix: string): void {
+    for (const name of [...this.#plaintext.keys(), ...this.#connections.keys()]) if (name.startsWith(prefix)) this.disconnected(name)
   }
 
   /** Removes the certificates that have expired at the Unix time `now` in milliseconds. */

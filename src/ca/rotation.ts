@@ -57,7 +57,7 @@ const endOf = (certificate: string): number => new X509Certificate(certificate).
  * The earliest expiry among an authority's certificate, its intermediates and its root, in Unix milliseconds. No certificate signed by the
  * authority is valid after it.
  */
-export function lastMoment({ certificate, intermediates, root }: AuthorityRecord): number {
+export function chainExpiry({ certificate, intermediates, root }: AuthorityRecord): number {
   const between = intermediates.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   return Math.min(...[certificate, ...between, root].map(endOf))
 }
@@ -69,17 +69,17 @@ export function lastMoment({ certificate, intermediates, root }: AuthorityRecord
 export function isDue({ authorities: [old], stage }: AuthorityState, percent: number, now: number): boolean {
   if (!old || stage !== 'stable') return false
   const begin = new X509Certificate(old.certificate).validFromDate.getTime()
-  const end = lastMoment(old)
+  const end = chainExpiry(old)
   return end - now < ((end - begin) * percent) / 100
 }
 
 /** Whether every certificate that the old root signed has expired, so that the rotation need not wait for any workload. */
-export function isOver({ authorities: [old], stage }: AuthorityState, now: number): boolean {
-  return old !== undefined && stage !== 'stable' && lastMoment(old) <= now
+export function hasOldRootExpired({ authorities: [old], stage }: AuthorityState, now: number): boolean {
+  return old !== undefined && stage !== 'stable' && chainExpiry(old) <= now
 }
 
 /** Returns the state with its first root. Throws when there is a root, which only a rotation may replace. */
-export function beginWith(state: AuthorityState, first: AuthorityRecord, now: number): AuthorityState {
+export function withFirstRoot(state: AuthorityState, first: AuthorityRecord, now: number): AuthorityState {
   if (state.authorities.length > 0) throw new Error('there is a root already')
   return { ...state, authorities: [first], since: now, epoch: state.epoch + 1 }
 }
@@ -96,7 +96,7 @@ export function announce(state: AuthorityState, next: AuthorityRecord, now: numb
 }
 
 /** Returns the state advanced by one stage. Throws when no rotation is under way. */
-export function goOn(state: AuthorityState, now: number): AuthorityState {
+export function advance(state: AuthorityState, now: number): AuthorityState {
   if (state.stage === 'stable') throw new Error('no rotation is under way')
   const stage = stages[(stages.indexOf(state.stage) + 1) % stages.length] as Stage
   const authorities = stage === 'stable' ? state.authorities.slice(1) : state.authorities

@@ -16,7 +16,7 @@ export type Decision =
   | 'ignore'
 
 /** The data that queries are answered from. */
-export interface Knowledge {
+export interface ResolverState {
   /** Undefined until the first table has arrived. */
   readonly table: NameTable | undefined
   readonly search: readonly string[]
@@ -26,7 +26,7 @@ export interface Knowledge {
  * Decides how a received message is handled. `isStream` is true for TCP. `below` returns a random integer from 0 up to but excluding its
  * argument, which shuffles the addresses.
  */
-export function decide(message: Buffer, { table, search }: Knowledge, isStream: boolean, below: (limit: number) => number): Decision {
+export function decide(message: Buffer, { table, search }: ResolverState, isStream: boolean, below: (limit: number) => number): Decision {
   let query: Query
   try {
     query = readQuery(message)

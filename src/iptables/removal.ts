@@ -15,7 +15,7 @@ const removalOrder = ['MESH_OUTPUT', 'MESH_INBOUND', 'MESH_DIVERT', 'MESH_TPROXY
  * removed.
  */
 export function removalOf(listing: Listing, family: Family): Removal {
-  const beside = rulesBeside(listing, family)
+  const beside = systemChainRules(listing, family)
   const removal: Partial<Record<Table, readonly string[]>> = {}
   for (const table of tables) {
     const chains = removalOrder.filter((chain) => listing[table].chains.includes(chain))
@@ -55,7 +55,7 @@ function chainRemoval(chains: readonly string[]): string[] {
  * Reconstructs the rules that an earlier run added to chains of the system and that do not jump to our chains, from the values in our
  * chains.
  */
-function rulesBeside(listing: Listing, family: Family): Rule[] {
+function systemChainRules(listing: Listing, family: Family): Rule[] {
   const output = listing.nat.rules.filter((rule) => rule.chain === 'MESH_OUTPUT')
   const passing = output.filter(({ parts }) => parts.size === 2 && parts.has('-j RETURN'))
   const servers = output.filter(({ parts }) => parts.has(`--to-ports ${dnsPort}`)).flatMap((rule) => values(rule, '-d'))

@@ -5,11 +5,11 @@ import { status } from '../model/status-codes.ts'
 export interface GivenEnd {
   readonly code: number
   readonly message: string
-  readonly isTold: boolean
+  readonly hasStatus: boolean
 }
 
 /** The consequences of the end. */
-export interface MeaningOfEnd {
+export interface ClassifiedEnd {
   /** Whether streams end this way in normal operation, for example when a server restarts or a connection reaches its maximum age. */
   readonly isExpected: boolean
   /** Whether another attempt with the same requests would end the same way. */
@@ -30,12 +30,12 @@ const finalCodes: ReadonlySet<number> = new Set([
 const expectedMessages = /client disconnected|transport is closing/
 
 /** Classifies the end of a stream. `isWhole` is false when a response was received only in part. */
-export function endOfStream(end: GivenEnd, isWhole: boolean): MeaningOfEnd {
-  const isExpected = expectedCodes.has(end.code) || (end.code === status.unavailable && (!end.isTold || expectedMessages.test(end.message)))
+export function endOfStream(end: GivenEnd, isWhole: boolean): ClassifiedEnd {
+  const isExpected = expectedCodes.has(end.code) || (end.code === status.unavailable && (!end.hasStatus || expectedMessages.test(end.message)))
   const isCut = end.code === status.ok && !isWhole
   return {
     isExpected,
-    isFinal: end.isTold && finalCodes.has(end.code),
+    isFinal: end.hasStatus && finalCodes.has(end.code),
     code: isCut ? status.unavailable : end.code,
     message: isCut ? 'discovery ended the stream in the middle of a response' : end.message,
   }

@@ -376,7 +376,7 @@ describe('the relay', () => {
   describe('keeps what the proxy was sent', () => {
     const kept = join(dir, 'kept/last')
     const padding = Buffer.concat([fieldHead(9, 4_000_000), Buffer.alloc(4_000_000)])
-    const keeps = { file: kept, everyMs: 20, patienceMs: 200 }
+    const keeps = { file: kept, everyMs: 20, fallbackAfterMs: 200 }
     /** Has something kept for the node, then leaves discovery. */
     async function keep() {
       const server = await discovery()

@@ -74,7 +74,7 @@ for (const { version, path: binary } of envoyBinaries())
             },
             headers: {},
             exchangesToken: false,
-            keeps: { file: file('kept/last'), everyMs: 100, patienceMs: 500 },
+            keeps: { file: file('kept/last'), everyMs: 100, fallbackAfterMs: 500 },
             asksNameTable: true,
           },
           { logged: (record) => logged.push(record) },

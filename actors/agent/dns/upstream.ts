@@ -11,7 +11,7 @@ import type { DnsMetrics } from './metrics.ts'
 import { framed, MessageReader } from './stream-messages.ts'
 
 /** The timeouts of a query at one server and at all servers together, in milliseconds. */
-const patience = { server: 2000, all: 10_000 }
+const timeouts = { server: 2000, all: 10_000 }
 /** The maximum number of concurrent queries. Each has a socket of its own. */
 const mostQueries = 512
 
@@ -68,9 +68,9 @@ export class Upstream {
     this.#asking++
     try {
       for (const server of servers) {
-        const left = started + patience.all - monotonicMs()
+        const left = started + timeouts.all - monotonicMs()
         if (left <= 0) break
-        const response = await this.#askOne(asking, server, Math.min(left, patience.server))
+        const response = await this.#askOne(asking, server, Math.min(left, timeouts.server))
         if (!response) continue
         done((monotonicMs() - started) / 1000, true)
         return withId(response, asking.query.id)

@@ -55,8 +55,8 @@ export class ProxyProcess {
     })
   }
 
-  /** Drains connections for the configured time or until `hurried` resolves, then terminates the proxy. Resolves when it has exited. */
-  async drain({ adminPort, inboundOnly, durationMs }: Drain, hurried: Promise<void>): Promise<void> {
+  /** Drains connections for the configured time or until `immediate` resolves, then terminates the proxy. Resolves when it has exited. */
+  async drain({ adminPort, inboundOnly, durationMs }: Drain, immediate: Promise<void>): Promise<void> {
     this.#log.info(`the proxy drains its connections for ${durationMs / 1000} s`)
     const path = `/drain_listeners?${inboundOnly ? 'inboundonly&' : ''}graceful`
     const ordered = callLocal({ port: adminPort, method: 'POST', path }, orderMs).then(
@@ -65,7 +65,7 @@ export class ProxyProcess {
       },
       (error: Error) => this.#log.warn(`the proxy was not told to drain: ${error.message}`),
     )
-    await Promise.race([ordered.then(() => pause(durationMs)), hurried, this.ended])
+    await Promise.race([ordered.then(() => pause(durationMs)), immediate, this.ended])
     await this.#end()
   }
 

@@ -8,13 +8,13 @@ import { commandLines, restoreText } from '../../../src/iptables/text.ts'
 import { failedRules } from './host.ts'
 import { hasPassthroughAddress, ownMarkRoutes } from './leftovers.ts'
 import { Network } from './network.ts'
-import { realHost, type Surroundings } from './programs.ts'
+import { type HostAccess, realHost } from './programs.ts'
 
 /**
  * Removes the rules, routes and addresses of redirection. A removal that fails is reported and does not stop the others; the promise is
  * then rejected with an ExitError. A dry run prints the removal of a complete redirection, without reading the host.
  */
-export async function cleanRedirection(isDryRun: boolean, host: Surroundings = realHost): Promise<void> {
+export async function cleanRedirection(isDryRun: boolean, host: HostAccess = realHost): Promise<void> {
   const network = new Network(host, isDryRun)
   const failures: string[] = []
   const attempt = (what: () => void) => {

@@ -11,7 +11,7 @@ import { type Listing, readListing } from '../../../src/iptables/listing.ts'
 import type { Family } from '../../../src/iptables/ranges.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { failedRules } from './host.ts'
-import type { Outcome, Program, RunProgram, Surroundings } from './programs.ts'
+import type { HostAccess, Outcome, Program, RunProgram } from './programs.ts'
 
 /** Exit status of a command that could not write the rules file. */
 const failedFile = 1
@@ -36,7 +36,7 @@ export class Network {
   readonly isDryRun: boolean
   readonly #say: (line: string) => void
 
-  constructor({ run, say }: Surroundings, isDryRun: boolean) {
+  constructor({ run, say }: HostAccess, isDryRun: boolean) {
     this.#run = run
     this.isDryRun = isDryRun
     this.#say = say

@@ -14,7 +14,7 @@ export type Program = 'ip' | `ip${'' | '6'}tables-${'save' | 'restore'}`
  * The environment of the redirect commands, replaceable in tests: facts of the host, its programs, and the outputs for commands and
  * warnings.
  */
-export interface Surroundings {
+export interface HostAccess {
   readonly readHost: typeof readHost
   readonly run: RunProgram
   readonly say: (line: string) => void
@@ -57,4 +57,4 @@ function isExecutable(path: string): boolean {
 }
 
 /** The host itself, with standard output and standard error of this process. */
-export const realHost: Surroundings = { readHost, run: runProgram, say: print, warn: (line) => void process.stderr.write(`${line}\n`) }
+export const realHost: HostAccess = { readHost, run: runProgram, say: print, warn: (line) => void process.stderr.write(`${line}\n`) }

@@ -11,7 +11,7 @@ import { commandLines, restoreText } from '../../../src/iptables/text.ts'
 import { failedRules } from './host.ts'
 import { hasPassthroughAddress, ownMarkRoutes } from './leftovers.ts'
 import { Network, type RuleChange } from './network.ts'
-import { realHost, type Surroundings } from './programs.ts'
+import { type HostAccess, realHost } from './programs.ts'
 import { validate } from './validation.ts'
 
 /**
@@ -25,16 +25,16 @@ const needsLoopbackRoutes =
  * Executes the command. Rejects with an ExitError when rules cannot be applied or the validation fails, and with an Error when a setting is
  * invalid.
  */
-export async function redirect(order: RedirectOrder, surroundings: Surroundings = realHost): Promise<void> {
-  const { say, warn } = surroundings
-  const host = surroundings.readHost(order)
+export async function redirect(order: RedirectOrder, access: HostAccess = realHost): Promise<void> {
+  const { say, warn } = access
+  const host = access.readHost(order)
   const { options, warnings } = readRedirectOptions(order.settings, host)
   if (excludesAll(options)) throw new ExitError('--mesh-service-exclude-cidr: "*" excludes everything; list ranges such as 10.0.0.0/8', failedRules)
   for (const warning of [...order.warnings, ...warnings]) warn(`warning: ${warning}`)
   if (!order.skipRuleApply && isTransparent(options, 4) && !host.routesLoopback) warn(`warning: ${needsLoopbackRoutes}`)
   if (!order.skipRuleApply) {
     describe(order, options, say)
-    applyRules(order, options, new Network(surroundings, order.isDryRun), warn)
+    applyRules(order, options, new Network(access, order.isDryRun), warn)
   }
   if (order.runValidation) {
     const ports = [...new Set([options.proxyPort, options.inboundPort])].map(Number)
@@ -43,7 +43,7 @@ export async function redirect(order: RedirectOrder, surroundings: Surroundings 
 }
 
 /** Prints the settings from the environment and the effective settings. */
-function describe({ environment }: RedirectOrder, options: RedirectOptions, say: Surroundings['say']): void {
+function describe({ environment }: RedirectOrder, options: RedirectOptions, say: HostAccess['say']): void {
   const block = (title: string, lines: readonly (readonly [string, string])[]) =>
     say([title, '-'.repeat(title.length), ...lines.map(([name, value]) => `${name}=${value}`), ''].join('\n'))
   block('Environment:', environment)
@@ -71,7 +71,7 @@ function describe({ environment }: RedirectOrder, options: RedirectOptions, say:
 
 const rangesText = (ranges: Ranges) => (ranges.all ? '*' : [...ranges[4], ...ranges[6]].join(','))
 
-function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, network: Network, warn: Surroundings['warn']): void {
+function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, network: Network, warn: HostAccess['warn']): void {
   const listings = { 4: network.rules(4), 6: options.isIpv6 ? network.rules(6) : optionalRules(network, warn) }
   const before = listings[4] ? ownMarkRoutes(listings[4], network) : []
   const wanted = isTransparent(options, 4) ? markRouteOf(options) : undefined
@@ -106,7 +106,7 @@ function removeMarkRoute(old: MarkRoute, wanted: MarkRoute | undefined, network:
  * Reads the IPv6 rules of a host on which IPv6 is not redirected. Logs a warning when they cannot be read, for example because the host has
  * no ip6tables.
  */
-function optionalRules(network: Network, warn: Surroundings['warn']): Listing | undefined | 'not there' {
+function optionalRules(network: Network, warn: HostAccess['warn']): Listing | undefined | 'not there' {
   try {
     return network.rules(6)
   } catch (error) {

@@ -16,7 +16,7 @@ const limits = { part: 268_435_456, line: 1_048_576 }
 /** The maximum number of concurrent scrapes, and the maximum duration of one in milliseconds. */
 const pages = { atOnce: 32, ms: 60_000 }
 /** The default and the maximum scrape timeout, in seconds. The scraper gives its own in a header. */
-const patience = { given: 30, most: 55 }
+const scrapeTimeouts = { given: 30, most: 55 }
 /** The share of the scrape timeout after which a part is abandoned, so that the other parts arrive in time. */
 const shares = { proxy: 0.8, application: 0.9 }
 
@@ -63,7 +63,7 @@ export class MetricsPage {
     const gone = new AbortController()
     response.once('close', () => gone.abort())
     const { application, prometheusPort } = this.#config
-    const ms = 1000 * patienceOf(request.headers[timeoutHeader])
+    const ms = 1000 * scrapeTimeoutOf(request.headers[timeoutHeader])
     const query = /\?.*$/.exec(request.url ?? '')?.[0] ?? ''
     const merge = async (part: Part, port: number, path: string) => {
       const headers = scrapeHeaders(request, port)
@@ -125,9 +125,9 @@ function turn(): { begin(): void; over(): void; readonly promise: Promise<void>;
 }
 
 /** Returns the scrape timeout in seconds. */
-function patienceOf(header: string | string[] | undefined): number {
+function scrapeTimeoutOf(header: string | string[] | undefined): number {
   const seconds = Number(header)
-  return seconds > 0 ? Math.min(seconds, patience.most) : patience.given
+  return seconds > 0 ? Math.min(seconds, scrapeTimeouts.most) : scrapeTimeouts.given
 }
 
 function scrapeHeaders({ headers }: IncomingMessage, port: number): string[] {

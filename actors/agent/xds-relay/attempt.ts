@@ -9,7 +9,7 @@ import { status } from '../../../src/model/status-codes.ts'
 import { typeUrlsOf } from '../../../src/names/mesh-names.ts'
 import { ownRequest, readOwnResponse } from '../../../src/relay/own-messages.ts'
 import { RequestScan } from '../../../src/relay/request-scan.ts'
-import { ResponseSieve } from '../../../src/relay/response-sieve.ts'
+import { ResponseSplitter } from '../../../src/relay/response-splitter.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { aliasNameTableType, listenerType, nameTableType } from '../../../src/xds/type-urls.ts'
@@ -58,7 +58,7 @@ export class Attempt {
   readonly #events: AttemptEvents
   readonly #discovery: DiscoveryStream
   readonly #requests: RequestScan
-  readonly #responses: ResponseSieve
+  readonly #responses: ResponseSplitter
   /** Whether the proxy has subscribed to listeners. The agent's own subscriptions follow that request. */
   #hasAsked = false
   /** The agent's own requests by type URL, waiting until a request of the proxy is complete and discovery accepts more. */
@@ -70,7 +70,7 @@ export class Attempt {
     this.#own = own
     this.#events = events
     this.#requests = new RequestScan(isDelta)
-    this.#responses = new ResponseSieve(isDelta, (typeUrl) => ownTypes.has(typeUrl), {
+    this.#responses = new ResponseSplitter(isDelta, (typeUrl) => ownTypes.has(typeUrl), {
       pass: (bytes) => {
         this.#servedAt ??= monotonicMs()
         events.pass(bytes)
@@ -191,7 +191,7 @@ export class Attempt {
       this.#events.ended({
         code: status.internal,
         message: `discovery sent a response that cannot be read: ${error.message}`,
-        isTold: true,
+        hasStatus: true,
         retryAfterMs: 0,
       })
     }

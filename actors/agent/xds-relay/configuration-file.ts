@@ -16,7 +16,7 @@ const largest = { response: 67_108_864, file: 134_217_728 }
 /** The file of one proxy's configuration. */
 export class ConfigurationFile {
   /** How long discovery may be unreachable before the stored configuration is served, in milliseconds. */
-  readonly patienceMs: number
+  readonly fallbackAfterMs: number
   readonly #path: string
   readonly #everyMs: number
   readonly #log: ScopedLogger
@@ -26,10 +26,10 @@ export class ConfigurationFile {
   /** Whether the last write failed. Only the first of consecutive failures is logged. */
   #hasFailed = false
 
-  constructor({ file, everyMs, patienceMs }: KeepingConfig, log: ScopedLogger) {
+  constructor({ file, everyMs, fallbackAfterMs }: KeepingConfig, log: ScopedLogger) {
     this.#path = file
     this.#everyMs = everyMs
-    this.patienceMs = patienceMs
+    this.fallbackAfterMs = fallbackAfterMs
     this.#log = log
   }
 

@@ -34,7 +34,7 @@ export interface StreamEnd {
   readonly message: string
   readonly retryAfterMs: number
   /** Whether discovery sent the status. False: the connection was lost, or could not be established. */
-  readonly isTold: boolean
+  readonly hasStatus: boolean
 }
 
 /** Events of a stream. */
@@ -150,11 +150,11 @@ export class DiscoveryStream {
   }
 
   #told(trailers: IncomingHttpHeaders): void {
-    this.#end({ ...callEnd(trailers), isTold: true })
+    this.#end({ ...callEnd(trailers), hasStatus: true })
   }
 
   #lost(reason: string): void {
-    this.#end({ code: status.unavailable, message: reason, isTold: false, retryAfterMs: 0 })
+    this.#end({ code: status.unavailable, message: reason, hasStatus: false, retryAfterMs: 0 })
   }
 
   #end(end: StreamEnd): void {

@@ -165,7 +165,7 @@ export class RelayedStream {
     } catch (error) {
       if (this.#isOver) return
       this.#parts.backOff.ended({ servedMs: 0, askedMs: 0 }, monotonicMs(), chance())
-      return this.#failed({ code: status.unavailable, message: (error as Error).message, isTold: false, retryAfterMs: 0 })
+      return this.#failed({ code: status.unavailable, message: (error as Error).message, hasStatus: false, retryAfterMs: 0 })
     }
     if (this.#isOver) return
     const attempt = new Attempt(this.#proxy.isDelta, address, credentials, own, {
@@ -268,7 +268,7 @@ export class RelayedStream {
     if (this.#isKeptFull) this.#proxy.pause()
     else this.#proxy.resume()
     this.#tryLater()
-    if (file && !this.#standIn && monotonicMs() - this.#began > file.patienceMs)
+    if (file && !this.#standIn && monotonicMs() - this.#began > file.fallbackAfterMs)
       this.#standIn = new StandIn(this.#proxy, file, log, this.#kept.bytes())
     log.warn(`${text}; tried again in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
   }

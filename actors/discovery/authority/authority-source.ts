@@ -1,7 +1,7 @@
 /** Decides which authority is in force: one that is plugged in as files (docs/certificates.md, A1 to A5), or the process's own root. */
 import { randomInt } from 'node:crypto'
 import { rootValidity, validityWithin } from '../../../src/ca/lifetime.ts'
-import { lastMoment } from '../../../src/ca/rotation.ts'
+import { chainExpiry } from '../../../src/ca/rotation.ts'
 import type { AuthorityRecord } from '../../../src/ca/state.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
@@ -152,7 +152,7 @@ export async function makeRoot(
   const validity = rootValidity(life, now)
   const cross = before && {
     by: { id: before.id, certificate: before.certificate, key: place },
-    validity: validityWithin(life, now, { notBefore: 0, notAfter: lastMoment(before) }),
+    validity: validityWithin(life, now, { notBefore: 0, notAfter: chainExpiry(before) }),
   }
   const made = await signing.makeRoot({ type: 'make-root', place, organization, bits, validity, ...(cross ? { cross } : {}) })
   // A client that trusts only the previous root reaches it from the cross-signature through the previous intermediates.

@@ -100,7 +100,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
 
   unlinked(peer: Peer): void {
     this.#writers.delete(peer.name)
-    this.#source.rotation.ledger.allGone(streamsOf(peer))
+    this.#source.rotation.ledger.allDisconnected(streamsOf(peer))
   }
 
   receive(event: MeshNamesEvent | IdentityEvent, from: Peer): void {
@@ -109,7 +109,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       return this.#named(event.trustDomain)
     }
     const name = `${streamsOf(from)}${event.connection}`
-    if (event.type === 'IdentityGone') return this.#source.rotation.ledger.gone(name)
+    if (event.type === 'IdentityGone') return this.#source.rotation.ledger.disconnected(name)
     const { caller, node } = event
     const presented =
       caller?.via === 'certificate' && caller.issuedRoot !== undefined ? { root: caller.issuedRoot, notAfter: caller.expiresAt } : undefined

@@ -1,7 +1,7 @@
 /** The authority in force: the certificates that sign, and the roots that are distributed, from either source. */
 import { readCertificates } from '../../../src/ca/certificate.ts'
 import type { Validity } from '../../../src/ca/lifetime.ts'
-import { lastMoment, materialOf, type Signer } from '../../../src/ca/rotation.ts'
+import { chainExpiry, materialOf, type Signer } from '../../../src/ca/rotation.ts'
 import type { AuthorityRecord, AuthorityState } from '../../../src/ca/state.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import type { PluggedIn } from './plugged-in.ts'
@@ -48,7 +48,7 @@ export function ownInForce(state: AuthorityState, place: KeyPlace, others: reado
   const signs = ({ id, certificate, intermediates }: Signer): ActiveSigner => {
     const record = state.authorities.find((one) => one.id === id) as AuthorityRecord
     const [signing] = readCertificates(certificate)
-    const within = { notBefore: signing?.notBefore ?? now, notAfter: lastMoment(record) }
+    const within = { notBefore: signing?.notBefore ?? now, notAfter: chainExpiry(record) }
     return { by: { id, certificate, key: place }, intermediates, root: fingerprintOf(record.root), within }
   }
   return {

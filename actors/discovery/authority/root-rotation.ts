@@ -6,17 +6,17 @@
 import { type Blocker, type ConnectedProxy, type IssuedCertificate, Ledger, type ServingRecord } from '../../../src/ca/ledger.ts'
 import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
 import {
+  advance,
   announce,
-  beginWith,
-  goOn,
+  chainExpiry,
+  hasOldRootExpired,
   isDue,
-  isOver,
-  lastMoment,
   type Material,
   materialOf,
   noteRoots,
   rootsOf,
   stageOf,
+  withFirstRoot,
 } from '../../../src/ca/rotation.ts'
 import { type AuthorityRecord, type AuthorityState, type Stage, stages } from '../../../src/ca/state.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
@@ -130,11 +130,11 @@ export class RootRotation {
       this.#usesOwn = true
       if (this.#state.authorities.length === 0) {
         const first = await makeRoot(undefined)
-        await this.#store(this.#noted(beginWith(this.#state, first, now()), [first.root], []))
-        log('ca').info(`made a root of its own, ${first.id}, valid until ${new Date(lastMoment(first)).toISOString()}, in ${storage.described}`)
+        await this.#store(this.#noted(withFirstRoot(this.#state, first, now()), [first.root], []))
+        log('ca').info(`made a root of its own, ${first.id}, valid until ${new Date(chainExpiry(first)).toISOString()}, in ${storage.described}`)
       } else await this.#store(this.#noted(this.#state, rootsOf(this.#state), []))
       // All roots have expired: without a check now, nothing could be signed until the first scheduled one.
-      if (this.#state.authorities.every((one) => lastMoment(one) <= now())) await this.#check()
+      if (this.#state.authorities.every((one) => chainExpiry(one) <= now())) await this.#check()
       this.#startChecks()
     })
   }
@@ -248,7 +248,7 @@ export class RootRotation {
     const due = isDue(this.#state, gracePercent, now)
     if (due) this.#log.info(`less than ${gracePercent} % of the life of root ${this.#state.authorities[0]?.id} are left: a rotation begins`)
     if (due || this.#state.stage !== 'stable') await this.#advance(false)
-    while (isOver(this.#state, now)) await this.#advance(false)
+    while (hasOldRootExpired(this.#state, now)) await this.#advance(false)
   }
 
   async #advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
@@ -262,9 +262,9 @@ export class RootRotation {
       return { refused: `${blockers.length} block stage ${from}; --force goes on all the same`, status: this.status() }
     }
     const now = this.#parts.now()
-    const living = authorities.filter((one) => lastMoment(one) > now)
+    const living = authorities.filter((one) => chainExpiry(one) > now)
     const begins = from === 'stable' ? (next ?? (await this.#parts.makeRoot(living[0]))) : undefined
-    const went = begins ? announce(this.#state, begins, now) : goOn(this.#state, now)
+    const went = begins ? announce(this.#state, begins, now) : advance(this.#state, now)
     const ended = authorities.filter((one) => !went.authorities.includes(one)).map(({ root }) => fingerprintOf(root))
     await this.#store(this.#noted(went, rootsOf(went), ended))
     const forced = blockers.length > 0
@@ -280,7 +280,7 @@ export class RootRotation {
   }
 
   #blockers(): Blocker[] {
-    const waits = this.#state.stage !== 'stable' && !isOver(this.#state, this.#parts.now())
+    const waits = this.#state.stage !== 'stable' && !hasOldRootExpired(this.#state, this.#parts.now())
     const blockers = waits ? this.ledger.blockers(stageOf(this.#state), this.#believedNow()) : []
     this.#blocking = blockers.length
     return blockers

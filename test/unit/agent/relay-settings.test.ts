@@ -41,7 +41,7 @@ describe('settings of the relay', () => {
     expect(config.headers).to.deep.equal({ x_more: 'a b', 'y-1': '', clusterid: 'east' })
     expect([config.discovery.address.isPlain, config.asksNameTable]).to.deep.equal([true, true])
     const keeping = settings({ MESH_AGENT_KEEP_CONFIGURATION: 'true', MESH_AGENT_STATE_DIR: '/state' }).config
-    expect(keeping.keeps).to.deep.equal({ file: '/state/configuration/last', everyMs: 10_000, patienceMs: 3000 })
+    expect(keeping.keeps).to.deep.equal({ file: '/state/configuration/last', everyMs: 10_000, fallbackAfterMs: 3000 })
     const cloud = settings({ XDS_AUTH_PROVIDER: 'gcp', CLOUD_METADATA: 'shop-1|42|east|a' }).config
     expect([cloud.exchangesToken, cloud.headers]).to.deep.equal([true, { 'x-goog-user-project': 'shop-1' }])
     expect(() => settings({}, { discoveryAddress: 'nowhere' })).to.throw('discovery address: "nowhere" is not <host>:<port>')

@@ -88,7 +88,7 @@ describe('the ledger of certificates', () => {
     connect('xds-writer/0/2', nodeAt('10.0.0.2'))
     expect(ledger.rows()[0]?.proxies).to.deep.equal([nodeAt('10.0.0.2')])
     expect(ledger.plaintext()).to.deep.equal(['plain', 'other'])
-    ledger.allGone('xds-writer/0/')
+    ledger.allDisconnected('xds-writer/0/')
     expect(ledger.plaintext()).to.deep.equal(['other'])
     expect(ledger.rows()).to.deep.equal([])
   })

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { Ledger } from '../../../src/ca/ledger.ts'
 import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
-import { announce, beginWith, goOn, materialOf, stageOf } from '../../../src/ca/rotation.ts'
+import { advance, announce, materialOf, stageOf, withFirstRoot } from '../../../src/ca/rotation.ts'
 import { type AuthorityState, emptyState, readState, type Stage, stages } from '../../../src/ca/state.ts'
 import { rootOf } from '../../harness/authorities.ts'
 import '../../harness/seed.ts'
@@ -25,7 +25,7 @@ interface Agent {
 /** The authority and its agents; roots stand for themselves by their ids. */
 class Model {
   now = 1_000 * hour
-  state: AuthorityState = beginWith(emptyState, rootOf('root 0').record, this.now)
+  state: AuthorityState = withFirstRoot(emptyState, rootOf('root 0').record, this.now)
   ledger = new Ledger(this.now, life)
   readonly seen: Stage[] = []
   readonly agents: readonly Agent[]
@@ -62,7 +62,7 @@ class Model {
   }
 
   leave(agent: Agent): void {
-    if (agent.stream) this.ledger.gone(agent.stream)
+    if (agent.stream) this.ledger.disconnected(agent.stream)
     agent.stream = undefined
   }
 
@@ -86,7 +86,7 @@ class Model {
       this.state = announce(this.state, rootOf(`root ${++this.#made}`).record, this.now)
     } else {
       if (this.ledger.blockers(stageOf(this.state), this.now).length > 0) return
-      this.state = goOn(this.state, this.now)
+      this.state = advance(this.state, this.now)
     }
     this.seen.push(this.state.stage)
   }

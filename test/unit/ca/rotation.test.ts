@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { announce, beginWith, goOn, isDue, isOver, lastMoment, materialOf, noteRoots } from '../../../src/ca/rotation.ts'
+import { advance, announce, chainExpiry, hasOldRootExpired, isDue, materialOf, noteRoots, withFirstRoot } from '../../../src/ca/rotation.ts'
 import { type AuthorityState, emptyState, stages } from '../../../src/ca/state.ts'
 import { rootOf, signedBy } from '../../harness/authorities.ts'
 
@@ -8,10 +8,10 @@ const day = 86_400_000
 describe('a rotation of the root', () => {
   const old = rootOf('old').record
   const next = { ...rootOf('new').record, cross: signedBy(rootOf('old'), rootOf('new'), 20) }
-  const end = lastMoment(old)
+  const end = chainExpiry(old)
   const begun = end - 30 * day
   const now = begun + day
-  const first = beginWith(emptyState, old, now)
+  const first = withFirstRoot(emptyState, old, now)
 
   it('has stages in order, each with its own signers and roots', () => {
     let state = announce(first, next, now)
@@ -22,7 +22,7 @@ describe('a rotation of the root', () => {
       const chain = ({ certificate, intermediates }: typeof workloads) => `${name(certificate)} ${name(intermediates)}`.trim()
       seen[stage] = [bundle.map(name).join(), trusted.map(name).join(), chain(workloads), chain(serving)]
       expect(state.stage).to.equal(stage)
-      if (stage !== 'stable') state = goOn(state, now)
+      if (stage !== 'stable') state = advance(state, now)
     }
     expect(seen).to.deep.equal({
       announce: ['old,new', 'old,new', 'old', 'old'],
@@ -39,8 +39,8 @@ describe('a rotation of the root', () => {
     expect(() => announce(emptyState, next, now)).to.throw('there is no root to replace')
     expect(() => announce(first, old, now)).to.throw('this root is in force already')
     expect(() => announce(announce(first, next, now), rootOf('third').record, now)).to.throw('a rotation is under way, in stage announce')
-    expect(() => goOn(first, now)).to.throw('no rotation is under way')
-    expect(() => beginWith(first, next, now)).to.throw('there is a root already')
+    expect(() => advance(first, now)).to.throw('no rotation is under way')
+    expect(() => withFirstRoot(first, next, now)).to.throw('there is a root already')
     expect(materialOf(emptyState, now)).to.equal(undefined)
   })
 
@@ -54,15 +54,15 @@ describe('a rotation of the root', () => {
 
   it('waits for nobody when nothing that the old root signed is valid any more', () => {
     const state = announce(first, next, now)
-    expect(isOver(state, end - 1)).to.equal(false)
-    expect(isOver(state, end)).to.equal(true)
-    expect(isOver(first, end)).to.equal(false)
+    expect(hasOldRootExpired(state, end - 1)).to.equal(false)
+    expect(hasOldRootExpired(state, end)).to.equal(true)
+    expect(hasOldRootExpired(first, end)).to.equal(false)
   })
 
   it('counts the life of what leads to the root', () => {
     const intermediate = signedBy(rootOf('old'), rootOf('new'), 20)
-    expect(lastMoment({ ...next, certificate: intermediate, root: old.root }) / day).to.be.closeTo(begun / day + 20, 0.01)
-    expect(lastMoment({ ...old, intermediates: intermediate }) / day).to.be.closeTo(begun / day + 20, 0.01)
+    expect(chainExpiry({ ...next, certificate: intermediate, root: old.root }) / day).to.be.closeTo(begun / day + 20, 0.01)
+    expect(chainExpiry({ ...old, intermediates: intermediate }) / day).to.be.closeTo(begun / day + 20, 0.01)
   })
 
   describe('that happens outside the stages', () => {

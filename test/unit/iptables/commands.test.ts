@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { cleanRedirection } from '../../../actors/agent/redirect/clean.ts'
-import type { Outcome, Surroundings } from '../../../actors/agent/redirect/programs.ts'
+import type { HostAccess, Outcome } from '../../../actors/agent/redirect/programs.ts'
 import { redirect } from '../../../actors/agent/redirect/redirect.ts'
 import { redirectOrder } from '../../../src/cli/redirect-flags.ts'
 import { readAgentFeatures } from '../../../src/config/agent-features.ts'
@@ -14,7 +14,7 @@ function host(answers: Record<string, Partial<Outcome>> = {}, routesLoopback = t
   const ran: string[] = []
   const said: string[] = []
   const warned: string[] = []
-  const surroundings: Surroundings = {
+  const surroundings: HostAccess = {
     readHost: ({ proxyUser }) => ({ address: '10.0.0.1', isIpv6: false, passwd: '', group: '', proxyUser, resolvConf: undefined, routesLoopback }),
     run: (program, args) => {
       const line = [program, ...args].join(' ')

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { ownRequest, readOwnResponse } from '../../../src/relay/own-messages.ts'
-import { ResponseSieve } from '../../../src/relay/response-sieve.ts'
+import { ResponseSplitter } from '../../../src/relay/response-splitter.ts'
 import { fieldHead, textField, varintField, WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { chunked, cuts } from '../../harness/chunks.ts'
@@ -34,19 +34,19 @@ const response = (isDelta: boolean) =>
       return { bytes: Buffer.concat([...head, ...resources, ...tail]), ...of }
     })
 
-function sift(isDelta: boolean, chunks: readonly Buffer[]) {
+function split(isDelta: boolean, chunks: readonly Buffer[]) {
   const passed: Buffer[] = []
   const own: Buffer[] = []
   const tooLarge: string[] = []
   let ended = 0
-  const sieve = new ResponseSieve(isDelta, isOwn, {
+  const splitter = new ResponseSplitter(isDelta, isOwn, {
     pass: (bytes) => passed.push(Buffer.from(bytes)),
     own: (bytes) => own.push(Buffer.from(bytes)),
     tooLarge: (typeUrl, nonce) => tooLarge.push(`${typeUrl} ${nonce}`),
     ended: () => ended++,
   })
-  for (const chunk of chunks) sieve.take(chunk)
-  return { sieve, passed: Buffer.concat(passed), pieces: passed, own, tooLarge, ended }
+  for (const chunk of chunks) splitter.take(chunk)
+  return { splitter, passed: Buffer.concat(passed), pieces: passed, own, tooLarge, ended }
 }
 
 describe('responses', () => {
@@ -55,12 +55,12 @@ describe('responses', () => {
       fc.assert(
         fc.property(fc.array(response(isDelta), { maxLength: 5 }), cuts, (responses, at) => {
           const stream = Buffer.concat(responses.map(({ bytes }) => messageFrame(bytes)))
-          const { sieve, passed, own, ended } = sift(isDelta, chunked(stream, at))
+          const { splitter, passed, own, ended } = split(isDelta, chunked(stream, at))
           const isMine = ({ typeUrl }: { typeUrl: string }) => typeUrl === mine
           expect(own).to.deep.equal(responses.filter(isMine).map(({ bytes }) => bytes))
           const others = responses.filter((each) => !isMine(each))
           expect(passed.equals(Buffer.concat(others.map(({ bytes }) => messageFrame(bytes))))).to.equal(true)
-          expect([sieve.isBetween, ended]).to.deep.equal([true, responses.length])
+          expect([splitter.isBetween, ended]).to.deep.equal([true, responses.length])
           for (const [index, each] of responses.filter(isMine).entries()) {
             const read = readOwnResponse(isDelta, own[index] as Buffer)
             expect(read).to.deep.equal({ typeUrl: mine, version: isDelta ? '' : each.version, nonce: each.nonce, resource: each.values[0] })
@@ -72,38 +72,38 @@ describe('responses', () => {
   it('leave as they come once their type is known, in the pieces in which they came', () => {
     const stream = messageFrame(Buffer.concat([any(other, Buffer.alloc(200_000, 7)), textField(4, other)]))
     const chunks = chunked(stream, [4, 60, 16_000, 100_000])
-    const { sieve, pieces } = sift(false, chunks.slice(0, 3))
+    const { splitter, pieces } = split(false, chunks.slice(0, 3))
     expect(pieces.map(({ length }) => length)).to.deep.equal([4, 56, 15_940])
-    expect(sieve.isBetween).to.equal(false)
+    expect(splitter.isBetween).to.equal(false)
     const several = Buffer.concat([messageFrame(textField(4, other)), messageFrame(textField(4, other)), stream])
-    expect(sift(false, [several]).pieces, 'several that came together').to.deep.equal([several])
+    expect(split(false, [several]).pieces, 'several that came together').to.deep.equal([several])
   })
 
   it('whose type is not among their first bytes are for the proxy', () => {
     const held = Buffer.concat([textField(1, 'v'.repeat(1000)), textField(6, 'x'.repeat(2000)), textField(4, mine)])
-    expect(sift(false, [messageFrame(held)]).passed.length).to.equal(held.length + 5)
-    expect(sift(false, [messageFrame(Buffer.alloc(0)), messageFrame(varintField(9, 1))]).passed.length, 'without a type').to.equal(12)
+    expect(split(false, [messageFrame(held)]).passed.length).to.equal(held.length + 5)
+    expect(split(false, [messageFrame(Buffer.alloc(0)), messageFrame(varintField(9, 1))]).passed.length, 'without a type').to.equal(12)
     const long = Buffer.concat([textField(4, `${mine}${'x'.repeat(2040)}`), textField(4, mine)])
-    expect(sift(true, chunked(messageFrame(long), [500, 1000])).passed.length, 'with a type longer than any').to.equal(long.length + 5)
+    expect(split(true, chunked(messageFrame(long), [500, 1000])).passed.length, 'with a type longer than any').to.equal(long.length + 5)
   })
 
   it('that are too large for the agent are passed over, but for what answers them', () => {
     const large = Buffer.alloc(33_554_400, 1)
     const frame = messageFrame(Buffer.concat([any(mine, large), textField(4, mine), textField(5, 'n1')]))
-    const { own, tooLarge, passed } = sift(false, [...chunked(frame, [1_000_000, 20_000_000]), messageFrame(textField(4, other))])
+    const { own, tooLarge, passed } = split(false, [...chunked(frame, [1_000_000, 20_000_000]), messageFrame(textField(4, other))])
     expect([own.length, tooLarge, passed.length]).to.deep.equal([0, [`${mine} n1`], messageFrame(textField(4, other)).length])
   })
 
   it('that are compressed or no protobuf are refused', () => {
-    expect(() => sift(false, [Buffer.from([1, 0, 0, 0, 1, 0])])).to.throw(BadFrame, 'compressed messages are not supported')
+    expect(() => split(false, [Buffer.from([1, 0, 0, 0, 1, 0])])).to.throw(BadFrame, 'compressed messages are not supported')
     for (const bytes of [[0x0f], [0x00], [0x12, 0x05, 0x0a], [0x12], [0x80], [0x08, ...new Array(11).fill(0x80)], [0x12, 0x03, 0x0a, 0x05, 0x41]])
-      expect(() => sift(false, [messageFrame(Buffer.from(bytes))]), bytes.join()).to.throw(WireError)
+      expect(() => split(false, [messageFrame(Buffer.from(bytes))]), bytes.join()).to.throw(WireError)
   })
 
   it('of any bytes at all end in a message or an error, the same however they are cut', () => {
     const outcome = (chunks: readonly Buffer[]) => {
       try {
-        return sift(true, chunks).passed.toString('hex')
+        return split(true, chunks).passed.toString('hex')
       } catch (error) {
         if (!(error instanceof WireError || error instanceof BadFrame)) throw error
         return error.message

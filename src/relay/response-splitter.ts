@@ -24,7 +24,7 @@ const mostHeld = 2048
 const largestOwn = 33_554_432
 
 /** Receives the separated bytes and messages. */
-export interface SieveOutput {
+export interface SplitterOutput {
   /** Called with bytes for the proxy. */
   pass(bytes: Buffer): void
   /** Called with a response for the agent. */
@@ -36,8 +36,8 @@ export interface SieveOutput {
 }
 
 /** Processes the bytes of one stream of responses. */
-export class ResponseSieve {
-  readonly #out: SieveOutput
+export class ResponseSplitter {
+  readonly #out: SplitterOutput
   readonly #bounds = new FrameBounds()
   readonly #typeScan: FieldScan
   readonly #nonceScan: FieldScan
@@ -51,7 +51,7 @@ export class ResponseSieve {
   #nonce = ''
 
   /** `isOwn` returns whether responses of a type are for the agent. */
-  constructor(isDelta: boolean, isOwn: (typeUrl: string) => boolean, out: SieveOutput) {
+  constructor(isDelta: boolean, isOwn: (typeUrl: string) => boolean, out: SplitterOutput) {
     this.#out = out
     this.#typeScan = new FieldScan(isDelta ? deltaTypes : sotwTypes, (_, typeUrl) => {
       this.#typeUrl = typeUrl
