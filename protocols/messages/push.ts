@@ -57,9 +57,9 @@ export type WriterEvent =
       readonly policiesChanged: boolean
     }
   /** The writer has applied a push and is ready for the next. */
-  | { readonly type: 'PushTaken'; readonly push: number }
+  | { readonly type: 'PushApplied'; readonly push: number }
   /** The writer rejected a patch whose base is not its current state, and requests everything. */
-  | { readonly type: 'EverythingWanted' }
+  | { readonly type: 'FullStateRequested' }
 
 /** Key-set resolver to push queue: the current keys of a source (a JSON Web Key Set); undefined if they could not be fetched. */
 export type KeySetEvent = { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
@@ -155,7 +155,7 @@ export interface PushContent {
 
 /** Push queue to writer. */
 export type WriterCommand =
-  /** Apply the push, then answer with `PushTaken`. */
+  /** Apply the push, then answer with `PushApplied`. */
   | ({ readonly type: 'PublishPush'; readonly push: PushInfo } & PushContent)
   /** An operator requested a full push: every type is sent again. */
   | { readonly type: 'PushAgain'; readonly push: PushInfo }

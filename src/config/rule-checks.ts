@@ -9,7 +9,7 @@ interface RuleValue {
   readonly at: string
   readonly attribute: Attribute
   readonly value: string
-  readonly guards: boolean
+  readonly denies: boolean
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -28,7 +28,7 @@ const listed = (value: unknown): string[] => (Array.isArray(value) ? value.filte
 function ruleValues({ spec }: ConfigObject): RuleValue[] {
   const { action = 'ALLOW', rules = [] } = spec as GivenSpec
   const valuesOf = (at: string, attribute: Attribute | undefined, values: unknown, not: boolean): RuleValue[] =>
-    attribute ? listed(values).map((value, index) => ({ at: `${at}[${index}]`, attribute, value, guards: not === (action === 'ALLOW') })) : []
+    attribute ? listed(values).map((value, index) => ({ at: `${at}[${index}]`, attribute, value, denies: not === (action === 'ALLOW') })) : []
   const ofFields = (at: string, fields: Fields = {}) =>
     Object.entries(fields).flatMap(([field, values]) => valuesOf(`${at}.${field}`, attributeOf(field)?.attribute, values, field.startsWith('not')))
   return rules.flatMap(({ from = [], to = [], when = [] }, rule) => [
@@ -54,7 +54,7 @@ const check = (stricter: string, isConcerned: (value: RuleValue) => boolean) => 
 export const ruleChecks = {
   'claim-types': check(
     'where a match keeps requests out, claims and metadata that are true, false or numbers match the text that they are written as, also in lists',
-    ({ attribute, guards }) => guards && (attribute.type === 'claim' || attribute.type === 'metadata'),
+    ({ attribute, denies }) => denies && (attribute.type === 'claim' || attribute.type === 'metadata'),
   ),
   'forwarded-addresses': check(
     'at a sidecar without trusted proxies (numTrustedProxies) the address of the client that X-Forwarded-For says lets nobody in',

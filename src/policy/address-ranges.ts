@@ -10,10 +10,10 @@ export interface AddressRange {
 }
 
 /**
- * Returns the ranges for a value of a rule. `isSaid`: they are compared with addresses from headers, so both forms of an IPv4 range are
- * returned. The addresses of connections are always in IPv4 form in Envoy.
+ * Returns the ranges for a value of a rule. `isFromHeader`: they are compared with addresses from headers, so both forms of an IPv4 range
+ * are returned. The addresses of connections are always in IPv4 form in Envoy.
  */
-export function rangesOf(value: string, isSaid: boolean): AddressRange[] {
+export function rangesOf(value: string, isFromHeader: boolean): AddressRange[] {
   const [addressPrefix = '', bits] = value.split('/')
   const address = ipaddr.parse(addressPrefix)
   const whole = address.kind() === 'ipv6' ? 128 : 32
@@ -23,7 +23,7 @@ export function rangesOf(value: string, isSaid: boolean): AddressRange[] {
     if (!address.isIPv4MappedAddress() || prefixLen < 96) return [own]
     return [own, { addressPrefix: address.toIPv4Address().toString(), prefixLen: prefixLen - 96 }]
   }
-  return isSaid ? [own, { addressPrefix: `::ffff:${address.toString()}`, prefixLen: prefixLen + 96 }] : [own]
+  return isFromHeader ? [own, { addressPrefix: `::ffff:${address.toString()}`, prefixLen: prefixLen + 96 }] : [own]
 }
 
 /** Returns the address of a connection as Envoy reports it. */

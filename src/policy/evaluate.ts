@@ -40,7 +40,7 @@ export interface DescribedRequest {
 }
 
 /** The settings that affect decisions besides the policies. */
-export interface Circumstances {
+export interface EvaluationContext {
   readonly trustDomains: TrustDomains
   readonly normalization: MeshConfig['pathNormalization']['normalization']
   /** Whether the client address may be taken from a header: proxies in front of this one are trusted. */
@@ -81,13 +81,13 @@ export interface Decision {
 export function decide(
   policies: readonly AuthorizationPolicy[],
   request: DescribedRequest,
-  circumstances: Circumstances,
+  context: EvaluationContext,
   stages: readonly Action[],
 ): Decision {
   const considered: Considered[] = []
   for (const action of stages) {
     const chosen = policies.filter((policy) => actionOf(policy) === action)
-    const matches = chosen.flatMap((policy) => look(policy, action, request, circumstances))
+    const matches = chosen.flatMap((policy) => evaluatePolicy(policy, action, request, context))
     considered.push(...matches)
     const first = matches.find(({ matched, dryRun }) => matched && !dryRun)
     const decided = (verdict: Decision['verdict'], reason: string): Decision => ({
@@ -100,29 +100,29 @@ export function decide(
     if (first && action === 'CUSTOM') return decided('external', `${first.policy} sends it to an external authorizer`)
     if (first && action === 'DENY') return decided('denied', `rule ${first.rule} of ${first.policy} denies it`)
     if (first && action === 'ALLOW') return decided('allowed', `rule ${first.rule} of ${first.policy} allows it`)
-    if (action === 'ALLOW' && chosen.some((policy) => !circumstances.isDryRun(policy)))
+    if (action === 'ALLOW' && chosen.some((policy) => !context.isDryRun(policy)))
       return decided('denied', 'there are ALLOW policies, and no rule of theirs matches')
   }
   return { verdict: 'allowed', policy: undefined, rule: undefined, reason: 'no policy speaks against it', considered }
 }
 
-function look(policy: AuthorizationPolicy, action: Action, request: DescribedRequest, circumstances: Circumstances): Considered[] {
-  const common = { policy: `${policy.namespace}/${policy.name}`, action, dryRun: circumstances.isDryRun(policy) }
+function evaluatePolicy(policy: AuthorizationPolicy, action: Action, request: DescribedRequest, context: EvaluationContext): Considered[] {
+  const common = { policy: `${policy.namespace}/${policy.name}`, action, dryRun: context.isDryRun(policy) }
   if (isStandIn(policy))
     return [{ ...common, rule: 0, matched: true, because: `the policy is invalid and denies everything until it is mended: ${policy.spec.invalid}` }]
   return (policy.spec.rules ?? []).map((rule, index) => {
-    const because = mismatch(resolveRule(rule, policy.namespace), action === 'ALLOW', request, circumstances)
+    const because = mismatch(resolveRule(rule, policy.namespace), action === 'ALLOW', request, context)
     return { ...common, rule: index, matched: because === undefined, because: because ?? '' }
   })
 }
 
 /** Returns the reason why a rule does not match; undefined if it does. */
-export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest, circumstances: Circumstances): string | undefined {
+export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest, context: EvaluationContext): string | undefined {
   const unusable = (condition: Condition) => request.protocol === 'tcp' && isHttpOnly(condition.attribute)
   const unusableOne = [...rule.from.flat(), ...rule.to.flat(), ...rule.when].find(unusable)
   if (allows && unusableOne) return `${unusableOne.written} cannot be judged on a TCP connection`
   const failing = (list: readonly Condition[]) =>
-    list.find((condition) => !unusable(condition) && !conditionHolds(condition, { guards: condition.not === allows, request, circumstances }))
+    list.find((condition) => !unusable(condition) && !conditionHolds(condition, { denies: condition.not === allows, request, context }))
   const failsAll = (lists: readonly (readonly Condition[])[]) => {
     if (lists.length === 0) return undefined
     const found = lists.map(failing)
@@ -133,29 +133,29 @@ export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest,
 }
 
 /**
- * A request and the settings for its evaluation. `guards`: a match denies the request; ambiguous values then count as a match, otherwise as
+ * A request and the settings for its evaluation. `denies`: a match denies the request; ambiguous values then count as a match, otherwise as
  * no match.
  */
-interface Look {
-  readonly guards: boolean
+interface Evaluation {
+  readonly denies: boolean
   readonly request: DescribedRequest
-  readonly circumstances: Circumstances
+  readonly context: EvaluationContext
 }
 
-function conditionHolds({ attribute, values, not }: Condition, look: Look): boolean {
-  return values.some((value) => valueMatches(attribute, value, look)) !== not
+function conditionHolds({ attribute, values, not }: Condition, evaluation: Evaluation): boolean {
+  return values.some((value) => valueMatches(attribute, value, evaluation)) !== not
 }
 
-function valueMatches(attribute: Attribute, value: string, look: Look): boolean {
-  const { guards, request, circumstances } = look
-  const { normalization, optOuts } = circumstances
+function valueMatches(attribute: Attribute, value: string, evaluation: Evaluation): boolean {
+  const { denies, request, context } = evaluation
+  const { normalization, optOuts } = context
   const compared = lengthOf(attribute, request)
-  circumstances.spend?.(compared + value.length)
+  context.spend?.(compared + value.length)
   const pattern = patternOf(value)
   switch (attribute.type) {
     case 'principal': {
       const { peer } = request
-      return peer !== undefined && inTrustDomains(value, circumstances.trustDomains).some((each) => patternMatches(patternOf(each), peer))
+      return peer !== undefined && inTrustDomains(value, context.trustDomains).some((each) => patternMatches(patternOf(each), peer))
     }
     case 'namespace': {
       const namespace = /^[^/]+\/ns\/([^/]+)\//.exec(request.peer ?? '')?.[1]
@@ -167,7 +167,7 @@ function valueMatches(attribute: Attribute, value: string, look: Look): boolean 
     }
     case 'trustDomain': {
       const [domain] = request.peer?.split('/') ?? []
-      return domain !== undefined && equalTrustDomains(value, circumstances.trustDomains).some((each) => patternMatches(patternOf(each), domain))
+      return domain !== undefined && equalTrustDomains(value, context.trustDomains).some((each) => patternMatches(patternOf(each), domain))
     }
     case 'requestPrincipal': {
       const { iss, sub } = request.claims ?? {}
@@ -175,28 +175,28 @@ function valueMatches(attribute: Attribute, value: string, look: Look): boolean 
       return there && patternMatches(pattern, `${iss}/${sub}`)
     }
     case 'claim':
-      return claimMatches(pattern, attribute.path, look)
+      return claimMatches(pattern, attribute.path, evaluation)
     case 'ip':
-      return addressMatches(value, attribute.of, look)
+      return addressMatches(value, attribute.of, evaluation)
     case 'port':
       return Number(value) === request.destinationPort
     case 'host':
-      return hostMatches(value, request.host, { guards, forms: !optOuts.has('host-forms') })
+      return hostMatches(value, request.host, { denies, forms: !optOuts.has('host-forms') })
     case 'method':
       return patternMatches(pattern, request.method)
     case 'path':
     case 'target': {
       const path = normalizePath(request.path, normalization)
-      const isPath = pathMatches(value, path, { normalization, guards, forms: !optOuts.has('path-forms') })
+      const isPath = pathMatches(value, path, { normalization, denies, forms: !optOuts.has('path-forms') })
       if (attribute.type === 'path') return isPath
-      return patternMatches(pattern, path + request.path.slice(/[?#]|$/.exec(request.path)?.index)) || (guards && isPath && !isPathTemplate(value))
+      return patternMatches(pattern, path + request.path.slice(/[?#]|$/.exec(request.path)?.index)) || (denies && isPath && !isPathTemplate(value))
     }
     case 'header':
-      return headerMatches(pattern, headerOf(attribute.name, request), guards)
+      return headerMatches(pattern, headerOf(attribute.name, request), denies)
     case 'sni':
-      return sniMatches(pattern, request.sni.toLowerCase(), guards)
+      return sniMatches(pattern, request.sni.toLowerCase(), denies)
     case 'metadata':
-      return metadataMatches(value, valueAt(request.metadata, [attribute.filter, ...attribute.path]), guards && !optOuts.has('claim-types'))
+      return metadataMatches(value, valueAt(request.metadata, [attribute.filter, ...attribute.path]), denies && !optOuts.has('claim-types'))
   }
 }
 
@@ -225,10 +225,10 @@ function sizeOf(value: unknown, depth = 2): number {
   return Array.isArray(value) && depth > 0 ? value.reduce((sum: number, one: unknown) => sum + 10 + sizeOf(one, depth - 1), 0) : 10
 }
 
-function claimMatches(pattern: Pattern, path: readonly string[], { guards, request, circumstances }: Look): boolean {
+function claimMatches(pattern: Pattern, path: readonly string[], { denies, request, context }: Evaluation): boolean {
   const value = valueAt(request.claims, path)
   const matches = (text: unknown) => typeof text === 'string' && patternMatches(pattern, text)
-  if (guards && !circumstances.optOuts.has('claim-types') && otherValueMatches(pattern, value)) return true
+  if (denies && !context.optOuts.has('claim-types') && otherValueMatches(pattern, value)) return true
   if (Array.isArray(value)) return value.some(matches)
   if (typeof value !== 'string') return false
   // A string is treated as a list of words, unless the pattern itself contains white space.
@@ -257,12 +257,12 @@ function valueAt(start: unknown, path: readonly string[]): unknown {
  * Whether an address matches. The client address is that of the connection unless a trusted proxy reports another; an untrusted report can
  * only deny a request.
  */
-function addressMatches(range: string, of: 'connection' | 'client' | 'destination', { guards, request, circumstances }: Look): boolean {
+function addressMatches(range: string, of: 'connection' | 'client' | 'destination', { denies, request, context }: Evaluation): boolean {
   const { remoteIp, protocol } = request
   const [sourceIp, destinationIp] = [ofConnection(request.sourceIp), ofConnection(request.destinationIp)]
   if (of !== 'client') return isInRange(range, of === 'connection' ? sourceIp : destinationIp)
-  const trusted = circumstances.trustsForwarded || protocol === 'tcp' || circumstances.optOuts.has('forwarded-addresses')
-  return trusted ? isInRange(range, remoteIp) : isInRange(range, sourceIp) || (guards && isInRange(range, remoteIp))
+  const trusted = context.trustsForwarded || protocol === 'tcp' || context.optOuts.has('forwarded-addresses')
+  return trusted ? isInRange(range, remoteIp) : isInRange(range, sourceIp) || (denies && isInRange(range, remoteIp))
 }
 
 const has = (form: keyof typeof authorities, text: string): boolean => new RegExp(`^(?:${authorities[form]})$`, 's').test(text)
@@ -271,10 +271,10 @@ const has = (form: keyof typeof authorities, text: string): boolean => new RegEx
  * Whether an authority matches a host value: in a plain form, or, if a match denies the request, in any form that a server may read as that
  * host.
  */
-function hostMatches(value: string, given: string, { guards, forms }: { guards: boolean; forms: boolean }): boolean {
+function hostMatches(value: string, given: string, { denies, forms }: { denies: boolean; forms: boolean }): boolean {
   const wanted = hostPatternOf(value)
   const authority = given.toLowerCase()
-  const wide = guards && forms
+  const wide = denies && forms
   if (wanted.kind === 'any') return wide || authority !== ''
   if (wide && !has('readable', authority)) return true
   if (forms && !wide && !has('plain', authority)) return false
@@ -295,9 +295,9 @@ function hostMatches(value: string, given: string, { guards, forms }: { guards: 
  * Whether a server name matches. It has no trailing dot (RFC 6066, section 3); if a match denies the connection, a name with the dot
  * matches too.
  */
-function sniMatches(pattern: Pattern, sni: string, guards: boolean): boolean {
+function sniMatches(pattern: Pattern, sni: string, denies: boolean): boolean {
   const wanted = 'text' in pattern ? { ...pattern, text: pattern.text.toLowerCase() } : pattern
-  return patternMatches(wanted, sni) || (guards && patternMatches(wanted, sni.replace(/\.$/, '')))
+  return patternMatches(wanted, sni) || (denies && patternMatches(wanted, sni.replace(/\.$/, '')))
 }
 
 function headerOf(name: string, { headers }: DescribedRequest): readonly string[] | undefined {

@@ -1,7 +1,7 @@
 /** Explains which policy and rule would decide a described request to a workload, and with what status (`/debug/authz`). */
 import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
-import { type Circumstances, type Considered, type DescribedRequest, decide } from './evaluate.ts'
+import { type Considered, type DescribedRequest, decide, type EvaluationContext } from './evaluate.ts'
 import { trustDomainsOf } from './patterns.ts'
 import { checkTokens } from './tokens.ts'
 
@@ -40,7 +40,7 @@ export async function explain(
 ): Promise<Explanation> {
   const { mesh, settings } = snapshot
   let left = mostCompared
-  const circumstances: Circumstances = {
+  const context: EvaluationContext = {
     trustDomains: trustDomainsOf(snapshot),
     normalization: mesh.pathNormalization.normalization,
     trustsForwarded,
@@ -64,12 +64,12 @@ export async function explain(
   if (http && !request.path.startsWith('/')) return verdict(400, 'proxy', 'a path starts with a slash')
   if (http && request.path.includes('#')) return verdict(400, 'proxy', 'a path with a fragment is not a request')
   if (http && sizeOf(request) > headerBytes) return verdict(431, 'proxy', `the headers are larger than ${headerBytes} bytes`)
-  const early = decide(policies.authorization, request, circumstances, ['CUSTOM'])
+  const early = decide(policies.authorization, request, context, ['CUSTOM'])
   if (early.verdict === 'external')
     return { ...verdict(0, 'external authorizer', early.reason), policy: early.policy, rule: early.rule, considered: early.considered }
   const tokens = http && !request.claims ? await checkTokens(policies.requests, snapshot.keySets, request, now) : { claims: request.claims }
   if ('refused' in tokens) return verdict(tokens.status, 'RequestAuthentication', tokens.refused)
-  const decision = decide(policies.authorization, { ...request, claims: tokens.claims }, circumstances, ['AUDIT', 'DENY', 'ALLOW'])
+  const decision = decide(policies.authorization, { ...request, claims: tokens.claims }, context, ['AUDIT', 'DENY', 'ALLOW'])
   const { iss, sub } = tokens.claims ?? {}
   return {
     status: decision.verdict === 'allowed' ? 200 : http ? 403 : 0,

@@ -32,27 +32,27 @@ export function normalizePath(path: string, normalization: Normalization | undef
  * Matches normalized paths in which servers may see other segments than Envoy: dot segments with parameters (`/..;x/`), and overlong UTF-8
  * encodings. Matches a whole path, in the syntax common to RE2 and JavaScript.
  */
-export const oddPath = '.*(/\\.\\.?(;|%3[Bb])|%[Cc][01]%[89ABab]|%[Ee]0%[89]|%[Ff]0%8).*'
-const isOdd = new RegExp(`^(?:${oddPath})$`, 's')
+export const ambiguousPath = '.*(/\\.\\.?(;|%3[Bb])|%[Cc][01]%[89ABab]|%[Ee]0%[89]|%[Ff]0%8).*'
+const isOdd = new RegExp(`^(?:${ambiguousPath})$`, 's')
 
 /** Parameters of the comparison of paths. */
 interface PathComparison {
   readonly normalization: Normalization | undefined
   /** Whether a match denies the request. Then ambiguous paths match, otherwise they do not. */
-  readonly guards: boolean
+  readonly denies: boolean
   /** Whether plain and escaped characters are equal (policy check `path-forms`). */
   readonly forms: boolean
 }
 
 /** Whether a normalized path matches a path value. */
-export function pathMatches(value: string, path: string, { normalization, guards, forms }: PathComparison): boolean {
+export function pathMatches(value: string, path: string, { normalization, denies, forms }: PathComparison): boolean {
   const pattern = pathPatternOf(value)
   if (pattern.kind === 'any') return path !== ''
   const compared = forms ? normalization : 'NONE'
   const hasForms = compared !== 'NONE'
-  if (hasForms && isOdd.test(path)) return guards
-  if (pattern.kind === 'template') return templateMatches(pattern.text, path, { normalization: compared, guards: guards && forms })
-  return (hasForms && guards && path === '//' && sameText(pattern, '/', compared)) || sameText(pattern, path, compared)
+  if (hasForms && isOdd.test(path)) return denies
+  if (pattern.kind === 'template') return templateMatches(pattern.text, path, { normalization: compared, denies: denies && forms })
+  return (hasForms && denies && path === '//' && sameText(pattern, '/', compared)) || sameText(pattern, path, compared)
 }
 
 function sameText(pattern: PathPattern, path: string, normalization: Normalization | undefined): boolean {
@@ -87,8 +87,8 @@ const isTemplateText = new RegExp(`^${templatePath}$`)
  * a match denies the request, a path with other characters matches if it starts with the text before the first operator; otherwise such a
  * path would bypass the rule.
  */
-function templateMatches(template: string, path: string, { normalization, guards }: Pick<PathComparison, 'normalization' | 'guards'>): boolean {
-  if (!isTemplateText.test(path) && guards)
+function templateMatches(template: string, path: string, { normalization, denies }: Pick<PathComparison, 'normalization' | 'denies'>): boolean {
+  if (!isTemplateText.test(path) && denies)
     return standsFor(path, normalization).startsWith(standsFor(template.slice(0, template.indexOf('{')), normalization))
   const [wanted, given] = [template.split('/'), path.split('/')]
   const rest = wanted.indexOf('{**}')

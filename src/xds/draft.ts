@@ -16,7 +16,7 @@ export interface Draft<Message> {
   /** Returns the encoded resource for the unpatched message, if several drafts share it. */
   readonly encoded?: () => Resource
   /** A fault of a part of the resource; the resource is made without this part. */
-  readonly lacking?: { readonly objects: readonly string[]; readonly reason: string } | undefined
+  readonly partialFault?: { readonly objects: readonly string[]; readonly reason: string } | undefined
 }
 
 /** Two services that claim the same listener, or the same filter chain of it. One of them gets it. */
@@ -68,7 +68,7 @@ export function makeAll<Schema extends DescMessage>(
       () => {
         plain = draft.make()
         const made = encode(plain && patcher ? patcher.apply(plain) : plain)
-        return draft.lacking ? problem(draft.lacking.reason, draft.lacking.objects, made) : made
+        return draft.partialFault ? problem(draft.partialFault.reason, draft.partialFault.objects, made) : made
       },
       (reason) => {
         if (!plain || !patcher?.objects.length) return problem(reason, draft.objects())

@@ -79,20 +79,20 @@ describe('the host of an XDS writer', () => {
     old.arrive()
     old.link.tell(push(7, true))
     let answers: unknown[] = []
-    await until('the first push to be taken', () => (answers = answers.concat(taken(old.link))).includes('PushTaken'))
+    await until('the first push to be taken', () => (answers = answers.concat(taken(old.link))).includes('PushApplied'))
     // The new queue is linked while a push of the old one is still on its way, and before the old port closes.
     next.arrive()
     old.link.tell(push(7, false))
     next.link.tell(push(1, true))
     old.link.tell(push(7, false))
     answers = []
-    await until('the push of the new queue to be taken', () => (answers = answers.concat(taken(next.link))).includes('PushTaken'))
+    await until('the push of the new queue to be taken', () => (answers = answers.concat(taken(next.link))).includes('PushApplied'))
     expect(writer.reports.filter(({ type }) => type === 'Failed')).to.deep.equal([])
     // The old port closes late; the new link stays.
     old.link.close()
     next.link.tell(push(1, false))
     answers = []
-    await until('another push to be taken', () => (answers = answers.concat(taken(next.link))).includes('PushTaken'))
+    await until('another push to be taken', () => (answers = answers.concat(taken(next.link))).includes('PushApplied'))
     expect(writer.reports.filter(({ type }) => type === 'Failed')).to.deep.equal([])
     writer.stop()
   })

@@ -36,7 +36,7 @@ async function queueWithWriters(takeMs: number) {
   const writers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
   for (const writer of writers) {
     writer.onTold = (command) => {
-      if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushTaken', push: command.push.id }, writer as never), takeMs)
+      if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushApplied', push: command.push.id }, writer as never), takeMs)
     }
     queue.linked?.(writer as never)
   }
@@ -161,7 +161,7 @@ describe('the push queue', function () {
     const at = change()
     await until('the change', () => pushes(0).some(({ push }) => push.startedAt === at))
     const before = pushes(1).length
-    queue.receive({ type: 'EverythingWanted' }, writers[0] as never)
+    queue.receive({ type: 'FullStateRequested' }, writers[0] as never)
     const whole = pushes(0).at(-1)
     expect([whole?.whole, whole?.groups.every(({ base }) => base === 0), whole?.assignments.length, pushes(1).length]).to.deep.equal([
       true,
@@ -255,7 +255,7 @@ describe('key sets in the push queue', () => {
     })
     const writer = new RecordingPeer<WriterCommand>('xds-writer/0')
     writer.onTold = (command) => {
-      if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushTaken', push: command.push.id }, writer as never), 1)
+      if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushApplied', push: command.push.id }, writer as never), 1)
     }
     const files = new RecordingPeer('files')
     const source = 'http://issuer.example/keys'
@@ -367,7 +367,7 @@ describe('an XDS writer', () => {
     publish('present', { whole: true })
     publish('left', { base: 1 })
     expect(
-      queue.told.filter(({ type }) => type === 'EverythingWanted'),
+      queue.told.filter(({ type }) => type === 'FullStateRequested'),
       'the patch fits nothing',
     ).to.have.length(1)
     client.close()
@@ -395,7 +395,7 @@ describe('an XDS writer', () => {
         },
         queue as never,
       )
-    const asked = () => queue.told.filter(({ type }) => type === 'EverythingWanted').length
+    const asked = () => queue.told.filter(({ type }) => type === 'FullStateRequested').length
     publish(0, 1)
     expect(asked()).to.equal(0)
     publish(2, 3)
@@ -407,7 +407,7 @@ describe('an XDS writer', () => {
     publish(9, 10)
     expect(asked()).to.equal(2)
     // Every push was taken, so nothing waits for this writer.
-    expect(queue.told.filter(({ type }) => type === 'PushTaken')).to.have.length(6)
+    expect(queue.told.filter(({ type }) => type === 'PushApplied')).to.have.length(6)
     await writer.drain?.()
   })
 })

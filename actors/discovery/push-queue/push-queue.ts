@@ -124,9 +124,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         if (this.#keys.heard(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
         if (!this.#ready) this.#startWhenComplete()
         return
-      case 'PushTaken':
+      case 'PushApplied':
         return this.#writers.taken(from.name, message.push)
-      case 'EverythingWanted':
+      case 'FullStateRequested':
         this.#context.log('ads').warn(`${from.name} refused a patch of a state that it does not have; it gets everything again`)
         if (this.#ready) this.#tellEverything(from.name)
         return

@@ -1,4 +1,4 @@
-/** The linked writers: what each one is sent, and which ones have yet to acknowledge the last push of changes (`PushTaken`). */
+/** The linked writers: what each one is sent, and which ones have yet to acknowledge the last push of changes (`PushApplied`). */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
 import { Audience, emptyPush, type Present } from '../../../src/push/audience.ts'
 import { WriterAcknowledgements } from '../../../src/push/pacing/writer-acknowledgements.ts'

@@ -224,7 +224,7 @@ class XdsWriter implements Behaviour<Message, Told> {
 
   #publish(command: Extract<WriterCommand, { type: 'PublishPush' }>): void {
     const changed = this.#catalog.apply(command, (classId) => this.#members.has(classId))
-    this.#askForMisfits()
+    this.#requestFullState()
     this.#push = command.push
     const touched = this.#catalog.classesOf(changed)
     for (const { classId } of command.manifests) touched.add(classId)
@@ -246,7 +246,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     for (const classId of touched)
       for (const connection of this.#members.get(classId) ?? [])
         if (connection.session.isDue()) this.#pushes.changed(connection, command.push.startedAt)
-    this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
+    this.#queue?.tell({ type: 'PushApplied', push: command.push.id }, 'taken')
     this.#pushes.work()
   }
 
@@ -264,10 +264,10 @@ class XdsWriter implements Behaviour<Message, Told> {
   }
 
   /** Requests the full state when a patch was refused because its base is not the state here. The present state is served until then. */
-  #askForMisfits(): void {
-    const misfit = this.#catalog.misfits.size > 0
-    if (misfit && !this.#askedForEverything) this.#queue?.tell({ type: 'EverythingWanted' }, 'everything')
-    this.#askedForEverything = misfit
+  #requestFullState(): void {
+    const isOutOfSync = this.#catalog.outOfSyncGroups.size > 0
+    if (isOutOfSync && !this.#askedForEverything) this.#queue?.tell({ type: 'FullStateRequested' }, 'everything')
+    this.#askedForEverything = isOutOfSync
   }
 
   /** Closes the newest transport connections with all of their streams. The clients reconnect, and the kernel chooses a writer for each. */

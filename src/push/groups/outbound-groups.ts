@@ -17,7 +17,7 @@ import { policyFor } from '../../xds/clusters/traffic-policy.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
-import { openKey, openTo } from '../../xds/endpoints/own-machine.ts'
+import { allowedEndpoints, allowedEndpointsKey } from '../../xds/endpoints/own-machine.ts'
 import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
@@ -152,9 +152,9 @@ export class OutboundGroups {
     const { snapshot, memo } = this.#making
     const rule = view.ruleFor(state.service)
     // Clusters of other resolutions contain no endpoints.
-    const open = () => (state.service.resolution === 'dns' ? openTo(view.namespace, state, traits, snapshot).state : state)
+    const open = () => (state.service.resolution === 'dns' ? allowedEndpoints(view.namespace, state, traits, snapshot).state : state)
     return memo.get(
-      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + openKey(view.namespace, state, traits) : ''}`,
+      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + allowedEndpointsKey(view.namespace, state, traits) : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
       [rule, accountsOf(state, snapshot).join(), ...traits.filtersOf.clusters.filters],
@@ -198,7 +198,7 @@ export class OutboundGroups {
     const rule = view.ruleFor(service)
     const subsets = [undefined, ...(rule?.subsets ?? [])]
     const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
-    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}|${openKey(view.namespace, state, traits)}`
+    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}|${allowedEndpointsKey(view.namespace, state, traits)}`
     return memo.get(
       `endpoints|${place}`,
       [state, rule],
@@ -206,7 +206,7 @@ export class OutboundGroups {
       [rule],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
-        const open = openTo(view.namespace, state, traits, snapshot)
+        const open = allowedEndpoints(view.namespace, state, traits, snapshot)
         const { addressed, problems } = withAddresses(open.state)
         const refused = open.refused.map((endpoint) => leftOut(endpoint, service, 'leads to a port or socket of the proxy or its agent'))
         const drafts = service.ports

@@ -25,7 +25,9 @@ export function unpatchedListeners(inputs: OutboundInputs): Unpatched {
     listeners: made.map(({ draft }) => draft),
     conflicts,
     problems,
-    content: isWhole ? JSON.stringify([made.map(({ version, draft }) => [version, draft.objects(), draft.lacking]), conflicts, problems]) : undefined,
+    content: isWhole
+      ? JSON.stringify([made.map(({ version, draft }) => [version, draft.objects(), draft.partialFault]), conflicts, problems])
+      : undefined,
   }
 }
 
@@ -42,7 +44,7 @@ interface MadeOnce {
  * is returned as it is, without a version, and fails again when it is made.
  */
 function madeOnce(draft: Draft<Listener>): MadeOnce | undefined {
-  const { name, lacking } = draft
+  const { name, partialFault } = draft
   return contain<MadeOnce | undefined>(
     () => {
       const message = draft.make()
@@ -55,7 +57,7 @@ function madeOnce(draft: Draft<Listener>): MadeOnce | undefined {
         if (!isUsable(resource)) resource = encodeResource(ListenerSchema, read(), name)
         return resource
       }
-      return { draft: { name, lacking, objects: () => objects, make: read, encoded }, version: `${name} ${resource.version}` }
+      return { draft: { name, partialFault, objects: () => objects, make: read, encoded }, version: `${name} ${resource.version}` }
     },
     () => ({ draft, version: undefined }),
   )

@@ -25,7 +25,7 @@ export function isOwnPort(port: number, { proxyConfig }: Traits, { mesh }: MeshS
 export const isOwnSocket = (address: string): boolean => address.startsWith('unix://') && ownSockets.test(address)
 
 /** A service as seen by one caller, and those of its endpoints that no caller may use. */
-export interface OpenService {
+export interface AllowedEndpoints {
   readonly state: ServiceState
   readonly refused: readonly Endpoint[]
 }
@@ -36,7 +36,7 @@ export interface OpenService {
  * and, unless they are Unix sockets, if the caller's proxy redirects nothing: then workloads on one machine are told apart by loopback
  * addresses.
  */
-export function openTo(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): OpenService {
+export function allowedEndpoints(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): AllowedEndpoints {
   if (!state.hasLocalEndpoints || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [] }
   const { service } = state
   const isOwn = isForAll(service.namespace, snapshot) || viewer === service.namespace
@@ -56,9 +56,9 @@ export function openTo(viewer: string | undefined, state: ServiceState, traits: 
 const isForAll = (namespace: string, { mesh }: MeshSnapshot): boolean => namespace === mesh.rootNamespace
 
 /**
- * Returns a key that is equal for callers for which {@link openTo} keeps the same endpoints of a service; empty if the service has no
- * endpoint on the machine of a caller.
+ * Returns a key that is equal for callers for which {@link allowedEndpoints} keeps the same endpoints of a service; empty if the service
+ * has no endpoint on the machine of a caller.
  */
-export function openKey(viewer: string | undefined, { service, hasLocalEndpoints }: ServiceState, traits: Traits): string {
+export function allowedEndpointsKey(viewer: string | undefined, { service, hasLocalEndpoints }: ServiceState, traits: Traits): string {
   return hasLocalEndpoints ? JSON.stringify([viewer === service.namespace, traits.machineKey]) : ''
 }

@@ -75,16 +75,16 @@ export function anchorOf(
 }
 
 /**
- * Reports patches that remove a policy-enforcing filter, or change one by name; they are applied nonetheless, as in the reference. `guards`
- * says whether another filter contains such a filter.
+ * Reports patches that remove a policy-enforcing filter, or change one by name; they are applied nonetheless, as in the reference.
+ * `enforcesPolicies` says whether another filter contains such a filter.
  */
-export function tellOfPolicies<Filter extends Named>(
+export function reportPolicyChanges<Filter extends Named>(
   before: readonly Filter[],
   after: readonly Filter[],
   patches: readonly Patch[],
   wanted: (patch: ConfigPatch) => string | undefined,
   context: PatchContext,
-  guards: (filter: Filter) => boolean = () => false,
+  enforcesPolicies: (filter: Filter) => boolean = () => false,
 ): void {
   for (const filter of before) {
     if (after.includes(filter)) continue
@@ -92,7 +92,7 @@ export function tellOfPolicies<Filter extends Named>(
     const isPolicy = isPolicyFilter(filter.name)
     for (const entry of concerned) {
       const changes = isMerge(entry)
-      if (!isPolicy && (changes || !guards(filter))) continue
+      if (!isPolicy && (changes || !enforcesPolicies(filter))) continue
       const what = `${entry.patch.applyTo} ${entry.operation} ${changes ? 'changes' : 'takes away'} ${filter.name}`
       context.report(entry.object, what, changes ? enforcedOtherwise : enforcedNoMore)
     }

@@ -18,7 +18,7 @@ import {
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import type { Draft, Patcher } from '../draft.ts'
 import { extensionConfigs } from './extensions.ts'
-import { anchorOf, managerName, placeOfClass, routerName, sameFilter, tellOfPolicies } from './filter-places.ts'
+import { anchorOf, managerName, placeOfClass, reportPolicyChanges, routerName, sameFilter } from './filter-places.ts'
 import { mergeInto, mergePacked } from './merge.ts'
 import { editPacked, readPacked } from './packed.ts'
 import { added, adds, checked, isMerge, objectsOf, type Patch, type PatchContext, type PatchedList, patchesOf, patchList, turns } from './patches.ts'
@@ -243,7 +243,7 @@ function patchFilters(
   const before = chain.filters
   if (routes) for (const filter of before) patchRoutes(filter, routes)
   chain.filters = patchList(networkFilters, before, network, context)
-  tellOfPolicies(before, chain.filters, network, filterName, context, guards)
+  reportPolicyChanges(before, chain.filters, network, filterName, context, enforcesPolicies)
   const here = http.filter(({ patch }) => sameFilter(filterName(patch), managerName))
   if (here.length === 0) return
   for (const filter of chain.filters) {
@@ -251,7 +251,7 @@ function patchFilters(
     editPacked(HttpConnectionManagerSchema, filter.configType.value, (manager) => {
       const present = manager.httpFilters
       manager.httpFilters = served(routerLast(patchList(httpFilters, present, anchored(here, present), context)), present, here, context)
-      tellOfPolicies(present, manager.httpFilters, here, subFilterName, context)
+      reportPolicyChanges(present, manager.httpFilters, here, subFilterName, context)
     })
   }
 }
@@ -302,7 +302,7 @@ function served(filters: readonly HttpFilter[], present: readonly HttpFilter[], 
 }
 
 /** Whether a connection manager contains filters that enforce policies. */
-function guards({ name, configType }: Filter): boolean {
+function enforcesPolicies({ name, configType }: Filter): boolean {
   if (name !== managerName || configType.case !== 'typedConfig') return false
   return readPacked(HttpConnectionManagerSchema, configType.value)?.httpFilters.some((filter) => isPolicyFilter(filter.name)) ?? false
 }

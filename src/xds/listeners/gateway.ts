@@ -152,14 +152,14 @@ function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: P
   const matches = new DistinctMatches()
   const chains: ChainInit[] =
     port.plainHttp.length > 0
-      ? [{ judge: 'request', filters: [httpFilter(plainRouteName(port), port, guard, proxy, snapshot)] }]
+      ? [{ enforcement: 'request', filters: [httpFilter(plainRouteName(port), port, guard, proxy, snapshot)] }]
       : port.others
           .flatMap((use) => serverChains(use, port, guard, proxy, view, snapshot))
           .flatMap((chain): ChainInit[] => {
             const match = matches.take<DistinctMatch>(chain.filterChainMatch ?? {})
             return match ? [{ ...chain, ...(chain.filterChainMatch ? { filterChainMatch: match } : {}) }] : []
           })
-          .map((chain) => (chain.judge === 'connection' ? { ...chain, filters: [...guard.tcp, ...chain.filters] } : chain))
+          .map((chain) => (chain.enforcement === 'connection' ? { ...chain, filters: [...guard.tcp, ...chain.filters] } : chain))
   if (chains.length === 0) return undefined
   return create(ListenerSchema, {
     name: `${port.bind}_${port.port}`,
@@ -187,10 +187,10 @@ interface ChainInit {
   readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: Any } }
   readonly filters: Filter[]
   /**
-   * What enforces policies on the traffic of the chain: this proxy for each request, this proxy for the connection, or the workload at the
-   * other end, to which the client's mutual TLS is passed through.
+   * Where policies are enforced on the traffic of the chain: by this proxy for each request, by this proxy for the connection, or by the
+   * workload, to which the client's mutual TLS is passed through.
    */
-  readonly judge: 'request' | 'connection' | 'other end'
+  readonly enforcement: 'request' | 'connection' | 'workload'
 }
 
 function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): ChainInit[] {
@@ -198,14 +198,15 @@ function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, pr
   const serverNames = names.includes('*') ? [] : names
   if (isTls(use) && terminates(use.server)) {
     const transportSocket = serverSocket(use.server, proxy.traits.certificates, snapshot)
-    const judge = use.protocol === 'HTTPS' ? 'request' : 'connection'
-    const filters = judge === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : boundTargets(use, proxy, view, snapshot)
-    return filters.length > 0 ? [{ judge, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
+    const enforcement = use.protocol === 'HTTPS' ? 'request' : 'connection'
+    const filters =
+      enforcement === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : boundTargets(use, proxy, view, snapshot)
+    return filters.length > 0 ? [{ enforcement, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
   }
   if (use.server.tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthroughChains(use, view, proxy, snapshot)
   if (isTls(use)) return passthroughChains(use, proxy, view, snapshot)
   const filters = boundTargets(use, proxy, view, snapshot)
-  return filters.length > 0 ? [{ judge: 'connection', filters }] : []
+  return filters.length > 0 ? [{ enforcement: 'connection', filters }] : []
 }
 
 /** Returns the name of the route configuration that all plain HTTP servers of a port share. */
@@ -272,7 +273,11 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
         if (names.length === 0) continue
         for (const name of names) taken.add(name)
         const filters = tcpFilters(`outbound_${use.listenPort}`, tcpTargets(route.route, port, view), undefined, snapshot, proxy.traits)
-        chains.push({ judge: 'connection', filterChainMatch: { serverNames: names.includes('*') ? [] : names, transportProtocol: 'tls' }, filters })
+        chains.push({
+          enforcement: 'connection',
+          filterChainMatch: { serverNames: names.includes('*') ? [] : names, transportProtocol: 'tls' },
+          filters,
+        })
       }
     }
   }
@@ -293,7 +298,7 @@ function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyC
         [undefined, ...(view.ruleFor(state.service)?.subsets ?? [])].map((subset): ChainInit => {
           const cluster = sniCluster(port.number, subset?.name ?? '', state.service.hostname)
           return {
-            judge: 'other end',
+            enforcement: 'workload',
             filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls', applicationProtocols: [...meshProtocols.http] },
             filters: tcpFilters(
               cluster,

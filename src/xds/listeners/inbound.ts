@@ -38,7 +38,7 @@ import { type TcpLimits, tcpSettings } from './tcp-targets.ts'
  * Source addresses of connections from the proxy to the workload. Connections to an address of the workload from any other source are
  * redirected to the proxy again.
  */
-const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
+const unredirectedSources = { ipv4: '127.0.0.6', ipv6: '::6' }
 
 /** The inbound ports of a workload, and the declarations that were not used. */
 export interface InboundPorts {
@@ -130,8 +130,8 @@ export function inboundClusters(ports: readonly InboundPort[], view: View, snaps
 
 /** Returns the clusters for undeclared ports of workloads; they are the same for all proxies with redirected connections. */
 export const passthroughClusters = (snapshot: MeshSnapshot): Cluster[] => [
-  inboundPassthrough(inboundPassthrough4, pastRedirection.ipv4, snapshot),
-  inboundPassthrough(inboundPassthrough6, pastRedirection.ipv6, snapshot),
+  inboundPassthrough(inboundPassthrough4, unredirectedSources.ipv4, snapshot),
+  inboundPassthrough(inboundPassthrough6, unredirectedSources.ipv6, snapshot),
 ]
 
 /** Returns the ids of the objects that declare a port of the workload. */
@@ -151,7 +151,7 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
     },
   }
   if (!loopbacks.has(port.endpoint) && !port.endpoint.startsWith('unix://'))
-    cluster.upstreamBindConfig = bindTo(port.endpoint.includes(':') ? pastRedirection.ipv6 : pastRedirection.ipv4)
+    cluster.upstreamBindConfig = bindTo(port.endpoint.includes(':') ? unredirectedSources.ipv6 : unredirectedSources.ipv4)
   const connectionPool = connectionPoolOf(port, view)
   applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
   cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN

@@ -61,7 +61,7 @@ interface Plan {
   /** Ids of the objects whose services are on it. */
   readonly objects: Set<string>
   /** The fault of a service on it. */
-  lacking: Draft<Listener>['lacking']
+  partialFault: Draft<Listener>['partialFault']
 }
 
 /** A selection of listeners by name, with the services that are needed to make them. */
@@ -105,7 +105,7 @@ export function outboundListeners(
     ([name, plan]): Draft<Listener> => ({
       name,
       objects: () => [...sidecar, ...plan.objects],
-      lacking: plan.lacking,
+      partialFault: plan.partialFault,
       make: () => listenerOf(name, plan, inputs),
     }),
   )
@@ -250,7 +250,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, name: string, 
     tcp: [],
     matches: new DistinctMatches(),
     objects: new Set(),
-    lacking: undefined,
+    partialFault: undefined,
   }
   plans.set(name, plan)
   return plan
@@ -300,7 +300,7 @@ function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundIn
     () => tcpChains(plan.egress, state, use, inputs),
     (reason) => {
       const virtualServices = plan.egress.virtualServices.covering(service.hostname)
-      plan.lacking = { objects: [key, ...virtualServices.map(({ source }) => configKey(source))], reason }
+      plan.partialFault = { objects: [key, ...virtualServices.map(({ source }) => configKey(source))], reason }
       return []
     },
   )
@@ -312,8 +312,9 @@ function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundIn
       ...chain.match,
       ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}),
     }
-    const match = chain.isSpare && !plan.matches.isFree(wanted) ? undefined : plan.matches.take(wanted)
-    if (match !== wanted && !chain.isSpare) conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
+    const match = chain.isFallback && !plan.matches.isFree(wanted) ? undefined : plan.matches.take(wanted)
+    if (match !== wanted && !chain.isFallback)
+      conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
     if (!match) continue
     plan.tcp.push({ filterChainMatch: match, filters: chain.filters })
   }
@@ -323,7 +324,7 @@ interface TcpChain {
   readonly match: DistinctMatch
   readonly filters: Filter[]
   /** Whether the chain is added only if no other chain has its match. */
-  readonly isSpare?: boolean
+  readonly isFallback?: boolean
 }
 
 /** The `gateways` value of callers that are not gateways. */
@@ -371,7 +372,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: Tc
   const isNamed = isOpaqueTls(port.protocol) && !isTold
   if (isNamed) chains.push({ match: { serverNames: [service.hostname], transportProtocol: 'tls' }, filters })
   // On an egress listener with its own address or port, the first service also gets connections whose SNI matches no service.
-  if (!isNamed || hasOwnPlace) chains.push({ match: {}, filters, isSpare: isNamed })
+  if (!isNamed || hasOwnPlace) chains.push({ match: {}, filters, isFallback: isNamed })
   return chains
 }
 

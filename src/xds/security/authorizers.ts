@@ -38,7 +38,7 @@ const checkTimeoutMs = 600_000
 interface NoAuthorizer {
   readonly reason: string
   /** Set if the fault was already reported when policies and mesh configuration were read. */
-  readonly isTold?: true
+  readonly isReported?: true
 }
 
 /** Returns the authorizer of a workload, of which there can be only one, or the reason why there is none. */
@@ -47,7 +47,7 @@ export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot:
   if (names.length > 1) return { reason: `policies name different providers: ${names.join(', ')}` }
   const [name = ''] = names
   const provider = providerNamed(snapshot.mesh, name)
-  if ('reason' in provider) return { ...provider, isTold: true }
+  if ('reason' in provider) return { ...provider, isReported: true }
   const { http, given } = provider
   const slash = given.service.indexOf('/')
   const host = given.service.slice(slash + 1)

@@ -10,11 +10,11 @@ const wideSpacing = [',  ', ', \t', ',\t', '  ,', '\t ,', '\t,']
 
 /**
  * Returns a principal that matches if any value of a header matches. The value may be any element of a comma-separated list, on one line or
- * several: depending on its release, Envoy joins several lines with commas or compares each. `guards`: a match denies the request.
+ * several: depending on its release, Envoy joins several lines with commas or compares each. `denies`: a match denies the request.
  */
-export function headerIds(name: string, patterns: readonly Pattern[], guards: boolean): Principal {
+export function headerIds(name: string, patterns: readonly Pattern[], denies: boolean): Principal {
   const isAny = patterns.some(({ kind }) => kind === 'any')
-  if (isAny && guards) return { identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } } }
+  if (isAny && denies) return { identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } } }
   const matching = (match: StringMatch): Principal => ({
     identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'stringMatch', value: match } } },
   })
@@ -22,7 +22,7 @@ export function headerIds(name: string, patterns: readonly Pattern[], guards: bo
   const value = (comparison: Comparison, text: string) => matching(textMatch(comparison, text))
   const texts = patterns.flatMap((pattern) => ('text' in pattern ? [pattern] : []))
   const found = texts.flatMap(({ kind, text }) => elementMatches(kind, text).map(([comparison, part]) => value(comparison, part)))
-  if (!guards) return anyId(found)
+  if (!denies) return anyId(found)
   const anywhere = anyId(texts.map(({ text }) => value('contains', text)))
   return anyId([...found, allIds([anyId(wideSpacing.map((spacing) => value('contains', spacing))), anywhere])])
 }

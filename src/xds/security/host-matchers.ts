@@ -5,7 +5,7 @@ import { allRules, anyRule, type Comparison, headerRule, notRule, type Permissio
 /** Parameters of the comparison of hosts. */
 interface HostComparison {
   /** Whether a match denies the request. Then every form matches that a server may read as the host, otherwise only the plain ones. */
-  readonly guards: boolean
+  readonly denies: boolean
   /** Whether several forms of a host are equal (policy check `host-forms`). */
   readonly forms: boolean
 }
@@ -14,9 +14,9 @@ const authority = (comparison: Comparison, text: string): Permission => headerRu
 const authorityOf = (form: keyof typeof authorities): Permission => headerRule(':authority', regexMatch(authorities[form]))
 
 /** Returns a permission that matches if any of the values matches. */
-export function hostPermission(values: readonly string[], { guards, forms }: HostComparison): Permission {
+export function hostPermission(values: readonly string[], { denies, forms }: HostComparison): Permission {
   const patterns = values.map(hostPatternOf)
-  const wide = guards && forms
+  const wide = denies && forms
   if (patterns.some(({ kind }) => kind === 'any')) return wide ? allRules([]) : headerRule(':authority', regexMatch('.+'))
   const found = patterns.flatMap((pattern) => matchersOf(pattern, wide))
   if (wide) return anyRule([...found, notRule(authorityOf('readable'))])

@@ -3,7 +3,7 @@ import { UriTemplateMatchConfigSchema } from '../../../protocols/gen/envoy/exten
 import type { MeshConfig } from '../../config/mesh-config.ts'
 import { type PathCharacter, type PathPattern, pathCharacters, pathPatternOf } from '../../config/path-patterns.ts'
 import { longestTemplate, templatePath } from '../../config/path-templates.ts'
-import { oddPath } from '../../policy/paths.ts'
+import { ambiguousPath } from '../../policy/paths.ts'
 import { pack } from '../message.ts'
 import { allRules, anyRule, type Comparison, notRule, type Permission, regexMatch, type StringMatch, textMatch } from './matchers.ts'
 
@@ -11,7 +11,7 @@ import { allRules, anyRule, type Comparison, notRule, type Permission, regexMatc
 interface PathComparison {
   readonly normalization: MeshConfig['pathNormalization']['normalization'] | undefined
   /** Whether a match denies the request. Then ambiguous paths match, otherwise they do not. */
-  readonly guards: boolean
+  readonly denies: boolean
   /** Whether plain and escaped characters are equal (policy check `path-forms`). */
   readonly forms: boolean
 }
@@ -22,14 +22,14 @@ const mostForms = 256
 const pathRule = (value: StringMatch): Permission => ({ rule: { case: 'urlPath', value: { rule: { case: 'path', value } } } })
 
 /** Returns a permission that matches if any of the values matches. */
-export function pathPermission(values: readonly string[], { normalization, guards, forms }: PathComparison): Permission {
+export function pathPermission(values: readonly string[], { normalization, denies, forms }: PathComparison): Permission {
   const patterns = values.map(pathPatternOf)
   if (patterns.some(({ kind }) => kind === 'any')) return pathRule(regexMatch('.+'))
   const compared = forms ? normalization : 'NONE'
-  const found = patterns.flatMap((pattern) => permissionsOf(pattern, pathCharacters(pattern.text, compared), guards && forms))
+  const found = patterns.flatMap((pattern) => permissionsOf(pattern, pathCharacters(pattern.text, compared), denies && forms))
   if (compared === 'NONE') return anyRule(found)
-  const odd = pathRule(regexMatch(oddPath))
-  if (!guards) return allRules([anyRule(found), notRule(odd)])
+  const odd = pathRule(regexMatch(ambiguousPath))
+  if (!denies) return allRules([anyRule(found), notRule(odd)])
   const isRoot = patterns.some(({ kind, text }) => text === '/' && kind !== 'suffix')
   return anyRule([...found, ...(isRoot ? [pathRule(textMatch('exact', '//'))] : []), odd])
 }

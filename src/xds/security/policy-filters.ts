@@ -69,7 +69,7 @@ export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, tr
     () => authorizerFor(policies, snapshot),
     () => undefined,
   )
-  if (authorizer && 'reason' in authorizer && !authorizer.isTold) report(authorizer.reason)
+  if (authorizer && 'reason' in authorizer && !authorizer.isReported) report(authorizer.reason)
   return { http: make('http'), tcp: make('tcp'), needRequests, headers }
 }
 

@@ -86,13 +86,13 @@ function isOfOperation({ attribute }: Condition): boolean {
 }
 
 /** Whether a match of a condition denies the request. Ambiguous values then count as a match, otherwise as no match. */
-const guards = ({ not }: Condition, { allows }: RuleTarget): boolean => not === allows
+const denies = ({ not }: Condition, { allows }: RuleTarget): boolean => not === allows
 
 function principalOf(condition: Condition, target: RuleTarget): Principal {
   const { attribute, values } = condition
   const matched =
     attribute.type === 'header'
-      ? headerIds(attribute.name, values.map(patternOf), guards(condition, target))
+      ? headerIds(attribute.name, values.map(patternOf), denies(condition, target))
       : anyId(values.flatMap((value) => principalsOf(condition, value, target)))
   return condition.not ? notId(matched) : matched
 }
@@ -100,16 +100,16 @@ function principalOf(condition: Condition, target: RuleTarget): Principal {
 function permissionOf(condition: Condition, target: RuleTarget): Permission {
   const { attribute, values } = condition
   const { optOuts, normalization } = target
-  const comparison = { guards: guards(condition, target), normalization }
+  const comparison = { denies: denies(condition, target), normalization }
   const paths = (of: readonly string[]) => pathPermission(of, { ...comparison, forms: !optOuts.has('path-forms') })
   const matched =
     attribute.type === 'host'
       ? hostPermission(values, { ...comparison, forms: !optOuts.has('host-forms') })
       : attribute.type === 'path'
         ? paths(values)
-        : attribute.type === 'target' && comparison.guards
+        : attribute.type === 'target' && comparison.denies
           ? anyRule([...values.flatMap((value) => permissionsFor(condition, value, true)), paths(values.filter((value) => !isPathTemplate(value)))])
-          : anyRule(values.flatMap((value) => permissionsFor(condition, value, comparison.guards)))
+          : anyRule(values.flatMap((value) => permissionsFor(condition, value, comparison.denies)))
   return condition.not ? notRule(matched) : matched
 }
 
@@ -117,7 +117,7 @@ function principalsOf(condition: Condition, value: string, target: RuleTarget): 
   const { attribute } = condition
   const { trustDomains, optOuts } = target
   const metadata = (match: MetadataMatch): Principal => ({ identifier: { case: 'metadata', value: match } })
-  const otherTypes = guards(condition, target) && !optOuts.has('claim-types')
+  const otherTypes = denies(condition, target) && !optOuts.has('claim-types')
   switch (attribute.type) {
     case 'principal':
       return inTrustDomains(value, trustDomains).map((each) => peerId(patternOf(each)))
@@ -154,7 +154,7 @@ function clientIds(range: AddressRange, condition: Condition, target: RuleTarget
   const said = addressId('remoteIp', range)
   if (target.trustsForwarded || target.protocol === 'tcp' || target.optOuts.has('forwarded-addresses')) return [said]
   const own = addressId('directRemoteIp', range)
-  return guards(condition, target) ? [said, own] : [own]
+  return denies(condition, target) ? [said, own] : [own]
 }
 
 const peer = (principalName: StringMatch): Principal => ({ identifier: { case: 'authenticated', value: { principalName } } })

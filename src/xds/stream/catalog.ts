@@ -47,7 +47,7 @@ export class Catalog {
    * Ids of groups of which a patch was rejected because its base was not the current state. Such a group stays unchanged until a patch
    * replaces it as a whole.
    */
-  readonly misfits = new Set<string>()
+  readonly outOfSyncGroups = new Set<string>()
 
   /** `sums` must use the same key as the push queue. */
   constructor(sums: KeyedSums) {
@@ -72,18 +72,18 @@ export class Catalog {
     if (push.whole) {
       // A new push queue numbers slabs from the start. Existing resources keep references to the bytes that they use.
       this.#slabs.clear()
-      this.misfits.clear()
+      this.outOfSyncGroups.clear()
     }
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
     const changed = new Set<string>()
     for (const patch of push.groups) {
       const slot = this.#slot(patch.group)
       if (patch.base !== 0 && patch.base !== slot.group?.sequence) {
-        this.misfits.add(patch.group)
+        this.outOfSyncGroups.add(patch.group)
         this.#dropIfUnused(slot)
         continue
       }
-      this.misfits.delete(patch.group)
+      this.outOfSyncGroups.delete(patch.group)
       if (!slot.group) this.#dropStates(slot)
       slot.group ??= new Group(slot.id, this.parts)
       if (slot.group.apply(patch, (data) => this.#entryOf(data))) {
@@ -111,7 +111,7 @@ export class Catalog {
   }
 
   #retire(id: string): void {
-    this.misfits.delete(id)
+    this.outOfSyncGroups.delete(id)
     const slot = this.#slots.get(id)
     if (!slot?.group) return
     // Orphaned classes keep their groups until their last member is gone.

@@ -9,14 +9,14 @@ import { conditionKey, resolveRule, type WrittenRule } from '../../../src/config
 import { stockProgramSize } from '../../../src/config/program-bounds.ts'
 import { programSize } from '../../../src/config/program-size.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
-import { type Circumstances, type DescribedRequest, mismatch } from '../../../src/policy/evaluate.ts'
+import { type DescribedRequest, type EvaluationContext, mismatch } from '../../../src/policy/evaluate.ts'
 import { normalizePath } from '../../../src/policy/paths.ts'
 import { inTrustDomains, patternMatches, patternOf } from '../../../src/policy/patterns.ts'
 import { requestPrincipals, rulePolicy } from '../../../src/xds/security/rbac.ts'
 import { policyMatches } from '../../harness/rbac-interpreter.ts'
 
 const trustDomains = { own: 'own.domain', aliases: ['old.domain'] }
-const circumstances: Circumstances = { trustDomains, normalization: 'DEFAULT', trustsForwarded: false, optOuts: new Set(), isDryRun: () => false }
+const context: EvaluationContext = { trustDomains, normalization: 'DEFAULT', trustsForwarded: false, optOuts: new Set(), isDryRun: () => false }
 
 /** Text from an alphabet that collides often, full of what regular expressions take for their own. */
 const word = fc.stringMatching(/^[ab.+*[(|$/-]{0,4}$/)
@@ -198,9 +198,9 @@ describe('authorization', () => {
     fc.assert(
       fc.property(rule, request, fc.boolean(), (written, asked, allows) => {
         const resolved = resolveRule(written, 'a')
-        const policy = rulePolicy(resolved, { ...circumstances, protocol: asked.protocol, allows })
+        const policy = rulePolicy(resolved, { ...context, protocol: asked.protocol, allows })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), asked, normalizePath(asked.path, 'DEFAULT'))
-        const meant = mismatch(resolved, allows, asked, circumstances) === undefined
+        const meant = mismatch(resolved, allows, asked, context) === undefined
         expect(compiled).to.equal(meant)
         matched += Number(meant)
       }),
@@ -219,9 +219,9 @@ describe('authorization', () => {
       fc.property(single, request, (written, asked) => {
         const resolved = resolveRule(written as WrittenRule, 'a')
         const http = { ...asked, protocol: 'http' as const }
-        const policy = rulePolicy(resolved, { ...circumstances, protocol: 'http', allows: true })
+        const policy = rulePolicy(resolved, { ...context, protocol: 'http', allows: true })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), http, normalizePath(asked.path, 'DEFAULT'))
-        expect(compiled).to.equal(mismatch(resolved, true, http, circumstances) === undefined)
+        expect(compiled).to.equal(mismatch(resolved, true, http, context) === undefined)
       }),
       { numRuns: 10_000 },
     )
@@ -258,9 +258,9 @@ describe('authorization', () => {
     fc.assert(
       fc.property(written, asked, (rule, one) => {
         const resolved = resolveRule(rule, 'a')
-        const policy = rulePolicy(resolved, { ...circumstances, protocol: 'http', allows: true })
+        const policy = rulePolicy(resolved, { ...context, protocol: 'http', allows: true })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), one, '/')
-        expect(compiled, JSON.stringify([rule, one])).to.equal(mismatch(resolved, true, one, circumstances) === undefined)
+        expect(compiled, JSON.stringify([rule, one])).to.equal(mismatch(resolved, true, one, context) === undefined)
         matched += Number(compiled)
       }),
       { numRuns: 3000 },
@@ -288,7 +288,7 @@ describe('authorization', () => {
         values: [value],
       })),
     })
-    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value), 'a'), { ...circumstances, protocol: 'http', allows: false })
+    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value), 'a'), { ...context, protocol: 'http', allows: false })
     fc.assert(
       fc.property(texts, fc.constantFrom('', 'before', 'behind'), (text, star) => {
         const found = regexes(policyOf(star === 'before' ? `*${text}` : star === 'behind' ? `${text}*` : text))
@@ -301,7 +301,7 @@ describe('authorization', () => {
 
   it('asks for a server name without a regular expression that ignores case, which Envoy refuses', () => {
     const names = ['*', 'a.com', '*.com', 'a*', '**'].map((value) =>
-      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }, 'a'), { ...circumstances, protocol: 'tcp', allows: false }),
+      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }, 'a'), { ...context, protocol: 'tcp', allows: false }),
     )
     const any = { ...(fc.sample(request, 1)[0] as DescribedRequest), protocol: 'tcp' as const, sni: 'A.com' }
     expect(names.map((policy) => policyMatches(create(PolicySchema, policy), any, '/'))).to.deep.equal([true, true, true, true, false])
@@ -312,7 +312,7 @@ describe('authorization', () => {
       for (const key of [`request.headers[${name}]`, `request.auth.claims[${name}]`]) {
         const [asked] = fc.sample(request, 1)
         const bare = { ...(asked as DescribedRequest), protocol: 'http' as const, headers: {}, claims: {} }
-        expect(mismatch(resolveRule({ when: [{ key, values: ['*'] }] }, 'a'), true, bare, circumstances), key).not.to.equal(undefined)
+        expect(mismatch(resolveRule({ when: [{ key, values: ['*'] }] }, 'a'), true, bare, context), key).not.to.equal(undefined)
       }
   })
 

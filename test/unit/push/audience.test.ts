@@ -31,7 +31,7 @@ class Listener {
     for (const id of push.retiredGroups) this.groups.delete(id)
     for (const id of push.retiredSlabs) this.slabs.delete(id)
     for (const id of push.retiredClasses) this.manifests.delete(id)
-    expect([...this.catalog.misfits]).to.deep.equal([])
+    expect([...this.catalog.outOfSyncGroups]).to.deep.equal([])
   }
 
   /** All that a connection has, with the bytes of it. */

@@ -40,7 +40,7 @@ describe('what a writer takes over', () => {
   it('is a patch of the state that it has', () => {
     expect([...catalog.apply(push([{ group: 'g', base: 5, sequence: 6, names: ['a@2'], removed: ['b'] }]))]).to.deep.equal(['g'])
     expect(held()).to.deep.equal(['a@2'])
-    expect(catalog.misfits.size).to.equal(0)
+    expect(catalog.outOfSyncGroups.size).to.equal(0)
   })
 
   it('is not a patch of another state: the group stays as it was, the rest of the push counts', () => {
@@ -56,7 +56,7 @@ describe('what a writer takes over', () => {
     )
     expect([...changed]).to.deep.equal(['new'])
     expect(held()).to.deep.equal(['a@1', 'b@1', 'n@1'])
-    expect([...catalog.misfits]).to.deep.equal(['g', 'unknown'])
+    expect([...catalog.outOfSyncGroups]).to.deep.equal(['g', 'unknown'])
     catalog.apply(push([{ group: 'g', base: 6, sequence: 9, names: ['a@3'] }]))
     expect(held()).to.deep.equal(['a@1', 'b@1', 'n@1'])
   })
@@ -65,10 +65,10 @@ describe('what a writer takes over', () => {
     catalog.apply(push([{ group: 'g', base: 4, sequence: 6, names: ['a@2'] }]))
     catalog.apply(push([{ group: 'g', base: 0, sequence: 7, names: ['c@1'] }]))
     expect(held()).to.deep.equal(['c@1'])
-    expect(catalog.misfits.size).to.equal(0)
+    expect(catalog.outOfSyncGroups.size).to.equal(0)
     catalog.apply(push([{ group: 'h', base: 4, sequence: 6, names: [] }]))
     catalog.apply(push([], { retiredGroups: ['h'] }))
-    expect(catalog.misfits.size).to.equal(0)
+    expect(catalog.outOfSyncGroups.size).to.equal(0)
   })
 
   it('is everything at once: groups and classes that are not in it go, except of classes that have proxies', () => {
@@ -90,7 +90,7 @@ describe('what a writer takes over', () => {
     expect([held(), held('left')]).to.deep.equal([['a@9'], []])
     // Its own group is gone, so that a patch of it fits nothing.
     catalog.apply(push([{ group: 'old', base: 6, sequence: 10, names: ['o@2'] }]))
-    expect([...catalog.misfits]).to.deep.equal(['old'])
+    expect([...catalog.outOfSyncGroups]).to.deep.equal(['old'])
   })
 
   it('keeps what such a class names when the push queue gives it up for others, until its last proxy goes', () => {
@@ -113,9 +113,9 @@ describe('what a writer takes over', () => {
 
   it('is everything at once: what was refused before counts no longer, though the group is gone', () => {
     catalog.apply(push([{ group: 'unknown', base: 3, sequence: 7, names: ['x@1'] }]))
-    expect([...catalog.misfits]).to.deep.equal(['unknown'])
+    expect([...catalog.outOfSyncGroups]).to.deep.equal(['unknown'])
     catalog.apply(push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { whole: true, classes: { class: ['g'] } }))
-    expect(catalog.misfits.size).to.equal(0)
+    expect(catalog.outOfSyncGroups.size).to.equal(0)
   })
 
   it('reaches the classes that name a group, whether the class or the group comes first, and goes with the group', () => {
