@@ -13,7 +13,10 @@ export interface Signer {
   readonly id: string
   /** PEM. */
   readonly certificate: string
-  /** Certificates between a signed certificate and the root, PEM. Empty when the root signs itself and has no cross-certificate in use. */
+  /**
+   * Sent after a signed certificate: certificates up to the root, and the cross-certificate. PEM. Empty when the root signs and no
+   * cross-certificate is in use.
+   */
   readonly intermediates: string
 }
 

@@ -1,7 +1,7 @@
 /** Classifies the end of a discovery stream (docs/agent.md, X6). */
 import { status } from '../model/status-codes.ts'
 
-/** The end of a stream: status and message. `isTold` is false when the connection was lost before discovery sent a status. */
+/** The end of a stream: status and message. `hasStatus` is false when the connection was lost before discovery sent a status. */
 export interface GivenEnd {
   readonly code: number
   readonly message: string
