@@ -29,7 +29,7 @@ export class Catalog {
   readonly #slots = new Map<string, Slot>()
   /** Digests of policies by class. A class without policies has none. */
   readonly #policies = new Map<string, string>()
-  /** Uses of groups by type URL, by class. The inner key is a Map because clients choose the type URLs that are looked up. */
+  /** Uses of groups by class, then by type URL. The inner index is a Map because clients choose the type URLs that are looked up. */
   readonly #classes = new Map<string, ReadonlyMap<string, readonly Use[]>>()
   /** Classes that the last whole push did not contain and that had members then: the push queue does not know them. */
   readonly #orphans = new Set<string>()

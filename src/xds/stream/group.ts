@@ -86,8 +86,8 @@ export class Group {
   }
 
   /**
-   * Applies a patch of the current state, or one that replaces everything. Returns whether what classes see may have changed; a change of
-   * the bytes' place alone returns false.
+   * Applies a patch of the current state, or one that replaces everything. Returns whether the resources that classes see may have
+   * changed; false if only the location of the bytes did.
    */
   apply(patch: GroupPatch, entryOf: (data: ResourceData) => Entry): boolean {
     const { changed } = patch
