@@ -1,4 +1,4 @@
-/** What comments cite stands in the repository: documents of `docs/`, and the numbered rules in them. */
+/** Documents in `docs/` and numbered rules that comments cite must exist in the repository. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ const rooms = ['src', 'actors', 'bin', 'bench', 'protocols', 'test']
 const rule = /[A-Z]\d+/g
 const rules = String.raw`[A-Z]\d+(?:(?:, | to | and )[A-Z]\d+)*`
 
-/** The comments of all sources, each line break in one of them being a space. */
+/** The comments of all sources; each line break within a comment is replaced by a space. */
 function* comments(): Iterable<{ file: string; text: string }> {
   for (const room of rooms)
     for (const path of readdirSync(join(root, room), { recursive: true, encoding: 'utf8' })) {
@@ -21,14 +21,14 @@ function* comments(): Iterable<{ file: string; text: string }> {
     }
 }
 
-/** Numbers of the rules that a document states: first cell of a row, or in bold at the beginning of an item. */
+/** Returns the numbers of the rules that a document states: the first cell of a row, or bold at the beginning of an item. */
 function statedIn(document: string): ReadonlySet<string> {
   const content = readFileSync(join(root, 'docs', document), 'utf8')
   return new Set([...content.matchAll(/^(?:\| |- \*\*)([A-Z]\d+)(?:\*\*| )/gm)].map(([, number]) => number as string))
 }
 
-describe('citations', () => {
-  it('name documents and rules that are there', () => {
+describe('citations in comments', () => {
+  it('name documents and rules that exist', () => {
     const missing: string[] = []
     const stated = new Map(readdirSync(join(root, 'docs')).map((name) => [name, statedIn(name)]))
     let found = 0
@@ -46,12 +46,12 @@ describe('citations', () => {
     expect(found).to.be.greaterThan(50)
   })
 
-  it('name no text that is elsewhere', () => {
+  it('refer to no text outside of the repository', () => {
     const elsewhere = /behaviour \d|behaviour sheet|overview \d|specification: |pilot-discovery \d/
     expect([...comments()].filter(({ text }) => elsewhere.test(text)).map(({ file }) => file)).to.deep.equal([])
   })
 
-  it('find every rule once', () => {
+  it('are unambiguous: each document states a rule number once', () => {
     for (const document of readdirSync(join(root, 'docs'))) {
       const content = readFileSync(join(root, 'docs', document), 'utf8')
       const numbers = [...content.matchAll(/^(?:\| |- \*\*)([A-Z]\d+)(?:\*\*| )/gm)].map(([, number]) => number)

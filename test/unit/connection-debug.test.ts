@@ -4,7 +4,7 @@ import { connectionAnswers } from '../../actors/discovery/xds-writer/connection-
 import type { SessionParts } from '../../src/xds/stream/session.ts'
 import { endpointType } from '../../src/xds/type-urls.ts'
 
-describe('what a writer says of its connections', () => {
+describe('debug answers of a writer', () => {
   const names = new Set(Array.from({ length: 5000 }, (_, index) => `nobody-knows-${index}`))
   const watch = { typeUrl: endpointType, nonce: 'n', nonceAcked: 'n', version: 'v', subscription: { wildcard: false, names } }
   const session = { delta: true, classId: 'c', versionOf: () => 'v', watches: new Map([[endpointType, watch]]) }
@@ -12,7 +12,7 @@ describe('what a writer says of its connections', () => {
   const parts = { catalog: { typeState: () => ({ version: 'v' }) } } as unknown as SessionParts
   const answers = connectionAnswers(new Map([['one', connection]]), parts, () => '')
 
-  it('has the names that were asked for only where they are shown', () => {
+  it('list subscribed names in the watches only, not with the connections', () => {
     expect(answers.watches()[0]?.watches[endpointType]).to.have.length(5000)
     expect(JSON.stringify(answers.connections())).not.to.contain('nobody-knows')
     expect(answers.connections()[0]?.types[0]).to.deep.include({ typeUrl: endpointType, current: true })

@@ -7,7 +7,7 @@ import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
-describe('which connection a page is about', () => {
+describe('selection of a connection by a debug page', () => {
   const node = (name: string) => `sidecar~10.0.0.1~${name}.ns~ns.svc.cluster.local`
   const connections = [
     { nodeId: node('xpod-1'), connectionId: `${node('xpod-1')}-3` },
@@ -16,7 +16,7 @@ describe('which connection a page is about', () => {
   ]
   const found = (find: typeof findExactly, named: string) => connections.indexOf(find(connections, named) as (typeof connections)[number])
 
-  it('is that of the given id, node or proxy name', () => {
+  it('finds it by connection id, node id or proxy name', () => {
     for (const find of [findExactly, findConnection]) {
       expect(found(find, `${node('pod-1')}-2`)).to.equal(2)
       expect(found(find, node('pod-1'))).to.equal(1)
@@ -24,19 +24,19 @@ describe('which connection a page is about', () => {
     }
   })
 
-  it('may be named in part where a page shows something, and never where it acts', () => {
+  it('accepts a part of the name on pages that show, and never on pages that act', () => {
     expect([found(findConnection, 'xpod'), found(findExactly, 'xpod')]).to.deep.equal([0, -1])
   })
 
-  it('is never one of which the number merely begins alike', () => {
+  it('never finds a connection whose number only starts with the given one', () => {
     for (const find of [findExactly, findConnection]) expect(found(find, `${node('xpod-1')}-`)).to.equal(-1)
     connections.splice(2)
     for (const find of [findExactly, findConnection]) expect(found(find, `${node('pod-1')}-2`)).to.equal(-1)
   })
 })
 
-describe('the page of service instances', () => {
-  it('shows each proxy its own address, though a class shares all else', () => {
+describe('the debug page of service instances', () => {
+  it('shows each proxy its own address although proxies share a class', () => {
     const planner = new Planner(testSettings())
     const { objects } = parseConfigFile(
       'f.yaml',

@@ -10,8 +10,8 @@ const xds = (environment: Environment, proxyMetadata: Readonly<Record<string, st
   discoveryConnection(features(environment), { discoveryAddress, controlPlaneAuthPolicy: policy, proxyMetadata })
 const learned = './var/lib/mesh/data/secrets/root-cert.pem'
 
-describe('the connection to the certificate authority', () => {
-  it('expects the name that the certificate has, wherever the authority is', () => {
+describe('connection of the agent to the certificate authority', () => {
+  it('verifies the service name that the certificate carries, also through localhost, and uses plaintext on port 15010', () => {
     const address = (CA_ADDR: string) => authority({ CA_ADDR }).address
     expect(address('localhost:15012')).to.deep.include({ host: 'localhost', serverName: 'meshd.mesh-system.svc', isPlain: false })
     expect(address('mesh-citadel.mesh-system:8060').serverName).to.equal('mesh-citadel')
@@ -19,7 +19,7 @@ describe('the connection to the certificate authority', () => {
     expect(address('meshd.mesh-system.svc:15010').isPlain).to.equal(true)
   })
 
-  it('is verified by the roots that are named, or those of the provider', () => {
+  it('verifies the authority with the configured roots, or else with the roots of the certificate provider', () => {
     const roots = (environment: Environment) => authority(environment).credentials.roots
     expect(roots({})).to.deep.equal({ files: ['./var/run/secrets/mesh/root-cert.pem'], isPinned: false, learned })
     expect(roots({ CA_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, isPinned: true, learned: undefined })
@@ -38,7 +38,7 @@ describe('the connection to the certificate authority', () => {
     expect(roots({ MESH_AGENT_STATE_DIR: '' })).to.deep.include({ isPinned: false, learned: undefined })
   })
 
-  it('is authenticated by the token of the policy, and by a provisioned certificate', () => {
+  it('authenticates with the token file of the JWT policy, and with a provisioned certificate where one is set', () => {
     const given = (environment: Environment) => authority(environment).credentials
     expect(given({ JWT_POLICY: 'first-party-jwt' }).tokenFile).to.equal('/var/run/secrets/kubernetes.io/serviceaccount/token')
     for (const policy of ['none', 'toString']) expect(given({ JWT_POLICY: policy }).tokenFile).to.equal(undefined)
@@ -46,8 +46,8 @@ describe('the connection to the certificate authority', () => {
   })
 })
 
-describe('the connection to discovery', () => {
-  it('is TLS unless the proxy is told otherwise or the port is the plaintext one', () => {
+describe('connection of the agent to discovery', () => {
+  it('uses TLS unless controlPlaneAuthPolicy is NONE or the port is the plaintext port', () => {
     expect(xds({}).address).to.deep.equal({ host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' })
     expect(xds({}, {}, discovery, 'NONE').address.isPlain).to.equal(true)
     expect(xds({}, {}, 'localhost:15010').address).to.deep.equal({
@@ -59,7 +59,7 @@ describe('the connection to discovery', () => {
     expect(() => xds({}, {}, 'nowhere')).to.throw('discovery address: "nowhere"')
   })
 
-  it('is verified by the first roots that are there', () => {
+  it('verifies discovery with the first root file that exists', () => {
     const roots = (environment: Environment, metadata?: Environment) => xds(environment, metadata).credentials.roots
     const mounted = './etc/certs/root-cert.pem'
     expect(roots({})).to.deep.equal({ files: [mounted, './var/run/secrets/mesh/root-cert.pem'], isPinned: false, learned })
@@ -73,7 +73,7 @@ describe('the connection to discovery', () => {
     expect(roots({}, metadata).files).to.deep.equal([mounted, './var/run/secrets/mesh/root-cert.pem'])
   })
 
-  it('is authenticated by the files of the metadata alone where certificates are mounted, under either name', () => {
+  it('authenticates with the certificate files of the metadata only if certificates are mounted, under mesh and alias names', () => {
     const metadata = { MESH_META_TLS_CLIENT_KEY: '/key.pem', ISTIO_META_TLS_CLIENT_CERT_CHAIN: '/chain.pem' }
     expect(xds({ FILE_MOUNTED_CERTS: 'true' }, metadata).credentials).to.deep.include({
       tokenFile: undefined,

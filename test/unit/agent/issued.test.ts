@@ -19,7 +19,7 @@ function newRoot(name: string) {
   return { certificate, signer: signingKeyOf(certificate, key), pem: pem(certificate.encoded) }
 }
 
-describe('the answer of an authority', () => {
+describe('response of a certificate authority', () => {
   const root = newRoot('root')
   const next = newRoot('next')
   const cross = pem(issueCross(next.certificate, grant(12 * hour), root.signer))
@@ -27,12 +27,12 @@ describe('the answer of an authority', () => {
   const csr = makeSigningRequest(key, [{ uri: identity }])
   const leaf = (by = root, life = hour) => pem(issueWorkload(csr, identity, grant(life), by.signer))
 
-  it('is a certificate with roots, read into what is served', () => {
+  it('is parsed into certificate chain, roots, expiry and identity', () => {
     const certificate = leaf()
     expect(readIssued([certificate, root.pem], key, now)).to.deep.equal({ chain: certificate, roots: root.pem, notAfter: now + hour, identity })
   })
 
-  it('may have several roots, told once each, and what leads to one', () => {
+  it('may carry several roots and cross certificates; duplicate roots are removed', () => {
     const certificate = leaf(next)
     const read = readIssued([certificate, cross, root.pem + root.pem], key, now)
     expect(read.chain).to.equal(certificate + cross)
@@ -40,7 +40,7 @@ describe('the answer of an authority', () => {
     expect(readIssued([certificate, cross, next.pem + root.pem], key, now).roots).to.equal(next.pem + root.pem)
   })
 
-  it('is refused when it cannot be used', () => {
+  it('is rejected with the reason if it has no usable certificate or exceeds the limits', () => {
     const serving = pem(issueServing(makeSigningRequest(key, [{ dns: 'a.test' }]), grant(), root.signer))
     const keyText = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString()
     const refused: [string, string[]][] = [

@@ -7,7 +7,7 @@ import { SigningService } from '../../harness/signing-service.ts'
 const identity = 'spiffe://cluster.local/ns/shop/sa/web'
 const ec = { type: 'ec', format: 'traditional' } as const
 
-describe('what is kept of the secrets', () => {
+describe('secrets that the agent keeps in a file', () => {
   const service = new SigningService(identity)
   let key: KeyObject
   before(() => {
@@ -20,12 +20,12 @@ describe('what is kept of the secrets', () => {
   const restored = (from: KeptSecrets, changes: Partial<Parameters<typeof restore>[1]> = {}, now = Date.now()) =>
     restore(from, { identity, key: ec, ...changes }, 'ca:443', now)
 
-  it('is read as it was written', () => {
+  it('are read back as they were written', () => {
     const one = kept()
     expect(readKept(keptText(one))).to.deep.equal(one)
   })
 
-  it('is refused when it is garbled, without a word of what it holds', () => {
+  it('are rejected if the file is malformed, with an error that quotes none of its content', () => {
     const one = kept()
     const refused: [string, RegExp][] = [
       [keptText(one).slice(0, -200), /^is not JSON$/],
@@ -37,7 +37,7 @@ describe('what is kept of the secrets', () => {
     for (const [text, reason] of refused) expect(() => readKept(text)).to.throw(reason)
   })
 
-  it('is used by the same workload: the pair while it is valid, the roots in any case', () => {
+  it('restore the key pair for the same workload while it is valid, and the roots even after it expired', () => {
     const one = kept()
     const { roots, pair, isDue } = restored(one)
     expect([roots, isDue, typeof pair === 'object' && pair.key === one.key && pair.issued.identity]).to.deep.equal([one.roots, false, identity])
@@ -45,23 +45,23 @@ describe('what is kept of the secrets', () => {
     expect([later.roots, later.pair]).to.deep.equal([one.roots, (later.pair as string).match(/^the certificate is valid from .*/)?.[0]])
   })
 
-  it('is used with a key in the form that is asked for now', () => {
+  it('are restored with the key converted to the format that is configured now', () => {
     const { pair } = restored(kept(), { key: { type: 'ec', format: 'pkcs8' } })
     const text = typeof pair === 'object' ? pair.key : ''
     expect(text).to.match(/^-----BEGIN PRIVATE KEY/)
     expect(createPrivateKey(text).equals(key)).to.equal(true)
   })
 
-  it('is used when the authority named a trust domain of its own, and not when it names another account', () => {
+  it('are restored if the trust domain differs, but not if namespace or service account differ', () => {
     expect(restored(kept({}, 'spiffe://other.domain/ns/shop/sa/web')).pair).to.be.an('object')
     expect(restored(kept({}, 'spiffe://cluster.local/ns/shop/sa/db')).pair).to.equal('the certificate is of spiffe://cluster.local/ns/shop/sa/db')
   })
 
-  it('is renewed at once when the authority is another', () => {
+  it('are renewed at once if the configured authority has changed', () => {
     expect(restored(kept({ authority: 'other:443' })).isDue).to.equal(true)
   })
 
-  it('is not used by another workload, for a key of another kind, or with a key or roots that are none', () => {
+  it('are not restored for another identity or key type, or if key, roots or certificate do not parse or match', () => {
     const other = 'spiffe://cluster.local/ns/shop/sa/db'
     expect(() => restored(kept({ identity: other }))).to.throw(`is of "${other}"`)
     expect(() => restored(kept(), { identity: undefined })).to.throw('is of')

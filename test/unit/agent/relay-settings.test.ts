@@ -6,7 +6,7 @@ const proxy = { discoveryAddress: 'meshd.mesh-system.svc:15012', controlPlaneAut
 const settings = (environment: Readonly<Record<string, string>>, changes: Partial<typeof proxy> = {}, names = false) =>
   xdsRelayConfig(readAgentFeatures(environment).features, { ...proxy, ...changes }, environment, names)
 
-describe('settings of the relay', () => {
+describe('settings of the XDS relay', () => {
   it('have defaults that fit an injected sidecar', () => {
     expect(settings({})).to.deep.equal({
       config: {
@@ -32,7 +32,7 @@ describe('settings of the relay', () => {
     })
   })
 
-  it('follow environment and proxy configuration', () => {
+  it('follow the environment and the proxy configuration', () => {
     const { config } = settings(
       { MESH_META_CLUSTER_ID: 'east', XDS_HEADER_X_More: 'a b', 'XDS_HEADER_y-1': '' },
       { controlPlaneAuthPolicy: 'NONE' },
@@ -47,7 +47,7 @@ describe('settings of the relay', () => {
     expect(() => settings({}, { discoveryAddress: 'nowhere' })).to.throw('discovery address: "nowhere" is not <host>:<port>')
   })
 
-  it('leave out headers that cannot be sent, and say which', () => {
+  it('leave out headers that cannot be sent, with a warning for each', () => {
     const bad = {
       XDS_HEADER_: 'x',
       'XDS_HEADER_a b': 'x',

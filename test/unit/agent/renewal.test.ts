@@ -1,14 +1,14 @@
 import { expect } from 'chai'
 import { renewalDelay, retryDelay } from '../../../src/agent/renewal.ts'
 
-describe('when a certificate is renewed', () => {
+describe('delay until a certificate is renewed', () => {
   const day = 86_400_000
-  it('when half of its life is left, and up to a tenth of that earlier', () => {
+  it('is the time until the grace ratio of the lifetime is left, shortened by up to a tenth at random', () => {
     expect(renewalDelay(day, 0.5, 0)).to.equal(day / 2)
     expect(renewalDelay(day, 0.5, 1)).to.be.closeTo(day * 0.45, 1)
   })
 
-  it('with a tenth of its life left at the latest, and not before a tenth has passed', () => {
+  it('leaves at least a tenth of the lifetime before expiry, and at least a tenth has passed', () => {
     for (const chance of [0, 0.5, 1]) {
       expect(renewalDelay(day, 0, chance), 'ratio 0').to.be.within(day * 0.88, day * 0.9)
       expect(renewalDelay(day, 1, chance), 'ratio 1').to.be.closeTo(day * 0.1, 1)
@@ -16,20 +16,20 @@ describe('when a certificate is renewed', () => {
   })
 })
 
-describe('when a failed call is made again', () => {
+describe('delay until a failed certificate call is retried', () => {
   const none = 0
-  it('after 100 ms, doubling to 15 s, less up to half of it', () => {
+  it('starts at 100 ms and doubles up to 15 s, with up to half of it removed as jitter', () => {
     expect([1, 2, 3, 4].map((failures) => retryDelay(failures, 0, none, 0))).to.deep.equal([100, 200, 400, 800])
     expect(retryDelay(1, 0, none, 1)).to.equal(50)
     for (const failures of [11, 50, 1e9]) expect(retryDelay(failures, 0, none, 0)).to.equal(15_000)
   })
 
-  it('with a certificate within a minute, and the sooner, the sooner that expires', () => {
+  it('is at most a minute while a certificate is valid, and gets shorter as its expiry approaches', () => {
     expect([3_600_000, 80_000, 8000, 1].map((rest) => retryDelay(20, 0, rest, 0))).to.deep.equal([60_000, 10_000, 1000, 1000])
     expect(retryDelay(1, 0, 1, 0)).to.equal(100)
   })
 
-  it('not before the authority asked, within ten minutes', () => {
+  it('is at least the delay that the authority requested, up to ten minutes', () => {
     expect(retryDelay(1, 5000, none, 0)).to.equal(5000)
     expect(retryDelay(1, 5000, none, 1)).to.equal(6000)
     expect(retryDelay(1, 86_400_000, 8000, 0)).to.equal(600_000)

@@ -15,7 +15,7 @@ import { contentOf, sidecar } from '../../harness/secret-client.ts'
 const secrets = (chain = 'chain', roots = 'roots') =>
   new Map<string, SecretResource>([pairSecret({ chain, key: 'key' }), rootsSecret(roots)].map(({ secret }) => [secret.name, secret]))
 
-/** A stream of the state of the world. */
+/** Opens a SotW stream. */
 function sotw() {
   const stream = new SecretStream(false)
   return {
@@ -31,7 +31,7 @@ function sotw() {
   }
 }
 
-/** A delta stream. */
+/** Opens a delta stream. */
 function delta() {
   const stream = new SecretStream(true)
   return {
@@ -51,8 +51,8 @@ function delta() {
   }
 }
 
-describe('a stream of secrets, state of the world', () => {
-  it('is sent what it wants, once it is there, and again when it changes', () => {
+describe('a SotW stream of SDS', () => {
+  it('sends a subscribed secret once it exists, and again after it changed and the last response was acknowledged', () => {
     const stream = sotw()
     expect(stream.take({ node: sidecar, resourceNames: ['default'] })).to.deep.equal({ unknown: [] })
     expect(stream.next(new Map())).to.equal(undefined)
@@ -68,7 +68,7 @@ describe('a stream of secrets, state of the world', () => {
     expect(second?.nonce).not.to.equal(first?.nonce)
   })
 
-  it('is sent only what changed or was not wanted before', () => {
+  it('sends only secrets that changed or are newly subscribed', () => {
     const stream = sotw()
     stream.take({ node: sidecar, resourceNames: ['default'] })
     const { nonce } = stream.next(secrets()) as { nonce: string }
@@ -79,7 +79,7 @@ describe('a stream of secrets, state of the world', () => {
     expect(stream.next(secrets('changed'))?.has.map(({ name }) => name)).to.deep.equal(['default'])
   })
 
-  it('forgets names that are left out, and sends them when they are wanted again', () => {
+  it('stops sending a name that is no longer subscribed, and sends it when it is subscribed again', () => {
     const stream = sotw()
     stream.take({ node: sidecar, resourceNames: ['default'] })
     const first = stream.next(secrets()) as { nonce: string }
@@ -89,7 +89,7 @@ describe('a stream of secrets, state of the world', () => {
     expect(stream.next(secrets('changed'))?.has).to.have.length(1)
   })
 
-  it('tells of a refusal, and does not send the same again', () => {
+  it('reports a NACK, and does not send the same secret again until it changes', () => {
     const stream = sotw()
     stream.take({ node: sidecar, resourceNames: ['default'] })
     const { nonce } = stream.next(secrets()) as { nonce: string }
@@ -101,7 +101,7 @@ describe('a stream of secrets, state of the world', () => {
     expect(stream.next(secrets('better'))?.has).to.have.length(1)
   })
 
-  it('passes over nonces that are stale, but for those of an earlier stream in the first request', () => {
+  it('ignores requests with a stale nonce, except the nonce of an earlier stream in the first request', () => {
     const stream = sotw()
     stream.take({ node: sidecar, resourceNames: ['default'], responseNonce: '17', versionInfo: 'old' })
     const { nonce } = stream.next(secrets()) as { nonce: string }
@@ -111,14 +111,14 @@ describe('a stream of secrets, state of the world', () => {
     expect(stream.next(secrets('changed'))?.has).to.have.length(1)
   })
 
-  it('takes a change of names before the first response', () => {
+  it('applies a change of the subscribed names before the first response', () => {
     const stream = sotw()
     stream.take({ node: sidecar, resourceNames: ['default'] })
     stream.take({ resourceNames: ['ROOTCA'] })
     expect(stream.next(secrets())?.has).to.deep.equal([{ name: 'ROOTCA', roots: 'roots' }])
   })
 
-  it('names what nobody has, once', () => {
+  it('reports a subscribed name that does not exist once', () => {
     const stream = sotw()
     expect(stream.take({ node: sidecar, resourceNames: ['default', 'other'] }).unknown).to.deep.equal(['other'])
     const { nonce, has } = stream.next(secrets()) as { nonce: string; has: unknown[] }
@@ -126,7 +126,7 @@ describe('a stream of secrets, state of the world', () => {
     expect(stream.take({ resourceNames: ['default', 'other'], responseNonce: nonce }).unknown).to.deep.equal([])
   })
 
-  it('takes no first request without the node of a proxy, no other type, no garbage, and not too many names', () => {
+  it('rejects a first request without a valid proxy node, another type, bytes that are no message, or too many names', () => {
     const refused: [string, MessageInitShape<typeof DiscoveryRequestSchema>][] = [
       ['missing node ID', { resourceNames: ['default'] }],
       ['must have four parts', { node: { id: 'somebody' } }],
@@ -140,8 +140,8 @@ describe('a stream of secrets, state of the world', () => {
   })
 })
 
-describe('a delta stream of secrets', () => {
-  it('is sent what it subscribes to, with versions, and again when it changes', () => {
+describe('a delta stream of SDS', () => {
+  it('sends subscribed secrets with versions, sends them again when they change, and stops after unsubscribe', () => {
     const stream = delta()
     stream.take({ node: sidecar, resourceNamesSubscribe: ['default', 'ROOTCA'] })
     const first = stream.next(secrets())
@@ -154,7 +154,7 @@ describe('a delta stream of secrets', () => {
     expect(stream.next(secrets('changed', 'most roots'))?.has.map(({ name }) => name)).to.deep.equal(['default'])
   })
 
-  it('is not sent what it has from before, and is sent again what it subscribes to again', () => {
+  it('does not send a secret whose version the client reported initially, but sends it on a repeated subscription', () => {
     const version = (secrets().get('default') as SecretResource).version
     const stream = delta()
     stream.take({ node: sidecar, resourceNamesSubscribe: ['default'], initialResourceVersions: { default: version } })
@@ -163,7 +163,7 @@ describe('a delta stream of secrets', () => {
     expect(stream.next(secrets())?.has).to.have.length(1)
   })
 
-  it('is told once what nobody has', () => {
+  it('reports a name that does not exist as removed, once', () => {
     const stream = delta()
     stream.take({ node: sidecar, resourceNamesSubscribe: ['other'] })
     const first = stream.next(secrets())
@@ -172,7 +172,7 @@ describe('a delta stream of secrets', () => {
     expect(stream.next(secrets())).to.equal(undefined)
   })
 
-  it('tells of a refusal, and goes on', () => {
+  it('reports a NACK, and sends the secret again only after it changed', () => {
     const stream = delta()
     stream.take({ node: sidecar, resourceNamesSubscribe: ['default'] })
     const { nonce } = stream.next(secrets()) as { nonce: string }

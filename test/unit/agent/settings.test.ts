@@ -70,17 +70,17 @@ describe("settings of the agent's secrets", () => {
     expect(rest).to.deep.include({ output: { directory: '/out', isForAll: false }, fileQuietMs: 2000 })
   })
 
-  it('write for all users under an orchestrator, and take nothing from where they write', () => {
+  it('write files for all users under an orchestrator, and do not read mounted certificates from the output directory', () => {
     const { output, mounted } = settings({ OUTPUT_CERTS: './etc/certs/', ORCHESTRATOR_SERVICE_HOST: '10.0.0.1' })
     expect([output, mounted]).to.deep.equal([{ directory: './etc/certs/', isForAll: true }, undefined])
   })
 
-  it('ask no authority where certificates are mounted, and cannot have them provisioned too', () => {
+  it('use no authority if certificates are mounted, and reject provisioned certificates beside mounted ones', () => {
     expect(settings({ FILE_MOUNTED_CERTS: 'true', CA_ADDR: 'nowhere' }).certificate).to.equal(undefined)
     expect(() => settings({ FILE_MOUNTED_CERTS: 'true', PROV_CERT: '/prov' })).to.throw('PROV_CERT and FILE_MOUNTED_CERTS contradict each other')
   })
 
-  it('name what fetches the token, and where it is written', () => {
+  it('name the fetcher of the token and the file that the token is written to', () => {
     const fetcher = (environment: Record<string, string>) => settings({ POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web', ...environment }).fetcher
     const tokenFile = './var/run/secrets/tokens/mesh-token'
     for (const type of ['CloudComputeEngine', 'GoogleComputeEngine'])
@@ -103,7 +103,7 @@ describe("settings of the agent's secrets", () => {
     expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', JWT_POLICY: 'none' })).to.throw('JWT_POLICY names none')
   })
 
-  it('say what has no effect, and refuse what would need a client that there is not', () => {
+  it('give a notice for variables without effect, and reject certificate services that are not supported', () => {
     const odd = {
       CA_PROVIDER: 'other',
       CREDENTIAL_FETCHER_TYPE: 'mock',
@@ -118,12 +118,12 @@ describe("settings of the agent's secrets", () => {
     expect(() => settings({ CA_ADDR: 'meshca.googleapis.com:443' })).to.throw('CA_ADDR: "meshca.googleapis.com:443": the certificate service')
   })
 
-  it('ask for no name where the workload is not known', () => {
+  it('request no identity if namespace or service account is unknown', () => {
     for (const environment of [{}, { POD_NAMESPACE: 'shop' }, { SERVICE_ACCOUNT: 'web' }])
       expect(settings(environment).certificate?.identity).to.equal(undefined)
   })
 
-  it('are refused by the name of the variable', () => {
+  it('are rejected with the name of the variable if a value is invalid', () => {
     const refused: [Record<string, string>, string][] = [
       [{ ECC_SIGNATURE_ALGORITHM: 'ED25519' }, 'ECC_SIGNATURE_ALGORITHM: "ED25519"'],
       [{ CA_ADDR: 'nowhere' }, 'CA_ADDR: "nowhere"'],
@@ -137,7 +137,7 @@ describe("settings of the agent's secrets", () => {
 })
 
 describe('environment variables of the agent', () => {
-  it('that cannot be read cost a warning each, and count as not given', () => {
+  it('give a warning if they cannot be parsed, and then have their default', () => {
     const { features, warnings } = readAgentFeatures({ PKCS8_KEY: '', SECRET_TTL: 'soon', SECRET_GRACE_PERIOD_RATIO: '2', POD_NAMESPACE: '' })
     expect([features.PKCS8_KEY, features.SECRET_TTL, features.SECRET_GRACE_PERIOD_RATIO]).to.deep.equal([false, 86_400_000, 0.5])
     expect(warnings.map((line) => line.split(':')[0])).to.deep.equal([

@@ -5,7 +5,7 @@ const hour = 3_600_000
 const begin = { wall: 1_800_000_000_000, monotonic: 5000 }
 const later = (ms: number, clockMoved = 0) => ({ wall: begin.wall + ms + clockMoved, monotonic: begin.monotonic + ms })
 const issued = (notAfter: number, roots = 'roots') => ({ chain: 'chain', roots, notAfter, identity: 'spiffe://td/ns/a/sa/b' })
-/** With a certificate for an hour from the beginning. */
+/** Returns secrets with a certificate that expires an hour after `begin`. */
 function withCertificate(ratio = 0.5): WorkloadSecrets {
   const secrets = new WorkloadSecrets(ratio)
   secrets.asked()
@@ -13,8 +13,8 @@ function withCertificate(ratio = 0.5): WorkloadSecrets {
   return secrets
 }
 
-describe("a workload's secrets", () => {
-  it('are asked for at once, by one call at a time, and there are none before', () => {
+describe('secrets of a workload', () => {
+  it('are requested at once, by one call at a time, and are not served before the first answer', () => {
     const secrets = new WorkloadSecrets(0.5)
     expect(secrets.wait(begin)).to.equal(0)
     expect([secrets.pair(begin), secrets.roots]).to.deep.equal([undefined, undefined])
@@ -22,7 +22,7 @@ describe("a workload's secrets", () => {
     expect(secrets.wait(later(hour))).to.equal(Number.POSITIVE_INFINITY)
   })
 
-  it('are renewed with half of their life left', () => {
+  it("are renewed at half of the certificate's lifetime", () => {
     const secrets = withCertificate()
     expect([secrets.pair(begin)?.secret.name, secrets.roots?.secret.name]).to.deep.equal(['default', 'ROOTCA'])
     expect(secrets.wait(begin)).to.equal(hour / 2)
@@ -33,7 +33,7 @@ describe("a workload's secrets", () => {
     expect(secrets.pair(later(hour))?.key).to.equal('new key')
   })
 
-  it('have versions that follow their content', () => {
+  it('have versions that change exactly when their content does', () => {
     const secrets = withCertificate()
     const versions = () => [secrets.pair(begin)?.secret.version, secrets.roots?.secret.version]
     const [pair, roots] = versions()
@@ -46,14 +46,14 @@ describe("a workload's secrets", () => {
     expect(versions()[0]).not.to.equal(pair)
   })
 
-  it('are not served once the certificate has expired, but the roots are', () => {
+  it('are not served after the certificate expired, except the roots', () => {
     const secrets = withCertificate()
     expect([secrets.pair(later(hour)), secrets.roots?.secret.name]).to.deep.equal([undefined, 'ROOTCA'])
     expect(secrets.pair(later(hour))).to.equal(undefined)
     expect(secrets.roots?.pem).to.equal('roots')
   })
 
-  it('wait longer after each failure, and no longer after a success', () => {
+  it('back off after each failed request, and reset the back-off after a success', () => {
     const secrets = withCertificate()
     let at = hour / 2
     for (const wait of [100, 200, 400]) {
@@ -72,7 +72,7 @@ describe("a workload's secrets", () => {
     expect(secrets.wait(later(at))).to.be.above(hour)
   })
 
-  it('are asked for at once when the reason of a failure may be gone, but not before they are due', () => {
+  it('are retried at once when the cause of a failure may be gone, but never before renewal is due', () => {
     const secrets = withCertificate()
     secrets.retryNow()
     expect(secrets.wait(begin)).to.equal(hour / 2)
@@ -83,7 +83,7 @@ describe("a workload's secrets", () => {
     expect(secrets.wait(later(hour / 2))).to.equal(0)
   })
 
-  it('are renewed in time when they were there before this process began', () => {
+  it('that were restored from an earlier process are renewed according to when they were issued', () => {
     const restored = (issuedAt: number) => {
       const secrets = new WorkloadSecrets(0.5)
       secrets.restored(issued(begin.wall + hour), 'key', issuedAt, begin, 0)
@@ -99,14 +99,14 @@ describe("a workload's secrets", () => {
     expect(secrets.wait(begin)).to.equal(0)
   })
 
-  it('are renewed in time when the clock is set back, when it is set forward, and after a sleep of the machine', () => {
+  it('are renewed in time although the clock is set back or forward or the machine sleeps', () => {
     expect(withCertificate().wait(later(hour / 2, -10 * hour)), 'set back').to.equal(0)
     expect(withCertificate().wait(later(1000, hour)), 'set forward').to.equal(0)
     const asleep = { wall: begin.wall + hour / 2, monotonic: begin.monotonic + 1000 }
     expect(withCertificate().wait(asleep), 'sleep').to.equal(0)
   })
 
-  it('are not asked for all the time with any ratio', () => {
+  it('are renewed neither immediately nor too late with any grace ratio', () => {
     for (const ratio of [0, 0.5, 1]) expect(withCertificate(ratio).wait(begin)).to.be.within(hour / 10 - 1, hour * 0.9)
   })
 })

@@ -3,8 +3,8 @@ import { bareGoal, buildGoal, comparable, isMet, lastGoal, memoryGoal, quietGoal
 
 const mets = (goals: readonly Parameters<typeof isMet>[0][]) => goals.map(isMet)
 
-describe('goals of the bench', () => {
-  it('hold CPU and times to 1.3 times the plain mesh, or 20 ms more where figures are small', () => {
+describe('goals of the benchmark', () => {
+  it('allow CPU and latency 1.3 times those of the plain mesh, or 20 ms more for small figures', () => {
     const plain = { cpu: 1, last: 100, p99: 200 }
     expect(mets(comparable({ cpu: 1.29, last: 130, p99: 0 }, plain, 'plain', 'last'))).to.deep.equal([true, true])
     expect(mets(comparable({ cpu: 1.31, last: 131, p99: 0 }, plain, 'plain', 'last'))).to.deep.equal([false, false])
@@ -13,17 +13,17 @@ describe('goals of the bench', () => {
     expect(mets(comparable({ cpu: 0.031 }, { cpu: 0.01 }, 'plain'))).to.deep.equal([false])
   })
 
-  it('miss what could not be measured', () => {
+  it('count as missed if a figure could not be measured', () => {
     expect(mets(comparable({ cpu: 0 }, { cpu: 1, last: 5 }, 'plain', 'last'))).to.deep.equal([true, false])
     expect(mets([bareGoal(undefined), lastGoal(undefined)])).to.deep.equal([false, false])
   })
 
-  it('allow 30 KiB of the push queue and 1 ms for a view', () => {
+  it('allow 30 KiB of memory and 1 ms of build time for each view', () => {
     expect(mets([memoryGoal(230, 200), memoryGoal(231, 200)])).to.deep.equal([true, false])
     expect(mets([buildGoal(3.5, 2.5), buildGoal(3.6, 2.5), buildGoal(2, 2.5)])).to.deep.equal([true, false, true])
   })
 
-  it('hold the biggest mesh and the policy for nobody to fixed figures', () => {
+  it('use fixed limits for the largest mesh and for a policy without proxies', () => {
     expect(mets([bareGoal(3), lastGoal(200), residentGoal(1430), quietGoal(0.0049)])).to.deep.equal([true, true, true, true])
     expect(mets([bareGoal(3.1), lastGoal(201), residentGoal(1431), quietGoal(0.0051)])).to.deep.equal([false, false, false, false])
   })

@@ -7,7 +7,7 @@ import { names } from '../../harness/settings.ts'
 
 const size = { namespaces: 10, services: 100 }
 
-describe('shapes of the bench', () => {
+describe('shapes of the benchmark', () => {
   for (const [name, shape] of Object.entries(shapes))
     it(`${name}: its documents are read without a word`, () => {
       const read = shapeFiles(shape, size).map(([file, text]) => parseConfigFile(file, text, names))
@@ -17,7 +17,7 @@ describe('shapes of the bench', () => {
       expect(objects.length > 0 || shape.mesh !== undefined).to.equal(name !== 'plain')
     })
 
-  it('give no object and no file the name of one of the plain mesh', () => {
+  it('use no object name and no file name of the plain mesh', () => {
     const plain = files(size.services, size.namespaces)
     const objectsOf = (list: readonly (readonly [string, string])[]) =>
       list.flatMap(([file, text]) => parseConfigFile(file, text, names).objects).map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`)
@@ -28,7 +28,7 @@ describe('shapes of the bench', () => {
     }
   })
 
-  it('touch as many proxies in a mesh of any size', () => {
+  it('touch the same number of proxies in a mesh of any size', () => {
     for (const [name, touched] of [
       ['sidecars', 3],
       ['ten-hosts', 1],

@@ -20,8 +20,8 @@ const mesh = (cpu: number, rss: number, ms: number, kib: number): ShapeMeasures 
   view: { ms, kib },
 })
 
-describe('lines of the set views', () => {
-  it('tell figures with their ratios to the plain mesh and to bare, memory and time for a view', () => {
+describe('result rows of the benchmark set `views`', () => {
+  it('show each figure with its ratio to the plain mesh and to bare, and memory and time per view', () => {
     const plain = mesh(1, 300, 5, 180)
     expect(viewRow(mesh(2, 310, 4.5, 204), plain)).to.equal(
       '| v | 2.00 (2.0x) | 4.0x | 0.200 (2.0x) | 150 | 0.400 (2.0x) | 200 | 310 | 204 (+24) | 4.5 (-0.5) |',
@@ -30,7 +30,7 @@ describe('lines of the set views', () => {
     expect(viewRow(plain, undefined)).to.equal('| v | 1.00 | 2.0x | 0.100 | 150 | 0.200 | 200 | 300 | 180 | 5.0 |')
   })
 
-  it('have as many cells as the head', () => {
+  it('have as many cells as the table head', () => {
     const cells = (line: string) => line.split('|').length
     expect(viewHead.split('\n').map(cells)).to.deep.equal([12, 12])
     expect(cells(viewRow(mesh(1, 1, 1, 1), undefined))).to.equal(12)

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { readDownwardFile } from '../../../src/bootstrap/downward-file.ts'
 
-describe('a file of labels or annotations', () => {
-  it('is a quoted value a line, with the escapes of Go', () => {
+describe('a downward API file of labels or annotations', () => {
+  it('has one key="value" per line, with the escapes of Go', () => {
     const content = String.raw`app="web"
 a.b/c="one\ntwo\t\"quoted\" \\ \x41\101\u00e9\U0001F600\xc3\xa9"
 empty=""
@@ -14,7 +14,7 @@ equals="a=b"
     })
   })
 
-  it('loses the lines alone that are none', () => {
+  it('loses only the lines that are malformed, with a warning for each', () => {
     const content = [
       'good="1"',
       'noquotes=1',
@@ -31,7 +31,7 @@ equals="a=b"
     expect(warnings).to.deep.equal([2, 3, 4, 5, 6, 7].map((line) => `f, line ${line}: not key="value", left out`))
   })
 
-  it('takes keys that every object has as any other', () => {
+  it('may have keys such as __proto__ and constructor', () => {
     const { entries } = readDownwardFile('f', '__proto__="x"\nconstructor="y"')
     expect(Object.entries(entries)).to.deep.equal([
       ['__proto__', 'x'],
@@ -39,7 +39,7 @@ equals="a=b"
     ])
   })
 
-  it('is read in time that grows with its size', () => {
+  it('is parsed in time linear in its size', () => {
     expect(readDownwardFile('f', `a="${'\\x41'.repeat(250_000)}"`).entries.a).to.have.length(250_000)
     expect(readDownwardFile('f', `a="${'\\'.repeat(999_999)}"`).warnings).to.have.length(1)
   })

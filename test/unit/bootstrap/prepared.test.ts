@@ -7,7 +7,7 @@ import { type GivenProxy, prepareTestProxy } from '../../harness/prepared-proxy.
 const metadata = (given: GivenProxy) => prepareTestProxy(given).prepared.node.metadata
 
 describe('node metadata', () => {
-  it('has MESH_META_ as text, then MESH_METAJSON_ flat, then what the agent knows', () => {
+  it('applies MESH_META_ variables, then flattened MESH_METAJSON_ variables, then the values of the agent itself', () => {
     expect(
       metadata({
         env: {
@@ -36,7 +36,7 @@ describe('node metadata', () => {
     expect(metadata({})).to.not.have.any.keys('NAME', 'NAMESPACE', 'SERVICE_ACCOUNT', 'LABELS', 'STS_PORT', 'PLATFORM_METADATA')
   })
 
-  it('has the labels of the file over those of the variable, merged by key', () => {
+  it('merges labels by key, with those of the file over those of the variable', () => {
     const env = { MESH_METAJSON_LABELS: '{"a": "variable", "b": "variable"}' }
     expect(metadata({ env, pod: { labels: { a: 'file', c: 'file' } } })).to.deep.include({
       LABELS: { a: 'file', b: 'variable', c: 'file' },
@@ -45,7 +45,7 @@ describe('node metadata', () => {
     })
   })
 
-  it('takes alias names of variables, the mesh form winning', () => {
+  it('accepts alias names of variables, with the mesh form winning', () => {
     expect(
       metadata({
         env: {
@@ -82,14 +82,14 @@ describe('node metadata', () => {
     })
   })
 
-  it('has what the configuration says for the environment, unless that says otherwise', () => {
+  it('takes proxyMetadata as environment variables, with the real environment winning', () => {
     const proxyConfig = { proxyMetadata: { MESH_META_A: 'config', ISTIO_META_B: 'config', SECRET_TTL: '1h' }, meshId: 'm', interceptionMode: 'NONE' }
     const { prepared } = prepareTestProxy({ env: { MESH_META_A: 'environment' }, proxyConfig })
     expect(prepared.node.metadata).to.deep.include({ A: 'environment', B: 'config', MESH_ID: 'm', INTERCEPTION_MODE: 'NONE' })
     expect(prepared.features.SECRET_TTL).to.equal(3_600_000)
   })
 
-  it('has switches as text, and refuses those that are none, by name', () => {
+  it('stores boolean switches as text, and rejects other values with the name of the key', () => {
     expect(metadata({ env: { MESH_META_DNS_CAPTURE: '1', MESH_METAJSON_X: '{"DNS_AUTO_ALLOCATE": false}' } })).to.deep.include({
       DNS_CAPTURE: 'true',
       DNS_AUTO_ALLOCATE: 'false',
@@ -100,7 +100,7 @@ describe('node metadata', () => {
     expect(() => metadata({ env: { MESH_META_POD_PORTS: '{' } })).to.throw('node metadata POD_PORTS: "{" is not a list in JSON')
   })
 
-  it('loses a variable alone that cannot be read', () => {
+  it('leaves out only the variables that cannot be parsed, with a warning', () => {
     const deep = (levels: number) => `{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`
     const { prepared, warnings } = prepareTestProxy({
       env: {
@@ -121,13 +121,13 @@ describe('node metadata', () => {
     expect(JSON.stringify(prepared.node.metadata)).to.contain('"__proto__":"own"')
   })
 
-  it('is refused when it is larger than a megabyte, with the name of what is', () => {
+  it('is rejected above 1 MiB, with the name of its largest entry', () => {
     expect(() => metadata({ pod: { labels: { big: 'x'.repeat(10_000_000) } } })).to.throw(
       /^node metadata: \d+ bytes, at most 1048576 are allowed \(LABELS is the largest entry\)$/,
     )
   })
 
-  it('has the configuration as the JSON of its message, without its secrets', () => {
+  it('contains the proxy configuration as the JSON of its message, with secrets hidden', () => {
     const { PROXY_CONFIG } = metadata({
       proxyConfig: { drainDuration: '1s', tracing: { lightstep: { address: 'a:1', accessToken: 'secret' } }, meshId: '', extraStatTags: [] },
     })
@@ -136,8 +136,8 @@ describe('node metadata', () => {
   })
 })
 
-describe('the effective configuration', () => {
-  it('says the number of threads by flag, size of the container, configuration; a router has no number', () => {
+describe('the effective proxy configuration', () => {
+  it("takes concurrency from the flag, then the container's CPU, then the configuration; a router ignores the latter two", () => {
     const sources = { role: 'sidecar', flag: 0, configured: 2, cpuLimit: '', cpuRequest: '' } as const
     expect(concurrencyOf(sources)).to.equal(2)
     expect(concurrencyOf({ ...sources, cpuRequest: '1001\n' })).to.equal(2)
@@ -149,7 +149,7 @@ describe('the effective configuration', () => {
     expect(concurrencyOf({ ...sources, role: 'router', flag: 3 })).to.equal(3)
   })
 
-  it('has the address of the node in place of $(HOST_IP)', () => {
+  it('substitutes the address of the node for $(HOST_IP)', () => {
     const proxyConfig = { tracing: { zipkin: { address: '$(HOST_IP):9411' } } }
     const zipkin = (env: Record<string, string>) => prepareTestProxy({ env, proxyConfig }).prepared.config.tracing.zipkin?.address
     expect(zipkin({ HOST_IP: '10.9.9.9' })).to.equal('10.9.9.9:9411')
@@ -158,7 +158,7 @@ describe('the effective configuration', () => {
     expect(() => zipkin({ HOST_IP: 'node' })).to.throw('HOST_IP is no IP address')
   })
 
-  it('keeps its status port when the annotation says none, and says so', () => {
+  it("keeps its status port and warns if the annotation is not a port; port 0 removes the agent's listener and cluster", () => {
     const { prepared, warnings } = prepareTestProxy({ pod: { annotations: { 'status.sidecar.mesh.io/port': 'http' } } })
     expect(prepared.config.statusPort).to.equal(15_020)
     expect(warnings).to.deep.equal(['annotation status.sidecar.mesh.io/port: "http" is not a port from 0 to 65535; the status port stays as it is'])
@@ -167,7 +167,7 @@ describe('the effective configuration', () => {
     expect(off.bootstrap.staticResources?.listeners).to.have.length(1)
   })
 
-  it('refuses tokens in place of certificates without a token or a service that exchanges it', () => {
+  it('rejects call credentials without a token or without the token service', () => {
     const env = { CALL_CREDENTIALS: 'true' }
     expect(() => prepareTestProxy({ env })).to.throw(
       'environment variable CALL_CREDENTIALS: needs the token service, which the flag --stsPort starts',
@@ -177,7 +177,7 @@ describe('the effective configuration', () => {
     )
   })
 
-  it('refuses TLS without the files that it needs, by field', () => {
+  it('rejects TLS settings whose required files are missing, with the field', () => {
     const metrics = (tlsSettings: object) => prepareTestProxy({ proxyConfig: { envoyMetricsService: { address: 'a.b:1', tlsSettings } } })
     expect(() => metrics({ mode: 'SIMPLE' })).to.throw('field envoyMetricsService.tlsSettings.caCertificates: required')
     expect(() => metrics({ mode: 'MUTUAL', caCertificates: '/ca' })).to.throw('field envoyMetricsService.tlsSettings: MUTUAL needs')
@@ -191,8 +191,8 @@ describe('the effective configuration', () => {
   })
 })
 
-describe('the platform', () => {
-  it('is told by variables, with exactly four parts', () => {
+describe('platform metadata', () => {
+  it('is read from a variable with exactly four parts', () => {
     expect(platformMetadata('p|1|c|z', 'https://c')).to.deep.equal({
       gcp_project: 'p',
       gcp_project_number: '1',
@@ -203,7 +203,7 @@ describe('the platform', () => {
     expect(platformMetadata('p|1|c', '')).to.deep.equal({})
   })
 
-  it('says where a workload is, unless its label does', () => {
+  it('gives the locality of a workload unless a locality label does', () => {
     const zonal = { gcp_location: 'europe-west1-b' }
     expect(localityOf({ 'mesh-locality': 'a/b/c', 'istio-locality': 'x' }, zonal)).to.deep.equal({ region: 'a', zone: 'b', subZone: 'c' })
     expect(localityOf({ 'istio-locality': 'a.b' }, zonal)).to.deep.equal({ region: 'a', zone: 'b' })

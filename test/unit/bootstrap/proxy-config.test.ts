@@ -10,7 +10,7 @@ const merge = (...documents: unknown[]) =>
     unwarned,
   )
 
-describe('the configuration of the proxy', () => {
+describe('the proxy configuration', () => {
   it('has the defaults of the specification', () => {
     expect(merge()).to.deep.include({
       configPath: './etc/mesh/proxy',
@@ -30,7 +30,7 @@ describe('the configuration of the proxy', () => {
     checkProxyConfig(merge())
   })
 
-  it('is replaced field by field, each whole, by the later layer; null leaves a field', () => {
+  it('is overridden by later layers one whole top-level field at a time; null keeps the earlier value', () => {
     const merged = merge(
       { proxyMetadata: { A: '1', B: '2' }, concurrency: 4, drain_duration: '5s' },
       { proxyMetadata: { C: '3' }, concurrency: null, tracing: { sampling: 5 } },
@@ -39,11 +39,11 @@ describe('the configuration of the proxy', () => {
     expect(merged).to.deep.include({ concurrency: 4, drainDuration: 5000, tracing: { sampling: 5 } })
   })
 
-  it('is not changed by a layer without content', () => {
+  it('is unchanged by a layer without content', () => {
     expect(merge(undefined, null, {})).to.deep.equal(merge())
   })
 
-  it('costs a warning for fields that nobody knows, an error for what cannot be read, by source and field', () => {
+  it('gives a warning for unknown fields and an error for unreadable ones, with source and field', () => {
     const warnings: string[] = []
     mergeProxyConfig([{ source: 'annotation', document: { unheard: 1, __proto__x: {} } }], (text) => warnings.push(text))
     expect(warnings).to.deep.equal(['annotation: field unheard: unknown field, left out', 'annotation: field __proto__x: unknown field, left out'])
@@ -54,7 +54,7 @@ describe('the configuration of the proxy', () => {
     expect(() => merge({ readinessProbe: { httpGet: { port: 1 }, tcpSocket: { port: 1 } } })).to.throw('exactly one of')
   })
 
-  it('takes nothing from a prototype', () => {
+  it('reads no values from a prototype', () => {
     const merged = mergeProxyConfig(
       [{ source: 's', document: JSON.parse('{"__proto__": {"concurrency": 9}, "proxyMetadata": {"__proto__": "x"}}') }],
       () => undefined,
@@ -90,7 +90,7 @@ describe('the configuration of the proxy', () => {
       expect(() => checkProxyConfig({ ...merge(), ...change })).to.throw(reason)
     })
 
-  it('may have addresses of names and of both families', () => {
+  it('accepts addresses with host names, IPv4 and IPv6, and rejects malformed ones', () => {
     expect(splitAddress('meshd.mesh-system.svc:15012')).to.deep.equal({ host: 'meshd.mesh-system.svc', port: 15_012 })
     expect(splitAddress('10.1.1.1:1')).to.deep.equal({ host: '10.1.1.1', port: 1 })
     expect(splitAddress('[fd00::1]:80')).to.deep.equal({ host: 'fd00::1', port: 80 })

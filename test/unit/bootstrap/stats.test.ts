@@ -6,7 +6,7 @@ import { prepareTestProxy } from '../../harness/prepared-proxy.ts'
 const { prepared } = prepareTestProxy({})
 const { statsTags = [] } = statsConfig(statsChoice(prepared.config, {}, 'mesh.io'), ['10.1.2.3'])
 
-/** What a tag makes of a name, read as Envoy reads it: the rest of the name, and the value. */
+/** Applies a tag's regular expression to a stat name as Envoy does. Returns the remaining name and the value of the tag. */
 function extract(tag: string, name: string): [rest: string, value: string] | undefined {
   const regex = statsTags.find(({ tagName }) => tagName === tag)?.regex ?? ''
   const both = [new RegExp(regex), RE2JS.compile(regex)] as const
@@ -19,7 +19,7 @@ function extract(tag: string, name: string): [rest: string, value: string] | und
   return [name.slice(0, at) + name.slice(at + (match[1] as string).length), match[2] as string]
 }
 
-describe('tags of statistics', () => {
+describe('stat tags', () => {
   const cases: [string, string, [string, string] | undefined][] = [
     ['cluster_name', 'cluster.xds-grpc.upstream_cx_total', ['cluster.upstream_cx_total', 'xds-grpc']],
     [
@@ -50,7 +50,7 @@ describe('tags of statistics', () => {
   ]
   for (const [tag, name, expected] of cases) it(`${tag} of ${name}`, () => expect(extract(tag, name)).to.deep.equal(expected))
 
-  it('are each named once, in the order of the specification, with those that are asked for', () => {
+  it('are listed once each, in the order of the specification, followed by the configured ones', () => {
     const choice = statsChoice(
       { ...prepared.config, extraStatTags: ['mine', 'reporter', 'cluster_name'] },
       { 'sidecar.mesh.io/extraStatTags': ' mine, other.tag ,' },
@@ -72,7 +72,7 @@ describe('tags of statistics', () => {
     expect(names.slice(-6)).to.deep.equal(['mine', 'other.tag', 'cache', 'component', 'tag', 'wasm_filter'])
   })
 
-  it('are kept for the addresses of the workload as names have them', () => {
+  it("have an inclusion list with the workload's addresses in the form that stat names have", () => {
     const choice = { extraTags: [], inclusionPrefixes: ['http.[{pod_ip}]', 'server'], inclusionSuffixes: [], inclusionRegexps: ['.*{pod_ip}.*'] }
     const { patterns = [] } = statsConfig(choice, ['fd00::3', '10.1.2.3']).statsMatcher?.inclusionList ?? {}
     expect(patterns.map((pattern) => Object.values(pattern)[0])).to.deep.equal([

@@ -9,8 +9,8 @@ const render = (template: string, given: GivenProxy = {}, changed = {}) =>
   renderTemplate(template, templateParameters(prepareTestProxy(given).settings, { ...facts, ...changed }))
 const env = { POD_NAME: 'web', POD_NAMESPACE: 'shop' }
 
-describe('parameters of a template of the bootstrap', () => {
-  it('are those of the reference', () => {
+describe('parameters of a custom bootstrap template', () => {
+  it('have the names and forms of the reference', () => {
     const given: GivenProxy = {
       env,
       options: { outlierLogPath: '/o', stsPort: 1 },
@@ -39,13 +39,13 @@ describe('parameters of a template of the bootstrap', () => {
     expect(shown('inclusionPrefix')).to.equal('inclusionPrefix=[cluster_manager listener_manager server cluster.xds-grpc wasm]')
   })
 
-  it('are not there when they are not set', () => {
+  it('are absent if they are not set', () => {
     const names =
       'provisioned_cert call_credentials sts sts_port lightstep datadog stackdriver tracing_tls envoy_metrics_service_address envoy_accesslog_service_tls statsd inclusionSuffix inclusionRegexps outlier_log_path region'
     expect(render(names.replaceAll(/\w+/g, (name) => `{{if .${name}}}${name}{{end}}`))).to.equal(names.replaceAll(/\w+/g, ''))
   })
 
-  it('hold the configuration with the names of Go', () => {
+  it('contain the proxy configuration under the field names of Go', () => {
     const given = {
       proxyConfig: { tracing: { zipkin: { address: 'z.example:1' } }, proxyMetadata: { A: 'b' }, drainDuration: '1s', parentShutdownDuration: '90s' },
     }
@@ -56,7 +56,7 @@ describe('parameters of a template of the bootstrap', () => {
     expect(() => render('{{.config.EnvoyMetricsService.Address}}')).to.throw('nil pointer')
   })
 
-  it('are enough for a whole bootstrap', () => {
+  it('are sufficient to render a complete bootstrap', () => {
     const template = readFileSync(new URL('./templates/gateway.json.tmpl', import.meta.url), 'utf8')
     for (const given of [
       { env },

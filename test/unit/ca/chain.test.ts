@@ -16,26 +16,26 @@ const signed = (below: { certificate: Certificate }, by: ReturnType<typeof made>
   readCertificate(issueCross(below.certificate, grant(hours), signingKeyOf(by.certificate, by.key)))
 const pem = (...certificates: readonly Certificate[]) => certificates.map(({ encoded }) => pemOf('CERTIFICATE', encoded)).join('')
 
-describe('the way from a signing certificate to a root', () => {
+describe('the chain from a signing certificate to a root', () => {
   const [root, middle, low, stranger] = [made('root'), made('middle', 5), made('low'), made('stranger')]
   const [middleByRoot, lowByMiddle] = [signed(middle, root, 5), signed(low, middle)]
 
-  it('is empty when the root signs', () => {
+  it('has no intermediates if the root signs', () => {
     const chain = findChain(pem(root.certificate), '', pem(root.certificate), now)
     expect([chain.intermediates, chain.notAfter]).to.deep.equal(['', root.certificate.notAfter])
     expect(findChain(pem(root.certificate), pem(root.certificate), pem(stranger.certificate, root.certificate), now).intermediates).to.equal('')
   })
 
-  it('is found in any order, without what does not belong to it', () => {
+  it('is found whatever the order of the certificates, and leaves out unrelated ones', () => {
     const chain = findChain(pem(lowByMiddle), pem(stranger.certificate, root.certificate, middleByRoot, lowByMiddle), pem(root.certificate), now)
     expect(chain.intermediates).to.equal(pem(lowByMiddle, middleByRoot))
     expect(chain.notAfter).to.equal(middleByRoot.notAfter)
     expect(chain.root).to.equal(pem(root.certificate))
-    // The file of the signing certificate may hold the chain too.
+    // The file of the signing certificate may contain the intermediates too.
     expect(findChain(pem(lowByMiddle, middleByRoot), '', pem(root.certificate), now).intermediates).to.equal(chain.intermediates)
   })
 
-  it('may be missing', () => {
+  it('is rejected if no path leads to a root or a file holds no valid certificate', () => {
     for (const [others, roots] of [
       ['', pem(root.certificate)],
       [pem(middleByRoot), pem(stranger.certificate)],
@@ -46,7 +46,7 @@ describe('the way from a signing certificate to a root', () => {
     expect(() => findChain('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', '', '', now)).to.throw('certificate 1: ')
   })
 
-  it('is of authorities that are valid', () => {
+  it('is rejected if an authority is expired, not yet valid or not a CA', () => {
     const late = now + 6 * 3_600_000
     expect(() => findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate), late)).to.throw('"O=middle" has expired on')
     expect(() => findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate), now - 5000)).to.throw('is not valid before')

@@ -3,14 +3,14 @@ import fc from 'fast-check'
 import { FairQueue } from '../../../src/ca/fair-queue.ts'
 import '../../harness/seed.ts'
 
-describe('the queue of callers', () => {
-  it('serves callers in turn, each in its order', () => {
+describe('the fair queue of signing calls', () => {
+  it('serves callers in turn, and the calls of each in order', () => {
     const queue = new FairQueue<string>({ calls: 10, bytes: 100 })
     for (const call of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.add(call[0] as string, call, 1)
     expect(Array.from({ length: 7 }, () => queue.take())).to.deep.equal(['a1', 'b1', 'c1', 'a2', 'c2', 'a3', undefined])
   })
 
-  it('takes the newest from who has the most when there is no room', () => {
+  it('drops the newest call of the caller that uses most when it is full', () => {
     const queue = new FairQueue<string>({ calls: 4, bytes: 100 })
     for (const call of ['a1', 'a2', 'a3', 'b1']) expect(queue.add(call[0] as string, call, 1)).to.deep.equal([])
     expect(queue.add('c', 'c1', 1)).to.deep.equal(['a3'])
@@ -19,7 +19,7 @@ describe('the queue of callers', () => {
     expect(queue.add('e', 'e1', 1)).to.have.length(1)
   })
 
-  it('never holds more than it may, loses nothing, and makes nobody wait for more than one call of each other', () => {
+  it('never exceeds its limits, loses no call, and serves each waiting caller after at most one call of each other', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 5 }), fc.integer({ min: 1, max: 30 }), fc.boolean()), { maxLength: 200 }), (steps) => {
         const queue = new FairQueue<number>({ calls: 20, bytes: 200 })

@@ -29,7 +29,7 @@ const rootOf = (key: typeof keys.p256) => {
 const { root, signer } = rootOf(keys.p256)
 const issue = (request: string, who = identity) => new X509Certificate(issueWorkload(request, who, grant(), signer))
 
-describe('the certificate of a workload', () => {
+describe('a workload certificate', () => {
   const large = generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey
   for (const [name, key] of Object.entries({ ...keys, 'RSA of 4096 bits': large }))
     for (const [signing, rootKey] of Object.entries(keys))
@@ -44,24 +44,24 @@ describe('the certificate of a workload', () => {
         expect(certificate.validFromDate.getTime()).to.equal(now)
       })
 
-  it('names the caller, whatever trust domain the request names', () => {
+  it('names the identity of the caller, whatever trust domain the request names', () => {
     const certificate = issue(requestPem({ names: [uri('spiffe://old.example/ns/shop/sa/reviews')] }))
     expect(certificate.subjectAltName).to.equal(`URI:${identity}`)
     expect(issue(requestPem()).subjectAltName).to.equal(`URI:${identity}`)
   })
 
-  it('has a common name only where the request has one, and it is the identity', () => {
+  it('has the identity as common name only if the request has a common name and the identity fits', () => {
     expect(issue(requestPem({ commonName: 'admin' })).subject).to.equal(`CN=${identity}`)
     expect(issue(requestPem({ commonName: 'admin' }), `spiffe://cluster.local/ns/shop/sa/${'r'.repeat(60)}`).subject ?? '').to.equal('')
     expect(issue(requestPem()).subject ?? '').to.equal('')
   })
 
-  it('is of nobody who is no workload', () => {
+  it('is not issued for a name that is not a workload identity', () => {
     for (const who of ['', 'spiffe://cluster.local', 'spiffe://cluster.local/ns/a/sa/b\0', 'https://a/ns/b/sa/c'])
       expect(() => issue(requestPem(), who), who).to.throw('is not the identity of a workload')
   })
 
-  it('is read back as it was made', () => {
+  it('is parsed with the values that it was issued with', () => {
     const encoded = issueWorkload(requestPem(), identity, grant(), signer)
     const read = readCertificate(encoded)
     expect([read.isAuthority, read.signsCertificates, read.publicKey.kind]).to.deep.equal([false, false, { type: 'ec', curve: 'P-256' }])
@@ -70,14 +70,14 @@ describe('the certificate of a workload', () => {
   })
 })
 
-describe('the serving certificate', () => {
-  it('has the hosts of its request', () => {
+describe('a serving certificate', () => {
+  it('names the DNS names and addresses of its request', () => {
     const request = makeSigningRequest(keys.p256, [{ dns: 'meshd.mesh-system.svc' }, { address: Buffer.from([127, 0, 0, 1]) }])
     const certificate = new X509Certificate(issueServing(request, grant(), signer))
     expect(certificate.subjectAltName).to.equal('DNS:meshd.mesh-system.svc, IP Address:127.0.0.1')
   })
 
-  it('is of no workload', () => {
+  it('is not issued for a workload identity or without a host', () => {
     expect(() => issueServing(requestPem({ names: [uri(identity)] }), grant(), signer)).to.throw('names something other than hosts (URI)')
     expect(() => issueServing(requestPem(), grant(), signer)).to.throw('names no host')
   })
@@ -149,7 +149,7 @@ describe('a signing request', () => {
       expect(() => issue(request)).to.throw(reason)
     })
 
-  it('may ask for what it does not get', () => {
+  it('is accepted with extensions that the certificate then does not have', () => {
     const certificate = issue(
       requestPem({
         extensions: [named(uri(identity)), der(tag.sequence, oid('2.5.29.37'), der(tag.octetString, sequence(oid('1.3.6.1.5.5.7.3.3'))))],

@@ -9,7 +9,7 @@ const stage: LedgerStage = { epoch: 2, provenBy: 'new' }
 const one = 'spiffe://td/ns/a/sa/one'
 const nodeAt = (address: string, name = 'x') => `sidecar~${address}~${name}.a~a.svc`
 
-describe('the ledger of certificates', () => {
+describe('the ledger of issued certificates', () => {
   let ledger: Ledger
   beforeEach(() => (ledger = new Ledger(0, hour)))
   const issue = (identity: string, peer: string, epoch: number, life = 24 * hour) =>
@@ -18,13 +18,13 @@ describe('the ledger of certificates', () => {
     ledger.connected(name, { node, identities: [one], presented }, epoch)
   const blocking = (at = now) => ledger.blockers(stage, at).map(({ identity, why }) => `${identity} ${why}`)
 
-  it('knows the address of a peer, whatever the notation', () => {
+  it('recognises the address of a peer in any notation', () => {
     for (const peer of ['10.0.0.1:80', '10.0.0.1', '::ffff:10.0.0.1', '[::ffff:10.0.0.1]:80']) issue(one, peer, 1)
     for (const peer of ['[fd00::1]:80', 'fd00::1']) issue(one, peer, 1)
     expect(ledger.rows()[0]?.certificates.map(({ address, count }) => `${address} ${count}`)).to.deep.equal(['fd00::1 2', '10.0.0.1 4'])
   })
 
-  it('counts proxies of one identity behind one address', () => {
+  it('counts proxies of one identity behind one address separately', () => {
     for (const name of ['a', 'b']) connect(name, nodeAt('10.0.0.1', name))
     issue(one, '10.0.0.1:1', 2)
     expect(ledger.blockers(stage, now)).to.deep.equal([
@@ -40,7 +40,7 @@ describe('the ledger of certificates', () => {
     expect(blocking()).to.deep.equal([])
   })
 
-  it('takes a presented certificate of the root of the stage for proof, when the stream began in it', () => {
+  it("accepts a presented certificate of the stage's root as proof only if the stream began in that stage", () => {
     issue(one, '10.0.0.1', 1)
     const presented = (root: string, epoch: number) => {
       connect('a', nodeAt('10.0.0.1'), { root, notAfter: now + hour }, epoch)
@@ -50,7 +50,7 @@ describe('the ledger of certificates', () => {
     expect(ledger.blockers({ epoch: 2, provenBy: undefined }, now), 'of a stage that nothing proves').to.have.length(1)
   })
 
-  it('waits for proxies behind a translation of addresses until as many certificates were issued as there are proxies', () => {
+  it('waits for proxies behind NAT until as many certificates were issued as proxies are connected', () => {
     issue(one, '192.168.0.1', 1)
     connect('a', nodeAt('10.0.0.1'))
     connect('b', nodeAt('10.0.0.2'))
@@ -61,7 +61,7 @@ describe('the ledger of certificates', () => {
     expect(blocking()).to.deep.equal([])
   })
 
-  it('waits for a holder who is not connected, until his certificate has expired', () => {
+  it('waits for a disconnected holder until its certificate has expired', () => {
     issue(one, '10.0.0.1', 1)
     expect(ledger.blockers(stage, now)).to.deep.equal([
       {
@@ -81,7 +81,7 @@ describe('the ledger of certificates', () => {
     expect(blocking(now + 24 * hour)).to.deep.equal([])
   })
 
-  it('forgets streams that end, alone or with their writer, and those on the plaintext port', () => {
+  it('removes streams that end, alone or with their writer, and those on the plaintext port', () => {
     ledger.connected('xds-writer/0/1', { node: 'plain', identities: [], presented: undefined }, 2)
     ledger.connected('xds-writer/1/1', { node: 'other', identities: [], presented: undefined }, 2)
     connect('xds-writer/0/2', nodeAt('10.0.0.1'))
@@ -93,7 +93,7 @@ describe('the ledger of certificates', () => {
     expect(ledger.rows()).to.deep.equal([])
   })
 
-  it('has a bound: what there is no room for blocks as a whole until it has expired, and one identity that takes much loses its own', () => {
+  it('is bounded: an overflow blocks as a whole until it expires, and an identity with many entries evicts its own first', () => {
     const bound = 100
     ledger = new Ledger(0, hour, { ...ledgerBounds, holders: bound })
     for (let index = 0; index < 50; index++) issue(`spiffe://td/ns/a/sa/${index}`, '10.0.0.1', 2, 40 * hour)
@@ -109,14 +109,14 @@ describe('the ledger of certificates', () => {
     expect([ledger.size, ledger.rows()]).to.deep.equal([0, []])
   })
 
-  it('knows when the last certificate of a root expires, issued or presented', () => {
+  it('reports when the last certificate of a root expires, issued or presented', () => {
     expect(ledger.lastExpiry('old')).to.equal(0)
     issue(one, '10.0.0.1', 1)
     connect('a', nodeAt('10.0.0.1'), { root: 'foreign', notAfter: now + hour })
     expect([ledger.lastExpiry('old'), ledger.lastExpiry('foreign')]).to.deep.equal([now + 24 * hour, now + hour])
   })
 
-  it('keeps what is needed over restarts', () => {
+  it('is restored after a restart, and rejects a file that is malformed or truncated', () => {
     issue(one, '10.0.0.1', 1)
     ledger.issuedServing({ serial: 'cd', root: 'old', issuedAt: now, notAfter: now + hour })
     const lines = [...ledgerLines(ledger, true)].join('')
@@ -137,7 +137,7 @@ describe('the ledger of certificates', () => {
     for (const [reason, text] of broken) expect(() => readLedger(text), reason).to.throw(reason)
   })
 
-  it('looks no longer for whom to forget when many are connected without a certificate', () => {
+  it('evicts in bounded time when many proxies are connected without a certificate', () => {
     ledger = new Ledger(0, hour, { ...ledgerBounds, holders: 1000 })
     const nobody = (index: number) => ({ node: nodeAt(`10.1.0.${index}`), identities: [`spiffe://td/ns/c/sa/${index}`], presented: undefined })
     for (let index = 0; index < 20_000; index++) ledger.connected(`w ${index}`, nobody(index), 2)

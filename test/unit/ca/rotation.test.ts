@@ -5,7 +5,7 @@ import { rootOf, signedBy } from '../../harness/authorities.ts'
 
 const day = 86_400_000
 
-describe('a rotation of the root', () => {
+describe('a root rotation', () => {
   const old = rootOf('old').record
   const next = { ...rootOf('new').record, cross: signedBy(rootOf('old'), rootOf('new'), 20) }
   const end = chainExpiry(old)
@@ -13,7 +13,7 @@ describe('a rotation of the root', () => {
   const now = begun + day
   const first = withFirstRoot(emptyState, old, now)
 
-  it('has stages in order, each with its own signers and roots', () => {
+  it('passes its stages in order, each with its own signers, served roots and trusted roots', () => {
     let state = announce(first, next, now)
     const seen: Record<string, unknown> = {}
     const name = (pem: string) => (pem === old.root ? 'old' : pem === next.root ? 'new' : pem === next.cross ? 'cross' : pem)
@@ -35,7 +35,7 @@ describe('a rotation of the root', () => {
     expect(materialOf(state, now + 20 * day)?.serving.intermediates, 'a cross certificate that has expired').to.equal('')
   })
 
-  it('is refused without a root, to the same root, and while one is under way', () => {
+  it('is rejected without a root, to the root in force, and while another rotation is in progress', () => {
     expect(() => announce(emptyState, next, now)).to.throw('there is no root to replace')
     expect(() => announce(first, old, now)).to.throw('this root is in force already')
     expect(() => announce(announce(first, next, now), rootOf('third').record, now)).to.throw('a rotation is under way, in stage announce')
@@ -44,7 +44,7 @@ describe('a rotation of the root', () => {
     expect(materialOf(emptyState, now)).to.equal(undefined)
   })
 
-  it('is due when less than a share of the life is left, and only while there is none', () => {
+  it("is due if less than the configured share of the root's lifetime is left and no rotation is in progress", () => {
     expect(isDue(first, 20, end - 7 * day)).to.equal(false)
     expect(isDue(first, 20, end - 5 * day)).to.equal(true)
     expect(isDue(first, 20, end + day)).to.equal(true)
@@ -52,38 +52,38 @@ describe('a rotation of the root', () => {
     expect(isDue(emptyState, 20, now)).to.equal(false)
   })
 
-  it('waits for nobody when nothing that the old root signed is valid any more', () => {
+  it('no longer waits once nothing that the old root signed is valid', () => {
     const state = announce(first, next, now)
     expect(hasOldRootExpired(state, end - 1)).to.equal(false)
     expect(hasOldRootExpired(state, end)).to.equal(true)
     expect(hasOldRootExpired(first, end)).to.equal(false)
   })
 
-  it('counts the life of what leads to the root', () => {
+  it('considers the expiry of intermediates and cross certificates', () => {
     const intermediate = signedBy(rootOf('old'), rootOf('new'), 20)
     expect(chainExpiry({ ...next, certificate: intermediate, root: old.root }) / day).to.be.closeTo(begun / day + 20, 0.01)
     expect(chainExpiry({ ...old, intermediates: intermediate }) / day).to.be.closeTo(begun / day + 20, 0.01)
   })
 
-  describe('that happens outside the stages', () => {
+  describe('roots that are replaced outside of a rotation', () => {
     const lives = (lastExpiry: number) => ({ lastExpiry: () => lastExpiry, atLeast: now + day })
     const noted = (state: AuthorityState, roots: string[], expiry: number, ended: string[] = [], at = now) =>
       noteRoots(state, roots, ended, lives(expiry), at)
     const both = noted(noted(first, [old.root], 0), [next.root], now + 3 * day)
 
-    it('keeps the root before until the last certificate of it has expired', () => {
+    it('stay trusted until their last certificate has expired, without being prolonged', () => {
       expect(both.formerRoots).to.deep.equal([{ certificate: old.root, until: now + 3 * day }])
       expect(noted(both, [next.root], now + 5 * day), 'it is not prolonged').to.equal(both)
       expect(noted(both, [next.root], 0, [], now + 4 * day).formerRoots).to.deep.equal([])
     })
 
-    it('keeps it for the least time, but not longer than it is valid', () => {
+    it('stay trusted for a minimum time, but not beyond their own expiry', () => {
       const before = noted(first, [old.root], 0)
       expect(noted(before, [next.root], 0).formerRoots[0]?.until).to.equal(now + day)
       expect(noted(before, [next.root], end + day).formerRoots[0]?.until).to.equal(end)
     })
 
-    it('lets a root go that a rotation has ended, and one that is in force again', () => {
+    it('are dropped if a rotation has ended them or if they are in force again', () => {
       expect(noted(noted(first, [old.root], 0), [next.root], now + 3 * day, [old.id]).formerRoots).to.deep.equal([])
       const again = noted(both, [old.root], now + 3 * day)
       expect(again.formerRoots.map(({ certificate }) => certificate)).to.deep.equal([next.root])

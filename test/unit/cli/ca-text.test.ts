@@ -32,8 +32,8 @@ const page: AuthorityPage = {
   holders: 3,
 }
 
-describe('what ca prints', () => {
-  it('of the authority', () => {
+describe('the output of the command `ca`', () => {
+  it('shows roots, rotation, intermediates and serving certificates of the authority', () => {
     expect(pageText(page).split('\n')).to.deep.equal([
       'Certificate authority: a root of its own, state in /var/lib/mesh/ca',
       'Rotation: trust-both since 2026-02-01T00:00:00.000Z',
@@ -53,7 +53,7 @@ describe('what ca prints', () => {
     ])
   })
 
-  it('of who would be hurt', () => {
+  it('lists which identities block the next stage, until when, and proxies on the plaintext port', () => {
     expect(blockersText(page).split('\n')).to.deep.equal([
       'Stage trust-both: 2 are not ready for sign-with-new:',
       '  spiffe://td/ns/a/sa/b has 1 of 1 proxies late; until 2026-02-02T00:00:00.000Z at the latest',
@@ -66,7 +66,7 @@ describe('what ca prints', () => {
     expect(blockersText(ready)).to.equal('Stage trust-both: nobody would be hurt by sign-with-new.')
   })
 
-  it('of the ledger', () => {
+  it('lists the ledger of certificates by identity and address', () => {
     const certificate = { address: '10.0.0.1', serial: '0a', root: id('a'), issuedAt: '', notAfter: '2026-02-02T00:00:00.000Z' }
     const rows = [
       { identity: 'spiffe://td/ns/a/sa/b', proxies: ['n1'], certificates: [certificate] },

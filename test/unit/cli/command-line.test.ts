@@ -26,8 +26,8 @@ const commands = {
 }
 const read = (line: string) => readCommandLine(line.split(' '), commands)?.line
 
-describe('command lines', () => {
-  it('may name a command by two words, with flags between them', () => {
+describe('the parser of command lines', () => {
+  it('finds a command of two words, with flags between them', () => {
     for (const line of ['paint walls all --color red', 'paint --color red walls all']) {
       const found = readCommandLine(line.split(' '), commands)
       expect(found?.command).to.equal(commands['paint walls'])
@@ -54,7 +54,7 @@ describe('command lines', () => {
       expect(read(line)).to.deep.equal({ flags, args })
     })
 
-  it('of a lenient command leave out what it does not know, with what stands for its value', () => {
+  it('leaves out unknown flags with their values for a lenient command', () => {
     const lenient = { ...command(table, [{ name: 'first', about: '', required: false }]), ignoresUnknown: true as const }
     const readLenient = (line: string) => readCommandLine(line.split(' '), { ...commands, lenient })?.line
     expect(readLenient('lenient --color red x --name a y -c --older=z --quick -- -d')).to.deep.equal({
@@ -67,7 +67,7 @@ describe('command lines', () => {
     expect(() => readLenient('lenient --name')).to.throw('Flag --name expects a value')
   })
 
-  it('take a short form that two commands have for that of the command', () => {
+  it('resolves a short flag that two commands define to the flag of the given command', () => {
     const twice = { ...commands, print: command({ neat: { type: 'switch', char: 'n', default: false, about: '' } }) }
     expect(readCommandLine(['print', '-n'], twice)?.line.flags).to.deep.equal({ neat: true })
     expect(readCommandLine(['run', 'x', '-n', 'a'], twice)?.line.flags).to.deep.equal({ name: 'a' })

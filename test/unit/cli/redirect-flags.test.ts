@@ -7,14 +7,14 @@ import { readAgentFeatures } from '../../../src/config/agent-features.ts'
 const nothing = async () => {}
 const commands = redirectCommands({ redirect: nothing, clean: nothing }, [], () => {})
 
-/** The order of a command line with this environment. */
+/** Returns the redirection settings for a command line and an environment. */
 function order(line: readonly string[], environment: Record<string, string> = {}) {
   const found = readCommandLine(['mesh-iptables', ...line], commands)
   return redirectOrder(found?.line.flags ?? {}, environment, readAgentFeatures(environment).features)
 }
 
-describe('settings of redirection', () => {
-  it('are the flag that is given, also an empty one, else the variable of its name, unless that is empty', () => {
+describe('settings of traffic redirection', () => {
+  it('take a given flag, even if it is empty, else the variable of its name unless that is empty', () => {
     const environment = { MESH_SERVICE_CIDR: '*', PROXY_PORT: '16001', MESH_INBOUND_PORTS: '', ORCH_VIRT_INTERFACES: 'tap0' }
     expect(order([], environment).settings).to.include({
       'mesh-service-cidr': '*',
@@ -27,7 +27,7 @@ describe('settings of redirection', () => {
     expect(Object.fromEntries(given.environment)).to.include({ PROXY_PORT: '16001', MESH_SERVICE_CIDR: '*', MESH_INBOUND_PORTS: '' })
   })
 
-  it('are switches and durations too', () => {
+  it('include switches and durations, from flags and from variables', () => {
     const environment = {
       DRY_RUN: 'true',
       RESTORE_FORMAT: '1',
@@ -48,7 +48,7 @@ describe('settings of redirection', () => {
     expect([isDryClean({}, { DRY_RUN: 'true' }), isDryClean({ 'dry-run': true }, {}), isDryClean({}, {})]).to.deep.equal([true, true, false])
   })
 
-  it('capture DNS as the agent does, unless they say otherwise', () => {
+  it('capture DNS if the agent does, unless flag or variable say otherwise', () => {
     const capture = { MESH_META_DNS_CAPTURE: 'true' }
     expect(
       [order([], capture), order([], { ...capture, REDIRECT_DNS: 'false' }), order(['--redirect-dns=false'], capture), order([])].map(
@@ -57,7 +57,7 @@ describe('settings of redirection', () => {
     ).to.deep.equal([true, false, false, false])
   })
 
-  it('leave out a variable that cannot be read and say so; a flag that cannot be read is refused', () => {
+  it('leave out a variable that cannot be parsed with a warning, and reject such a flag', () => {
     const { warnings, ...values } = order([], { DRY_RUN: 'perhaps', PROBE_TIMEOUT: 'soon' })
     expect(values).to.include({ isDryRun: false, probeTimeoutMs: 5000 })
     expect(warnings).to.deep.equal([
@@ -68,7 +68,7 @@ describe('settings of redirection', () => {
     expect(() => order(['--no-such-flag'])).to.throw('Nonexistent flag: --no-such-flag')
   })
 
-  it('have the short forms of the specification', () => {
+  it('have the short flags of the specification', () => {
     const short = Object.entries(redirectFlags).flatMap(([name, spec]) => ('char' in spec ? [`${spec.char} ${name}`] : []))
     expect(short).to.have.members([
       'n dry-run',

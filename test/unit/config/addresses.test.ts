@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { canonicalAddress, isIp, isIpOrCidr, leadsToCaller, unixFault } from '../../../src/config/addresses.ts'
 
-describe('addresses that lead callers to their own machine or link', () => {
+describe("addresses of the caller's own machine, link or metadata service", () => {
   const leading = [
     ...['127.0.0.1', '127.255.255.254', '0.0.0.0', '0.1.2.3', '169.254.169.254', '169.254.0.1', '224.0.0.1', '239.1.1.1', '255.255.255.255'],
     ...['::1', '::', '0:0:0:0:0:0:0:1', 'fe80::1', 'fe80::1%eth0', 'ff02::1', '::ffff:127.0.0.1', '::ffff:7f00:1', '::FFFF:169.254.169.254'],
@@ -31,21 +31,21 @@ describe('addresses that lead callers to their own machine or link', () => {
   for (const address of ordinary) it(`${JSON.stringify(address)} does not`, () => expect(leadsToCaller(address)).to.equal(false))
 })
 
-describe('addresses as Envoy reads them', () => {
+describe('addresses in the form that Envoy accepts', () => {
   it('have four decimal parts, or are IPv6 without a zone', () => {
     for (const text of ['10.0.0.1', '0.0.0.0', '::', '2001:db8::1', '::ffff:1.2.3.4', 'FD00::1']) expect(isIp(text), text).to.equal(true)
     for (const text of ['127.1', '010.001.0.1', '0x7f.1', '1.2.3.256', '1.2.3.4.5', 'fe80::1%eth0', '1::2::3', '[::1]', 'localhost', '', '1.2.3.4/8'])
       expect(isIp(text), text).to.equal(false)
   })
 
-  it('may have a prefix that is no longer than the address, without zeros before it', () => {
+  it('may have a prefix length within the address size, without leading zeros', () => {
     for (const text of ['10.0.0.0/8', '10.0.0.1/8', '0.0.0.0/0', '::/0', '::ffff:1.2.3.4/120', '::1/128'])
       expect(isIpOrCidr(text), text).to.equal(true)
     for (const text of ['10.0.0.0/33', '::/129', '10.0.0.0/08', '10.0.0.0/010', '10.0.0.0/', '10.0.0.0/ 8', '10.0.0.0/+8', '10.0.0.0/8/8', '127.1/8'])
       expect(isIpOrCidr(text), text).to.equal(false)
   })
 
-  it('have one spelling each', () => {
+  it('have one canonical spelling', () => {
     expect(['2001:DB8:0::1', '2001:db8:0:0:0:0:0:1/64', '10.0.0.1', 'a.example.com', 'unix:///a:b'].map(canonicalAddress)).to.deep.equal([
       '2001:db8::1',
       '2001:db8::1/64',
@@ -55,7 +55,7 @@ describe('addresses as Envoy reads them', () => {
     ])
   })
 
-  it('are paths of sockets that fit in a name of the system', () => {
+  it('include unix sockets with a path of 1 to 107 bytes', () => {
     expect([`unix:///${'x'.repeat(106)}`, 'unix://@a', 'a.example.com', '10.0.0.1'].map(unixFault)).to.deep.equal([
       undefined,
       undefined,

@@ -21,19 +21,19 @@ const sources = ['src', 'actors']
   .join('\n')
 const isRead = (name: string) => new RegExp(`\\.${name}\\b|\\b${name}\\b.* } = |'${name}'`).test(sources)
 
-describe('what is said to have an effect', () => {
-  // The other way round holds by type: `Features` and `FlagValues` do not have what is said to have none.
-  it('variables are read somewhere', () => {
+describe('documentation of variables and flags', () => {
+  // The converse holds by type: `Features` and `FlagValues` have no field for variables and flags without effect.
+  it('declares no variable as effective that no source reads', () => {
     expect(Object.keys({ ...variables, ...agentVariables }).filter((name) => !isRead(name))).to.deep.equal([])
   })
 
-  it('flags are read somewhere', () => {
+  it('declares no flag as effective that no source reads', () => {
     const flags: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
     const idle = Object.entries(flags).filter(([name, spec]) => spec.notYet === undefined && !isRead(name))
     expect(idle.map(([name]) => name)).to.deep.equal([])
   })
 
-  it('no variable is in both tables, nor read where it is said to have none', () => {
+  it('declares no variable as both effective and without effect, and no source reads one without effect', () => {
     for (const name of Object.keys(unbuiltVariables)) {
       expect(hasEffect(name), name).to.equal(false)
       expect(new RegExp(`eatures[.)]*\\??\\.${name}\\b`).test(sources), name).to.equal(false)
@@ -44,7 +44,7 @@ describe('what is said to have an effect', () => {
 describe('environment variables', () => {
   const all = Object.entries<Variable>({ ...variables, ...unbuiltVariables })
 
-  it('are all those of the specification, with its defaults', () => {
+  it('include those of the specification, with its defaults', () => {
     expect(all.map(([name]) => name)).to.include.members([
       'PILOT_DEBOUNCE_AFTER',
       'CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE',
@@ -75,7 +75,7 @@ describe('environment variables', () => {
     })
   }
 
-  it('all values that are none are in one error', () => {
+  it('are reported in one error if several have invalid values', () => {
     expect(() => readFeatures({ PILOT_PUSH_THROTTLE: '0', PILOT_HTTP10: 'maybe', PILOT_STATUS_QPS: 'x' })).to.throw(
       'environment variable PILOT_HTTP10: "maybe" is not true or false; environment variable PILOT_PUSH_THROTTLE: "0" is not a whole number from 1 to 2147483647; environment variable PILOT_STATUS_QPS: "x" is not a number from 0 to 1000000000',
     )

@@ -5,8 +5,8 @@ const textOf = (...bytes: number[]) => fileText(Uint8Array.from(bytes))
 const swapped = (text: string) => Buffer.from(text, 'utf16le').swap16()
 const little32 = (text: string) => Buffer.from(Uint32Array.from([...text], (character) => character.codePointAt(0) ?? 0).buffer)
 
-describe('bytes of a configuration file', () => {
-  it('are UTF-8, UTF-16 or UTF-32, with a byte order mark or without', () => {
+describe('text of a configuration file', () => {
+  it('is decoded from UTF-8, UTF-16 or UTF-32, with or without a byte order mark', () => {
     const text = 'kind: é😀\n'
     for (const mark of ['', '\uFEFF']) {
       expect(fileText(Buffer.from(mark + text)), 'UTF-8').to.equal(mark + text)
@@ -25,14 +25,14 @@ describe('bytes of a configuration file', () => {
     expect(textOf(0x61)).to.equal('a')
   })
 
-  it('that are none of these cost no more than what they stand in', () => {
+  it('has a substitute for each invalid byte, and the text around it is kept', () => {
     expect(textOf(0x61, 0xff, 0x62)).to.equal('a\uDC80b')
     expect(fileText(Buffer.from('a\uFFFDb'))).to.equal('a\uFFFDb')
     expect(textOf(0xff, 0xfe, 0x61, 0, 0x62)).to.equal('\uFEFFa\uDC80')
     expect(textOf(0xff, 0xfe, 0, 0, 0x61, 0, 0, 0, 0, 0xd8, 0, 0, 0, 0, 0x11, 0, 0x62)).to.equal('\uFEFFa\uDC80\uDC80\uDC80')
   })
 
-  it('are UTF-8 with zeros where there are few of them', () => {
+  it('is UTF-8 if only a few bytes are zero', () => {
     const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n'
     for (const at of [0, 1, 2, 20])
       for (const zeros of ['\0', '\0\0', '\0\0\0']) {
@@ -41,7 +41,7 @@ describe('bytes of a configuration file', () => {
       }
   })
 
-  it('end their lines with CR, LF or both', () => {
+  it('has its CR and CRLF line ends normalised to LF', () => {
     expect(fileText(Buffer.from('a\rb\r\nc\n\rd'))).to.equal('a\nb\r\nc\n\nd')
   })
 })

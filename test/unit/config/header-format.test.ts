@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { headerFormatFault, plainOperators } from '../../../src/config/header-format.ts'
 import { codeNamed } from '../../../src/model/status-codes.ts'
 
-describe('values of headers', () => {
-  it('pass with the commands that proxies know', () => {
+describe('header values with command operators', () => {
+  it('are accepted if Envoy knows the operators', () => {
     for (const value of [
       '',
       'plain',
@@ -19,8 +19,8 @@ describe('values of headers', () => {
     for (const name of plainOperators) expect(headerFormatFault(`%${name}%`), name).to.equal(undefined)
   })
 
-  // Each of these makes Envoy 1.36 refuse the route configuration that it is in.
-  it('are refused where proxies would refuse them', () => {
+  // Each of these values makes Envoy 1.36 reject the route configuration that contains it.
+  it('are rejected if Envoy would reject them', () => {
     const refused = [
       '%',
       '50% off',
@@ -55,13 +55,13 @@ describe('values of headers', () => {
     for (const value of [...refused, 'x'.repeat(16_385), 'é'.repeat(8193)]) expect(headerFormatFault(value), value.slice(0, 50)).to.be.a('string')
   })
 
-  it('are read in linear time', () => {
+  it('are parsed in linear time', () => {
     for (const value of ['%A('.repeat(5000), '%%'.repeat(8000), '%REQ(a)%'.repeat(2000), `%REQ(${'('.repeat(16_000)}`]) headerFormatFault(value)
   })
 })
 
-describe('statuses of gRPC', () => {
-  it('have codes by name in any spelling, and by number', () => {
+describe('gRPC status codes', () => {
+  it('are parsed from names in any spelling and from numbers', () => {
     expect(['OK', 'CANCELLED', 'Canceled', 'NOT_FOUND', 'UNAUTHENTICATED', '14'].map(codeNamed)).to.deep.equal([0, 1, 1, 5, 16, 14])
     expect(['', 'NOTHING', '17', '-1', 'constructor'].map(codeNamed)).to.deep.equal(Array(5).fill(undefined))
   })

@@ -8,7 +8,7 @@ import { names } from '../../harness/settings.ts'
 const setOf = (...keys: unknown[]) => JSON.stringify({ keys })
 const good = { ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }), kid: 'good' }
 
-describe('key sets that proxies can use', () => {
+describe('JSON web key sets', () => {
   for (const [name, key] of Object.entries(unusableKeys))
     it(`have no key that is ${name}`, () => {
       expect(() => usableKeySet(setOf(key))).to.throw(/none of its keys can be used: key 0/)
@@ -22,17 +22,17 @@ describe('key sets that proxies can use', () => {
       expect(usableKeySet(setOf(key)).leftOut).to.deep.equal([])
     })
 
-  it('hold what is public of keys, once and without padding, whatever else was written', () => {
+  it('keep only public fields, once each and without padding', () => {
     const text = `{"keys": [1], "x": ${'['.repeat(200)}1e999${']'.repeat(200)}, "keys": [${JSON.stringify({ ...good, x5c: ['\ud800'], x: `${good.x}=` })}]}`
     expect(usableKeySet(text)).to.deep.equal({ content: setOf({ ...good }), leftOut: [] })
   })
 
-  it('are no text, no other mapping and no list that is empty or too long', () => {
+  it('are rejected if they are no JSON object with 1 to 500 keys', () => {
     for (const text of ['x', '[]', '{}', '{"keys":[]}', setOf(...Array.from({ length: 501 }, () => good))])
       expect(keySetFault(text), text.slice(0, 20)).to.be.a('string')
   })
 
-  it('of a user lose keys with a warning, and are a fault for a secret', () => {
+  it('in a policy lose unusable keys with a warning, and are a fault if they contain a private key', () => {
     const policy = (keys: string) =>
       parseConfigFile(
         'a.yaml',

@@ -6,7 +6,7 @@ import { kinds } from '../../../src/config/kinds.ts'
 const folder = new URL('../../../src/config/kinds/', import.meta.url)
 
 describe('kinds of configuration objects', () => {
-  it('are declared in one file each, and all in the table', async () => {
+  it('are declared in one file each, and all are in the table', async () => {
     const files = readdirSync(folder).filter((file) => file !== 'kind.ts')
     const declared = await Promise.all(
       files.map(async (file) => {

@@ -6,7 +6,7 @@ import { names } from '../../harness/settings.ts'
 const document = (group: string, kind: string, spec: string) =>
   `apiVersion: ${group}.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${kind.toLowerCase()}, namespace: ns}\nspec: ${spec}`
 
-/** Documents that name labels in every place where one can, in the form of an alias. */
+/** Documents with a mesh-owned label, in alias form, in every field that can name a label. */
 const documents = [
   document('security', 'AuthorizationPolicy', '{selector: {matchLabels: {service.istio.io/canonical-name: app}}, action: DENY, rules: [{}]}'),
   document('security', 'RequestAuthentication', '{selector: {matchLabels: {istio.io/rev: a}}}'),
@@ -33,15 +33,15 @@ const documents = [
   ),
 ]
 
-describe('labels that the mesh owns', () => {
-  it('are one label in both forms, wherever an object names them', () => {
+describe('mesh-owned labels', () => {
+  it('are converted to the mesh form in every field that names labels', () => {
     const { objects, faults } = parseConfigFile('f.yaml', documents.join('\n---\n'), names)
     expect(faults).to.deep.equal([])
     expect(objects.map(({ kind }) => kind)).to.have.length(documents.length)
     for (const { kind, spec } of objects) expect(JSON.stringify(spec), kind).to.include('mesh.io/').and.not.include('istio.io/')
   })
 
-  it('select a workload in whichever form either side writes them, for policies that are not valid too', () => {
+  it('select a workload whichever form workload and policy use, also for invalid policies', () => {
     const listeners = (form: string, spec: string) =>
       JSON.stringify(
         madeOf(

@@ -61,7 +61,7 @@ extensionProviders:
 defaultConfig: {tracing: {sampling: 5}, gatewayTopology: {numTrustedProxies: 1, forwardClientCertDetails: SANITIZE}}
 `
 
-/** Fields that are not said to be unused, but for those within lists, by path. */
+/** Returns the paths of the fields that are not declared unused, without those within lists. */
 function usedFields(form: Form, path = ''): string[] {
   if (form.type !== 'record') return []
   return Object.entries(form.fields).flatMap(([name, field]) =>
@@ -69,7 +69,7 @@ function usedFields(form: Form, path = ''): string[] {
   )
 }
 
-/** A value that records which of its fields are read. */
+/** Returns a proxy of `value` that records which of its fields are read. */
 function recorded<T extends object>(value: T, read: Set<string>, path = ''): T {
   return new Proxy(value, {
     get(target, key) {
@@ -81,7 +81,7 @@ function recorded<T extends object>(value: T, read: Set<string>, path = ''): T {
 }
 
 describe('fields of the mesh configuration', () => {
-  it('are looked at, or those who set them are told that they have no effect', () => {
+  it('are read by some code unless they are declared as without effect', () => {
     const read = new Set<string>()
     for (const content of [mesh, mesh.replace('distribute: [{from: r/z, to: {r/z: 100}}], ', '')]) {
       const given = readMeshConfig(content)
@@ -93,7 +93,7 @@ describe('fields of the mesh configuration', () => {
       const { objects, faults } = parseConfigFile('f', documents, names)
       expect(faults).to.deep.equal([])
       for (const object of objects) planner.state.setConfig(configKey(object), object)
-      // What compares whole configurations has run by now; generators see the one that records.
+      // Installed after the comparison of whole mesh configurations, so that only the reads of generators are recorded.
       const build = planner.state.take.bind(planner.state)
       planner.state.take = (now) => {
         const { snapshot, changes } = build(now)
@@ -110,14 +110,14 @@ describe('fields of the mesh configuration', () => {
       connect('router~10.1.0.2~g.ns~ns.svc.cluster.local')
       expect(planner.faults.all()).to.deep.equal([])
     }
-    // Agents look at the others of a proxy's own configuration.
+    // The remaining fields of a proxy's own configuration are read by the agent.
     const ofProxies = proxyConfigShape.form
     expect(usedFields(meshForm).filter((field) => !read.has(field))).to.deep.equal(
       usedFields(ofProxies, 'defaultConfig.').filter((field) => !read.has(field)),
     )
   })
 
-  it('that nothing looks at are named', () => {
+  it('give a warning if they have no effect', () => {
     const read = readMeshConfig('ingressClass: x\nserviceSettings: []\ndefaultConfig: {statNameLength: 5, tracing: {maxPathTagLength: 5}}\n')
     expect('warnings' in read && read.warnings).to.deep.equal(
       ['ingressClass', 'serviceSettings', 'defaultConfig.statNameLength', 'defaultConfig.tracing.maxPathTagLength'].map(
@@ -126,7 +126,7 @@ describe('fields of the mesh configuration', () => {
     )
   })
 
-  it('that are trust domains are read as they stand in identities, and refused when they cannot', () => {
+  it('with trust domains are normalised to the form of identities, and rejected if that is impossible', () => {
     const read = readMeshConfig('trustDomain: My-Project@Example.com\ntrustDomainAliases: [Old]\n')
     if ('error' in read) throw new Error(read.error)
     expect(namesOfMesh(read.value)).to.deep.equal({
@@ -146,7 +146,7 @@ describe('fields of the mesh configuration', () => {
         .that.matches(new RegExp(`^field ${field.replace(/[[\]]/g, '\\$&')}: .* is not a trust domain`))
   })
 
-  it('are not read from more than a megabyte', () => {
+  it('are rejected if the document is larger than 1 MiB', () => {
     expect(readMeshConfig(`rootNamespace: a # ${'x'.repeat(1024 * 1024)}`)).to.deep.equal({ error: 'larger than 1 MiB' })
   })
 })

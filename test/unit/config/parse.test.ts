@@ -17,13 +17,13 @@ const parse = (content: string) => parseConfigFile('file.yaml', content, names)
 const rule = (spec: string, name = 'r', apiVersion = 'networking.mesh.io/v1alpha3') =>
   `apiVersion: ${apiVersion}\nkind: DestinationRule\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
 
-describe('configuration files', () => {
-  it('compile each regular expression once, and no more of them than there is time for', () => {
+describe('the parser of configuration files', () => {
+  it('compiles each regular expression once, and within a time limit', () => {
     const match = (regex: string) => `{match: [{uri: {regex: "${regex}"}}], route: [{destination: {host: a}}]}`
     const document = (...regexes: string[]) =>
       `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: ns}\nspec: {hosts: [a], http: [${regexes.map(match).join(', ')}]}\n`
     const read = (text: string) => {
-      // Each reading of the clock is a millisecond later, and a pattern takes two readings.
+      // Each reading of the clock is a millisecond later, and compiling a pattern reads the clock twice.
       let ms = 0
       const patterns = new PatternChecks(2, () => ms++)
       return { ...parseConfigFile('file.yaml', text, names, patterns), ms: () => ms, patterns }
@@ -41,7 +41,7 @@ describe('configuration files', () => {
     ])
   })
 
-  it('reads several documents; a bad one is reported with number and field, the others count', () => {
+  it('reports an invalid document with number and field, and keeps the other documents', () => {
     const { objects, faults } = parse(
       `${rule('{host: a}', 'one')}---\n${rule('{host: b, subsets: [{name: "not ok!"}]}', 'two')}---\n${rule('{host: c}', 'three')}---\nkind: [\n`,
     )
@@ -51,7 +51,7 @@ describe('configuration files', () => {
     expect(faults[1]?.reason).to.match(/^not YAML, line \d+/)
   })
 
-  it('takes istio.io as an alias of the mesh domain, in groups, labels and annotations', () => {
+  it('accepts istio.io as an alias of the mesh domain in groups, labels and annotations', () => {
     const { objects } = parse(
       'apiVersion: networking.istio.io/v1beta1\nkind: Sidecar\nmetadata: {name: s, labels: {istio.io/rev: x}, annotations: {sidecar.istio.io/inject: "true"}}\nspec: {}\n',
     )
@@ -62,7 +62,7 @@ describe('configuration files', () => {
     })
   })
 
-  it('takes snake_case fields, numbers as text, and JSON', () => {
+  it('accepts snake_case fields, numbers as text, and JSON', () => {
     const { objects, faults } = parse(rule('{host: a, traffic_policy: {connection_pool: {tcp: {max_connections: "7"}}}}'))
     expect(faults).to.deep.equal([])
     expect(objects[0]?.spec).to.deep.equal({ host: 'a', trafficPolicy: { connectionPool: { tcp: { maxConnections: 7 } } } })
@@ -78,7 +78,7 @@ describe('configuration files', () => {
     ).to.have.length(1)
   })
 
-  it('warns of unknown fields, leaves unknown kinds alone, refuses unknown versions', () => {
+  it('warns of unknown fields, ignores unknown kinds, and rejects unknown versions', () => {
     expect(parse(rule('{host: a, hosst: b}')).warnings[0]).to.include({ path: 'spec.hosst', reason: 'unknown field, left out' })
     expect(parse('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n')).to.deep.equal({
       objects: [],
@@ -126,11 +126,11 @@ describe('configuration files', () => {
   }
 })
 
-describe('policies of a file', () => {
+describe('policies in a configuration file', () => {
   const policy = (kind: string, spec: string, metadata = '{name: p, namespace: shop}', group = 'security.mesh.io') =>
     `apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: ${metadata}\nspec: ${spec}\n`
   const deny = '{selector: {matchLabels: {app: a}}, action: DENY, rules: [{}]}'
-  /** What counts of a file: keys, `!` before those that stand in, with the labels that they select. */
+  /** Returns the effective objects of a file with the labels that they select: keys, with `!` before stand-ins. */
   const counts = (content: string) => {
     const { objects, standIns } = parse(content)
     const labels = (spec: unknown) => JSON.stringify((spec as { selector?: { matchLabels?: object } }).selector?.matchLabels ?? {})
@@ -138,7 +138,7 @@ describe('policies of a file', () => {
     return all.map((object) => `${isStandIn(object) ? '!' : ''}${configKey(object)} ${labels(object.spec)}`).sort()
   }
 
-  it('are stood in for where their document is not YAML and they can be recognised, and no neighbour is lost', () => {
+  it('are replaced by a stand-in if their document is not YAML but recognisable, without losing neighbouring documents', () => {
     const broken = policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {paths: ["/x]}}]}]}', '{name: q, namespace: shop}')
     expect(counts([policy('AuthorizationPolicy', deny), broken, rule('{host: a}')].join('---\n'))).to.deep.equal([
       '!AuthorizationPolicy/shop/q {}',
@@ -152,7 +152,7 @@ describe('policies of a file', () => {
     expect(counts(broken + policy('PeerAuthentication', '{}'))).to.deep.equal(['!AuthorizationPolicy/shop/q {}', '!PeerAuthentication/shop/p {}'])
   })
 
-  it('are stood in for where kind or group are written wrong', () => {
+  it('are replaced by a stand-in if kind or group are misspelt', () => {
     for (const text of [
       policy('AuthorisationPolicy', deny),
       policy('authorizationpolicy', deny),
@@ -196,7 +196,7 @@ describe('policies of a file', () => {
     expect(spoilt.faults[0]).to.include({ path: 'items[1].spec.mtls.mode', key: 'PeerAuthentication/shop/p' })
   })
 
-  it('without a namespace count in all, as the strictest that they could mean', () => {
+  it('without a valid namespace apply to all namespaces, as the strictest policy that they could mean', () => {
     for (const metadata of [
       '{name: p}',
       '{name: p, namespace: null}',
@@ -223,7 +223,7 @@ describe('policies of a file', () => {
     expect(anywhere('AuthorizationPolicy', '{}', '{name: p, annotations: {istio.io/dry-run: "true"}}')).to.deep.equal(['AuthorizationPolicy//p {}'])
   })
 
-  it('with two spellings of a field count as the strictest of both', () => {
+  it('with two spellings of a field apply as the stricter of both readings', () => {
     const two = '{selector: {matchLabels: {app: a}}, Selector: {matchLabels: {app: b}}, action: DENY, rules: [{}]}'
     expect(counts(policy('AuthorizationPolicy', two))).to.deep.equal(['!AuthorizationPolicy/shop/p {}'])
     expect(counts(policy('AuthorizationPolicy', '{selector: {matchLabels: {app: a}, match_labels: {app: b}}}'))).to.deep.equal([
@@ -236,7 +236,7 @@ describe('policies of a file', () => {
     ).to.deep.equal(['!AuthorizationPolicy/shop/p {}'])
   })
 
-  it('that are defined twice and not alike count as the strictest of both', () => {
+  it('with two different definitions apply as the stricter of both', () => {
     const other = deny.replace('app: a', 'app: b')
     expect(counts(`${policy('AuthorizationPolicy', deny)}---\n${policy('AuthorizationPolicy', deny)}`)).to.deep.equal([
       'AuthorizationPolicy/shop/p {"app":"a"}',
@@ -254,7 +254,7 @@ describe('policies of a file', () => {
     ])
   })
 
-  it('are not taken for what they are not where bytes are no UTF-8', () => {
+  it('are replaced by a stand-in if their values are not valid UTF-8, but not because of bytes in comments', () => {
     const text = policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {paths: ["/\uDC80"]}}]}]}')
     expect(counts(`# \uDC80\n${policy('PeerAuthentication', '{}')}---\n${text}`)).to.deep.equal([
       '!AuthorizationPolicy/shop/p {}',
@@ -262,7 +262,7 @@ describe('policies of a file', () => {
     ])
   })
 
-  it('are recognised with zeros before, within and between their characters', () => {
+  it('are recognised with zero bytes before, within and between their characters', () => {
     const text = policy('AuthorizationPolicy', deny)
     for (const given of [
       `\0${text}`,
@@ -274,7 +274,7 @@ describe('policies of a file', () => {
       expect(counts(given).join(), JSON.stringify(given.slice(0, 40))).to.match(/^!AuthorizationPolicy\//)
   })
 
-  it('with very many keys take time in proportion to their number, and tell a few faults', () => {
+  it('with very many keys are parsed in time linear in their number, with a bounded number of faults', () => {
     const wide = (count: number) => policy('AuthorizationPolicy', `\n${Array.from({ length: count }, (_, index) => `  k${index}: 1\n`).join('')}`)
     const timed = (count: number) => cpuMs(() => parse(wide(count)))
     timed(500)
@@ -286,7 +286,7 @@ describe('policies of a file', () => {
     expect(JSON.stringify(standIns.get('AuthorizationPolicy/shop/p')?.spec.invalid).length).to.be.below(2000)
   })
 
-  it('are not lost to whatever becomes of the documents beside them', () => {
+  it('survive arbitrary corruption of a neighbouring document', () => {
     const own = [
       policy('AuthorizationPolicy', deny, '{name: before, namespace: shop}'),
       policy('PeerAuthentication', '{mtls: {mode: STRICT}}', '{name: after, namespace: shop}'),
@@ -312,21 +312,21 @@ describe('policies of a file', () => {
   })
 })
 
-describe('durations, variables, mesh configuration', () => {
-  it('reads Go durations', () => {
+describe('durations, variables and mesh configuration', () => {
+  it('are read: durations in the syntax of Go', () => {
     expect(['1h2m3.5s', '100ms', '0', '-1.5s', '1us', '2562047h47m16.854775807s'].map(parseDuration)).to.deep.equal([
       3723500, 100, 0, -1500, 0.001, 9223372036854.775,
     ])
     expect(['', '5', 's', '1x', '1 s'].map(parseDuration)).to.deep.equal([undefined, undefined, undefined, undefined, undefined])
   })
 
-  it('reads variables, and says of those without effect that they have none', () => {
+  it('are read: variables, with a warning for those without effect', () => {
     const { features, warnings } = readFeatures({ PILOT_DEBOUNCE_AFTER: '20ms', PILOT_ENABLE_STATUS: 'true' })
     expect([features.PILOT_DEBOUNCE_AFTER, features.PILOT_DEBOUNCE_MAX]).to.deep.equal([20, 10_000])
     expect(warnings).to.deep.equal(['environment variable PILOT_ENABLE_STATUS has no effect yet: the part it steers is not built'])
   })
 
-  it('merges defaultConfig, replaces other fields, names what is wrong', () => {
+  it('are read: a mesh configuration whose defaultConfig is merged and whose faults name the field', () => {
     const read = readMeshConfig('rootNamespace: root\ndefaultConfig: {concurrency: 9}\n')
     if ('error' in read) throw new Error(read.error)
     expect(read.value).to.nested.include({

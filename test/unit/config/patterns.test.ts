@@ -6,11 +6,11 @@ import { countedSizes } from '../../harness/program-sizes.ts'
 const faultOf = (pattern: string) => regexFault(pattern, { faults: [], warnings: [] })
 
 describe('regular expressions of users', () => {
-  it('have at least the program size that each release of Envoy counts', () => {
+  it('are estimated at no less than the program size that each Envoy release computes', () => {
     for (const [pattern, oldest, newest] of countedSizes) expect(programSize(pattern), pattern).to.be.at.least(Math.max(oldest, newest))
   })
 
-  it('mostly have exactly that size', () => {
+  it('are estimated at exactly that program size in most cases', () => {
     const exact = countedSizes.filter(([pattern, oldest, newest]) => programSize(pattern) === Math.max(oldest, newest))
     expect(exact.length).to.be.above(countedSizes.length * 0.7)
   })
@@ -30,7 +30,7 @@ describe('regular expressions of users', () => {
       expect(faultOf(pattern)).to.match(reason)
     })
 
-  it('what only looks like it is taken', () => {
+  it('are accepted if they only resemble unsupported syntax', () => {
     for (const pattern of ['\\x{ff}', '\\\\x{100}', '\\Q\\x{100}\\E', '\\p{Greek}', '\\p{^Sc}', '(?<name>a)', 'a{1000}', '[\\x{0}-\\x{ff}]'])
       expect(faultOf(pattern), pattern).to.equal(undefined)
   })

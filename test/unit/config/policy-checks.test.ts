@@ -6,10 +6,10 @@ import { checkedPolicies, checkedPolicyLines, optOutWarnings, type PolicyCheck, 
 import { madeOf } from '../../harness/made.ts'
 import { names } from '../../harness/settings.ts'
 
-/** Documents that a check concerns, and what comes of them: `made` unless another outcome is given. */
+/** Documents that a check concerns, and the outcome that is compared: `made` unless another function is given. */
 interface Example {
   readonly documents: string
-  /** What differs when the check is left out; the environment variables say whether it is. */
+  /** Returns what differs when the check is opted out of, given the environment variables. */
   readonly outcome?: (documents: string, env: Record<string, string>) => unknown
 }
 
@@ -22,13 +22,13 @@ const rules = (action: string, rule: string) =>
 const policy = (name: string, spec: string) =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n---\n`
 
-/** Policies that documents make, valid or not. */
+/** Returns the policies that documents define, valid ones and stand-ins. */
 const policiesOf = (documents: string, { MESH_POLICY_OPT_OUTS = '' }: Record<string, string>) => {
   const { objects, standIns } = parseConfigFile('f.yaml', documents, names, undefined, readOptOuts(MESH_POLICY_OPT_OUTS))
   return [...objects, ...standIns.values()]
 }
 
-/** An example for every check: its row in the table does not compile without one. */
+/** An example for every check. A check without an example does not compile. */
 const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'claim-types': { documents: rules('DENY', "when: [{key: 'request.auth.claims[staff]', values: ['true']}]") },
   'forwarded-addresses': { documents: rules('ALLOW', 'when: [{key: remote.ip, values: [10.0.0.0/8]}]') },
@@ -58,7 +58,7 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
   },
 }
 
-describe('checks that make policies stricter', () => {
+describe('policy checks stricter than earlier releases', () => {
   for (const [name, { documents, outcome = madeOf }] of Object.entries<Example>(examples)) {
     it(`${name} lists what it concerns, and opting out gives back what was before`, () => {
       const { objects, standIns } = parseConfigFile('f.yaml', documents, names)
@@ -72,14 +72,14 @@ describe('checks that make policies stricter', () => {
     })
   }
 
-  it('path-forms lists values without characters of two forms too: paths that servers read otherwise than Envoy are judged by each', () => {
+  it('path-forms also lists values without ambiguous characters, since servers may read their paths otherwise than Envoy', () => {
     const { objects } = parseConfigFile('f.yaml', rules('DENY', "to: [{operation: {paths: [/admin, '*'], notPaths: [/admin/*]}}]"), names)
     const row = checkedPolicies(objects, new Set()).find(({ check }) => check === 'path-forms')
     const operation = 'spec.rules[0].to[0].operation'
     expect(row?.objects.flatMap(({ fields }) => fields)).to.deep.equal([`${operation}.paths[0]`, `${operation}.notPaths[0]`])
   })
 
-  it('file-readability left out has the first of two definitions count', () => {
+  it('file-readability: with the opt-out the first of two definitions applies', () => {
     const two = policy('p', '{action: DENY, rules: [{}]}') + policy('p', '{}') + policy('q', '{}') + policy('q', '{rules: 7}')
     const specs = (env: Record<string, string>) => policiesOf(two, env).map(({ name, spec }) => [name, 'invalid' in (spec as object)])
     expect(specs({})).to.deep.equal([
@@ -94,7 +94,7 @@ describe('checks that make policies stricter', () => {
     ])
   })
 
-  it('are named in plain sentences, and left out by their names only', () => {
+  it('have kebab-case names and a description, and an opt-out with an unknown name is rejected', () => {
     for (const [name, { stricter, kinds }] of Object.entries<PolicyCheck>(policyChecks)) {
       expect(name).to.match(/^[a-z0-9]+(-[a-z0-9]+)*$/)
       expect(stricter.length, name).to.be.greaterThan(20)
@@ -106,7 +106,7 @@ describe('checks that make policies stricter', () => {
     expect(optOutWarnings(all)).to.have.length(all.size)
   })
 
-  it('are reported with the objects and fields that they concern, valid or not, in one line a check', () => {
+  it('are reported with the objects and fields they concern, valid or not, in one line per check', () => {
     const methods: PolicyCheck = {
       stricter: 'methods are compared as they are written',
       kinds: ['AuthorizationPolicy'],

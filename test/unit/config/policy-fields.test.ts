@@ -8,7 +8,7 @@ import { names } from '../../harness/settings.ts'
 
 const parse = (kind: string, spec: string, annotations?: string) =>
   parseConfigFile('f.yaml', policyDocument(kind, 'p', spec, annotations === undefined ? {} : { annotations }), names)
-/** What of the one object of a document has no effect. */
+/** Returns the fields without effect in the objects of a parsed document. */
 const idle = ({ objects }: ReturnType<typeof parse>) => objects.flatMap((object) => withoutEffect(object, 'mesh.io'))
 const faults = (kind: string, spec: string) => parse(kind, spec).faults.map(({ path, reason }) => `${path}: ${reason}`)
 const source = (fields: string, action = 'ALLOW') =>
@@ -20,7 +20,7 @@ const path = (value: string) => faults('AuthorizationPolicy', `{rules: [{to: [{o
 const at = 'spec.rules[0].from[0].source'
 
 describe('newer fields of policies', () => {
-  it('service accounts are named whole, beside no principals and namespaces', () => {
+  it('serviceAccounts: take names without wildcards, and exclude principals and namespaces', () => {
     expect(source('serviceAccounts: [a, ns/a], notServiceAccounts: [b.c/d]')).to.deep.equal([])
     expect(source("serviceAccounts: ['a*']")).to.deep.equal([`${at}.serviceAccounts[0]: a service account is named without wildcards`])
     for (const value of ['a/b/c', '/a', 'a/'])
@@ -29,7 +29,7 @@ describe('newer fields of policies', () => {
     expect(source('notServiceAccounts: [a], notPrincipals: [b]')).to.deep.equal([`${at}.notPrincipals: excluded by serviceAccounts`])
   })
 
-  it('trust domains are patterns without slashes', () => {
+  it('trustDomains: take patterns without slashes, up to 60 characters', () => {
     expect(source("trustDomains: [a.b, 'a*', '*a', '*'], notTrustDomains: [c]")).to.deep.equal([])
     expect(source('trustDomains: [a/ns]')).to.deep.equal([`${at}.trustDomains[0]: a trust domain has no slash`])
     expect(source("trustDomains: ['a*b']")).to.deep.equal([`${at}.trustDomains[0]: a star counts at the start or at the end only`])
@@ -38,7 +38,7 @@ describe('newer fields of policies', () => {
     expect(source(`trustDomains: ['*${'a'.repeat(70)}']`)).to.deep.equal([`${at}.trustDomains[0]: longer than 60 characters`])
   })
 
-  it('neither is known where an external authorizer is asked', () => {
+  it('serviceAccounts and trustDomains: are rejected in CUSTOM policies', () => {
     for (const field of ['serviceAccounts', 'notServiceAccounts', 'trustDomains', 'notTrustDomains'])
       expect(source(`${field}: [a]`, 'CUSTOM')).to.deep.equal([`${at}.${field}: not available to CUSTOM policies`])
     const when = (key: string) =>
@@ -46,7 +46,7 @@ describe('newer fields of policies', () => {
     for (const key of ['source.serviceAccount', 'source.trustDomain']) expect(when(key)[0]).to.contain(`${key} is not available to CUSTOM policies`)
   })
 
-  it('path templates have operators as whole segments, and none after {**}', () => {
+  it('paths: take templates with whole-segment operators, and no operator after {**}', () => {
     for (const good of ['/{*}', '/{**}', '/a/{*}/b/{**}', '/a/{**}/', '/{**}/a', '/a-_.~%41/{*}']) expect(path(good), good).to.deep.equal([])
     const reasons = {
       '/a/{*}.txt': 'is neither {*}, {**} nor plain text',
@@ -60,7 +60,7 @@ describe('newer fields of policies', () => {
     for (const [bad, reason] of Object.entries(reasons)) expect(path(bad).join(), bad).to.contain(reason)
   })
 
-  it('tokens are found in cookies, key sets have a time limit, and claims may be named whose words count', () => {
+  it('jwtRules: take fromCookies, timeout and spaceDelimitedClaims, and reject invalid values', () => {
     const rule = (fields: string) => parse('RequestAuthentication', `{jwtRules: [{issuer: i, jwksUri: 'https://i/keys', ${fields}}]}`)
     expect(rule('fromCookies: [a_b, c-d], timeout: 7s, spaceDelimitedClaims: [roles, a.b.c]')).to.deep.include({ faults: [], warnings: [] })
     expect(rule("fromCookies: ['']").faults.map(({ reason }) => reason)).to.deep.equal(['must not be empty'])
@@ -71,7 +71,7 @@ describe('newer fields of policies', () => {
     ])
   })
 
-  it('a dry run that has no effect, or that nobody can read, is told', () => {
+  it('dry-run annotation: warns if it has no effect or is not a boolean', () => {
     const told = (spec: string, said: string) => idle(parse('AuthorizationPolicy', spec, `{istio.io/dry-run: '${said}'}`)).map(({ reason }) => reason)
     for (const action of ['ALLOW', 'DENY', 'AUDIT']) expect(told(`{action: ${action}, rules: [{}]}`, 'T')).to.deep.equal([])
     expect(told('{rules: [{}]}', 'maybe')).to.deep.equal(['neither true nor false: the policy is enforced'])
@@ -80,7 +80,7 @@ describe('newer fields of policies', () => {
   })
 })
 
-describe('what policies are attached to', () => {
+describe('attachment of policies', () => {
   const gateway = '{group: gateway.networking.k8s.io, kind: Gateway, name: g}'
   for (const [kind, rest] of [
     ['AuthorizationPolicy', 'action: DENY, rules: [{}]'],

@@ -6,8 +6,8 @@ import { cpuMs } from '../../harness/own-time.ts'
 const names = meshNames('mesh.io')
 const seen = (text: string) => recognise(text, names).objects.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`)
 
-describe('a look at documents that cannot be read', () => {
-  it('sees kind, namespace and name, in YAML and JSON, in whatever order', () => {
+describe('recognition of objects in unreadable documents', () => {
+  it('finds kind, namespace and name in YAML and JSON, in any order of fields', () => {
     for (const text of [
       'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata:\n  name: p\n  namespace: shop\nspec: {provider: {name: x}, action: "DENY',
       'kind: AuthorizationPolicy\r\nmetadata: {namespace: "shop", name: \'p\'\r\nspec: {provider: {name: x}}\r\napiVersion: security.istio.io/v1\r\n',
@@ -18,7 +18,7 @@ describe('a look at documents that cannot be read', () => {
       expect(seen(text), text).to.deep.equal(['AuthorizationPolicy/shop/p'])
   })
 
-  it('sees each of several that one text holds', () => {
+  it('finds each of several objects in one text', () => {
     const one = (kind: string, name: string) =>
       `apiVersion: security.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: {}\n`
     const policies = ['AuthorizationPolicy/shop/a', 'PeerAuthentication/shop/b', 'RequestAuthentication/shop/c']
@@ -31,7 +31,7 @@ describe('a look at documents that cannot be read', () => {
     })
   })
 
-  it('looks past slips of the keyboard, and not further', () => {
+  it('tolerates small typing errors in kind and group, but not other kinds', () => {
     for (const kind of [
       'AuthorisationPolicy',
       'authorizationpolicy',
@@ -56,13 +56,13 @@ describe('a look at documents that cannot be read', () => {
       expect(recognise(`apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: {name: p}\n"`, names), group).to.deep.equal({ objects: [], others: true })
   })
 
-  it('sees a policy without a field for its kind, and none in comments', () => {
+  it('finds a policy without a kind field, and none in comments', () => {
     expect(seen('knd: AuthorizationPolicy\nmetadata: {name: p, namespace: n}\n"')).to.deep.equal(['AuthorizationPolicy/n/p'])
     expect(seen('apiVersion: security.istio.io/v1\nmetadata: {name: p, namespace: n}\n"')).to.deep.equal(['AuthorizationPolicy/n/p'])
     expect(recognise('a: "\n# kind: AuthorizationPolicy\n', names)).to.deep.equal({ objects: [], others: false })
   })
 
-  it('takes time in proportion to the length', () => {
+  it('takes time linear in the length of the text', () => {
     for (const unit of [
       'kind: AuthorizationPolicy\n',
       'metadata:\n',

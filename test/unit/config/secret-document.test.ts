@@ -9,7 +9,7 @@ import '../../harness/seed.ts'
 
 const parse = (content: string) => parseConfigFile('f.yaml', content, meshNames('mesh.io'))
 
-describe('secrets of gateways', () => {
+describe('gateway secrets', () => {
   const made = new SiteCertificates()
   let root: Pair
   let site: Pair
@@ -21,7 +21,7 @@ describe('secrets of gateways', () => {
   })
   after(() => made.dispose())
 
-  /** The faults of a Secret with these values, as `<field>: <reason>`. */
+  /** Returns the faults of a Secret with these values, as `<field>: <reason>`. */
   const faultsOf = (values: Record<string, string>, type?: string) => {
     const { faults, secrets, objects } = parse(secretDocument('edge/site', values, type))
     expect(objects).to.deep.equal([])
@@ -30,7 +30,7 @@ describe('secrets of gateways', () => {
     return faults.map(({ path, reason }) => `${path}: ${reason}`)
   }
 
-  it('are read with either names of their keys, as data or as text, with what they are valid for', () => {
+  it('are read under both key names, as data or stringData, with their validity period', () => {
     for (const [values, type] of [
       [pairValues(site, root), 'kubernetes.io/tls'],
       [{ cert: site.chain, key: site.key, cacert: root.chain }, 'Opaque'],
@@ -50,14 +50,14 @@ describe('secrets of gateways', () => {
     expect(Buffer.from(secrets[0]?.material.pair?.chain ?? []).toString()).to.equal(site.chain + root.chain)
   })
 
-  it('may have authorities alone', () => {
+  it('may hold CA certificates only', () => {
     const { secrets, faults } = parse(secretDocument('edge/site-cacert', { cacert: root.chain }, 'Opaque'))
     expect(faults).to.deep.equal([])
     expect(secrets[0]?.material.pair).to.equal(undefined)
     expect(secrets[0]?.validity.authorities?.notAfter).to.equal(new X509Certificate(root.chain).validToDate.getTime())
   })
 
-  it('are left alone when they are not for gateways', () => {
+  it('are ignored if they are not for gateways', () => {
     for (const [values, type] of [
       [{ password: 'x' }, 'Opaque'],
       [pairValues(site), 'helm.sh/release.v1'],
@@ -67,11 +67,11 @@ describe('secrets of gateways', () => {
     expect(parse(secretDocument('edge/x', pairValues(site)).replace('"v1"', '"v2"'))).to.deep.include({ secrets: [], faults: [] })
   })
 
-  it('take an empty list of authorities for none', () => {
+  it('treat an empty CA list as absent', () => {
     expect(faultsOf({ ...pairValues(site), 'ca.crt': '' })).to.deep.equal([])
   })
 
-  it('name the field and the reason of every fault', () => {
+  it('report field and reason of every fault', () => {
     const cut = site.key.slice(0, 60)
     const rows: [Record<string, string>, string, string?][] = [
       [{}, 'data: kubernetes.io/tls needs tls.crt and tls.key'],
@@ -102,12 +102,12 @@ describe('secrets of gateways', () => {
     expect(faultsOf(pairValues(encrypted))).to.deep.equal(['data.tls.key: the key is encrypted: there is no password for it'])
   })
 
-  it('take the keys that Envoy takes', () => {
+  it('accept the key types that Envoy accepts', () => {
     for (const key of [newKey('secp384r1'), newKey('secp521r1'), ['-newkey', 'rsa:2048', '-nodes']])
       expect(faultsOf(pairValues(made.issue('site.example', root, { key })))).to.deep.equal([])
   })
 
-  it('need a name and a namespace, and values that are text', () => {
+  it('are rejected without name or namespace, with values that are not text, or if defined twice', () => {
     const document = JSON.parse(secretDocument('edge/site', pairValues(site))) as Record<string, object>
     const faults = (change: object) => parse(JSON.stringify({ ...document, ...change })).faults.map(({ path, reason }) => `${path}: ${reason}`)
     expect(faults({ metadata: { name: 'site' } })).to.deep.equal(['metadata.namespace: required, but missing'])
@@ -119,7 +119,7 @@ describe('secrets of gateways', () => {
     expect(twice.faults.map(({ reason }) => reason)).to.deep.equal(['the same object is already in document 1'])
   })
 
-  it('cost no more than their size, whatever is in them', () => {
+  it('are parsed within a second of CPU, whatever their content', () => {
     const begin = '-----BEGIN CERTIFICATE-----'
     const texts = [' '.repeat(1_000_000) + '=!', 'A'.repeat(1_000_000) + '!', '='.repeat(1_000_000), '\n='.repeat(500_000)]
     const values = [
@@ -140,7 +140,7 @@ describe('secrets of gateways', () => {
     }
   })
 
-  it('never stand in a fault, however the document is broken', () => {
+  it('never appear in the text of a fault, however the document is corrupted', () => {
     const indented = site.key.replace(/^/gm, '    ').trimEnd()
     const document = `apiVersion: v1\nkind: Secret\nmetadata: {name: site, namespace: edge}\nstringData:\n  tls.key: |\n${indented}\n  tls.crt: |\n${site.chain.replace(/^/gm, '    ')}\ntype: kubernetes.io/tls\n`
     expect(parse(document)).to.deep.include({ faults: [] })

@@ -4,15 +4,15 @@ import { anything, decimal, duration, integer, list, map, oneOf, type Report, re
 import { durationOf } from '../../../src/xds/message.ts'
 import { names } from '../../harness/settings.ts'
 
-/** The value, or the faults as text. */
+/** Returns the value, or the faults as text. */
 function read<T>(shape: Shape<T>, value: unknown): T | undefined | string[] {
   const report: Report = { faults: [], warnings: [] }
   const found = shape.read(value, 'f', report)
   return report.faults.length > 0 ? report.faults.map(({ path, reason }) => `${path}: ${reason}`) : found
 }
 
-describe('shapes', () => {
-  it('take durations within the bounds of Envoy, as text or in parts, and nothing that is not a number', () => {
+describe('shapes of configuration fields', () => {
+  it("accept durations within Envoy's limits, as text or as seconds and nanos", () => {
     expect(read(duration(), { seconds: '2', nanos: 5e8 })).to.equal(2500)
     expect(read(duration(), {})).to.equal(0)
     for (const bad of [
@@ -32,7 +32,7 @@ describe('shapes', () => {
     expect(read(duration(), `${'9'.repeat(400)}h`)).to.be.an('array')
   })
 
-  it('take numbers that are finite, whole where they must be, and within bounds', () => {
+  it('accept numbers that are finite, within bounds, and integers where required', () => {
     expect([read(integer(0, 10), '7'), read(integer(0, 10), -0), read(decimal(0, 1), '0.5')]).to.deep.equal([7, 0, 0.5])
     for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, 1.5, '1.5', '', ' ', '0x7', 11, -1, '9'.repeat(400), true, null, {}])
       expect(read(integer(0, 10), bad), String(bad)).to.be.an('array')
@@ -40,13 +40,13 @@ describe('shapes', () => {
       expect(read(decimal(0, 1), bad), String(bad)).to.be.an('array')
   })
 
-  it('take choices by name or by their number in the protocol', () => {
+  it('accept enum values by name or number', () => {
     const shape = oneOf('', 'ONE', 'TWO')
     expect([read(shape, 'TWO'), read(shape, 1)]).to.deep.equal(['TWO', 'ONE'])
     for (const bad of [0, '', 1.5, -1, Number.NaN, 3, 'constructor', 'length']) expect(read(shape, bad), String(bad)).to.be.an('array')
   })
 
-  it('keep keys that every object has, and refuse what is no JSON or no Unicode', () => {
+  it('keep keys such as __proto__, and reject what is not JSON or not Unicode', () => {
     const given = JSON.parse('{"__proto__": "x", "constructor": "y"}')
     expect(Object.entries(read(map(text()), given) as object)).to.deep.equal([
       ['__proto__', 'x'],
@@ -57,7 +57,7 @@ describe('shapes', () => {
     expect(read(text(), 'a\ud800')).to.be.an('array')
   })
 
-  it('look at a whole only when nothing in it is wrong or missing', () => {
+  it('run the check of a record only if all of its fields are valid and present', () => {
     let looked = 0
     const inner = record({ n: required(integer(0, 5)) })
     const shape = record({ list: required(list(inner)), other: inner }, (value) => {
@@ -73,12 +73,12 @@ describe('shapes', () => {
     expect(looked).to.equal(1)
   })
 
-  it('refuse a field that is given in two spellings', () => {
+  it('reject a field that is given in two spellings', () => {
     expect(read(record({ aB: text() }), { aB: 'x', a_b: 'y' })).to.deep.equal(['f.aB: given twice, in two spellings'])
   })
 })
 
-describe('documents of which a part is missing or out of range', () => {
+describe('documents with a missing or out-of-range value', () => {
   for (const [kind, spec, path] of [
     ['Gateway', '{servers: [{hosts: [a]}]}', 'spec.servers[0].port'],
     ['Gateway', '{servers: [{port: {number: 1, name: a, protocol: HTTP}, hosts: [a]}, {port: 7, hosts: [a]}]}', 'spec.servers[1].port'],
@@ -115,7 +115,7 @@ describe('documents of which a part is missing or out of range', () => {
       expect(faults.map((fault) => fault.path)).to.deep.equal([path])
     })
 
-  it('an AuthorizationPolicy whose condition has no key', () => {
+  it('are rejected with the field: an AuthorizationPolicy condition without a key', () => {
     const { faults } = parseConfigFile(
       'f',
       'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: x, namespace: n}\nspec: {rules: [{when: [{values: [a]}]}]}\n',
@@ -124,7 +124,7 @@ describe('documents of which a part is missing or out of range', () => {
     expect(faults.map((fault) => fault.path)).to.deep.equal(['spec.rules[0].when[0].key'])
   })
 
-  it('dates and sets of an older YAML are no values', () => {
+  it('are rejected with the field: a date or set of YAML 1.1', () => {
     const { faults } = parseConfigFile(
       'f',
       '%YAML 1.1\n---\napiVersion: networking.mesh.io/v1\nkind: WorkloadGroup\nmetadata: {name: x, namespace: ns}\nspec: {template: {address: 1.2.3.4}, probe: {at: 2001-12-14, s: !!set {a, b}}}\n',
@@ -134,7 +134,7 @@ describe('documents of which a part is missing or out of range', () => {
   })
 })
 
-describe('durations of Envoy', () => {
+describe('Envoy durations', () => {
   it('have less than a billion nanoseconds', () => {
     for (const [ms, seconds, nanos] of [
       [999.999_999_9, 0n, 999_999_999],

@@ -16,8 +16,8 @@ function object(kind: string, spec: string, name = 'x'): ConfigObject {
 }
 const paths = (kind: string, spec: string) => withoutEffect(object(kind, spec), 'mesh.io').map(({ path }) => path)
 
-describe('what has no effect', () => {
-  it('is found wherever it stands in an object, and nothing else', () => {
+describe('settings without effect', () => {
+  it('are found at any depth in an object, and only those', () => {
     const policy = '{tunnel: {targetHost: a, targetPort: 1}, loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {}}}'
     expect(
       paths('DestinationRule', `{host: a, trafficPolicy: ${policy}, subsets: [{name: v1}, {name: v2, traffic_policy: ${policy}}]}`),
@@ -60,7 +60,7 @@ describe('what has no effect', () => {
     ).to.deep.equal(['spec.tls[0].route[0].headers', 'spec.tcp[0].route[0].headers'])
   })
 
-  it('are all objects of some kinds, which cost no push', () => {
+  it('include all objects of some kinds, which cause no push', () => {
     const state = new MeshState(testSettings(), new Faults())
     for (const [kind, spec] of [
       ['Telemetry', '{accessLogging: [{providers: [{name: envoy}]}]}'],
@@ -76,7 +76,7 @@ describe('what has no effect', () => {
     }
   })
 
-  it('is said once for an object and a field, for as long as it is there', () => {
+  it('are logged once for each object and field while they exist', () => {
     const log = new EffectLog()
     const rule = (fields: string) => object('DestinationRule', `{host: a, trafficPolicy: {${fields}}}`)
     const say = (given: ConfigObject | undefined) =>
@@ -94,7 +94,7 @@ describe('what has no effect', () => {
     expect(say(rule('tunnel: {}'))).to.deep.equal([tunnel])
   })
 
-  it('is listed with the objects', () => {
+  it('are listed with their objects', () => {
     const all = [object('DestinationRule', '{host: a}', 'good'), object('Telemetry', '{}', 'idle')]
     expect(effectRows(all, 'mesh.io').map(({ kind, name, origin, fields }) => [kind, name, origin, fields.length])).to.deep.equal([
       ['Telemetry', 'idle', 'f.yaml#1', 1],

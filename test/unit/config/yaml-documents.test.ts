@@ -5,8 +5,8 @@ import { cpuMs } from '../../harness/own-time.ts'
 const errorsOf = (content: string) => readDocuments(content).map((document) => ('error' in document ? document.error : undefined))
 const valuesOf = (content: string) => readDocuments(content).map((document) => ('value' in document ? document.value : undefined))
 
-describe('documents of a text', () => {
-  it('are separated before they are read: a mistake costs one, and names its line in the file', () => {
+describe('the splitter of YAML documents', () => {
+  it('splits before parsing: an error costs one document, and names its line in the file', () => {
     const content = 'a: 1\n---\nb: "never closed\nc: 2\n---\nd: [\n--- # the last\ne: 5\n'
     expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { e: 5 }])
     const errors = errorsOf(content)
@@ -14,12 +14,12 @@ describe('documents of a text', () => {
     expect(errors[2]).to.match(/^not YAML, line [67]: /)
   })
 
-  it('are counted as YAML counts them', () => {
+  it('counts documents as YAML does', () => {
     expect(valuesOf('')).to.deep.equal([])
     expect(valuesOf('# only a comment\n---\na: 1\n')).to.deep.equal([{ a: 1 }])
     expect(valuesOf('%YAML 1.2\n---\na: 1\n')).to.deep.equal([{ a: 1 }])
     expect(valuesOf('\uFEFF---\r\na: 1\r\n---\r\nb: 2\r\n')).to.deep.equal([{ a: 1 }, { b: 2 }])
-    // As files are that were joined.
+    // Files that were concatenated look like this.
     expect(valuesOf('a: 1\n\uFEFF---\nb: 2\n...\n\uFEFFc: 3\n')).to.deep.equal([{ a: 1 }, { b: 2 }, { c: 3 }])
     expect(valuesOf('---\na: |\n  ---\n  text\nb: x---y\n')).to.deep.equal([{ a: '---\ntext\n', b: 'x---y' }])
     expect(valuesOf('a: 1\n...\nb: 2\n')).to.deep.equal([{ a: 1 }, { b: 2 }])
@@ -27,13 +27,13 @@ describe('documents of a text', () => {
     expect(valuesOf('{"a": {"b": [1]}}')).to.deep.equal([{ a: { b: [1] } }])
   })
 
-  it('may have brackets in comments and texts, however many', () => {
+  it('ignores brackets in comments and strings for the nesting limit', () => {
     const entry = 'a: "[[[[{{{{"  # see [here, {there\nb: |\n  [[[[\n'
     expect(errorsOf(Array.from({ length: 70 }, () => entry).join('---\n'))).to.deep.equal(Array.from({ length: 70 }, () => undefined))
     expect(valuesOf(`a: 1 # ${'['.repeat(200)}\n`)).to.deep.equal([{ a: 1 }])
   })
 
-  it('are refused when they are nested too deep, in any notation, in no time', () => {
+  it('rejects excessive nesting quickly, in any notation', () => {
     const texts = {
       flow: `a: ${'['.repeat(100_000)}`,
       'closed flow': `a: ${'['.repeat(20_000)}${']'.repeat(20_000)}`,
@@ -49,14 +49,14 @@ describe('documents of a text', () => {
     expect(spent).to.be.below(5000)
   })
 
-  it('with very many keys are read in time that grows with their number, and a repeated key is told', () => {
+  it('parses very many keys in linear time, and reports a duplicate key', () => {
     const mapping = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: 1\n`).join('')
     const timed = (content: string) => cpuMs(() => readDocuments(content))
     timed(mapping(1000))
     const [small, large] = [timed(mapping(5000)), timed(mapping(50_000))]
     expect(large / small).to.be.below(40)
     expect(errorsOf('a: 1\nb: {c: 1, d: 2, c: 3}\n')).to.deep.equal(['not YAML, line 2: the key "c" is given twice'])
-    // As values these are one key.
+    // Compared as values, these keys are equal.
     for (const [content, line, key] of [
       ['1: a\n"1": b\n', 2, '1'],
       ['&a selector: x\n*a : y\n', 2, 'selector'],
@@ -67,7 +67,7 @@ describe('documents of a text', () => {
     expect(errorsOf('{"a": {"b": "c\\": "}, "d\\\\": ["a", {"b" : {}}]}')).to.deep.equal([undefined])
   })
 
-  it('of any characters are read in time that grows with their length', function () {
+  it('parses any repeated characters in about linear time', function () {
     this.timeout(120_000)
     const rows = [
       ',',
@@ -106,7 +106,7 @@ describe('documents of a text', () => {
     }
     for (const unit of rows) for (const start of ['', '[']) texts[JSON.stringify(start + unit)] = (length) => start + row(unit, length)
     for (const [what, text] of Object.entries(texts)) {
-      // Small times are those of the compiler.
+      // Short durations are dominated by the JIT compiler.
       const small = Math.max(
         20,
         cpuMs(() => readDocuments(text(20_000))),
@@ -115,7 +115,7 @@ describe('documents of a text', () => {
     }
   })
 
-  it('are refused at their first mistake, each for itself, with the line of the file', () => {
+  it('reports the first error of each document separately, with its line in the file', () => {
     expect(errorsOf('[,,,\n')).to.deep.equal(['not YAML, line 1: Unexpected , in flow sequence'])
     const content = 'a: 1\n...\n%YAML 1.2\n---\nb: [,,\n...\n# between\nc: 3\n... x\nd: 4\n---\ne: 5\n...\n'
     expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { d: 4 }, { e: 5 }])
@@ -125,13 +125,13 @@ describe('documents of a text', () => {
     expect(errorsOf(`a: b\n${'x'.repeat(10_000)}`)[0]?.length).to.be.below(300)
   })
 
-  it('with control characters are refused by themselves', () => {
+  it('rejects control characters only in the document that has them', () => {
     const content = 'a: 1\n---\nb: x\n# \0\n---\nc: "\x7f"\n---\nd: "\t"\r\n'
     expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { d: '\t' }])
     expect(errorsOf(content).slice(1, 3)).to.deep.equal(['not YAML, line 4: a control character', 'not YAML, line 6: a control character'])
   })
 
-  it('have a bounded number of aliases', () => {
+  it('limits the number of aliases', () => {
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghi'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}\n`
     expect(errorsOf(bomb)[0]).to.match(/alias/)
   })

@@ -8,7 +8,7 @@ const groups: { data: unknown; templates: string[] }[] = read('cases.json')
 const cases = groups.flatMap(({ data, templates }) => templates.map((template) => ({ template, data })))
 const results: { output: string; error?: string }[] = read('results.json')
 
-describe('a template', () => {
+describe('a Go template', () => {
   for (const [index, { template, data }] of cases.entries()) {
     const { output, error } = results[index] as (typeof results)[0]
     it(`${error ? 'is refused as by Go' : 'becomes what Go makes of it'}: ${JSON.stringify(template)}`, () => {
@@ -18,10 +18,10 @@ describe('a template', () => {
   }
 })
 
-describe('the execution of a template', () => {
+describe('execution of a Go template', () => {
   const render = (template: string, data: unknown = {}) => renderTemplate(template, fromJson(data))
 
-  it('is bounded', () => {
+  it('is limited in steps, call depth, nesting and output size', () => {
     expect(() => render('{{range 1000000000}}{{end}}')).to.throw('more than 1000000 steps')
     expect(() => render('{{define "a"}}{{template "a"}}{{end}}{{template "a"}}')).to.throw('deeper than 100 levels')
     expect(() => render(`{{range 90000}}${'x'.repeat(100)}{{end}}`)).to.throw('output is larger than')
@@ -33,13 +33,13 @@ describe('the execution of a template', () => {
     expect(() => render('{{if true}}'.repeat(1000) + '{{end}}'.repeat(1000))).to.throw('nested deeper than 100 levels')
   })
 
-  it('takes time that grows with the size of the template', () => {
+  it('takes time linear in the size of the template', () => {
     expect(render(`${' '.repeat(500_000)}x${' '.repeat(500_000)}{{- ""}}`)).to.have.length(500_001)
     expect(() => render('{{'.repeat(300_000))).to.throw('line 1')
     expect(render('{{1}}'.repeat(100_000))).to.have.length(100_000)
   })
 
-  it('knows nothing of what every object of this language has', () => {
+  it('cannot reach properties that JavaScript objects inherit', () => {
     expect(render('{{.constructor}} {{.__proto__}} {{index . "toString"}}')).to.equal('<no value> <no value> <no value>')
     expect(() => render('{{constructor}}')).to.throw('function "constructor" not defined')
     expect(() => render('{{.a.length}}', { a: 'text' })).to.throw("can't evaluate field length in type string")
