@@ -55,7 +55,7 @@ describe('the linter', function () {
       for (const room of ['src', 'actors']) expect(of(`${room}/example-${index}.ts`).join('\n'), room).to.contain(words)
     })
 
-  it('refuses state of modules in src/', () => {
+  it('rejects module-level state in src/', () => {
     expect(of('src/state.ts')).to.have.length(1)
     expect(of('src/state.ts')[0]).to.contain('keep no state')
     expect(of('actors/state.ts')).to.deep.equal([])
@@ -64,5 +64,5 @@ describe('the linter', function () {
   for (const [index, code] of hasty.entries())
     it(`refuses ${code} in tests`, () => expect(of(`test/hasty-${index}.ts`).join('\n')).to.contain('is waited for'))
 
-  it('takes what waits for the output of a process', () => expect(of('test/waits.ts').join('\n')).not.to.contain('is waited for'))
+  it('accepts tests that wait for the output of a process', () => expect(of('test/waits.ts').join('\n')).not.to.contain('is waited for'))
 })

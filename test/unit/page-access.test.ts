@@ -11,8 +11,8 @@ import { Page, type PageRequest } from '../../actors/http/page-server.ts'
 import type { TokenAnswer } from '../../protocols/messages/identity.ts'
 import { readFeatures } from '../../src/config/features.ts'
 
-describe('addresses and names of this machine', () => {
-  it('are loopback addresses and localhost, and nothing that looks like them', () => {
+describe('addresses and names of the local machine', () => {
+  it('are loopback addresses and localhost, and nothing that resembles them', () => {
     for (const address of ['127.0.0.1', '127.255.0.3', '::1', '::ffff:127.0.0.1']) expect(isLoopbackAddress(address), address).to.equal(true)
     for (const address of ['10.0.0.1', '::ffff:10.0.0.1', '::', '0.0.0.0', '127.0.0.1.example', '127.1', '', undefined])
       expect(isLoopbackAddress(address), address).to.equal(false)
@@ -32,7 +32,7 @@ describe('addresses and names of this machine', () => {
   })
 })
 
-describe('who is admitted to debug pages over the network', () => {
+describe('access to debug pages over the network', () => {
   const names = { trustDomain: 'cluster.local', trustDomainAliases: ['old.example'], rootNamespace: 'mesh-system' }
   const caller = (...identities: string[]): TokenAnswer => ({ caller: { identities, via: 'token', method: 'test', expiresAt: 0 } })
   const answers: Record<string, TokenAnswer> = {
@@ -68,14 +68,14 @@ describe('who is admitted to debug pages over the network', () => {
     admitted instanceof Page ? `${admitted.status} ${admitted.headers['WWW-Authenticate'] ?? ''}` : admitted.isOperator ? 'operator' : admitted.name
   const of = async (...given: Parameters<typeof ask>) => outcome(await ask(...given))
 
-  it('from this machine everybody, unless it is switched off', async () => {
+  it('is given to local requests, unless that is switched off', async () => {
     expect(await of({})).to.equal('operator')
     expect(await of({}, local, false)).to.equal('401 Bearer')
     expect(await of({ 'sec-fetch-site': 'none' })).to.equal('operator')
     expect(await of({ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:8080' })).to.equal('operator')
   })
 
-  it('nobody without a token whose connection has an end elsewhere, whatever headers say', async () => {
+  it('is refused without a token if either end of the connection is remote, whatever the headers', async () => {
     for (const from of [
       { localAddress: '10.0.0.1', remoteAddress: '127.0.0.1' },
       { localAddress: '127.0.0.1', remoteAddress: '10.0.0.1' },
@@ -84,17 +84,17 @@ describe('who is admitted to debug pages over the network', () => {
       expect(await of({ 'x-forwarded-for': '127.0.0.1', forwarded: 'for=127.0.0.1' }, from)).to.equal('401 Bearer')
   })
 
-  it('to change something only who cannot be misled by a page of another site', async () => {
+  it('allows actions only with a token or a header that other sites cannot send', async () => {
     const isDeliberate = async (...given: Parameters<typeof ask>) => ((await ask(...given)) as Viewer).isDeliberate
     expect([await isDeliberate({}), await isDeliberate({ 'x-mesh-introspection': '' })]).to.deep.equal([false, true])
     expect(await isDeliberate({ authorization: 'Bearer root' })).to.equal(true)
   })
 
-  it('nobody whose connection a sidecar of this machine has passed on', async () => {
+  it('is refused to connections that a local sidecar forwards', async () => {
     for (const remoteAddress of ['127.0.0.6', '::ffff:127.0.0.6', '::6']) expect(await of({}, { ...local, remoteAddress })).to.equal('401 Bearer')
   })
 
-  it('no page of another site, and no name that somebody lets point here', async () => {
+  it('is refused to pages of other sites and to other host names', async () => {
     expect(await of({ host: 'evil.example:8080' })).to.equal('403 ')
     expect(await of({ host: '' })).to.equal('403 ')
     for (const site of ['cross-site', 'same-site', 'new-value']) expect(await of({ 'sec-fetch-site': site })).to.equal('403 ')
@@ -102,7 +102,7 @@ describe('who is admitted to debug pages over the network', () => {
       expect(await of({ origin })).to.equal('403 ')
   })
 
-  it('by token: its own namespace, and all where that is the root namespace of this mesh', async () => {
+  it("with a token covers the caller's namespace, and everything for the root namespace of the mesh", async () => {
     const bearer = (token: string) => ask({ authorization: `Bearer ${token}`, host: 'pilot.example' }, { localAddress: '10.0.0.1' })
     expect(outcome(await bearer('root'))).to.equal('operator')
     expect(outcome(await bearer('alias'))).to.equal('operator')
@@ -112,7 +112,7 @@ describe('who is admitted to debug pages over the network', () => {
     expect([foreign.isOperator, foreign.sees('mesh-system')]).to.deep.equal([false, false])
   })
 
-  it('by token alone where one is sent, also from this machine; why it is refused is for the log', async () => {
+  it('is decided by the token alone if one is sent; the reason of a refusal is only logged', async () => {
     const bad = (await ask({ authorization: 'Bearer bad' })) as Page
     expect([bad.status, bad.body, bad.headers['WWW-Authenticate']]).to.deep.equal([401, 'the token is not accepted', 'Bearer'])
     expect(said.at(-1)).to.equal('debug page refused to ::ffff:127.0.0.1: expired: a detail for the log')
@@ -121,7 +121,7 @@ describe('who is admitted to debug pages over the network', () => {
     for (const token of ['later', 'nobody']) expect(await of({ authorization: `Bearer ${token}` })).to.equal('503 ')
   })
 
-  it('is open to this machine by default while no TLS material is configured', async () => {
+  it('is open to the local machine by default while no TLS material is configured', async () => {
     const root = mkdtempSync(join(tmpdir(), 'mesh-root-'))
     const open = (value: string | undefined, tlsCertFile: string) =>
       isOpenOnLoopback({ tlsCertFile }, readFeatures({ ENABLE_DEBUG_ON_LOOPBACK: value, ROOT_CA_DIR: root }).features)
@@ -140,10 +140,10 @@ describe('who is admitted to debug pages over the network', () => {
   })
 })
 
-describe('what each debug page is about', () => {
-  it('is as docs/operation.md says', () => {
+describe('the scope of each debug page', () => {
+  it('is documented in docs/operation.md', () => {
     const docs = readFileSync(fileURLToPath(new URL('../../docs/operation.md', import.meta.url)), 'utf8')
-    /** The names in code marks after some words, up to the end of the sentence or its part. */
+    /** Returns the names in code marks between `words` and the end of the sentence or clause. */
     const named = (words: string) => {
       const [list = ''] = docs.split(words)[1]?.split(/`[.;]/) ?? []
       return [...`${list}\``.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort()

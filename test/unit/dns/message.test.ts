@@ -7,7 +7,7 @@ const label = fc.stringMatching(/^[a-zA-Z0-9_-]{1,20}$/)
 const name = fc.array(label, { minLength: 1, maxLength: 6 }).map((labels) => labels.join('.'))
 
 describe('DNS messages', () => {
-  it('are read as they were asked, whatever the case', () => {
+  it('of queries are parsed with name, type, id and EDNS size as encoded, with the name in lower case', () => {
     fc.assert(
       fc.property(name, fc.nat(65_535), fc.nat(65_535), fc.option(fc.nat(65_535), { nil: undefined }), (asked, type, id, size) => {
         const query = readQuery(dnsQuery({ name: asked, type, id, ...(size === undefined ? {} : { size }) }))
@@ -17,7 +17,7 @@ describe('DNS messages', () => {
     )
   })
 
-  it('cost an error or nothing, whatever bytes come', () => {
+  it('with arbitrary bytes are parsed or rejected as malformed, and can be answered with an error', () => {
     const valid = dnsQuery({ name: 'a.example.com', size: 4096 })
     const broken = fc.array(fc.record({ at: fc.nat(valid.length - 1), byte: fc.nat(255) }), { maxLength: 6 }).map((changes) => {
       const copy = Buffer.from(valid)
@@ -44,7 +44,7 @@ describe('DNS messages', () => {
     )
   })
 
-  it('are no names of services where a label has other bytes than these have, or dots', () => {
+  it('with label bytes that no service name has give no name to look up', () => {
     for (const odd of ['a\u0000b', 'a b', 'a\u00e9', 'a\u007f'])
       expect(readQuery(dnsQuery({ name: `${odd}.com` })).question?.name, odd).to.equal(undefined)
     const dotted = dnsQuery({ name: 'axb.com' })
@@ -52,7 +52,7 @@ describe('DNS messages', () => {
     expect(readQuery(dotted).question?.name).to.equal(undefined)
   })
 
-  it('refuse names that are too long, pointers, and counts of records that are not there', () => {
+  it('are rejected with a name that is too long, a compression pointer, or record counts that exceed the message', () => {
     const long = Array.from({ length: 26 }, () => 'a'.repeat(9)).join('.')
     expect(() => readQuery(dnsQuery({ name: long }))).to.throw(BadMessage)
     const pointer = dnsQuery({ name: 'abc.com' })
@@ -67,7 +67,7 @@ describe('DNS messages', () => {
   const addresses = (count: number, bytes: number) =>
     Array.from({ length: count }, (_, index) => Uint8Array.from({ length: bytes }, () => index & 255))
 
-  it('are answered with the case that was asked, with an alias before the addresses', () => {
+  it('answer with the case of the question, and with the CNAME before the addresses', () => {
     const query = readQuery(dnsQuery({ name: 'RevIews.Shop', size: 1400 }))
     const read = readDnsResponse(answer(query, { alias: 'reviews', addresses: addresses(2, 4), ttl: 30 }, 512))
     expect(read).to.deep.include({ id: 0x1234, rcode: 0, isAuthoritative: true, isTruncated: false, question: { name: 'RevIews.Shop', type: 1 } })
@@ -80,7 +80,7 @@ describe('DNS messages', () => {
     expect(read.flags & 0x0180).to.equal(0x0180)
   })
 
-  it('never exceed what the client takes, and say what was left out', () => {
+  it("never exceed the client's size limit, and set the TC flag if addresses are left out", () => {
     fc.assert(
       fc.property(
         fc.nat(200),
@@ -96,14 +96,14 @@ describe('DNS messages', () => {
           const given = read.answers.filter(({ type }) => type !== 5).length
           expect(message.length).to.be.at.most(limit)
           expect(read.isTruncated).to.equal(given < count)
-          // One more would not have fitted.
+          // One address more would have exceeded the limit.
           if (given < count) expect(message.length + 12 + bytes).to.be.above(limit)
         },
       ),
     )
   })
 
-  it('of other servers pass as they are where they fit, and without records where they do not', () => {
+  it('of upstream servers are forwarded unchanged if they fit, and truncated without records otherwise', () => {
     const query = readQuery(dnsQuery({ name: 'a.example.com', size: 600 }))
     const response = answer(query, { addresses: addresses(100, 4), ttl: 5 }, 65_535)
     expect(fitting(query, response, 65_535)).to.equal(response)
@@ -112,7 +112,7 @@ describe('DNS messages', () => {
     expect(cut.additional).to.have.length(1)
   })
 
-  it('answer a query only under its id, for its question', () => {
+  it('count as an answer to a query only with its id and its question', () => {
     const query = readQuery(dnsQuery({ name: 'A.example.com', id: 7 }))
     const response = answer(query, { addresses: addresses(1, 4), ttl: 5 }, 512)
     expect(isAnswerTo(query, 7, response)).to.equal(true)
@@ -131,7 +131,7 @@ describe('DNS messages', () => {
     expect(isAnswerTo(query, 7, bare)).to.equal(false)
   })
 
-  it('have no names that none can have', () => {
+  it('encode a name that is invalid in DNS as the root name', () => {
     expect(encodeName('a.b')).to.deep.equal(Buffer.from([1, 97, 1, 98, 0]))
     for (const odd of ['', 'a..b', 'x'.repeat(64), Array.from({ length: 130 }, () => 'a').join('.')])
       expect(encodeName(odd)).to.deep.equal(Buffer.of(0))

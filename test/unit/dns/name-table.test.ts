@@ -27,7 +27,7 @@ describe('the name table of an agent', () => {
     return found && [found.alias, ...found.ipv4.map((bytes) => bytes.join('.')), ...found.ipv6.map((bytes) => Buffer.from(bytes).toString('hex'))]
   }
 
-  it('has full names, and short ones of services of the orchestrator', () => {
+  it('resolves full names, and short names of services of the orchestrator', () => {
     const cart = [undefined, '10.96.0.1', 'fd000000000000000000000000000001']
     for (const name of ['cart.shop.svc.cluster.local', 'cart.shop.svc', 'cart.shop', 'cart']) expect(ips(name), name).to.deep.equal(cart)
     for (const name of ['db.bank.svc.cluster.local', 'db.bank.svc', 'db.bank']) expect(ips(name), name).to.deep.equal([undefined, '10.96.0.2'])
@@ -35,17 +35,17 @@ describe('the name table of an agent', () => {
       expect(ips(name), name).to.equal(undefined)
   })
 
-  it('has the others by their own name alone, in any case and without a dot at the end', () => {
+  it('resolves other hosts by their full name only, case-insensitively and without a trailing dot', () => {
     expect(ips('api.example.com')).to.deep.equal([undefined, '192.0.2.1'])
     expect(ips('capital.example.com')).to.deep.equal([undefined, '192.0.2.7'])
     for (const name of ['entry', 'entry.shop', 'entry.shop.svc']) expect(ips(name), name).to.equal(undefined)
   })
 
-  it('knows no host without an address that can be read, and no wildcard', () => {
+  it('resolves no host without a valid address, and no wildcard', () => {
     for (const name of ['nothing.example.com', 'a.wild.example.com', '*.wild.example.com', 'example.com']) expect(ips(name), name).to.equal(undefined)
   })
 
-  it('takes a name with the first search domain for an alias, unless it is a name itself', () => {
+  it('resolves a name with the first search domain as an alias, unless that name is in the table itself', () => {
     expect(ips('api.example.com.shop.svc.cluster.local')).to.deep.equal(['api.example.com', '192.0.2.1'])
     expect(ips('db.bank.shop.svc.cluster.local')).to.deep.equal(['db.bank', '10.96.0.2'])
     expect(ips('cart.shop.svc.cluster.local')?.[0]).to.equal(undefined)
@@ -54,13 +54,13 @@ describe('the name table of an agent', () => {
     expect(ips('.shop.svc.cluster.local')).to.equal(undefined)
   })
 
-  it('prefers a full name to a short one, and finds what an orchestrator names otherwise', () => {
+  it("prefers a full name to a short one, and derives short names from the service's name and namespace", () => {
     expect(ips('short.bank')).to.deep.equal([undefined, '192.0.2.3'])
     for (const name of ['very.odd.of.svc.cluster.local', 'plain.shop', 'plain.shop.svc', 'plain'])
       expect(ips(name), name).to.deep.equal([undefined, '10.96.0.5'])
   })
 
-  it('takes the registry of a control plane that calls it Kubernetes', () => {
+  it('accepts the registry name Kubernetes of other control planes', () => {
     const alias = new NameTable(
       nameTableOf({ 'a.shop.svc.cluster.local': { ...orchestrated('a', 'shop', '10.0.0.1'), registry: 'Kubernetes' } }),
       asker,
@@ -68,7 +68,7 @@ describe('the name table of an agent', () => {
     expect(alias.find('a', search)?.ipv4).to.have.length(1)
   })
 
-  it('finds what a list of all names finds', () => {
+  it('gives the same answers as a complete list of all names', () => {
     const label = fc.constantFrom('a', 'b', 'shop', 'svc', 'cluster', 'local', 'com')
     const names = fc.array(label, { minLength: 1, maxLength: 6 }).map((labels) => labels.join('.'))
     const entry = fc.oneof(
@@ -96,7 +96,7 @@ describe('the name table of an agent', () => {
     )
   })
 
-  it('costs no more than an error, whatever bytes come', () => {
+  it('with arbitrary bytes is rejected or can be searched; one that is too large is rejected', () => {
     const good = Buffer.from(nameTableOf(hosts))
     fc.assert(
       fc.property(fc.array(fc.record({ at: fc.nat(good.length - 1), byte: fc.nat(255) }), { minLength: 1, maxLength: 8 }), (changes) => {

@@ -1,15 +1,15 @@
 import { expect } from 'chai'
 import { readResolvConf } from '../../../src/dns/resolv-conf.ts'
 
-describe("the system's resolver configuration", () => {
-  it('gives servers in their order and search domains, of which the last line counts', () => {
+describe('the resolver configuration of the system', () => {
+  it('gives nameservers in order and the search domains of the last such line', () => {
     const text =
       '# comment\nnameserver 10.96.0.10\nnameserver fe80::1%eth0 # zone\nnameserver 10.96.0.10\ndomain old.local\nsearch Shop.svc.cluster.local. svc.cluster.local\noptions ndots:5\n'
     expect(readResolvConf(text)).to.deep.equal({ servers: ['10.96.0.10', 'fe80::1%eth0'], search: ['shop.svc.cluster.local', 'svc.cluster.local'] })
     expect(readResolvConf('search a b\ndomain c').search).to.deep.equal(['c'])
   })
 
-  it('passes over what cannot be read', () => {
+  it('ignores lines that cannot be parsed, and keeps at most 16 nameservers', () => {
     expect(readResolvConf('nameserver\nnameserver example.com\n nameserver 1.2.3.4\nsearch .\n\u0000\n')).to.deep.equal({
       servers: ['1.2.3.4'],
       search: [],

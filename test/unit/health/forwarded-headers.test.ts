@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { isMergeable, probeHeaders, textFormats } from '../../../src/health/forwarded-headers.ts'
 
-describe('headers of a probe', () => {
-  it('are those that came, without those of the connection', () => {
+describe('headers of a forwarded probe', () => {
+  it('are those of the request without hop-by-hop headers', () => {
     const incoming = [
       'Host',
       'pod:15020',
@@ -32,7 +32,7 @@ describe('headers of a probe', () => {
     ])
   })
 
-  it('are replaced by those that the probe has itself, of which Host or :authority names the host', () => {
+  it('are overridden by the headers of the probe; its Host or :authority sets the host', () => {
     const own = [
       { name: 'x-twice', value: 'mine' },
       { name: 'X-Empty' },
@@ -56,7 +56,7 @@ describe('headers of a probe', () => {
 })
 
 describe('formats of merged metrics', () => {
-  it('are those that can stand beside each other', () => {
+  it('are requested as text formats that can be concatenated', () => {
     const prometheus =
       'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
     expect(textFormats(prometheus)).to.equal('text/plain;version=0.0.4;q=0.5,*/*;q=0.1')
@@ -64,7 +64,7 @@ describe('formats of merged metrics', () => {
     expect(textFormats(undefined)).to.match(/^text\/plain/)
   })
 
-  it('are told by type and encoding', () => {
+  it('are recognised as mergeable by content type and encoding', () => {
     expect(isMergeable('text/plain; version=0.0.4', undefined)).to.equal(true)
     expect(isMergeable(undefined, undefined)).to.equal(true)
     expect(isMergeable('application/openmetrics-text; version=1.0.0', 'identity')).to.equal(true)

@@ -5,8 +5,8 @@ import { readApplicationProbes, readMetricsTarget } from '../../../src/health/pr
 const probes = (value: unknown) => readApplicationProbes(JSON.stringify(value))
 const at = '/app-health/api/readyz'
 
-describe('probes of the application in a document', () => {
-  it('are read with what the container had', () => {
+describe('the document of application probes', () => {
+  it('is parsed into the probes of the container', () => {
     expect(readApplicationProbes('')).to.deep.equal({})
     expect(probes({ [at]: { httpGet: { path: '/ok', port: 9000 }, timeoutSeconds: 2 } })).to.deep.equal({
       [at]: { httpGet: { path: '/ok', port: 9000 }, timeoutSeconds: 2 },
@@ -51,7 +51,7 @@ describe('probes of the application in a document', () => {
       expect(() => readApplicationProbes(document)).to.throw(expected)
     })
 
-  it('never throws anything but a reason', () => {
+  it('is rejected only with a reason that names the probe, whatever its content', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 5 }), (document) => {
         try {
@@ -64,15 +64,15 @@ describe('probes of the application in a document', () => {
   })
 })
 
-describe("the application's metrics in a document", () => {
-  it('have defaults, and texts for numbers', () => {
+describe("the document of the application's metrics", () => {
+  it('has defaults, and accepts numbers as text', () => {
     expect(readMetricsTarget('', 15_020)).to.equal(undefined)
     expect(readMetricsTarget('{}', 15_020)).to.deep.equal({ port: 80, path: '/metrics' })
     expect(readMetricsTarget('{"scrape":"true","path":"/m?a=1","port":"9090"}', 15_020)).to.deep.equal({ port: 9090, path: '/m?a=1' })
     expect(readMetricsTarget('{"scrape":"false","path":"","port":""}', 15_020)).to.deep.equal({ port: 80, path: '/metrics' })
   })
 
-  it('cannot be at the port of the status server, or at none', () => {
+  it('is rejected with the port of the status server, without a valid port or path, or if it is not JSON', () => {
     expect(() => readMetricsTarget('{"port":"15020"}', 15_020)).to.throw(/^port: 15020 is the port of the status server/)
     expect(() => readMetricsTarget('{"port":"web"}', 15_020)).to.throw(/^port: expected a whole number/)
     expect(() => readMetricsTarget('{"path":1}', 15_020)).to.throw(/^path: expected text/)

@@ -5,8 +5,8 @@ import { Readiness } from '../../../src/health/readiness.ts'
 const configured = 'cluster_manager.cds.update_success: 3\nlistener_manager.lds.update_success: 1\n'
 const running = 'listener_manager.workers_started: 1\nserver.state: 0\n'
 
-describe('the rule of readiness', () => {
-  it('asks for the configuration, then for the workers, then nothing', () => {
+describe('readiness of the proxy', () => {
+  it('queries the configuration counters, then the worker state, then nothing', () => {
     const rule = new Readiness()
     const asked = () => URL.parse(rule.question?.path ?? '', 'http://localhost')
     expect(asked()?.pathname).to.equal('/stats')
@@ -21,14 +21,14 @@ describe('the rule of readiness', () => {
     expect(rule.take('')).to.equal(undefined)
   })
 
-  it('says how often configuration was accepted and rejected', () => {
+  it('reports how often configuration was accepted and rejected', () => {
     const rule = new Readiness()
     const fault = rule.take('cluster_manager.cds.update_success: 2\nlistener_manager.lds.update_rejected: 7\n')
     expect(fault).to.include('clusters 2 accepted, 0 rejected').and.include('listeners 0 accepted, 7 rejected')
     expect(rule.take('')).to.include('0 accepted')
   })
 
-  it('remembers the configuration when the workers do not run yet', () => {
+  it('remembers that configuration arrived while the workers are not running yet', () => {
     const rule = new Readiness()
     rule.take(configured)
     expect(rule.take('server.state: 2\nlistener_manager.workers_started: 1\n')).to.include('PRE_INITIALIZING')
@@ -38,7 +38,7 @@ describe('the rule of readiness', () => {
     expect(rule.take(running)).to.equal(undefined)
   })
 
-  it('is not passed by what is no statistic', () => {
+  it('is not reached by text that contains no valid statistic', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 300 }), (text) => {
         fc.pre(!/update_success/.test(text))

@@ -7,7 +7,7 @@ const config = (environment: Record<string, string>, changes: object = {}) =>
   statusConfig(readAgentFeatures(environment).features, { ...proxy, ...changes })
 
 describe('settings of the status server', () => {
-  it('come from the environment and the configuration of the proxy', () => {
+  it('come from the environment and the proxy configuration', () => {
     expect(config({})).to.deep.equal({
       port: 15_020,
       adminPort: 15_000,
@@ -34,11 +34,11 @@ describe('settings of the status server', () => {
     })
   })
 
-  it('merge metrics of an application only beside one', () => {
+  it('merge application metrics only for a sidecar', () => {
     expect(config({ MESH_METRICS_ANNOTATIONS: '{"port":"8080"}' }, { role: 'router' }).application).to.equal(undefined)
   })
 
-  it('name the variable that is wrong', () => {
+  it('are rejected with the name of the invalid variable', () => {
     expect(() => config({ MESH_ORCH_APP_PROBERS: '{"a":{}}' })).to.throw(/^environment variable MESH_ORCH_APP_PROBERS: "a" is not/)
     expect(() => config({ MESH_METRICS_ANNOTATIONS: '{"port":"15020"}' })).to.throw(/^environment variable MESH_METRICS_ANNOTATIONS: port: 15020/)
   })

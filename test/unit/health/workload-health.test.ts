@@ -7,11 +7,11 @@ const told = (successes: number, failures: number, outcomes: string) => {
 }
 
 describe('the health of a workload', () => {
-  it('is told when it changes, and is unhealthy at first', () => {
+  it('starts as unhealthy, and is reported when it changes', () => {
     expect(told(1, 1, '--++-+')).to.deep.equal([undefined, undefined, true, undefined, false, true])
   })
 
-  it('changes after so many in a row', () => {
+  it('changes after the configured number of consecutive successes or failures', () => {
     expect(told(2, 3, '+-++-+---+++')).to.deep.equal([
       undefined,
       undefined,
@@ -28,7 +28,7 @@ describe('the health of a workload', () => {
     ])
   })
 
-  it('is kept with a bounded reason', () => {
+  it('is kept with a reason of limited length', () => {
     const health = new WorkloadHealth({ successes: 1, failures: 1 })
     expect(health.last).to.equal(undefined)
     health.take(undefined)
@@ -38,7 +38,7 @@ describe('the health of a workload', () => {
     expect(health.last?.message).to.have.lengthOf(1000)
   })
 
-  it('is probed every 10 s with a time limit of 1 s unless it is said otherwise', () => {
+  it('is probed every 10 s with a timeout of 1 s by default', () => {
     expect(probeSettings({})).to.deep.equal({ delayMs: 0, periodMs: 10_000, timeoutMs: 1000, successes: 1, failures: 1 })
     const given = { initialDelaySeconds: 3, periodSeconds: 2, timeoutSeconds: 4, successThreshold: 5, failureThreshold: 6 }
     expect(probeSettings(given)).to.deep.equal({ delayMs: 3000, periodMs: 2000, timeoutMs: 4000, successes: 5, failures: 6 })

@@ -5,10 +5,10 @@ import { checkNode, identityToCertify, mayRead, secretReader } from '../../../sr
 const caller = (...identities: string[]): Caller => ({ identities, via: 'certificate', method: 'test', expiresAt: 0 })
 const cart = caller('spiffe://td/ns/shop/sa/cart')
 
-describe('a node and its caller', () => {
+describe('the check of a node against its caller', () => {
   const node = (namespace: string, account?: unknown) => ({ namespace, metadata: account === undefined ? {} : { SERVICE_ACCOUNT: account } })
 
-  it('are of the same namespace, and account where the node names one', () => {
+  it('requires the same namespace, and the same service account if the node names one', () => {
     expect(checkNode(cart, node('shop'))).to.deep.equal({ verified: 'spiffe://td/ns/shop/sa/cart' })
     expect(checkNode(cart, node('shop', 'cart'))).to.have.property('verified')
     expect(checkNode(cart, node('shop', ''))).to.have.property('verified')
@@ -21,7 +21,7 @@ describe('a node and its caller', () => {
     expect(checkNode(cart, node('shop', null)), 'null stands for none').to.have.property('verified')
   })
 
-  it('may agree in any of several identities', () => {
+  it('accepts a match with any one of several identities', () => {
     expect(checkNode(caller('spiffe://td/ns/a/sa/x', 'spiffe://td/ns/b/sa/y'), node('b', 'y'))).to.deep.equal({ verified: 'spiffe://td/ns/b/sa/y' })
     expect(checkNode(caller('spiffe://td/ns/a/sa/x', 'spiffe://td/ns/b/sa/y'), node('a', 'y'))).to.have.property('refused')
     expect(checkNode(caller(), node('a'))).to.have.property('refused')
@@ -29,11 +29,11 @@ describe('a node and its caller', () => {
   })
 })
 
-describe('who may read', () => {
+describe('read access of a caller', () => {
   const names = { trustDomain: 'td', trustDomainAliases: ['Old@td'], rootNamespace: 'mesh-system' }
   const admin = caller('spiffe://td/ns/mesh-system/sa/admin')
 
-  it('is the own namespace, and the root namespace for all of them', () => {
+  it('covers its own namespace, and all namespaces for callers of the root namespace', () => {
     expect(mayRead(cart, 'shop', names)).to.equal(true)
     expect(mayRead(cart, 'other', names)).to.equal(false)
     expect(mayRead(cart, 'mesh-system', names)).to.equal(false)
@@ -41,7 +41,7 @@ describe('who may read', () => {
     for (const namespace of ['shop', 'mesh-system', '', undefined]) expect(mayRead(admin, namespace, names)).to.equal(true)
   })
 
-  it('is of the trust domain or an alias of it', () => {
+  it('requires the trust domain of the mesh or an alias of it', () => {
     expect(mayRead(caller('spiffe://old.td/ns/shop/sa/cart'), 'shop', names)).to.equal(true)
     expect(mayRead(caller('spiffe://foreign/ns/shop/sa/cart'), 'shop', names)).to.equal(false)
     expect(mayRead(caller('spiffe://foreign/ns/mesh-system/sa/admin'), 'shop', names)).to.equal(false)
@@ -50,16 +50,16 @@ describe('who may read', () => {
   })
 })
 
-describe('who reads secrets of gateways', () => {
+describe('access to gateway secrets', () => {
   const names = { trustDomain: 'td', trustDomainAliases: ['old'], rootNamespace: 'mesh-system' }
   const router = { type: 'router', namespace: 'edge' }
 
-  it('is a router whose verified identity is of its namespace, in the own trust domain', () => {
+  it("is given to a router whose verified identity has its namespace and the mesh's trust domain", () => {
     expect(secretReader(router, 'spiffe://td/ns/edge/sa/gateway', names)).to.deep.equal({ namespace: 'edge', account: 'gateway' })
     expect(secretReader(router, 'spiffe://old/ns/edge/sa/gateway', names)).to.deep.equal({ namespace: 'edge', account: 'gateway' })
   })
 
-  it('is nobody else', () => {
+  it('is refused to unverified nodes, sidecars and identities of another namespace or trust domain', () => {
     expect(secretReader(router, undefined, names), 'not verified').to.equal(undefined)
     expect(secretReader({ ...router, type: 'sidecar' }, 'spiffe://td/ns/edge/sa/gateway', names)).to.equal(undefined)
     for (const identity of [
@@ -73,10 +73,10 @@ describe('who reads secrets of gateways', () => {
   })
 })
 
-describe('the identity that a certificate names', () => {
+describe('the identity for a new certificate', () => {
   const names = { trustDomain: 'td', trustDomainAliases: ['old'] }
 
-  it('is the only one of its caller, a workload of the mesh', () => {
+  it("is the single identity of the caller, if it is a workload of the mesh's trust domain or an alias", () => {
     for (const identity of ['spiffe://td/ns/shop/sa/cart', 'spiffe://old/ns/shop/sa/cart'])
       expect(identityToCertify(caller(identity), names)).to.deep.equal({ identity })
     for (const [identities, reason] of [

@@ -9,11 +9,11 @@ import { ServingCertificates } from '../../harness/serving-certificates.ts'
 
 const day = 86_400_000
 
-describe('trust in client certificates', function () {
+describe('verification of client certificates', function () {
   this.timeout(30_000)
   const dir = mkdtempSync(join(tmpdir(), 'mesh-trust-'))
   const made = new ServingCertificates(dir)
-  /** An hour after all of them were made. */
+  /** An hour after all certificates were issued. */
   let now = 0
   const at = (name: string) => new X509Certificate(made.text(`${name}.pem`))
   const own = 'spiffe://cluster.local/ns/a/sa/b'
@@ -45,13 +45,13 @@ describe('trust in client certificates', function () {
     made1.set('bundles', { 'other.domain': made.text('other.pem') })
     return made1
   }
-  /** The identity, or why there is none. */
+  /** Returns the identity, or the reason for the refusal. */
   const judged = (name: string, with_ = trust(), intermediates: readonly string[] = [], when = now) => {
     const verified = with_.verify({ leaf: at(name), intermediates: () => intermediates.map(at) }, when)
     return 'refused' in verified ? verified.refused : verified.caller.identities.join()
   }
 
-  it('comes from the roots of the trust domain that the certificate names, and of no other', () => {
+  it('uses only the roots of the trust domain that the certificate names', () => {
     expect(judged('good')).to.equal(own)
     expect(judged('alias')).to.equal('spiffe://old.domain/ns/a/sa/b')
     expect(judged('other-good')).to.equal('spiffe://other.domain/ns/a/sa/b')
@@ -59,7 +59,7 @@ describe('trust in client certificates', function () {
     expect(judged('unknown')).to.equal('there is no root for the trust domain unknown.domain')
   })
 
-  it('goes over presented authorities to a root, whatever their order, and over nothing else', () => {
+  it('builds the chain from the presented intermediates in any order, and from nothing else', () => {
     expect(judged('deep', trust(), ['below', 'between'])).to.equal(own)
     expect(judged('deep', trust(), ['other', 'between', 'below', 'good'])).to.equal(own)
     expect(judged('deep', trust(), ['between'])).to.contain('no root of the trust domain')
@@ -67,19 +67,19 @@ describe('trust in client certificates', function () {
     expect(judged('deep', trust(), [...Array.from({ length: 10 }, () => 'other'), 'below', 'between'])).to.contain('no root')
   })
 
-  it('needs a leaf with exactly one URI that is the SPIFFE id of a workload', () => {
+  it("requires a leaf with exactly one URI that is a workload's SPIFFE id", () => {
     expect(judged('two')).to.equal('the certificate has 2 URIs among its names instead of one')
     expect(judged('none')).to.equal('the certificate has 0 URIs among its names instead of one')
     for (const name of ['odd', 'bare']) expect(judged(name)).to.equal('the URI of the certificate is not the SPIFFE id of a workload')
     expect(judged('authority')).to.equal('the certificate is one of an authority')
   })
 
-  it('ends when the certificate or its root is not valid', () => {
+  it('fails outside of the validity period of the certificate', () => {
     expect(judged('good', trust(), [], now + 2 * day)).to.match(/^the certificate is valid from/)
     expect(judged('good', trust(), [], now - 2 * day)).to.match(/^the certificate is valid from/)
   })
 
-  it('is kept over a change of roots as long as the same key of the same name is there', () => {
+  it('stays valid after a change of roots while the same root key and name remain', () => {
     const changing = trust()
     const verified = changing.verify({ leaf: at('good'), intermediates: () => [] }, now)
     if ('refused' in verified) throw new Error(verified.refused)
@@ -94,7 +94,7 @@ describe('trust in client certificates', function () {
     expect(changing.stillTrusts(verified)).to.equal(true)
   })
 
-  it('joins the roots of all sources for TLS, each once, and refuses what is no PEM', () => {
+  it('merges the roots of all sources for TLS without duplicates, and rejects what is not PEM', () => {
     const joined = trust()
     joined.set('files', { '': made.text('own.pem') })
     expect(joined.bundle.match(/BEGIN CERTIFICATE/g)).to.have.length(2)
@@ -103,7 +103,7 @@ describe('trust in client certificates', function () {
     expect(new ClientTrust().bundle).to.equal('')
   })
 
-  it('reads names as Node writes them, also those that try to look like more', () => {
+  it("parses names in Node's format, also names that contain quoted separators", () => {
     expect(uriNames('DNS:a, URI:spiffe://b/c, IP Address:1.2.3.4')).to.deep.equal(['spiffe://b/c'])
     expect(uriNames('DNS:"a, URI:spiffe://b/c", URI:spiffe://d/e')).to.deep.equal(['spiffe://d/e'])
     expect(uriNames('URI:"spiffe://b/c, URI:spiffe://d/e"')).to.deep.equal(['spiffe://b/c, URI:spiffe://d/e'])
@@ -111,7 +111,7 @@ describe('trust in client certificates', function () {
     expect(uriNames('')).to.deep.equal([])
   })
 
-  it('of an expired credential ends after a grace period, at moments that are spread', () => {
+  it('ends an expired credential after a grace period with jitter', () => {
     expect([0, 0.5, 1].map((share) => endOfCredential(1000, 100, share))).to.deep.equal([1100, 1150, 1200])
   })
 })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { readBundleEndpoints, readSpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
 
 describe('SPIFFE_BUNDLE_ENDPOINTS', () => {
-  it('are tuples of a trust domain and an https: URL, whose scheme may be left out', () => {
+  it('has pairs of trust domain and https: URL, whose scheme may be omitted', () => {
     expect(readBundleEndpoints('')).to.deep.equal([])
     expect(readBundleEndpoints('a.example|https://a/b?c=d||B@example|b.example:8443')).to.deep.equal([
       { trustDomain: 'a.example', url: 'https://a/b?c=d' },
@@ -32,7 +32,7 @@ describe('SPIFFE_BUNDLE_ENDPOINTS', () => {
     })
 })
 
-describe('SPIFFE bundles', () => {
+describe('a SPIFFE bundle', () => {
   for (const [document, reason] of [
     ['', 'not JSON'],
     ['[]', 'it has no list of keys'],

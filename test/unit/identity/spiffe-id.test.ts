@@ -4,8 +4,8 @@ import { canonicalTrustDomain } from '../../../src/config/trust-domain.ts'
 import { parseSpiffeId, parseWorkload, serviceAccountOf, workloadId } from '../../../src/identity/spiffe-id.ts'
 import { seed } from '../../harness/seed.ts'
 
-describe('SPIFFE ids', () => {
-  it('are read as they stand', () => {
+describe('a SPIFFE id', () => {
+  it('is parsed into trust domain and path', () => {
     expect(parseSpiffeId('spiffe://td.example/a/b-_.c/D')).to.deep.equal({ trustDomain: 'td.example', path: ['a', 'b-_.c', 'D'] })
     expect(parseSpiffeId('spiffe://td')).to.deep.equal({ trustDomain: 'td', path: [] })
     expect(parseSpiffeId(`spiffe://${'t'.repeat(255)}/${'p'.repeat(2048 - 255 - 10)}`)).not.to.equal(undefined)
@@ -39,7 +39,7 @@ describe('SPIFFE ids', () => {
       expect(parseWorkload(text)).to.equal(undefined)
     })
 
-  it('of workloads name a namespace and a service account, and nothing else', () => {
+  it('of a workload names exactly a namespace and a service account', () => {
     expect(parseWorkload('spiffe://td/ns/shop/sa/cart.v1')).to.deep.equal({ trustDomain: 'td', namespace: 'shop', account: 'cart.v1' })
     for (const path of [
       'ns/a/sa',
@@ -58,7 +58,7 @@ describe('SPIFFE ids', () => {
     expect(parseWorkload(`spiffe://td/ns/a/sa/${'n'.repeat(254)}`)).to.equal(undefined)
   })
 
-  it('are made of trust domains that have an @ or capitals, and of nothing that is no name', () => {
+  it('is built with a canonical trust domain, and rejected with invalid parts', () => {
     expect(workloadId('My-Project@Example.com', { namespace: 'a', account: 'b' })).to.equal('spiffe://my-project.example.com/ns/a/sa/b')
     for (const [namespace, account] of [
       ['a/sa/x', 'b'],
@@ -70,7 +70,7 @@ describe('SPIFFE ids', () => {
     expect(() => workloadId('t/d', { namespace: 'a', account: 'b' })).to.throw(RangeError)
   })
 
-  it('say the same when they are read and written again, whatever the text', () => {
+  it('is unchanged by parsing and serialising, for any text', () => {
     const id = fc.oneof(
       fc.string({ maxLength: 60 }).map((text) => `spiffe://${text}`),
       fc.stringMatching(/^spiffe:\/\/[a-zA-Z0-9._%@:-]{0,6}(\/[a-z0-9._%?#-]{0,4}){0,5}$/),
@@ -88,14 +88,14 @@ describe('SPIFFE ids', () => {
 })
 
 describe('trust domains', () => {
-  it('are letters, digits, dots, dashes and underscores, at most 255', () => {
+  it('have letters, digits, dots, dashes and underscores, at most 255', () => {
     expect(canonicalTrustDomain('A_b-c.D9')).to.equal('a_b-c.d9')
     for (const name of ['', 'a/b', 'a b', 'a:b', 'a%40', 'ä', 'a\n', 'x'.repeat(256)]) expect(canonicalTrustDomain(name), name).to.equal(undefined)
   })
 })
 
-describe('subjects of tokens', () => {
-  it('are service accounts', () => {
+describe('token subjects', () => {
+  it('are parsed only if they are service accounts', () => {
     expect(serviceAccountOf('system:serviceaccount:shop:cart.v1')).to.deep.equal({ namespace: 'shop', account: 'cart.v1' })
     for (const subject of [
       'system:serviceaccount:shop',

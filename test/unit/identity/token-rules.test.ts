@@ -8,8 +8,8 @@ const rules = (environment: Record<string, string>, own?: Parameters<typeof toke
   tokenRules(readFeatures(environment).features, '/state', own)
 const first = (rule: object) => rules({ JWT_RULE: JSON.stringify(rule) })[0]
 
-describe('rules for tokens', () => {
-  it('are those of the local issuer alone unless more is said', () => {
+describe('token rules', () => {
+  it('contain only the local issuer by default, and not in an orchestrator', () => {
     expect(rules({})).to.deep.equal([
       {
         authenticator: 'local-issuer',
@@ -22,7 +22,7 @@ describe('rules for tokens', () => {
     expect(rules({ ORCHESTRATOR_SERVICE_HOST: '10.0.0.1', TOKEN_ISSUER: 'https://i' })).to.deep.equal([])
   })
 
-  it('of JWT_RULE have keys at a URL, in a file, in the rule, or where the issuer says', () => {
+  it("of JWT_RULE take keys from a URL, a file, the rule itself or the issuer's discovery document", () => {
     expect(first({ issuer: 'https://i', jwks_uri: 'https://i/keys', audiences: ['a', 'b'] })).to.deep.equal({
       authenticator: 'jwt-rule',
       issuer: 'https://i',
@@ -84,7 +84,7 @@ describe('rules for tokens', () => {
         .that.contains(reason)
     })
 
-  it('of TOKEN_ISSUER count for the certificate authority; audience and issuer are those of the own token unless they are given', () => {
+  it('of TOKEN_ISSUER apply to the CA service; issuer and audiences default to those of the own token', () => {
     const own = { issuer: 'https://own', audiences: ['x', 'y'] }
     const last = (environment: Record<string, string>, token?: typeof own) => rules(environment, token).at(-1)
     expect(last({ TOKEN_ISSUER: 'https://i' })).to.deep.equal({
@@ -100,24 +100,24 @@ describe('rules for tokens', () => {
     expect(() => rules({ TOKEN_ISSUER: 'http://i' })).to.throw('environment variable TOKEN_ISSUER: "http://i" is neither https: nor of this host')
   })
 
-  it('name an audience', () => {
+  it('are rejected without an audience', () => {
     expect(rules({ TOKEN_AUDIENCES: ' a , ,b' })[0]?.audiences).to.deep.equal(['a', 'b'])
     expect(() => rules({ TOKEN_AUDIENCES: ' , ' })).to.throw('environment variable TOKEN_AUDIENCES: names no audience')
   })
 })
 
-describe('reviews by an orchestrator', () => {
+describe('token reviews by an orchestrator', () => {
   const token = (aud?: unknown) => ({ text: '', algorithm: 'RS256', kid: undefined, claims: aud === undefined ? {} : { aud } })
   const demanded = (aud: unknown, environment: Record<string, string> = {}) => reviewAudiences(token(aud), readFeatures(environment).features)
 
-  it('demand the audiences of TOKEN_AUDIENCES of every token that has one, and of all where that is required', () => {
+  it('require TOKEN_AUDIENCES of every token with an audience, and of all tokens with REQUIRE_3P_TOKEN', () => {
     expect(demanded('x')).to.deep.equal(['mesh-ca'])
     expect(demanded(['x', 'y'], { TOKEN_AUDIENCES: 'a,b' })).to.deep.equal(['a', 'b'])
     expect(demanded(undefined)).to.equal(undefined)
     expect(demanded(undefined, { REQUIRE_3P_TOKEN: 'true' })).to.deep.equal(['mesh-ca'])
   })
 
-  it('demand none of tokens for the orchestrator itself where those are the policy', () => {
+  it("require no audience of the orchestrator's own tokens under the policy first-party-jwt", () => {
     const first = { JWT_POLICY: 'first-party-jwt' }
     expect(demanded(['kubernetes.default.svc'], first)).to.equal(undefined)
     expect(demanded('kubernetes.default.svc', first)).to.equal(undefined)
@@ -126,7 +126,7 @@ describe('reviews by an orchestrator', () => {
     expect(demanded(['kubernetes.default.svc'], { ...first, REQUIRE_3P_TOKEN: 'true' })).to.deep.equal(['mesh-ca'])
   })
 
-  it('have one of two policies', () => {
+  it('are configured by one of two values of JWT_POLICY', () => {
     expect(() => checkJwtPolicy({ JWT_POLICY: 'none' })).to.throw(
       'environment variable JWT_POLICY: "none" is none of third-party-jwt, first-party-jwt',
     )

@@ -9,7 +9,7 @@ const { features } = readAgentFeatures({})
 const order = (flags: Record<string, string | boolean>) =>
   redirectOrder({ 'mesh-service-cidr': '*', 'mesh-inbound-ports': '*', ...flags }, {}, features)
 
-/** A host whose programs answer so, by the beginning of their command lines; what was run, said and warned of. */
+/** A host whose programs give the answers that belong to the beginning of their command lines. Records commands, output and warnings. */
 function host(answers: Record<string, Partial<Outcome>> = {}, routesLoopback = true) {
   const ran: string[] = []
   const said: string[] = []
@@ -28,7 +28,7 @@ function host(answers: Record<string, Partial<Outcome>> = {}, routesLoopback = t
   return { surroundings, ran, said, warned }
 }
 
-/** Status and message of the error that a promise is rejected with. */
+/** Returns exit status and message of the error that a promise is rejected with. */
 async function failureOf(promise: Promise<void>): Promise<[status: unknown, message: string]> {
   const error = await promise.then(
     () => undefined,
@@ -37,8 +37,8 @@ async function failureOf(promise: Promise<void>): Promise<[status: unknown, mess
   return [error?.exitStatus, String(error?.message)]
 }
 
-describe('the commands of redirection', () => {
-  it('run nothing in a dry run, and say what they would', async () => {
+describe('the redirection commands', () => {
+  it('run nothing in a dry run, and print the commands that they would run', async () => {
     const tried = host()
     await redirect(order({ 'dry-run': true, 'mesh-inbound-interception-mode': 'TPROXY' }), tried.surroundings)
     await cleanRedirection(true, tried.surroundings)
@@ -56,7 +56,7 @@ describe('the commands of redirection', () => {
     ])
   })
 
-  it('try all rules before they change any, and stop at the first failure', async () => {
+  it('test all rules before they change any, and stop at the first failure', async () => {
     const refused = host({ 'iptables-restore --noflush --wait=30 --test': { error: 'status 1: line 3 failed' } })
     expect(await failureOf(redirect(order({}), refused.surroundings))).to.deep.equal([
       2,
@@ -74,7 +74,7 @@ describe('the commands of redirection', () => {
     ])
   })
 
-  it('end with 2 where iptables is missing; without ip6tables a host of IPv4 is served and warned', async () => {
+  it('exit with 2 without iptables; without ip6tables an IPv4 host is set up with a warning', async () => {
     const bare = host({ 'iptables-save': { error: 'iptables-save is not on this host' } })
     expect(await failureOf(redirect(order({}), bare.surroundings))).to.deep.equal([2, 'iptables-save failed: iptables-save is not on this host'])
     const half = host({ 'ip6tables-save': { error: 'ip6tables-save is not on this host' } })
@@ -84,14 +84,14 @@ describe('the commands of redirection', () => {
     await cleanRedirection(false, half.surroundings)
   })
 
-  it('refuse to exclude every range with 2, and a wrong setting with the status of wrong arguments', async () => {
+  it('exit with 2 if every range is excluded, and with the status for invalid arguments otherwise', async () => {
     const tried = host()
     expect((await failureOf(redirect(order({ 'mesh-service-exclude-cidr': '*' }), tried.surroundings)))[0]).to.equal(2)
     expect((await failureOf(redirect(order({ 'proxy-port': 'x' }), tried.surroundings)))[0]).to.equal(undefined)
     expect(tried.ran).to.deep.equal([])
   })
 
-  it('warn that TPROXY needs routes for answers from loopback addresses', async () => {
+  it('warn that TPROXY needs route_localnet for replies from loopback addresses', async () => {
     const strict = host({}, false)
     await redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY' }), strict.surroundings)
     await redirect(order({}), strict.surroundings)
@@ -99,14 +99,14 @@ describe('the commands of redirection', () => {
     expect(strict.warned[0]).to.include('net.ipv4.conf.all.route_localnet is 0')
   })
 
-  it('show all routes when one cannot be set', async () => {
+  it('print all routes if a route cannot be set', async () => {
     const busy = host({ 'ip -f inet route add': { error: 'status 2' }, 'ip route show table all': { output: 'default via 10.0.0.1' } })
     const [status] = await failureOf(redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY' }), busy.surroundings))
     expect(status).to.equal(2)
     expect(busy.said.slice(-2)).to.deep.equal(['ip route show table all', 'default via 10.0.0.1'])
   })
 
-  it('take back what they can, and fail when something of it stays', async () => {
+  it('clean up as much as possible, and fail if something remains', async () => {
     const saved = '*nat\n:MESH_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j MESH_OUTPUT\nCOMMIT\n'
     const held = host({
       'iptables-save': { output: saved },

@@ -1,4 +1,4 @@
-/** Options of redirection as the command reads them, for tests. */
+/** Redirection options as the command parses them, for tests. */
 import { type RedirectHost, type RedirectSettings, readRedirectOptions } from '../../../src/iptables/options.ts'
 import { redirectRules } from '../../../src/iptables/rules.ts'
 import { restoreText } from '../../../src/iptables/text.ts'
@@ -23,12 +23,12 @@ const nothing: RedirectSettings = {
 
 const plainHost: RedirectHost = { passwd: '', group: '', proxyUser: 'mesh-proxy', resolvConf: undefined, isIpv6: false }
 
-/** Reads these flags on this host. */
+/** Parses these flags on the given host. */
 export function read(flags: Partial<RedirectSettings> = {}, host: Partial<RedirectHost> = {}): ReturnType<typeof readRedirectOptions> {
   return readRedirectOptions({ ...nothing, ...flags }, { ...plainHost, ...host })
 }
 
-/** The text for iptables-restore, by lines. */
+/** Returns the input of iptables-restore as lines. */
 export function listing(flags: Partial<RedirectSettings>, host: Partial<RedirectHost> = {}, family: 4 | 6 = 4): string[] {
   return restoreText(redirectRules(read(flags, host).options, family))
     .trimEnd()

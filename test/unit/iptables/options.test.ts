@@ -21,14 +21,14 @@ const flags: (keyof RedirectSettings)[] = [
   'proxy-uid',
 ]
 
-describe('options of redirection', () => {
-  it('have the defaults of users of the proxy', () => {
+describe('redirection options', () => {
+  it('have the defaults that users of the proxy know', () => {
     const { options } = read()
     expect(options).to.include({ proxyPort: '15001', inboundPort: '15006', tunnelPort: '15008', mark: '1337', routeTable: '133', isTproxy: false })
     expect([options.uids, options.gids]).to.deep.equal([['1337'], ['1337']])
   })
 
-  it('take the user of the proxy from the host, and users and groups by name', () => {
+  it("take the proxy's user from the host, and resolve users and groups by name", () => {
     expect(read({}, { passwd }).options).to.deep.include({ uids: ['1400'], gids: ['1400'] })
     expect(read({ 'proxy-uid': '7' }, { passwd }).options).to.deep.include({ uids: ['7'], gids: ['7'] })
     const given = read({ 'proxy-uid': 'root,1338,1338', 'proxy-gid': 'mesh' }, { passwd, group: 'mesh:x:55:\n' })
@@ -36,11 +36,11 @@ describe('options of redirection', () => {
     expect(() => read({ 'proxy-uid': 'odd' }, { passwd })).to.throw('--proxy-uid: "odd" is not a numeric id, or a name that this host knows')
   })
 
-  it('drop empty items of lists', () => {
+  it('ignore empty list items', () => {
     expect(read({ 'mesh-inbound-ports': '80,, 81,' }).options.inboundPorts).to.deep.equal(['80', '81'])
   })
 
-  it('refuse, by the flag, all that is no port, user, interface, mark or table', () => {
+  it('are rejected with the flag if a value is not a valid port, user, interface, mark or table', () => {
     for (const [flag, value] of [
       ['proxy-port', '0'],
       ['proxy-port', '65536'],
@@ -63,7 +63,7 @@ describe('options of redirection', () => {
       expect(() => read({ [flag]: value }), `${flag} ${value}`).to.throw(`--${flag}: `)
   })
 
-  it('leave out ranges that cannot be read and say so, unless nothing would be captured then', () => {
+  it('leave out invalid ranges with a warning, and are rejected if no range would be captured', () => {
     const { options, warnings } = read({ 'mesh-service-cidr': '10.0.0.0/8,10.0.0.1,10.0.0.0/33', 'mesh-service-exclude-cidr': 'fd00::/129' })
     expect(options.outboundRanges[4]).to.deep.equal(['10.0.0.0/8'])
     expect(warnings).to.deep.equal([
@@ -74,7 +74,7 @@ describe('options of redirection', () => {
     expect(() => read({ 'mesh-service-cidr': '10.0.0.1' })).to.throw('nothing outbound would be captured')
   })
 
-  it('say when all ranges are excluded, when a mode is none, and when there is no DNS server', () => {
+  it('warn about all ranges excluded, an unknown mode, and no DNS server', () => {
     expect([
       excludesAll(read({ 'mesh-service-exclude-cidr': '*' }).options),
       excludesAll(read({ 'mesh-service-exclude-cidr': '10.0.0.0/8,*' }).options),
@@ -85,13 +85,13 @@ describe('options of redirection', () => {
     expect(read({}, { resolvConf: 'nameserver fd00::1', isIpv6: true }).warnings).to.deep.equal([])
   })
 
-  it('name each DNS server once, without those of one link', () => {
+  it('name each DNS server once, without link-local ones', () => {
     const text =
       '# nameserver 1.1.1.1\nnameserver 10.0.0.1\n nameserver\t10.0.0.1 # twice\nnameserver fe80::1%eth0\nnameserver fd00::1\nnameserver nine\n'
     expect(nameServers(text)).to.deep.equal({ 4: ['10.0.0.1'], 6: ['fd00::1'] })
   })
 
-  it('never let a text become an option, a line or a rule of its own', () => {
+  it('never turn a value into another option, line or rule', () => {
     const hostile = fc.stringMatching(/^[0-9:,a-z*+!\-/ \n"'.]{1,12}$/)
     fc.assert(
       fc.property(fc.constantFrom(...flags), hostile, (flag, value) => {

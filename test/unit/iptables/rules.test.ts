@@ -28,7 +28,7 @@ const owner = (kind: string, id: string, dns = '') => [
 ]
 const output = ['-A OUTPUT -p tcp -j MESH_OUTPUT', '-A MESH_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN']
 
-/** The complete listing of an injected container. */
+/** The complete output for an injected container. */
 const complete = `* nat
 -N MESH_INBOUND
 -N MESH_REDIRECT
@@ -55,8 +55,8 @@ const complete = `* nat
 -A MESH_OUTPUT -j MESH_REDIRECT
 COMMIT`
 
-describe('rules of redirection', () => {
-  it('are, for an injected container, the listing that its users know', () => {
+describe('redirection rules', () => {
+  it('for an injected container are the rules that users know', () => {
     expect(listing(injected)).to.deep.equal(complete.split('\n'))
   })
 
@@ -66,7 +66,7 @@ describe('rules of redirection', () => {
     expect(commandLines('iptables', redirectRules(options, 4))).to.deep.equal(lines.map((line) => `iptables -t nat ${line}`))
   })
 
-  it('without inbound and outbound capture only tell apart who sends', () => {
+  it('without inbound and outbound capture only distinguish the sender', () => {
     expect(listing({})).to.deep.equal([
       '* nat',
       ...chains,
@@ -79,7 +79,7 @@ describe('rules of redirection', () => {
     ])
   })
 
-  it('capture listed ports and ranges, pass excluded ones, for several users, groups and interfaces', () => {
+  it('capture listed ports and ranges and skip excluded ones, with several users, groups and interfaces', () => {
     const flags = {
       'inbound-tunnel-port': '16008',
       'mesh-inbound-ports': '80,8000:8010',
@@ -124,13 +124,13 @@ describe('rules of redirection', () => {
     ])
   })
 
-  it('take what comes in from interfaces of virtual machines for outbound, before all other rules', () => {
+  it('treat traffic from virtual machine interfaces as outbound, before all other rules', () => {
     const lines = listing({ 'mesh-service-cidr': '*', 'orch-virt-interfaces': 'tap0' })
     expect(lines.slice(-3)).to.deep.equal(['-A MESH_OUTPUT -j MESH_REDIRECT', '-I PREROUTING 1 -i tap0 -j MESH_REDIRECT', 'COMMIT'])
     expect(lines).to.include('-I PREROUTING 1 -i tap0 -j RETURN')
   })
 
-  it('leave what an application sends to itself to the later rules when a loopback range is captured', () => {
+  it("leave an application's traffic to itself to later rules if a loopback range is captured", () => {
     const lines = listing({ 'mesh-service-cidr': '127.1.2.0/24' })
     expect(lines.filter((line) => line.includes('! --uid-owner'))).to.deep.equal([])
     expect(listing({ 'mesh-service-cidr': '127.1.2.0/24' }, { isIpv6: true }, 6)).to.include(
@@ -138,7 +138,7 @@ describe('rules of redirection', () => {
     )
   })
 
-  it('send DNS over TCP and UDP to the agent, but not that of the proxy', () => {
+  it('redirect DNS over TCP and UDP to the agent, except that of the proxy', () => {
     const notDns = ' -p tcp ! --dport 53'
     expect(listing({ 'mesh-service-cidr': '*' }, { resolvConf })).to.deep.equal([
       '* nat',
@@ -158,7 +158,7 @@ describe('rules of redirection', () => {
   })
 })
 
-describe('rules of TPROXY mode', () => {
+describe('redirection rules in TPROXY mode', () => {
   const tproxy = { ...injected, 'mesh-inbound-interception-mode': 'TPROXY' }
   const marked = [
     '-A PREROUTING -p tcp -m mark --mark 1337 -j CONNMARK --save-mark',
@@ -191,7 +191,7 @@ describe('rules of TPROXY mode', () => {
     expect(lines.slice(0, lines.indexOf('* mangle'))).to.deep.equal(complete.split('\n').filter((line) => !inbound.includes(line)))
   })
 
-  it('divert listed ports alone, with a mark and a port of their own', () => {
+  it('divert only listed ports, with the configured mark and port', () => {
     const flags = { ...tproxy, 'mesh-inbound-ports': '80,81', 'mesh-inbound-tproxy-mark': '0x10', 'inbound-capture-port': '16006' }
     const lines = mangle(listing(flags))
     expect(lines).to.include('-A MESH_TPROXY ! -d 127.0.0.1/32 -p tcp -j TPROXY --tproxy-mark 0x10/0xffffffff --on-port 16006')
@@ -207,23 +207,23 @@ describe('rules of TPROXY mode', () => {
     expect(mangle(listing({ ...tproxy, 'mesh-inbound-ports': '' }))).to.deep.equal(['* mangle', '-N MESH_INBOUND', ...marked, 'COMMIT'])
   })
 
-  it('redirect inbound connections of IPv6', () => {
+  it('redirect inbound IPv6 connections as in REDIRECT mode', () => {
     expect(listing(tproxy, { isIpv6: true }, 6)).to.deep.equal(listing(injected, { isIpv6: true }, 6))
   })
 })
 
-describe('rules of IPv6', () => {
-  it('are those of IPv4 with addresses of their own', () => {
+describe('redirection rules of IPv6', () => {
+  it('equal those of IPv4 with IPv6 addresses', () => {
     const ipv6 = complete.replaceAll('127.0.0.6/32', '::6/128').replaceAll('127.0.0.1/32', '::1/128')
     expect(listing(injected, { isIpv6: true }, 6)).to.deep.equal(ipv6.split('\n'))
     expect(listing(injected, { isIpv6: true })).to.deep.equal(complete.split('\n'))
   })
 
-  it('are not made where the host has an IPv4 address', () => {
+  it('are not created if the host has an IPv4 address', () => {
     expect(redirectRules(read(injected).options, 6)).to.deep.equal([])
   })
 
-  it('capture the ranges of IPv6, and DNS where a server has such an address', () => {
+  it('capture IPv6 ranges, and DNS of IPv6 nameservers', () => {
     const lines = listing(
       { 'mesh-service-cidr': '10.0.0.0/8,FD00:1::1/32', 'mesh-service-exclude-cidr': 'fd00:2::/32' },
       { isIpv6: true, resolvConf },

@@ -15,8 +15,8 @@ const callersOf = (levels: LogLevels) =>
     .filter(({ log_callers }) => log_callers)
     .map(({ name }) => name)
 
-describe('levels that change', () => {
-  it('are those of one scope, or of all', () => {
+describe('changes of log levels', () => {
+  it('apply to one scope or to all', () => {
     expect(levelsOf(before)).to.deep.equal({ ads: 'info', ca: 'error', default: 'info' })
     expect(levelsOf(change({ scope: 'ads', output_level: 'debug' }))).to.deep.equal({ ads: 'debug', ca: 'error', default: 'info' })
     expect(levelsOf(change({ scope: 'all', output_level: 'warn' }))).to.deep.equal({ ads: 'warn', ca: 'warn', default: 'warn' })
@@ -27,7 +27,7 @@ describe('levels that change', () => {
     expect(before.output.scopes).to.deep.equal({ ca: 'error' })
   })
 
-  it('have callers for one scope, or for all', () => {
+  it('switch callers on and off for one scope or for all', () => {
     expect(callersOf(before)).to.deep.equal(['ads', 'ca', 'default'])
     const less = change({ scope: 'ca', log_callers: 'false' })
     expect(callersOf(less)).to.deep.equal(['ads', 'default'])
@@ -36,7 +36,7 @@ describe('levels that change', () => {
     expect(change({ scope: 'ca', output_level: 'none' }).callers).to.equal(before.callers)
   })
 
-  it('are refused by the name of what is unknown', () => {
+  it('are rejected with the unknown scope, level or value', () => {
     expect(() => change({ scope: 'nobody' })).to.throw('unknown scope "nobody"; scopes are ads, all, ca, default')
     expect(() => change({})).to.throw('unknown scope ""')
     expect(() => change({ scope: 'ads', output_level: 'loud' })).to.throw('output_level: unknown level "loud"')

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { PatchedMap } from '../../../src/model/patched-map.ts'
 import { cpuMs } from '../../harness/own-time.ts'
 
-describe('a map that is patched', () => {
-  it('holds what a map does that was changed in the same way, and stays as it was', () => {
+describe('a PatchedMap', () => {
+  it('equals a Map with the same changes, and earlier versions stay unchanged', () => {
     const changes = fc.array(fc.tuple(fc.nat(200), fc.option(fc.nat(), { nil: undefined })), { maxLength: 60 })
     fc.assert(
       fc.property(fc.array(changes, { maxLength: 20 }), (steps) => {
@@ -34,7 +34,7 @@ describe('a map that is patched', () => {
     )
   })
 
-  it('is made for the price of the patch', () => {
+  it('costs as much as the patch, not as much as the map', () => {
     const entries = (from: number, count: number) => new Map(Array.from({ length: count }, (_, n) => [`key ${from + n}`, n]))
     let map = PatchedMap.empty<string, number>().with(entries(0, 10_000))
     const patching = cpuMs(() => {

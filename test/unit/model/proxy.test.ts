@@ -19,9 +19,9 @@ describe('the node of a proxy', () => {
   ]
   for (const [reason, metadata] of refused) it(`is refused: ${reason}`, () => expect(() => read(metadata)).to.throw(BadNode, reason))
 
-  it('is refused for a long id', () => expect(() => read({}, id + long(2048))).to.throw(BadNode, 'node ID has'))
+  it('is rejected with an id that is too long', () => expect(() => read({}, id + long(2048))).to.throw(BadNode, 'node ID has'))
 
-  it('is taken up to the bounds', () => {
+  it('is accepted up to the limits, with labels kept once', () => {
     const node = read({ TLS_CLIENT_ROOT_CERT: long(4096), NETWORK: long(1024), LABELS: { app: long(1000) } })
     expect(node.network).to.have.length(1024)
     expect(node.labels).to.deep.equal({ app: long(1000) })

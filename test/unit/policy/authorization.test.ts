@@ -18,7 +18,7 @@ import { policyMatches } from '../../harness/rbac-interpreter.ts'
 const trustDomains = { own: 'own.domain', aliases: ['old.domain'] }
 const context: EvaluationContext = { trustDomains, normalization: 'DEFAULT', trustsForwarded: false, optOuts: new Set(), isDryRun: () => false }
 
-/** Text from an alphabet that collides often, full of what regular expressions take for their own. */
+/** Short text from an alphabet with frequent collisions that contains the metacharacters of regular expressions. */
 const word = fc.stringMatching(/^[ab.+*[(|$/-]{0,4}$/)
 const starred = (text: fc.Arbitrary<string>) =>
   fc.oneof(
@@ -46,7 +46,7 @@ const host = fc.oneof(
     .map((parts) => parts.join('')),
 )
 const goodHost = host.filter((text) => !text.startsWith('::') && hostFault(text) === undefined && hostFault(`*${text}`) === undefined)
-/** Parts of paths that collide often: characters that come plain and escaped, in either case, and what is nearly one. */
+/** Parts of paths with frequent collisions: characters in plain and escaped form, in either case, and near misses. */
 const path = fc
   .array(
     fc.constantFrom(
@@ -85,7 +85,7 @@ const path = fc
 const goodPath = starred(path.map((text) => text.slice(1)))
   .map((value) => (value.startsWith('*') ? value : `/${value}`))
   .filter((value) => pathFault(value, 'DEFAULT') === undefined)
-/** A path as it comes: nothing in it is refused. */
+/** A path of a request that normalisation does not reject. */
 const sentPath = fc
   .tuple(
     path.map((text) => text.replaceAll('é', '%C3%a9').replaceAll(/[{}]/g, '')),
@@ -192,8 +192,8 @@ const request: fc.Arbitrary<DescribedRequest> = fc.record({
   metadata: fc.record({ 'envoy.filters.http.f': fc.record({ k: claim }) }),
 })
 
-describe('authorization', () => {
-  it('compiles rules to what accepts exactly the requests that they mean', () => {
+describe('compiled authorization policies', () => {
+  it('match exactly the requests that the rules mean', () => {
     let matched = 0
     fc.assert(
       fc.property(rule, request, fc.boolean(), (written, asked, allows) => {
@@ -209,7 +209,7 @@ describe('authorization', () => {
     expect(matched).to.be.above(250)
   })
 
-  it('compiles single conditions likewise, where matches are frequent', () => {
+  it('match exactly the requests that single conditions mean, with frequent matches', () => {
     const single = fc.oneof(
       source.map((one) => ({ from: [{ source: Object.fromEntries(Object.entries(one).slice(0, 1)) }] })),
       operation.map((one) => ({ to: [{ operation: Object.fromEntries(Object.entries(one).slice(0, 1)) }] })),
@@ -227,7 +227,7 @@ describe('authorization', () => {
     )
   })
 
-  it('says of values that are too long for a regular expression the same by plain matchers', () => {
+  it('match values that are too long for a regular expression by plain matchers, with the same result', () => {
     const long = 'x'.repeat(90)
     const values = [long, `${long}*`, `*${long}`]
     const parts = fc.constantFrom(long, `a${long}`, `${long}a`, 'a', '')
@@ -268,7 +268,7 @@ describe('authorization', () => {
     expect(matched).to.be.above(500)
   })
 
-  it('makes no regular expression that a stock proxy refuses', () => {
+  it('contain no regular expression that a stock Envoy rejects', () => {
     const texts = fc.oneof(
       fc.stringMatching(/^[ -~]{1,120}$/),
       fc.stringMatching(/^[a-zK.]{40,60}$/),
@@ -299,7 +299,7 @@ describe('authorization', () => {
     expect(regexes(policyOf('*')).length).to.be.above(3)
   })
 
-  it('asks for a server name without a regular expression that ignores case, which Envoy refuses', () => {
+  it('match server names case-insensitively without a regular expression that Envoy rejects', () => {
     const names = ['*', 'a.com', '*.com', 'a*', '**'].map((value) =>
       rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }, 'a'), { ...context, protocol: 'tcp', allows: false }),
     )
@@ -307,7 +307,7 @@ describe('authorization', () => {
     expect(names.map((policy) => policyMatches(create(PolicySchema, policy), any, '/'))).to.deep.equal([true, true, true, true, false])
   })
 
-  it('headers and claims that are names of what every object has are not there unless they came', () => {
+  it('treat headers and claims named like inherited properties as absent unless they were sent', () => {
     for (const name of ['constructor', 'toString', '__proto__'])
       for (const key of [`request.headers[${name}]`, `request.auth.claims[${name}]`]) {
         const [asked] = fc.sample(request, 1)
@@ -316,7 +316,7 @@ describe('authorization', () => {
       }
   })
 
-  it('says of <iss>/<sub> in pairs exactly what it says of the whole', () => {
+  it('match <iss>/<sub> as pairs exactly as they would as a whole', () => {
     fc.assert(
       fc.property(starred(requestPrincipal), word, word, (value, iss, sub) => {
         const pattern = patternOf(value)
@@ -328,14 +328,14 @@ describe('authorization', () => {
     )
   })
 
-  it('expands principals over the aliases of the trust domain', () => {
+  it('expand principals to the aliases of the trust domain', () => {
     expect(inTrustDomains('cluster.local/ns/a/sa/b', trustDomains)).to.have.members(['own.domain/ns/a/sa/b', 'old.domain/ns/a/sa/b'])
     expect(inTrustDomains('old.domain/ns/a/sa/b', trustDomains)).to.have.members(['own.domain/ns/a/sa/b', 'old.domain/ns/a/sa/b'])
     expect(inTrustDomains('other/ns/a/sa/b', trustDomains)).to.deep.equal(['other/ns/a/sa/b'])
     expect(inTrustDomains('*/sa/b', trustDomains)).to.deep.equal(['*/sa/b'])
   })
 
-  it('knows the keys of conditions, and no others', () => {
+  it('support the documented condition keys only', () => {
     for (const key of [
       'source.ip',
       'remote.ip',
@@ -426,7 +426,7 @@ describe('policy documents', () => {
       expect(faultsOf(kind, spec).join('; ')).to.match(fault)
     })
 
-  it('takes what is good', () => {
+  it('are accepted if they are valid', () => {
     for (const [kind, spec] of [
       ['AuthorizationPolicy', '{}'],
       ['AuthorizationPolicy', '{rules: [{}]}'],
@@ -441,7 +441,7 @@ describe('policy documents', () => {
       expect(faultsOf(kind, spec), spec).to.deep.equal([])
   })
 
-  it('an invalid policy that was never valid stands in for itself, with its selector if that can be read', () => {
+  it('are replaced by a stand-in if they were never valid, with their selector if it can be read', () => {
     const standIn = (spec: string) =>
       [
         ...parseConfigFile(

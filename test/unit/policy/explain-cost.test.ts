@@ -36,7 +36,7 @@ function explained(spec: object, asked: Partial<DescribedRequest>) {
 
 const deny = (values: readonly string[], key = 'request.headers[x]') => ({ action: 'DENY', rules: [{ when: [{ key, values }] }] })
 
-describe('what an explanation costs', () => {
+describe('the CPU time of an explanation', () => {
   const most = 59_000
   for (const [name, header] of [
     ['commas', ','.repeat(most)],
@@ -53,7 +53,7 @@ describe('what an explanation costs', () => {
       expect((user + system) / 1000, 'milliseconds of CPU').to.be.below(500)
     })
 
-  it('has an end: where there is too much to compare it says so', async () => {
+  it('is limited: a comparison that is too large is rejected with a message', async () => {
     const values = Array.from({ length: 1000 }, (_, index) => `value-${index}`)
     const asked = explained(deny(values), { headers: { x: [','.repeat(most)] } })
     expect(await asked.then(String, (error: Error) => error.message)).to.match(/more to compare than 20000000 characters/)

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { readRanges, refusal } from '../../../src/policy/key-addresses.ts'
 import { sortedKeySet } from '../../../src/policy/key-set.ts'
 
-describe('addresses that key sets may be fetched from', () => {
-  it('are not the host itself, its link, a metadata service, or nowhere', () => {
+describe('addresses of key set servers', () => {
+  it('must not be loopback, link-local, metadata, multicast or translated addresses', () => {
     const refused = [
       '127.0.0.1',
       '127.9.9.9',
@@ -35,7 +35,7 @@ describe('addresses that key sets may be fetched from', () => {
       expect(refusal(address, []), address).to.equal(undefined)
   })
 
-  it('are what the setting allows all the same', () => {
+  it('may be loopback or link-local if the setting allows their range', () => {
     const allowed = readRanges('127.0.0.1, 169.254.0.0/16,::1')
     for (const address of ['127.0.0.1', '::ffff:127.0.0.1', '169.254.169.254', '::1']) expect(refusal(address, allowed), address).to.equal(undefined)
     expect(refusal('127.0.0.2', allowed)).to.include('loopback')
@@ -45,7 +45,7 @@ describe('addresses that key sets may be fetched from', () => {
 })
 
 describe('key sets', () => {
-  it('are equal text when their keys are equal, in whatever order', () => {
+  it('have the same text if their keys are equal, in any order', () => {
     const [one, other] = [
       { kid: 'a', kty: 'EC' },
       { kty: 'RSA', kid: 'b' },

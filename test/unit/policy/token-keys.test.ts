@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { readToken } from '../../../src/policy/signed-token.ts'
 import { TokenKeys } from '../../../src/policy/token-keys.ts'
 
-describe('keys of tokens', () => {
+describe('verification of token signatures', () => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const keys = new TokenKeys(JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }), 'mesh')
 
@@ -15,7 +15,7 @@ describe('keys of tokens', () => {
     return keys.haveSigned(token)
   }
 
-  it('have signed what they signed, but for claims that are not encoded and extensions that nobody knows', async () => {
+  it('accepts tokens signed with a known key, except unencoded payloads and unknown critical extensions', async () => {
     expect(await hasSigned({})).to.equal(true)
     expect(await hasSigned({ b64: true, crit: ['b64'] })).to.equal(true)
     expect(await hasSigned({ b64: false, crit: ['b64'] })).to.equal(false)

@@ -1,4 +1,4 @@
-/** Writers that are told only what their own connections need show these what one shows that is told everything. */
+/** Writers that are sent only the parts that their own connections need must serve the same as a writer that is sent everything. */
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { Manifest, PushContent } from '../../../protocols/messages/push.ts'
@@ -12,7 +12,7 @@ import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { clusterType, listenerType, pushOrder } from '../../../src/xds/type-urls.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
-/** A writer without streams: what it was told, and what its catalog makes of that. */
+/** A writer without streams: records the content of its pushes and applies them to its catalog. */
 class Listener {
   readonly catalog = new Catalog(new KeyedSums('of a test'))
   readonly classOf = new Map<string, string>()
@@ -34,7 +34,7 @@ class Listener {
     expect([...this.catalog.outOfSyncGroups]).to.deep.equal([])
   }
 
-  /** All that a connection has, with the bytes of it. */
+  /** Returns all resources of a connection with their bytes. */
   held(connection: string): object {
     return pushOrder.map((typeUrl) => {
       const state = this.catalog.typeState(this.classOf.get(connection) ?? '', typeUrl)
@@ -42,7 +42,7 @@ class Listener {
     })
   }
 
-  /** Whether it holds just the groups that its classes name, of those that there are. */
+  /** Asserts that the writer holds exactly the existing groups that its manifests name, and no retired class or slab. */
   expectNothingElse(planner: Planner): void {
     const named = new Set(
       [...this.manifests.values()].flatMap(({ groups }) => Object.values(groups).flatMap((uses) => uses.map(({ group }) => group))),
@@ -53,7 +53,7 @@ class Listener {
   }
 }
 
-/** A planner, a writer that is told everything, and two that are told what their own connections need. */
+/** A planner, a writer that is sent everything, and two that are sent only the parts that their connections need. */
 class World {
   readonly planner = new Planner(testSettings())
   readonly all = new Listener()
@@ -81,7 +81,7 @@ class World {
     this.planner.state.setConfig(spec && object ? configKey(object) : `${kind}/${namespace}/${name}`, spec && object)
   }
 
-  /** What was set takes effect, and everyone is told what is new. */
+  /** Applies the changes of the state and sends the push to every writer. */
   push(): void {
     this.planner.advance(this.now)
     this.tell()
@@ -132,14 +132,14 @@ class World {
       this.planner.refused(connection, classId, { typeUrl: listenerType, resources: [], detail: 'no', policiesChanged: true })
   }
 
-  /** A writer dies, with its connections; another takes its place. */
+  /** A writer ends with its connections, and a new one replaces it. */
   restart(writer: number): void {
     while (this.connections(writer).length > 0) this.disconnect(writer)
     this.writers[writer] = this.#writer()
     this.everything(writer)
   }
 
-  /** A writer wants everything: it has it as a writer that is told of all its connections anew. */
+  /** A writer requests the whole state: it gets the same as a new writer with these connections. */
   everything(writer: number): void {
     this.tell()
     const own = this.planner.assignments().filter(({ connection }) => connection.startsWith(`${writer}/`))
@@ -156,7 +156,7 @@ class World {
     }
   }
 
-  /** After a while every writer has the classes of its connections, and no others. */
+  /** After the grace period every writer has the classes of its connections, and no others. */
   settle(): void {
     this.push()
     this.planner.sweep()
@@ -232,10 +232,10 @@ const event = fc.oneof(
   writer.map((at) => (world: World) => world.everything(at)),
 )
 
-describe('an audience of pushes', function () {
+describe('the audience of a writer', function () {
   this.timeout(60_000)
 
-  it('has of everything what its own connections need, and nothing else for longer than a class stays, after any history', () => {
+  it('gives a writer what its connections need, and nothing else beyond the class grace period, after any history', () => {
     let moved = 0
     fc.assert(
       fc.property(fc.array(fc.tuple(event, fc.boolean()), { minLength: 5, maxLength: 40 }), (events) => {
@@ -252,7 +252,7 @@ describe('an audience of pushes', function () {
     expect(moved, 'slabs that were compacted or given up').to.be.greaterThan(50)
   })
 
-  it('is told of each slab that its groups refer to once, and that it is gone', () => {
+  it('sends each slab that its groups refer to once, and its retirement once', () => {
     const resource = { name: 'r', version: '1', slices: [1, 0, 4, 2, 0, 4] }
     const patch = { group: 'g', sequence: 1, base: 0, version: '0'.repeat(32), changed: [resource], removed: [] }
     const audience = new Audience({
@@ -270,7 +270,7 @@ describe('an audience of pushes', function () {
     expect(told({ retiredSlabs: [1, 3] })).to.deep.equal([[], [1]])
   })
 
-  it('is told of a class that could not be made as soon as it is', () => {
+  it('sends the manifest of a class that could not be built earlier as soon as it is built', () => {
     const manifest = { classId: 'c', groups: {} }
     let made = false
     const audience = new Audience({ manifest: () => (made ? manifest : undefined), wholePatch: () => undefined, slab: () => undefined })
@@ -279,7 +279,7 @@ describe('an audience of pushes', function () {
     expect(audience.next({ ...emptyPush, manifests: [manifest, { classId: 'other', groups: {} }] }, 0).manifests).to.deep.equal([manifest])
   })
 
-  it('is told the class of a connection when that is made: before, the connection keeps what it has', () => {
+  it('assigns a connection to its class only once that is built: the connection keeps its state until then', () => {
     const made = new Map<string, Manifest>()
     const audience = new Audience({ manifest: (classId) => made.get(classId), wholePatch: () => undefined, slab: () => undefined })
     const told = (push: Partial<PushContent>) => audience.next({ ...emptyPush, ...push }, 0).assignments

@@ -1,4 +1,4 @@
-/** What is read is recorded, and a change of the state has that made again which read what changed. */
+/** Reads are recorded, and a change of the state rebuilds the products that read the changed parts. */
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { type Collection, Dependencies, type Topic } from '../../../src/push/dependencies/dependencies.ts'
@@ -20,8 +20,8 @@ const state = (entries: Readonly<Record<string, string>>, keys: readonly string[
 })
 const ask = (record: Dependencies<State>, key: string) => record.read(words, key, (map) => map.get(key))
 
-describe('dependencies', () => {
-  it('ask only the questions again whose answers may be others', () => {
+describe('recorded dependencies', () => {
+  it('re-evaluate only queries whose answers may have changed', () => {
     const record = new Dependencies(state({ a: '1', b: '1' }))
     let asked: string[] = []
     record.produce('p', () => {
@@ -40,7 +40,7 @@ describe('dependencies', () => {
     expect([...record.outdated]).to.deep.equal(['p'])
   })
 
-  it('know which products asked a question themselves', () => {
+  it('list the products that made a query directly', () => {
     const record = new Dependencies(state({ a: '1' }))
     record.produce('asks', () => ask(record, 'a'))
     record.produce('reads', () => record.derived('d', () => ask(record, 'a')))
@@ -50,7 +50,7 @@ describe('dependencies', () => {
     expect([...record.askers(words, 'a')]).to.deep.equal([])
   })
 
-  it('keep a derived value that is alike, and leave alone who read it', () => {
+  it('keep a derived value that is unchanged, and leave its readers current', () => {
     const record = new Dependencies(state({ a: 'x1' }))
     const first = () =>
       record.derived(
@@ -69,7 +69,7 @@ describe('dependencies', () => {
     expect([...record.outdated]).to.deep.equal(['p', 'q'])
   })
 
-  /** A product that joins the words that are wanted, each of which is looked for by itself. */
+  /** A product that joins the words named in `wanted`. Each word is a query of its own. */
   class Joined {
     readonly record: Dependencies<State>
     readonly #collection: Collection<string>
@@ -103,7 +103,7 @@ describe('dependencies', () => {
     }
   }
 
-  it('know which values of a collection are to be made anew', () => {
+  it('list which values of a collection must be rebuilt', () => {
     const joined = new Joined(state({ a: '1', b: '1' }))
     joined.make()
     expect(joined.made).to.deep.equal(['a', 'b', 'c'])
@@ -117,7 +117,7 @@ describe('dependencies', () => {
     expect([...joined.record.outdated]).to.deep.equal([])
   })
 
-  it('forget a collection that nobody reads, and make it again for the next', () => {
+  it('drop a collection without readers, and rebuild it for the next reader', () => {
     const joined = new Joined(state({ a: '1', b: '1' }))
     joined.make()
     joined.record.forget('p')
@@ -129,7 +129,7 @@ describe('dependencies', () => {
     expect([...joined.record.outdated]).to.deep.equal(['p'])
   })
 
-  it('come to what is made from scratch, after any history', () => {
+  it('lead to the same value as building from scratch, after any history', () => {
     const some = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2'))
     const step = fc.record({ entries: some, keys: fc.subarray(['a', 'b', 'c', 'd', 'e']), forgets: fc.boolean() })
     fc.assert(

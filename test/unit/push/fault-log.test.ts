@@ -4,7 +4,7 @@ import { FaultLog } from '../../../src/push/fault-log.ts'
 const fault = (resource: string, reason = 'r') => ({ type: 'cds', resource, objects: ['EnvoyFilter/ns/f'], reason, consequence: 'c' })
 
 describe('the log of faults', () => {
-  it('tells a few that are alike, and where the others are', () => {
+  it('logs the first few similar faults, then refers to the debug page', () => {
     const log = new FaultLog()
     const lines = Array.from({ length: 9 }, (_, index) => log.line(fault(`x${index}`), index))
     expect(lines[0]).to.equal('cds x0: r; c')
@@ -14,7 +14,7 @@ describe('the log of faults', () => {
     expect(log.line(fault('z'), 10_000)).to.equal('cds z: r; c')
   })
 
-  it('is bounded in all', () => {
+  it('is limited in total', () => {
     const log = new FaultLog()
     const told = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)
     expect(told).to.have.length(200)

@@ -14,7 +14,7 @@ const sidecar = (namespace: string) =>
   readNode({ id: `sidecar~10.1.0.1~p.${namespace}~${namespace}.svc.cluster.local`, metadata: {}, locality: undefined }, names, false)
 const router = readNode({ id: 'router~10.1.0.2~g.ns~ns.svc.cluster.local', metadata: { LABELS: { app: 'gw' } }, locality: undefined }, names, false)
 
-/** An object as it would be if its shape had let everything through. */
+/** Returns an object as it would be if its shape accepted every value. */
 const unchecked = (kind: string, name: string, spec: unknown, namespace = 'ns'): ConfigObject => ({
   kind,
   group: 'networking.mesh.io',
@@ -57,7 +57,7 @@ class Mesh {
     this.planner.takePush()
   }
 
-  /** Names and hashes of what a connection would hold of a type. */
+  /** Returns names and versions of the resources of a type that a connection has. */
   held(connection: string, type: string): Record<string, string> {
     return Object.fromEntries((resourcesOf(this.planner, connection).get(type) ?? []).map(({ name, version }) => [name, version]))
   }
@@ -67,8 +67,8 @@ class Mesh {
   }
 }
 
-describe('what goes wrong while something is made', () => {
-  it('costs a virtual host, not the others of the route: NaN in a message', () => {
+describe('an error while a resource is generated', () => {
+  it('affects one virtual host: the last good one is kept, and the others of the route are updated', () => {
     const mesh = new Mesh().set(entry('a'), entry('b'), route('a', { timeout: 1000 }), route('b', { timeout: 1000 }))
     mesh.planner.connect('p', sidecar('other'))
     const before = mesh.held('p', routeType)['80']
@@ -84,7 +84,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.held('p', routeType)['80'], 'what was kept is what it would be').to.equal(after)
   })
 
-  it('is told when a proxy comes, says that nothing is kept where there was nothing, and goes with its object', () => {
+  it('is reported when a proxy connects, says if there is no last good state, and is gone with its object', () => {
     const bad = route('a', { timeout: Number.NaN })
     const mesh = new Mesh().set(entry('a'), entry('b'), bad)
     expect(mesh.told).to.deep.equal([])
@@ -96,7 +96,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('costs a cluster and its endpoints, not those of other services or ports', () => {
+  it('affects one cluster and its endpoints, not those of other services or ports', () => {
     const rule = (connections: unknown) =>
       unchecked('DestinationRule', 'a', { host: 'a', trafficPolicy: { connectionPool: { tcp: { maxConnections: connections } } } })
     const mesh = new Mesh().set(entry('a'), entry('b', { endpoints: [{ address: '10.0.0.1', weight: Number.NaN }] }), rule(5))
@@ -115,7 +115,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.held('p', clusterType)['outbound|80||a.ns.svc.cluster.local']).not.to.equal(before['outbound|80||a.ns.svc.cluster.local'])
   })
 
-  it('costs an endpoint that EDS cannot tell of: a workload with a host name', () => {
+  it('affects one endpoint: a workload with a host name in an EDS cluster is left out', () => {
     const workload = (address: string) => ({ ...unchecked('WorkloadEntry', 'w', { address, labels: { app: 'a' } }), labels: {} })
     const selecting = { ...entry('a', { endpoints: undefined, workloadSelector: { labels: { app: 'a' } } }) }
     const mesh = new Mesh().set(selecting, workload('vm.example.com'), { ...workload('10.0.0.7'), name: 'good' })
@@ -127,7 +127,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.held('p', endpointType)['outbound|80||a.ns.svc.cluster.local']).not.to.equal(before)
   })
 
-  it('costs the chains of a service on a listener that others share', () => {
+  it('affects the filter chains of one service on a shared listener', () => {
     const tcp = (name: string, port: number) => entry(name, { addresses: ['10.9.0.0/16'] }, { number: port, name: 'tcp' })
     const bad = unchecked('VirtualService', 'a', {
       hosts: ['a'],
@@ -143,7 +143,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('costs a host of a gateway, not the other hosts of its route', () => {
+  it('affects one host of a gateway, not the other hosts of its route', () => {
     const gateway = unchecked('Gateway', 'g', {
       selector: { app: 'gw' },
       servers: [{ port: { number: 80, name: 'h', protocol: 'HTTP' }, hosts: ['*'] }],
@@ -166,7 +166,7 @@ describe('what goes wrong while something is made', () => {
     expect([mesh.held('g', routeType)['http.80'], mesh.faults()]).to.deep.equal([after, []])
   })
 
-  it('costs one object of an index, one ServiceEntry, and what cannot even be compared', () => {
+  it('affects one object of an index or one ServiceEntry, even if the object cannot be compared', () => {
     const mesh = new Mesh().set(entry('a'), route('a', { timeout: 1000 }))
     mesh.set(
       unchecked('VirtualService', 'broken', { hosts: [5] }),
@@ -193,7 +193,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.held('p', routeType)).to.include.keys('80')
   })
 
-  it('costs the class of a proxy whose Sidecar cannot be read, and it is said which', () => {
+  it('affects the class of a proxy with an unreadable Sidecar, which the fault names', () => {
     const mesh = new Mesh().set(entry('a'), unchecked('Sidecar', 's', { egress: [{ hosts: [7] }] }))
     mesh.planner.connect('p', sidecar('ns'))
     mesh.planner.connect('q', sidecar('other'))
@@ -204,7 +204,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.held('p', clusterType)).to.include.keys('outbound|80||a.ns.svc.cluster.local')
   })
 
-  it('faults of patches and gateways go when they are mended or deleted', () => {
+  it('in patches and gateways is cleared when the object is corrected or deleted', () => {
     const filter = (value: object) =>
       unchecked('EnvoyFilter', 'f', { configPatches: [{ applyTo: 'CLUSTER', match: { context: 'ANY' }, patch: { operation: 'MERGE', value } }] })
     const mesh = new Mesh().set(entry('a'), filter({ connect_timeout: '5s' }))
@@ -226,7 +226,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('a patch that spoils a resource costs the patch alone', () => {
+  it('due to a patch that makes a resource invalid affects the patch only', () => {
     const filter = unchecked('EnvoyFilter', 'f', {
       configPatches: [{ applyTo: 'CLUSTER', patch: { operation: 'MERGE', value: { connect_timeout: '-1s' } } }],
     })
@@ -236,7 +236,7 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.faults()).to.deep.equal(['patch EnvoyFilter/ns/f [EnvoyFilter/ns/f] the patch is left out'])
   })
 
-  it('counts conflicts of listeners in every view, each once', () => {
+  it('conflicts of listeners are counted once for each view', () => {
     const tcp = (name: string) => entry(name, { addresses: ['10.9.0.1'] }, { number: 90, name: 'tcp' })
     const mesh = new Mesh().set(tcp('a'), tcp('b'), unchecked('Sidecar', 's', { egress: [{ hosts: ['./*'] }] }))
     mesh.planner.connect('p', sidecar('ns'))
@@ -249,7 +249,7 @@ describe('what goes wrong while something is made', () => {
     expect(kinds()).to.deep.equal([])
   })
 
-  it('costs a proxy its class, and a writer that has nothing is not told that it has one', () => {
+  it('in a class leaves that proxy without an assignment, and other proxies unaffected', () => {
     const mesh = new Mesh().set(entry('a'))
     const strange = {
       ...sidecar('ns'),
@@ -265,7 +265,7 @@ describe('what goes wrong while something is made', () => {
     expect(assignments[0]?.classId).not.to.equal('')
   })
 
-  describe('a listener that judges by policies', () => {
+  describe('a listener with policies', () => {
     const policy = (name: string, paths: string[]) => ({
       ...unchecked('AuthorizationPolicy', name, { action: 'DENY', rules: [{ to: [{ operation: { paths } }] }] }),
       group: 'security.mesh.io',
@@ -280,7 +280,7 @@ describe('what goes wrong while something is made', () => {
       return resource && fromBinary(ListenerSchema, mesh.planner.groups.valueOf(resource)).filterChains.map((chain) => chain.name)
     }
 
-    it('lets nothing through where it cannot be made and a policy selects the workload, until it can', () => {
+    it('denies all traffic while it cannot be generated and a policy selects the workload', () => {
       const mesh = new Mesh().set(serving(8080), policy('d', ['/a']))
       mesh.planner.connect('p', sidecar('ns'))
       const good = mesh.held('p', listenerType)
@@ -296,7 +296,7 @@ describe('what goes wrong while something is made', () => {
       expect(mesh.faults()).to.deep.equal([])
     })
 
-    it('keeps its last good state without policies', () => {
+    it('keeps its last good state if no policy selects the workload', () => {
       const mesh = new Mesh().set(serving(8080))
       mesh.planner.connect('p', sidecar('ns'))
       const good = mesh.held('p', listenerType).virtualInbound
@@ -305,7 +305,7 @@ describe('what goes wrong while something is made', () => {
       expect(mesh.faults()).to.include('lds virtualInbound [Sidecar/ns/s] the last good state stays')
     })
 
-    it('lets nothing through where the ports of the workload cannot even be listed', () => {
+    it('denies all traffic if the ports of the workload cannot be determined', () => {
       const mesh = new Mesh().set(ingress(listed), policy('d', ['/a']))
       mesh.planner.connect('p', sidecar('ns'))
       mesh.set(ingress(listed, { ...listed, port: null }))
@@ -315,7 +315,7 @@ describe('what goes wrong while something is made', () => {
       expect(chains(mesh, 'p', 'virtualInbound')).to.include('0.0.0.0_9080')
     })
 
-    it('lets nothing through at a gateway that cannot be made', () => {
+    it('denies all traffic at a gateway whose listener cannot be generated', () => {
       const gateway = (name: string, bind: unknown, number = 80) =>
         unchecked('Gateway', name, { selector: { app: 'gw' }, servers: [{ bind, port: { number, name: 'h', protocol: 'HTTP' }, hosts: ['*'] }] })
       const mesh = new Mesh().set(gateway('g', ''), gateway('h', '', 81), policy('d', ['/a']))
@@ -333,7 +333,7 @@ describe('what goes wrong while something is made', () => {
 })
 
 describe('faults', () => {
-  it('are kept by scope: one that is mended here is still there elsewhere', () => {
+  it('are kept by scope: clearing one scope leaves the same fault of another', () => {
     const told: string[] = []
     const faults = new Faults(({ resource }) => told.push(resource))
     const fault = { type: 'cds', resource: 'x', objects: [], reason: 'r', consequence: 'c' }

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
 
-describe('shares of identities', () => {
+describe('limits for each identity', () => {
   const claim = (identity: string, nodeBytes = 10) => ({ identity, nodeBytes })
 
-  it('bound the streams, classes and bytes of one identity, and of no other', () => {
+  it('bound the streams, classes and node bytes of one identity independently of others', () => {
     const shares = new IdentityShares({ streams: 3, classes: 2, nodeBytes: 100 })
     const add = (name: string, identity: string, classId: string, bytes?: number) => shares.add(name, claim(identity, bytes), () => classId)
     expect([add('1', 'a', 'x'), add('2', 'a', 'y')]).to.deep.equal([undefined, undefined])
@@ -16,7 +16,7 @@ describe('shares of identities', () => {
     expect(shares.largest(1)).to.deep.equal([{ identity: 'a', streams: 3, classes: 2, nodeBytes: 30 }])
   })
 
-  it('are free again when streams are over, whatever was refused and however often it is said', () => {
+  it('are released when streams end, whatever was refused and however often the end is reported', () => {
     const shares = new IdentityShares({ streams: 2, classes: 1, nodeBytes: 100 })
     for (let round = 0; round < 3; round++) {
       for (const name of ['1', '2', '1']) expect(shares.add(name, claim('a'), () => `class-${round}`)).to.equal(undefined)
@@ -26,7 +26,7 @@ describe('shares of identities', () => {
     }
   })
 
-  it('ask for the class of a stream only where the rest is in order', () => {
+  it('compute the class of a stream only if the other limits hold', () => {
     const shares = new IdentityShares({ streams: 0, classes: 1, nodeBytes: 100 })
     let asked = 0
     expect(shares.add('1', claim('a'), () => String(++asked))).to.equal('more than 0 streams of a')

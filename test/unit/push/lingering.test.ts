@@ -1,4 +1,4 @@
-/** Clusters that routes may still name stay for two seconds, whatever took them from a proxy. */
+/** Clusters that routes may still name are kept for two seconds, whatever removed them from a proxy. */
 import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
@@ -19,7 +19,7 @@ const rule = (namespace: string, subset: string) => `${meta('DestinationRule', n
 const workload = (port: number) =>
   `${meta('ServiceEntry', 'bank', 'own')}spec: {hosts: [own.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.0.1, ports: {http: ${port}}, labels: {app: l${port}}}]}`
 
-/** What is changed, from what, and the cluster that is gone because of it. */
+/** Changes: state before, state after, deleted objects, and the cluster that the change removes. */
 const changes: readonly { what: string; before: string[]; after: string[]; gone?: string[]; cluster: string }[] = [
   {
     what: 'a service that is exported to others now',
@@ -52,7 +52,7 @@ const changes: readonly { what: string; before: string[]; after: string[]; gone?
   { what: 'another port of the workload', before: [workload(80)], after: [workload(81)], cluster: 'inbound|80||' },
 ]
 
-describe('what routes may still name', () => {
+describe('a removed cluster that routes may still name', () => {
   for (const { what, before, after, gone = [], cluster } of changes)
     it(`stays for two seconds after ${what}`, () => {
       const planner = new Planner(testSettings())
@@ -82,7 +82,7 @@ describe('what routes may still name', () => {
       received.take()
       expect(has(), 'just after').to.deep.equal(type.map(() => true))
       expect(planner.generation.nextLeaving()).to.equal(3000)
-      // Something else changes meanwhile.
+      // Another object changes meanwhile.
       set([other.replace('10.0.0.2', '10.0.0.3')])
       planner.advance(2000)
       planner.sweep(2999)
@@ -114,7 +114,7 @@ describe('what routes may still name', () => {
       const set = (text: string) => {
         for (const object of parseConfigFile('f.yaml', text, names).objects) planner.state.setConfig(configKey(object), object)
       }
-      // The bank has something of its own beside what all share; the mint has not.
+      // Namespace `bank` has an overlay beside the shared groups, namespace `mint` has none.
       set(`${meta('ServiceEntry', 'bank', 'own')}spec: {hosts: [own.example], exportTo: [.], resolution: STATIC, ports: [{number: 80, name: http}]}`)
       set(resolved(from))
       planner.advance(0)
@@ -132,7 +132,7 @@ describe('what routes may still name', () => {
       received.take()
       for (const namespace of ['bank', 'mint']) connect(`new ${namespace}`, namespace)
       received.take()
-      // A writer that has nothing is told the same.
+      // A writer without state gets the same.
       const everything = new Received(planner, true)
       const all = ['bank', 'mint', 'new bank', 'new mint']
       const now = versions(all)

@@ -1,4 +1,4 @@
-/** What was made for proxies goes with the last of them. */
+/** State that was made for proxies is freed with the last of them. */
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -31,12 +31,12 @@ function planner(services: number): Planner {
 
 async function collectGarbage(): Promise<void> {
   setFlagsFromString('--expose-gc')
-  // Within one turn what a WeakRef was made of stays.
+  // A WeakRef keeps its target alive until the end of the current turn.
   await setImmediate()
   ;(runInNewContext('gc') as () => void)()
 }
 
-/** Everything that could stay. */
+/** Counts everything that could leak. */
 const counts = (made: Planner) => ({
   classes: made.classCount,
   groups: [...made.groups.ids()].length,
@@ -46,15 +46,15 @@ const counts = (made: Planner) => ({
   routes: made.generation.routeSets,
 })
 
-describe('memory of proxies that are gone', () => {
-  /** Settles to what proxies need now. */
+describe('memory of disconnected proxies', () => {
+  /** Collects state that the connected proxies do not need. */
   const rest = (made: Planner, now: number) => {
     made.collect(now)
     made.collect(now + 5000)
     made.takePush()
   }
 
-  it('goes back to the start, whatever they said they were', () => {
+  it('returns to the initial counts, whatever metadata the proxies had', () => {
     const made = planner(50)
     rest(made, 0)
     const start = counts(made)
@@ -76,7 +76,7 @@ describe('memory of proxies that are gone', () => {
     }
   })
 
-  it('stays while others use it, and for a moment', () => {
+  it('is kept while other proxies use it, and for a grace period', () => {
     const made = planner(5)
     made.connect('stays', node(1, 'one'))
     made.connect('goes', node(2, 'two', { NETWORK: 'n' }))
@@ -132,8 +132,8 @@ describe('a namespace with services of its own', () => {
   })
 })
 
-describe('the memory of made things', () => {
-  it('forgets variants that nobody reads any more, however long their subject stays', async () => {
+describe('the memo of generated values', () => {
+  it('drops variants without readers although their subject stays', async () => {
     const state = { number: 1 }
     const record = new Dependencies(state)
     const memo = new Memo(record)
@@ -151,7 +151,7 @@ describe('the memory of made things', () => {
     expect(inputs.filter((input) => input.deref())).to.have.length.below(20)
   })
 
-  it('does not keep the functions that made things, nor what they refer to', async () => {
+  it('does not retain the functions that produced values, nor their captures', async () => {
     const record = new Dependencies<object>({})
     const memo = new Memo(record)
     const subject = {}
@@ -165,7 +165,7 @@ describe('the memory of made things', () => {
     expect([view.deref(), memo.get('space', [subject], '', [], () => 'again')]).to.deep.equal([undefined, 'view'])
   })
 
-  it('keeps a space as long as an owner uses it, and a cell as long as nothing it was made from changes', () => {
+  it('keeps a space while an owner uses it, and a cell while its inputs are unchanged', () => {
     const memo = new Memo(new Dependencies({}))
     const [subject, rule] = [{}, {}]
     const ask = (space: string, owner: string, under?: object) => {

@@ -1,4 +1,4 @@
-/** Name tables: what a change costs, who shares what, and which addresses services are given. */
+/** Name tables: the cost of a change, sharing between namespaces, and allocated addresses. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import type { Endpoint, Service } from '../../../protocols/data.ts'
@@ -12,7 +12,7 @@ import { names, testSettings } from '../../harness/settings.ts'
 
 const port = { number: 3306, name: 'tcp', protocol: 'tcp' as const, targetPort: 0 }
 
-/** A planner with services that are told one by one. */
+/** A planner whose services are set one by one. */
 class Mesh {
   readonly planner = new Planner(testSettings())
 
@@ -78,7 +78,7 @@ describe('name tables', () => {
     return mesh
   }
 
-  it('are made anew page by page: a change of one host of a thousand encodes a fraction of the table', () => {
+  it('are encoded by page: a change of one host of a thousand encodes a fraction of the table', () => {
     const mesh = thousand()
     mesh.connect('without', 'ns', {})
     mesh.push()
@@ -89,11 +89,11 @@ describe('name tables', () => {
     const names = push.groups.filter(({ group }) => group.startsWith('names|'))
     expect(names.map(({ changed }) => changed.length)).to.deep.equal([1, 1])
     expect(mesh.table('p')?.['service-7.example.com']?.ips).to.deep.equal(['10.99.99.99'])
-    // Listeners of the service are in the push too.
+    // The push contains the service's listeners too.
     expect(bytesOf(push)).to.be.below(before / 5)
   })
 
-  it('do not change with what they do not show', () => {
+  it('keep their version if a change does not affect names or addresses', () => {
     const mesh = thousand()
     mesh.connect('p', 'ns', captures).push()
     const received = new Received(mesh.planner, true)
@@ -104,13 +104,13 @@ describe('name tables', () => {
     expect(received.of('p', listenerType).has('10.0.7.1_3307')).to.equal(true)
   })
 
-  it('cost a mesh in which nobody asks for them nothing', () => {
+  it('cost nothing if no proxy captures DNS', () => {
     const mesh = thousand()
     mesh.connect('p', 'ns', { DNS_CAPTURE: 'no' }).connect('q', 'ns', {}).push()
     expect([...mesh.planner.groups.ids()].filter((id) => id.startsWith('names|'))).to.deep.equal([])
   })
 
-  it('of a namespace that sees one host of its own share all other pages', () => {
+  it('of a namespace with one private host share all other pages', () => {
     const mesh = thousand()
     mesh.connect('p', 'other', captures).push()
     mesh.service('own.example.com', { namespace: 'shop', exportTo: ['.'] }).push()
@@ -120,7 +120,7 @@ describe('name tables', () => {
     expect(bytes).to.be.below(20_000)
   })
 
-  it('are served under the alias too, with the registry as it is called there; pages without such services are shared', () => {
+  it('are served under the alias type with its registry name; pages without orchestrator services are shared', () => {
     const mesh = thousand().service('db.ns.svc.cluster.local', { provider: 'Orchestrator', name: 'db' })
     mesh.connect('p', 'ns', captures).push()
     expect(mesh.table('p')?.['db.ns.svc.cluster.local']).to.include({ registry: 'Orchestrator', shortname: 'db', namespace: 'ns' })
@@ -143,7 +143,7 @@ describe('name tables', () => {
     expect(mesh.table('p')).to.deep.equal({})
   })
 
-  it('have their bytes again when they are wanted again after a while', () => {
+  it('have their content again for a proxy that connects after the table was collected', () => {
     const mesh = thousand()
     mesh.connect('p', 'ns', captures).push()
     mesh.planner.disconnect('p')
@@ -154,11 +154,11 @@ describe('name tables', () => {
   })
 })
 
-describe('addresses that services are given', () => {
+describe('allocated service addresses', () => {
   const without = { addresses: [] }
   const addressOf = (mesh: Mesh, host: string) => mesh.table('p')?.[host]?.ips[0]
 
-  it('are in 240.240.0.0/16, one each, and stay whatever comes and goes', () => {
+  it('are unique in 240.240.0.0/16, and stay stable when other services come and go', () => {
     const mesh = new Mesh().connect('p', 'ns', allocates)
     for (let index = 0; index < 2000; index++) mesh.service(`h${index}.example.com`, { ...without, createdAt: index })
     mesh.push()
@@ -170,7 +170,8 @@ describe('addresses that services are given', () => {
       expect([one, two]).to.deep.equal([240, 240])
       expect(last).to.be.within(1, 254)
     }
-    // The oldest has the first choice: what comes later never takes its address, and most that are younger keep theirs when it goes.
+    // Older services choose first: a newer service never takes their address, and most newer ones keep theirs when an older one is
+    // deleted.
     mesh.service('later.example.com', { ...without, createdAt: 5000 }).push()
     const later = mesh.table('p') ?? {}
     for (const [host, { ips }] of Object.entries(table)) expect(later[host]?.ips, host).to.deep.equal(ips)
@@ -180,7 +181,7 @@ describe('addresses that services are given', () => {
     expect(moved.length).to.be.below(3)
   })
 
-  it('have listeners, and go with the address that a service gets of its own', () => {
+  it('have listeners, and are dropped when the service gets an address of its own', () => {
     const mesh = new Mesh().connect('p', 'ns', allocates).connect('q', 'ns', captures).service('db.example.com', without)
     mesh.push()
     const address = addressOf(mesh, 'db.example.com')
@@ -192,7 +193,7 @@ describe('addresses that services are given', () => {
     expect(mesh.listeners('p')).to.include('192.0.2.9_3306').and.not.include(`${address}_3306`)
   })
 
-  it('are the same at every replica, whatever came there in which order', () => {
+  it('are the same at every replica, whatever the order of events', () => {
     const hosts = Array.from({ length: 300 }, (_, index) => `h${index}.example.com`)
     const tables = [hosts, [...hosts].reverse()].map((order) => {
       const mesh = new Mesh().connect('p', 'ns', allocates)

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { listenerType } from '../../../src/xds/type-urls.ts'
 import { madeOf } from '../../harness/made.ts'
 
-/** A policy for the workload `app`, and services of two namespaces at its address; the proxy says nothing of its labels. */
+/** A policy for the workload `app`, and services of two namespaces at its address. The proxy sends no labels. */
 const documents = `apiVersion: networking.mesh.io/v1
 kind: ServiceEntry
 metadata: {name: own, namespace: ns}
@@ -27,8 +27,8 @@ function inbound() {
   return { isPolicyHeld: text.includes('[deny]'), isHttp: text.includes('inbound_0.0.0.0_80'), hasForeignPort: text.includes('0.0.0.0_81') }
 }
 
-describe('what a workload serves', () => {
-  it('follows from services of its own namespace', () => {
+describe('inbound ports and labels of a workload', () => {
+  it('follow from services of its own namespace only', () => {
     expect(inbound()).to.deep.equal({ isPolicyHeld: true, isHttp: true, hasForeignPort: false })
   })
 })

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { LabelIndex } from '../../../../src/push/classes/label-index.ts'
 
-describe('connections by labels', () => {
-  it('are those that have all the labels, whatever came, went and was asked for before', () => {
+describe('the index of connections by labels', () => {
+  it('finds the connections with all given labels, after any history of changes and queries', () => {
     const labels = fc.dictionary(fc.constantFrom('app', 'version', 'zone', '__proto__', 'constructor'), fc.constantFrom('1', '2', '3'), {
       maxKeys: 3,
     })
@@ -36,7 +36,7 @@ describe('connections by labels', () => {
     )
   })
 
-  it('are found however many names of labels are asked for', () => {
+  it('finds connections for any number of queried label names', () => {
     const index = new LabelIndex()
     index.set('c', Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`l${n}`, 'v'])))
     for (let n = 0; n < 300; n++) expect(index.having({ [`l${n}`]: 'v' })).to.deep.equal(['c'])

@@ -5,7 +5,7 @@ import { ProxyIndex } from '../../../../src/push/classes/proxy-index.ts'
 import { Planner } from '../../../../src/push/planner.ts'
 import { names, testSettings } from '../../../harness/settings.ts'
 
-describe('proxies that changes concern', () => {
+describe('proxies whose class a changed object may affect', () => {
   const index = new ProxyIndex()
   const { snapshot } = new Planner(testSettings())
   const root = snapshot.mesh.rootNamespace
@@ -34,7 +34,7 @@ describe('proxies that changes concern', () => {
       }),
     ].sort()
 
-  it('are those of the kind that it selects, within its scope', () => {
+  it("are those of the proxy types the kind selects, within the object's namespace or the whole mesh", () => {
     expect(concerned('AuthorizationPolicy/a/p')).to.deep.equal(['router a', 'sidecar a'])
     expect(concerned(`AuthorizationPolicy/${root}/p`)).to.deep.equal(all)
     expect(concerned('Sidecar/a/s')).to.deep.equal(['sidecar a'])
@@ -67,7 +67,7 @@ describe('proxies that changes concern', () => {
     expect(concerned(rootPolicy, policy({ version: '1' }))).to.deep.equal([])
   })
 
-  it('are none where the kind selects none, and all where nobody declared it', () => {
+  it('are none for kinds that select no proxies, and all for an undeclared kind', () => {
     for (const key of ['VirtualService/a/v', 'DestinationRule/a/r', 'ServiceEntry/a/s', 'WorkloadEntry/a/w'])
       expect(concerned(key), key).to.deep.equal([])
     expect(concerned('Unheard/a/u')).to.deep.equal(all)
