@@ -1,6 +1,6 @@
 /**
- * The agent as a user has it: CPU from its start until it executes the proxy, of `wait` and of `request`, each in times that of an empty Node process; memory
- * and CPU at rest, connected to a real control plane, beside bare Node with the same built-in modules.
+ * Measures the installed agent: CPU from its start until it executes the proxy, of `wait` and of `request`, each as a multiple of an empty
+ * Node process; and memory and CPU at rest, connected to a real control plane, beside bare Node with the same built-in modules.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,17 +14,17 @@ import { freePort } from '../ports.ts'
 import { type Measure, progress } from '../report.ts'
 import { cpuOfRuns, startCommand } from '../server.ts'
 
-/** What the agent uses of Node. */
+/** The built-in modules of Node that the agent loads. */
 const builtIns = ['http2', 'http', 'https', 'tls', 'dgram', 'dns', 'worker_threads', 'child_process', 'crypto', 'fs', 'async_hooks', 'vm']
-/** Runs for one figure: the clock of processes that have ended has steps of 10 ms. */
+/** The number of runs per figure, because the CPU clock of exited processes has a resolution of 10 ms. */
 const runs = 10
 const restSeconds = 60
-/** From the issue: times of an empty Node process; memory in MB; CPU milliseconds a minute. */
+/** The goals: `start` and `command` as multiples of an empty Node process, memory in MB, CPU in milliseconds per minute. */
 const most = { start: 8, command: 5, anonymous: 35, resident: 70, cpu: 60 }
 
 type Command = (name: string) => string
 
-/** Measures the installed package: the median of so many starts, and one minute at rest after one minute. */
+/** Measures the installed package: the median of `rounds` starts, and one minute at rest after one minute. */
 export function agent(rounds: number): Promise<Measure[]> {
   return withPackage(async (command) => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-agent-'))
@@ -39,14 +39,14 @@ export function agent(rounds: number): Promise<Measure[]> {
   })
 }
 
-/** A figure in times that of an empty process. */
+/** Returns a measure as a multiple of an empty Node process. */
 function timesEmpty(scenario: string, variant: string, { cpu, empty, atMost }: { cpu: number; empty: number; atMost: number }): Measure {
   const goal: Goal = { what: 'CPU, times an empty Node process', seen: cpu / empty, most: atMost, unit: 'times bare' }
   const notes = `${(cpu / empty).toFixed(1)} times the ${empty.toFixed(3)} CPU seconds of an empty Node process`
   return { scenario, variant, cpu, mib: 0, rss: 0, threads: {}, notes, goals: [goal] }
 }
 
-/** Starts an agent in the folder with this program as its proxy. */
+/** Starts an agent in the directory `cwd` with the program `binaryPath` as its proxy. */
 async function startAgent(command: Command, cwd: string, binaryPath: string, given: { config?: object; env?: Record<string, string> } = {}) {
   const config = { binaryPath, proxyAdminPort: await freePort(), statusPort: await freePort(), ...given.config }
   const ports = { PROXY_STATUS_PORT: String(await freePort()), PROXY_PROMETHEUS_PORT: String(await freePort()) }
@@ -67,7 +67,7 @@ async function starts(command: Command, dir: string, rounds: number, empty: numb
   const proxy = join(dir, 'reports-and-sleeps')
   writeFileSync(proxy, `#!/bin/sh\ncat /proc/$PPID/task/*/schedstat > ${report}.new; mv ${report}.new ${report}; exec sleep 1000\n`, { mode: 0o755 })
   const figures: number[] = []
-  // The first one fills the cache of compiled code.
+  // The first start fills the compile cache.
   for (let round = 0; round <= rounds; round++) {
     rmSync(report, { force: true })
     const child = await startAgent(command, dir, proxy)
@@ -84,7 +84,7 @@ async function starts(command: Command, dir: string, rounds: number, empty: numb
   return { ...measure, notes: `${measure.notes}; ${(first / empty).toFixed(1)} times without the cache of compiled code` }
 }
 
-/** CPU seconds of threads, from the lines of their `/proc/<pid>/task/<thread>/schedstat`. */
+/** Returns the CPU seconds of threads from the lines of their `/proc/<pid>/task/<thread>/schedstat`. */
 function schedCpu(lines: string): number {
   const nanoseconds = lines
     .trim()
@@ -101,7 +101,7 @@ function cpuOf(pid: number): number {
   )
 }
 
-/** `wait` and `request`, answered at once by a server in a process of its own. */
+/** Measures `wait` and `request` against a server in a process of its own that responds at once. */
 async function commands(command: Command, dir: string, empty: number): Promise<Measure[]> {
   const port = await freePort()
   const server = spawn(process.execPath, ['-e', `require('http').createServer((_, answer) => answer.end('ok')).listen(${port})`])
@@ -125,7 +125,7 @@ async function commands(command: Command, dir: string, empty: number): Promise<M
   }
 }
 
-/** Memory and CPU of the agent beside a real control plane, and an idle Envoy where there is one; and of bare Node. */
+/** Measures memory and CPU of the agent beside a real control plane and an idle Envoy, if one is available, and of bare Node. */
 async function rest(command: Command, dir: string): Promise<Measure> {
   const home = join(dir, 'home')
   const control = await startControlPlane(command, join(dir, 'control'))
@@ -178,7 +178,7 @@ interface Memory {
   readonly resident: number
 }
 
-/** Bytes of a process. */
+/** Returns the memory of a process in bytes. */
 function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024
@@ -217,7 +217,7 @@ async function startControlPlane(command: Command, state: string): Promise<Contr
   return { child, port, env }
 }
 
-/** A folder with what a workload needs: a token, and the root of the control plane. Returns its path. */
+/** Creates a directory with the files of a workload: a token and the control plane's root. Returns its path. */
 function workload(command: Command, { env }: ControlPlane, home: string): string {
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [command('pilot-discovery'), ...args], { env: { ...process.env, ...env }, stdio: 'ignore' })
@@ -227,7 +227,7 @@ function workload(command: Command, { env }: ControlPlane, home: string): string
   return home
 }
 
-/** An Envoy that is there: the one that `ENVOY_BIN` names, or the newest that the tests brought. */
+/** Returns an available Envoy: the one that `ENVOY_BIN` names, or the newest one that the tests installed. */
 function envoy(): string | undefined {
   return [process.env.ENVOY_BIN, fileURLToPath(new URL('../../.cache/envoy/1.40/envoy', import.meta.url))].find((path) => path && existsSync(path))
 }

@@ -1,6 +1,6 @@
 /**
- * The main figures: all sidecars connect, then an endpoint, a route and a service change, each seen by every sidecar, beside
- * the bare limit. Afterwards each sidecar must hold what a fresh one like it gets.
+ * The main figures: all sidecars connect, then endpoints, routes and services change, each change visible to every sidecar, beside the bare
+ * server. Afterwards each sidecar must hold the same resources as a new one in its namespace.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Shown } from '../clients.ts'
@@ -10,32 +10,32 @@ import * as mesh from '../mesh.ts'
 import { type Measure, progress } from '../report.ts'
 import { DiscoveryServer, spent, type TlsFiles, type Usage } from '../server.ts'
 
-/** Size and shape of a run. */
+/** The settings of a run. */
 export interface ConvergenceOptions {
   readonly delta: boolean
-  /** The sidecars take virtual hosts by themselves. */
+  /** Whether the sidecars take virtual hosts as separate resources (VHDS). */
   readonly hosts: boolean
   readonly proxies: number
   readonly services: number
   readonly rounds: number
   readonly writers: number
   readonly tls?: TlsFiles | undefined
-  /** What the sidecars show over TLS, at the server and at the limit, and variables that have the server take it. */
+  /** The credentials of the sidecars over TLS, at the server and at the bare server, and variables with which the server accepts them. */
   readonly callers?: { readonly shown: readonly Shown[]; readonly atLimit: readonly Shown[]; readonly env: Readonly<Record<string, string>> }
-  /** Every so-manieth sidecar misbehaves in one of three ways; 0 = none. */
+  /** Of every `misbehaving` sidecars three misbehave, each in another way; 0: none. */
   readonly misbehaving: number
-  /** Bytes a second that each sidecar reads, at the server and at the limit; as fast as it can by default. */
+  /** The rate at which each sidecar reads, at the server and at the bare server, in bytes per second. Unlimited by default. */
   readonly bytesPerSecond?: number | undefined
-  /** Named in the results beside the mode. */
+  /** Shown in the results after the mode. */
   readonly variant: string
-  /** Which changes to measure; all by default. */
+  /** The kinds of changes to measure. All by default. */
   readonly changes?: readonly mesh.ChangeKind[]
 }
 
 const namespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
 
-/** Runs the whole sequence. */
+/** Runs the scenario. */
 export async function convergence(options: ConvergenceOptions): Promise<Measure[]> {
   const { delta, hosts, proxies, services, rounds, tls, callers, bytesPerSecond } = options
   const variant = `${delta ? 'delta' : 'sotw'}${options.variant ? `, ${options.variant}` : ''}`
@@ -82,7 +82,7 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
   return measures
 }
 
-/** Makes changes of a kind, numbered from `from` on, and measures how long each takes to every proxy. */
+/** Makes `rounds` changes of a kind, numbered from `from` on, and measures how long each takes to reach every proxy. */
 export async function measureChange(
   kind: mesh.ChangeKind,
   variant: string,
@@ -102,7 +102,7 @@ export async function measureChange(
     await pause(pauseAfter)
     return arrivals
   }
-  // The first change of a kind finds code that was never run; it does not count.
+  // The first change of a kind warms up the code and is not measured.
   await make(rounds)
   await pause(2500)
   await load.received()
@@ -114,7 +114,7 @@ export async function measureChange(
     const made = await make(round)
     if (made) arrivals.push(made)
   }
-  // What is gone leaves a while after the routes to it.
+  // Removed resources are withdrawn a while after the routes to them.
   if (kind === 'service removed') await pause(3000)
   const after = await server.usage()
   const size = mib(await load.received()) / rounds
@@ -127,7 +127,7 @@ export async function measureChange(
   return { ...measure, notes: `${now.pushes - then.pushes} pushes for ${rounds} changes, ${now.avoided - then.avoided} counted as avoided` }
 }
 
-/** Arrivals and what was spent as a row of the results. */
+/** Returns a measure from arrivals and resource usage. */
 export function measureOf(
   scenario: string,
   variant: string,
@@ -143,11 +143,11 @@ export function measureOf(
   return { scenario, variant, ...times, cpu, threads, mib: size, rss: usage.rss, ...(limit ? { limit } : {}) }
 }
 
-/** Each sidecar must hold what a fresh one of its namespace gets, state of the world or delta. Throws when one does not. */
+/** Compares each sidecar's resources with those of a new sidecar in its namespace, over SotW and delta. Throws when they differ. */
 async function compareWithFresh(load: Load, client: LoadOptions, variant: string): Promise<string> {
   await pause(3000)
   const held = await load.digests()
-  // Who takes virtual hosts by themselves holds other resources than who does not.
+  // With VHDS a proxy holds other resources than without, so such sidecars are compared over delta only.
   for (const delta of client.hosts ? [true] : [false, true]) {
     const fresh = new Load()
     try {

@@ -1,4 +1,7 @@
-/** What name tables cost: a service that comes, for proxies whose agents resolve names and for the same without; and queries that an agent answers. */
+/**
+ * Measures the cost of name tables: adding a service, for proxies whose agents resolve names and for the same proxies without; and DNS
+ * queries that an agent answers.
+ */
 import { fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,10 +12,10 @@ import { type Measure, progress } from '../report.ts'
 import { DiscoveryServer, processUsage, spent } from '../server.ts'
 
 const namespaces = 10
-/** Queries that are asked, and how many of them at a time. */
+/** The total number of queries, and the number of concurrent ones. */
 const queries = { all: 100_000, atOnce: 64 }
 
-/** Name tables of so many services for so many proxies. */
+/** Measures name tables of `services` services for `proxies` proxies. */
 export async function names(options: { writers: number; services: number; rounds: number; proxies: number }): Promise<Measure[]> {
   const measures: Measure[] = []
   for (const delta of [false, true]) for (const resolves of [false, true]) measures.push(await serviceAdded({ ...options, delta, resolves }))
@@ -74,7 +77,7 @@ async function serviceAdded({
   }
 }
 
-/** Queries for known names over UDP, as many at a time as wait for answers. */
+/** Measures queries for known names over UDP, with a fixed number of concurrent queries. */
 async function answered(hosts: number): Promise<Measure> {
   progress('names: queries to the DNS server of an agent')
   const child = fork(fileURLToPath(new URL('../dns-agent.ts', import.meta.url)), [String(hosts)])
@@ -96,7 +99,7 @@ async function answered(hosts: number): Promise<Measure> {
   }
 }
 
-/** Asks so many queries, and resolves when all are answered. What is lost on the way fails. */
+/** Sends `count` queries. Resolves when all are answered, and rejects when no answer arrives for five seconds. */
 function ask(socket: ReturnType<typeof createSocket>, port: number, hosts: number, count: number): Promise<void> {
   let sent = 0
   let received = 0

@@ -1,4 +1,4 @@
-/** A policy in a namespace without proxies, with many proxies connected elsewhere: what it takes in the push queue. */
+/** Measures the push queue's CPU time for a policy in a namespace without proxies, with many proxies connected in other namespaces. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { atRest, type Bounds, within } from '../bounds.ts'
 import { quietGoal } from '../goals.ts'
@@ -10,7 +10,7 @@ import { DiscoveryServer, spent } from '../server.ts'
 const proxies = 4000
 const services = 100
 const namespaces = 10
-/** Longer than the debounce of 100 ms and what follows it. */
+/** The interval between changes: longer than the debounce of 100 ms and the processing after it. */
 const betweenMs = 500
 
 const policy = (round: number): string =>
@@ -20,7 +20,7 @@ metadata: {name: quiet, namespace: nobody}
 spec: {action: DENY, rules: [{from: [{source: {principals: [cluster.local/ns/x/sa/${round}]}}]}]}
 `
 
-/** Connects them, changes the policy some rounds, and takes the CPU time of the push queue's thread. */
+/** Connects the proxies, changes the policy `rounds` times, and measures the CPU time of the push queue's thread. */
 export async function quietPolicy(writers: number, rounds: number, limits: Bounds): Promise<Measure> {
   const variant = `${proxies} proxies, delta`
   progress(`quiet policy: ${variant}`)
@@ -43,7 +43,7 @@ export async function quietPolicy(writers: number, rounds: number, limits: Bound
       server.put('quiet.yaml', policy(round))
       await pause(betweenMs)
     }
-    // The first one makes the namespace.
+    // The first change creates the namespace.
     await change(rounds)
     await load.received()
     const then = await server.usage()

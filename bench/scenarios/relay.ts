@@ -1,6 +1,6 @@
 /**
- * The agent's relay: a gigabyte of configuration for one proxy through it, and what it holds when the proxy reads nothing. Beside it the
- * bare server that sends the same bytes to the proxy itself.
+ * Measures the agent's relay: a gigabyte of configuration relayed to one proxy, and the memory used when the proxy reads nothing. The bare
+ * server sends the same bytes to the proxy directly for comparison.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -21,15 +21,15 @@ import { freePort } from '../ports.ts'
 import { type Measure, progress } from '../report.ts'
 import { processUsage } from '../server.ts'
 
-/** Bytes of a response, and how many of them pass. */
+/** The size of a response in bytes, and the number of responses. */
 const messageBytes = 10_000_000
 const messages = 100
-/** How long the memory of a process settles before it is looked at, in milliseconds. */
+/** The delay before a process's memory is read, in milliseconds. */
 const settleMs = 2000
-/** After how long a process at rest has collected its garbage, in milliseconds. */
+/** The time after which an idle process has collected its garbage, in milliseconds. */
 const restMs = 25_000
 
-/** Measures the relay in plain text and over TLS. */
+/** Measures the relay in plaintext and over TLS. */
 export async function relay(tls: { readonly cert: string; readonly key: string }): Promise<Measure[]> {
   return [await measured('plain text', undefined), await measured('TLS to discovery', tls)]
 }
@@ -117,7 +117,7 @@ interface Passed {
   readonly memory: number
 }
 
-/** Has all responses sent to a proxy that reads them; what `spender` spends on it, the sender unless another process is given. */
+/** Sends all responses to a proxy that reads them. Returns the resource usage of `spender`, which is the sender by default. */
 async function passed(server: Sender, open: () => ClientHttp2Session, spender = server.child): Promise<Passed> {
   const session = open()
   const stream = subscribe(session)
@@ -138,7 +138,7 @@ async function passed(server: Sender, open: () => ClientHttp2Session, spender = 
   return { ms, cpu, memory: memoryOf(spender) }
 }
 
-/** What a process holds for a proxy that reads nothing of 100 MB. */
+/** Returns the memory of the agent's process while a proxy reads nothing of 100 MB. */
 async function stuckMemory(server: Sender, socket: string, agent: ChildProcess): Promise<number> {
   const session = connect('http://agent', { createConnection: () => connectSocket(socket) })
   subscribe(session)
@@ -150,7 +150,7 @@ async function stuckMemory(server: Sender, socket: string, agent: ChildProcess):
   return held
 }
 
-/** Private memory of a process in bytes. */
+/** Returns the private memory of a process in bytes. */
 function memoryOf({ pid }: ChildProcess): number {
   return Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024
 }

@@ -1,4 +1,4 @@
-/** How cost grows with classes, with services that nobody looks at, and under a steady stream of changes. */
+/** Measures how cost grows with the number of classes, with services that no proxy sees, and under continuous changes. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Load, type LoadOptions, percentile } from '../load.ts'
 import * as mesh from '../mesh.ts'
@@ -9,7 +9,9 @@ const namespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
 const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, hosts: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
 
-/** Workloads that are each a class of their own, 2,000 services: memory and CPU a change for a quarter, half and all of them. */
+/**
+ * Connects workloads that each form a class, with 2,000 services. Measures memory and CPU per change with a quarter, half and all of them.
+ */
 export async function classes(writers: number, services: number): Promise<Measure[]> {
   const measures: Measure[] = []
   const server = await DiscoveryServer.start({ writers, files: mesh.files(services, namespaces) })
@@ -21,7 +23,7 @@ export async function classes(writers: number, services: number): Promise<Measur
       progress(`classes: ${count} workloads`)
       const variant = `${count} classes, delta`
       const before = await server.usage()
-      // Numbers go on where the last ones ended, so that each workload is new.
+      // Numbers continue after the previous ones, so that each workload is new.
       const arrivals = await load.connect(count - connected, { ...client, port: server.port, own: true, from: connected })
       await pause(2000)
       const after = await server.usage()
@@ -56,7 +58,7 @@ export async function classes(writers: number, services: number): Promise<Measur
   return measures
 }
 
-/** A big mesh of which one sidecar sees ten services: its first configuration, and what the rest costs. */
+/** Starts a large mesh with one sidecar that sees ten services. Measures its first configuration and the total cost. */
 export async function scoped(writers: number, services: number, endpoints: number): Promise<Measure[]> {
   progress(`scoped: starting with ${services} services of ${endpoints} endpoints`)
   const server = await DiscoveryServer.start({ writers, files: mesh.scopedFiles(services, endpoints) })
@@ -85,7 +87,7 @@ export async function scoped(writers: number, services: number, endpoints: numbe
   }
 }
 
-/** Endpoints change all the time: how long after a change proxies have it, and whether anything grows. */
+/** Changes endpoints continuously. Measures how long changes take to reach proxies, and whether memory grows. */
 export async function churn(writers: number, streams: number, changesPerSecond: number, seconds: number): Promise<Measure[]> {
   progress(`churn: ${streams} streams, ${changesPerSecond} changes a second for ${seconds} s`)
   const env = { PILOT_MOCK_SERVICES: '50', PILOT_MOCK_ENDPOINTS: '5', PILOT_MOCK_CHURN_PER_SECOND: String(changesPerSecond) }

@@ -1,5 +1,5 @@
 /**
- * Connect storms over the secured port, with a client certificate or a token for each sidecar, beside a bare TLS server that verifies the
+ * Measures connect storms on the secured port with a client certificate or a token per sidecar, beside a bare TLS server that verifies the
  * same client certificates.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
@@ -19,7 +19,7 @@ const issuer = 'https://bench.test'
 const namespaces = 10
 const day = 86_400_000
 
-/** Runs the storms: once with certificates, once with tokens. */
+/** Runs the storm with certificates, then with tokens. */
 export async function secured(
   run: (callers: Required<Pick<ConvergenceOptions, 'variant' | 'tls' | 'callers'>>) => Promise<Measure[]>,
   proxies: number,
@@ -40,7 +40,7 @@ export async function secured(
 const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const pem = (key: KeyObject): string => String(key.export({ type: 'pkcs8', format: 'pem' }))
 
-/** A root with a key on P-256, a serving certificate, and a certificate for each sidecar. */
+/** Creates a root with a P-256 key, a serving certificate, and a client certificate per sidecar. */
 function makeCertificates(dir: string, proxies: number) {
   const now = Math.floor(Date.now() / 1000) * 1000
   const grant = () => ({ notBefore: now - 60_000, notAfter: now + day, serial: randomBytes(16) })
@@ -66,7 +66,7 @@ function makeCertificates(dir: string, proxies: number) {
   return { tls, certificates }
 }
 
-/** A token for each sidecar, and the variable by which the server takes them. */
+/** Creates a token per sidecar, and the variable with which the server accepts them. */
 async function makeTokens(proxies: number) {
   const key = newKey()
   const jwk = { ...(await exportJWK(createPublicKey(key))), kid: 'bench', alg: 'ES256', use: 'sig' }

@@ -1,4 +1,6 @@
-/** One shape of a mesh in one size: all proxies connect, then endpoints and routes change; and the bare limit for the same bytes. */
+/**
+ * Measures one shape of a mesh in one size: all proxies connect, then endpoints and routes change; and the bare server with the same bytes.
+ */
 import { atRest, type Bounds, OverBounds, within } from '../bounds.ts'
 import { BareServer } from '../limit.ts'
 import { type Arrivals, type Connected, Load, type LoadOptions, median, percentile } from '../load.ts'
@@ -8,40 +10,43 @@ import { DiscoveryServer, spent } from '../server.ts'
 import { type Shape, type ShapeName, type Size, shapeFiles, shapes, viewersOf } from '../shapes.ts'
 import { type ViewCost, viewCost } from '../view-cost.ts'
 
-/** What to run. */
+/** The settings of a run. */
 export interface ShapeOptions {
   readonly variant: string
   readonly name: ShapeName
   readonly size: Size
   readonly delta: boolean
-  /** Proxies take virtual hosts by themselves. */
+  /** Whether proxies take virtual hosts as separate resources (VHDS). */
   readonly hosts: boolean
   readonly writers: number
   readonly rounds: number
   readonly limits: Bounds
 }
 
-/** What was seen: figures of a change are those of one round. */
+/** The results. Figures of a change are per round. */
 export interface ShapeMeasures {
   readonly connect: Measure
   readonly endpoint: Measure
   readonly route: Measure
-  /** What the push queue spends on the class of a namespace, its view included. */
+  /** The push queue's cost per class of a namespace, with its view. */
   readonly view: ViewCost
 }
 
-/** What was seen of a change, and how many proxies it touched in each round. */
+/** The measure of a change, and the number of proxies that received it per round. */
 interface Change {
   readonly measure: Measure
   readonly touched: number
 }
 
-/** How many proxies of each process of the load may be without their first configuration: more than a hundred starve where a proxy takes 30 MB. */
+/**
+ * The maximum number of proxies without their first configuration, per process of the load. With more than a hundred, proxies starve where
+ * a configuration has 30 MB.
+ */
 const atOnce = 50
 
 const mib = (bytes: number) => bytes / 1_048_576
 
-/** Runs it. Throws `OverBounds` when it takes too long or too much memory; nothing that it started is left. */
+/** Runs the scenario. Rejects with `OverBounds` when it exceeds its limits. All processes that it started have ended then. */
 export async function measureShape(options: ShapeOptions): Promise<ShapeMeasures> {
   const { variant, name, size, limits, writers, hosts } = options
   const shape: Shape = shapes[name]
@@ -105,7 +110,7 @@ async function measureChange(kind: 'endpoint change' | 'route change', options: 
     await within(limits, server, `what follows the ${kind}`, atRest(server))
     return arrivals
   }
-  // The first change of a kind finds code that was never run; it does not count.
+  // The first change of a kind warms up the code and is not measured.
   await make(rounds)
   await load.received()
   touched = 0
@@ -126,7 +131,9 @@ function timesOf(arrivals: readonly Arrivals[]): Pick<Measure, 'p50' | 'p99' | '
   return { p50: percentile(all, 0.5), p99: percentile(all, 0.99), last: median(arrivals.map(({ times }) => percentile(times, 1))) }
 }
 
-/** The measures beside the limit: as many requests and bytes when all connect, as many bytes for changes that touch every proxy. */
+/**
+ * Adds the bare server's figures: with as many requests and bytes when all connect, and as many bytes for changes that reach every proxy.
+ */
 async function beside(
   options: ShapeOptions,
   connected: Connected,

@@ -1,6 +1,6 @@
 /**
- * Signing: certificates per CPU second of a signing thread beside a loop of the same native operations, waiting times at four fifths of
- * that, 2,000 agents that ask at once over TLS, and the push path while signing runs flat out.
+ * Measures signing: certificates per CPU second of a signing thread beside a loop of the same native operations, latencies at four fifths
+ * of its rate, 2,000 agents with concurrent requests over TLS, and the push path while signing runs at full load.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,14 +26,16 @@ import { measureChange } from './convergence.ts'
 
 type KeyType = 'RSA' | 'P-256'
 
-/** Certificates for one figure, and how many of them are asked for at once: on a busy machine more would wait longer than they may. */
+/**
+ * The number of certificates per figure, and of concurrent requests: with more, requests would exceed their time limit on a busy machine.
+ */
 const [perRound, atOnce] = [2000, 250]
-/** How long latencies are measured, in milliseconds. */
+/** The duration of a latency measurement, in milliseconds. */
 const latencyMs = 4000
-/** Agents that ask at once, and sidecars beside which signing runs. */
+/** The number of agents with concurrent requests, and the numbers of sidecars and services beside which signing runs. */
 const agents = 2000
 const [sidecars, services] = [100, 300]
-/** Calls under way at a time when signing runs flat out. */
+/** The number of concurrent calls when signing runs at full load. */
 const flatOut = 64
 const hour = 3_600_000
 const path = '/mesh.v1.auth.MeshCertificateService/CreateCertificate'
@@ -43,7 +45,7 @@ const newKey = (type: KeyType): KeyObject =>
 
 const identityOf = (number: number): string => `spiffe://cluster.local/ns/ns-${number % 10}/sa/agent-${number}`
 
-/** A root in the files of a directory, as `ROOT_CA_DIR` has them. */
+/** A root in a directory, with the files of `ROOT_CA_DIR`. */
 class BenchRoot {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-bench-root-'))
   readonly key: KeyObject
@@ -63,7 +65,7 @@ class BenchRoot {
     return join(this.dir, 'ca-key.pem')
   }
 
-  /** The certificate of an agent, PEM. */
+  /** Issues the certificate of an agent. PEM. */
   issue(request: string, identity: string): string {
     const now = Date.now()
     const grant = { serial: randomBytes(16), notBefore: now - hour, notAfter: now + hour }
@@ -75,7 +77,7 @@ class BenchRoot {
   }
 }
 
-/** Everything about signing. */
+/** Runs all measurements of signing. */
 export async function signing(writers: number, rounds: number, tls: { cert: string; key: string }): Promise<Measure[]> {
   const measures: Measure[] = []
   for (const root of ['RSA', 'P-256'] as const) for (const client of ['RSA', 'P-256'] as const) measures.push(await rate(root, client, rounds))
@@ -85,7 +87,7 @@ export async function signing(writers: number, rounds: number, tls: { cert: stri
   return measures
 }
 
-/** CPU seconds for 1,000 certificates of one thread, and how long calls wait at four fifths of its rate. */
+/** Measures the CPU seconds of one thread per 1,000 certificates, and the latencies at four fifths of its rate. */
 async function rate(rootType: KeyType, clientType: KeyType, rounds: number): Promise<Measure> {
   const variant = `${rootType} root, ${clientType} request`
   progress(`signing: ${variant}`)
@@ -137,7 +139,7 @@ async function rate(rootType: KeyType, clientType: KeyType, rounds: number): Pro
   }
 }
 
-/** Asks for certificates of a key, each caller another. */
+/** Returns a function that requests a certificate, with an identity per caller. */
 function asker(pool: Signing, root: BenchRoot, key: KeyObject): (caller: number) => Promise<SigningResult> {
   const by = { id: fingerprintOf(root.certificate), certificate: root.certificate, key: { kind: 'file', path: root.keyFile } } as const
   const identities = Array.from({ length: atOnce }, (_, index) => identityOf(index))
@@ -146,7 +148,7 @@ function asker(pool: Signing, root: BenchRoot, key: KeyObject): (caller: number)
   return (caller) => pool.sign({ caller: identities[caller] as string, csr, identity: identities[caller] as string, grant })
 }
 
-/** Asks for the certificates of a round. Resolves to how many were not made. */
+/** Requests the certificates of a round. Resolves with the number of failures. */
 async function many(ask: (caller: number) => Promise<SigningResult>): Promise<number> {
   let lost = 0
   for (let asked = 0; asked < perRound; asked += atOnce) {
@@ -161,7 +163,7 @@ const otherThreadsCpu = (): number => {
   return (all.user + all.system - own.user - own.system) / 1e6
 }
 
-/** CPU seconds of a thread that does the bare operations. */
+/** Resolves with the CPU seconds of a thread that executes the bare operations. */
 function bareCpu(task: BareTask): Promise<number> {
   const worker = new Worker(new URL('../bare-signer.ts', import.meta.url), { workerData: task })
   return new Promise((resolve, reject) => {
@@ -170,7 +172,7 @@ function bareCpu(task: BareTask): Promise<number> {
   })
 }
 
-/** Milliseconds that calls take when so many come in a second, ascending. */
+/** Sends `perSecond` requests per second. Resolves with their latencies in milliseconds, ascending. */
 async function waitsAt(perSecond: number, ask: (caller: number) => Promise<SigningResult>): Promise<number[]> {
   const waits: Promise<number>[] = []
   const began = performance.now()
@@ -178,7 +180,7 @@ async function waitsAt(perSecond: number, ask: (caller: number) => Promise<Signi
     while (next <= performance.now()) {
       const at = performance.now()
       waits.push(ask(waits.length % atOnce).then(() => performance.now() - at))
-      // Arrivals of many that know nothing of each other.
+      // Exponentially distributed intervals, as of many independent callers.
       next += (-Math.log(1 - Math.random()) * 1000) / perSecond
     }
     await pause(1)
@@ -186,7 +188,7 @@ async function waitsAt(perSecond: number, ask: (caller: number) => Promise<Signi
   return (await Promise.all(waits)).sort((one, other) => one - other)
 }
 
-/** How much faster two threads are than one. */
+/** Measures the speed-up from one thread to two. */
 async function twoThreads(): Promise<Measure> {
   progress('signing: one thread and two')
   const root = new BenchRoot('RSA')
@@ -218,7 +220,7 @@ async function twoThreads(): Promise<Measure> {
   }
 }
 
-/** A call of the certificate service. Resolves to the gRPC status. */
+/** Calls the certificate service. Resolves with the gRPC status. */
 function createCertificate(session: ClientHttp2Session, request: Buffer): Promise<string> {
   return new Promise((resolve) => {
     const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
@@ -251,7 +253,7 @@ function startServer(writers: number, root: BenchRoot, tls: { cert: string; key:
   return DiscoveryServer.start({ writers, files, certificates: tls, env: { ROOT_CA_DIR: root.dir } })
 }
 
-/** Agents that are connected and ask for certificates at the same moment. */
+/** Measures concurrent requests of many connected agents. */
 async function manyAgents(writers: number, tls: { cert: string; key: string }): Promise<Measure> {
   progress(`signing: ${agents} agents at once`)
   const root = new BenchRoot('RSA')
@@ -293,7 +295,7 @@ async function manyAgents(writers: number, tls: { cert: string; key: string }): 
   }
 }
 
-/** The push path's figures at rest of the signers, and while they sign as much as they can. */
+/** Measures the push path while the signers are idle, and while they sign at full load. */
 async function besidePushes(writers: number, rounds: number, tls: { cert: string; key: string }): Promise<Measure[]> {
   progress('signing: beside pushes')
   const root = new BenchRoot('RSA')

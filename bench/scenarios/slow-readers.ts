@@ -1,4 +1,6 @@
-/** Sidecars that read 10 KB a second beside others: the others, which are the same in both halves of a run, keep their figures. */
+/**
+ * Measures fast sidecars alone and beside sidecars that read 10 KB per second. Slow sidecars must not change the figures of the fast ones.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Load, type LoadOptions } from '../load.ts'
 import * as mesh from '../mesh.ts'
@@ -6,7 +8,7 @@ import { type Measure, progress } from '../report.ts'
 import { DiscoveryServer, spent } from '../server.ts'
 import { measureChange, measureOf } from './convergence.ts'
 
-/** How many of how many sidecars are slow, and how many responses may be half sent (`PILOT_PUSH_THROTTLE`). */
+/** `slow` of the `proxies` sidecars are slow; `throttle` is the maximum number of partially sent responses (`PILOT_PUSH_THROTTLE`). */
 export interface SlowReadersOptions {
   readonly delta: boolean
   readonly proxies: number
@@ -20,7 +22,9 @@ export interface SlowReadersOptions {
 const namespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
 
-/** The storm, an endpoint change and a route change for those that are fast: alone, then beside those that are slow, at one server. */
+/**
+ * Measures a connect storm, an endpoint change and a route change for the fast sidecars: alone, then beside the slow ones, on one server.
+ */
 export async function slowReaders(options: SlowReadersOptions): Promise<Measure[]> {
   const { delta, proxies, slow, throttle, services } = options
   const name = `${delta ? 'delta' : 'sotw'}, throttle ${throttle}`
@@ -36,7 +40,7 @@ export async function slowReaders(options: SlowReadersOptions): Promise<Measure[
   }
   try {
     await pause(1500)
-    // The first of them find code that was never run.
+    // The first connections warm up the code.
     const first = newLoad()
     await first.connect(proxies - slow, client)
     first.end()
@@ -77,7 +81,7 @@ async function measureFast(
   for (const kind of ['endpoint change', 'route change'] as const) {
     progress(`${variant}: ${kind}`)
     const times = kind === 'endpoint change' ? rounds * 4 : rounds
-    // What was changed before must not be changed to the same again.
+    // Changes get new numbers, because repeating a change would change nothing.
     measures.push(await measureChange(kind, variant, times, server, load, undefined, services, slowOnes ? times + 1 : 0))
   }
   return measures

@@ -1,4 +1,4 @@
-/** Whether anything grows: changes and connections of every shape, as fast as they are taken. */
+/** Measures whether memory grows under changes and connections of all kinds at full speed. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Load, type LoadOptions, percentile } from '../load.ts'
 import * as mesh from '../mesh.ts'
@@ -8,24 +8,24 @@ import { visit } from '../visitors.ts'
 
 const services = 100
 const namespaces = 10
-/** Changes in one file, and so in one round. */
+/** The number of changes in one file, which is one round. */
 const batch = 100
 const residents = 20
-/** How long everything rests before it is measured, in milliseconds: what nobody needs goes within half a minute. */
+/** The idle time before memory is measured, in milliseconds. Unused state is released within half a minute. */
 const restMs = 45_000
 const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, hosts: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
 
 interface Memory {
   readonly usage: Usage
-  /** Bytes of heap by actor. */
+  /** Bytes of heap, by actor. */
   readonly heaps: Readonly<Record<string, number>>
   readonly slabs: number
   readonly classes: number
 }
 
 /**
- * So many changes and connections, in rounds of a hundred changes and as many connections as belong to them; each round waits until
- * a resident proxy has its last change. What is there at a tenth and at the end is the same, so that what grew is what leaked.
+ * Makes `changes` changes and `connects` connections, in rounds of a hundred changes and a proportional number of connections. Each round
+ * waits until a resident proxy has the last change. The configuration is the same at a tenth and at the end, so that any growth is a leak.
  */
 export async function soak(writers: number, changes: number, connects: number): Promise<Measure[]> {
   progress(`soak: ${changes} changes, ${connects} connects`)
@@ -78,7 +78,7 @@ export async function soak(writers: number, changes: number, connects: number): 
 
 const mib = (bytes = 0): string => (bytes / 1_048_576).toFixed(1)
 
-/** Brings the configuration to its first state, lets everything rest, and measures. */
+/** Restores the initial configuration, waits until the server is idle, and measures. */
 async function resting(server: DiscoveryServer): Promise<Memory> {
   server.remove('changing.yaml')
   await pause(restMs)

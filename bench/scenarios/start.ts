@@ -1,4 +1,4 @@
-/** The start: CPU until ready and resident memory at rest with the Mock registry, beside an empty Node process in the same run. */
+/** Measures the start: CPU until ready and resident memory at rest with the Mock registry, beside an empty Node process in the same run. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,9 +10,9 @@ import { type Measure, progress } from '../report.ts'
 import { cpuOfRuns, processUsage, startCommand } from '../server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** How long after ready the memory is looked at, in milliseconds: what is made ahead of the first proxy is made then. */
+/** The delay from readiness to the memory measurement, in milliseconds: configuration is prepared for the first proxy meanwhile. */
 const restMs = 2500
-/** Empty processes for one figure: the clock of /proc has steps of 10 ms. */
+/** The number of empty processes per figure, because the CPU clock in /proc has a resolution of 10 ms. */
 const emptyRuns = 10
 
 interface Start {
@@ -23,7 +23,7 @@ interface Start {
   readonly threads: Readonly<Record<string, number>>
 }
 
-/** Measures the installed package and the sources, as the median of so many starts each. */
+/** Measures the installed package and the source, each as the median of `rounds` starts. */
 export async function start(rounds: number): Promise<Measure[]> {
   return withPackage(async (command) => {
     const variants = [
@@ -81,7 +81,7 @@ async function once(script: string): Promise<Start> {
   return { ms, cpu, rss, empty, threads }
 }
 
-/** CPU seconds of each thread by its name; those of the same name together. */
+/** Returns the CPU seconds of threads by name. Threads of the same name are added. */
 function threadsOf(pid: number): Record<string, number> {
   const found: Record<string, number> = {}
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

@@ -1,6 +1,7 @@
 /**
- * What views cost: meshes in which proxies see different things, each beside a plain one of the same size, with one proxy a namespace
- * and ten services each. All connect, then endpoints and routes change; only proxies that see a service are waited for.
+ * Measures the cost of views: meshes in which proxies see different configuration, each beside a plain mesh of the same size, with one
+ * proxy and ten services per namespace. All proxies connect, then endpoints and routes change. Only proxies that see the changed service
+ * are waited for.
  */
 import { type Bounds, OverBounds } from '../bounds.ts'
 import { bareGoal, buildGoal, comparable, type Goal, lastGoal, memoryGoal, residentGoal } from '../goals.ts'
@@ -10,29 +11,32 @@ import { viewHead, viewRow } from '../view-rows.ts'
 import { quietPolicy } from './quiet-policy.ts'
 import { measureShape, type ShapeMeasures } from './shape.ts'
 
-/** How proxies ask: delta with virtual hosts by themselves, state of the world, or delta as before Envoy 1.40. */
+/** The protocols: delta with VHDS, SotW, or delta as before Envoy 1.40. */
 export const modes = ['delta', 'sotw', 'older'] as const
 export type Mode = (typeof modes)[number]
 
-/** What can be measured: the shapes, and a policy that concerns no proxy. */
+/** The scenarios: the shapes, and a policy that selects no proxy. */
 export const shapeNames: readonly (ShapeName | 'quiet-policy')[] = [...(Object.keys(shapes) as ShapeName[]), 'quiet-policy']
 
-/** What to measure, and how much a run may take. */
+/** The settings, and the limits of a run. */
 export interface ViewsOptions {
   readonly writers: number
   readonly rounds: number
   readonly shapes: readonly (ShapeName | 'quiet-policy')[]
-  /** Sizes, ascending. */
+  /** The sizes, ascending. */
   readonly namespaces: readonly number[]
   readonly modes: readonly Mode[]
   readonly limits: Bounds
 }
 
 const servicesEach = 10
-/** The size that the goals of the mixed mesh are for. */
+/** The size that the goals of the mixed mesh apply to. */
 const bigNamespaces = 1000
 
-/** Measures the chosen shapes in the chosen sizes and modes; the plain mesh of each size always. Says of each mesh in one line what was seen. */
+/**
+ * Measures the chosen shapes in the chosen sizes and modes, with the plain mesh of each size where a comparison needs it. Prints one line
+ * per mesh.
+ */
 export async function views(options: ViewsOptions): Promise<Measure[]> {
   const measures: Measure[] = []
   const chosen = options.shapes.filter((name) => name !== 'quiet-policy' && name !== 'plain') as ShapeName[]
@@ -53,7 +57,7 @@ export async function views(options: ViewsOptions): Promise<Measure[]> {
     return bounded(variant, () => measureShape(what))
   }
   progress(viewHead)
-  // Nothing is compared with the plain mesh where all shapes are held to themselves.
+  // No plain mesh is needed when all shapes have only goals of their own.
   const wantsPlain = options.shapes.includes('plain') || chosen.some((name) => shapes[name].heldTo !== 'itself')
   for (const namespaces of chosen.length > 0 || wantsPlain ? options.namespaces : []) {
     const size: Size = { namespaces, services: namespaces * servicesEach }
@@ -80,7 +84,7 @@ export async function views(options: ViewsOptions): Promise<Measure[]> {
   return measures
 }
 
-/** What is said of a run that went over its bounds. */
+/** Returns the measure of a run that exceeded its limits. */
 function ended(variant: string, reason: string): Measure {
   const goal: Goal = { what: `ended: ${reason}`, seen: Number.POSITIVE_INFINITY, most: Number.NaN, unit: 'ms' }
   return { scenario: 'ended', variant, cpu: Number.NaN, mib: 0, rss: Number.NaN, threads: {}, notes: reason, goals: [goal] }
@@ -92,15 +96,15 @@ type Step = (typeof steps)[number]
 interface Beside {
   readonly name: ShapeName
   readonly size: Size
-  /** The plain mesh of the size; absent when it went over its bounds. */
+  /** The plain mesh of the same size. Undefined when it exceeded its limits. */
   readonly plain: ShapeMeasures | undefined
   /** The smallest size of the shape. */
   readonly least: ShapeMeasures
-  /** The mode is the one that goals are for. */
+  /** Whether goals apply to this mode. */
   readonly isHeld: boolean
 }
 
-/** The three measures with their ratios to the plain mesh and, where they are held to any, their goals. */
+/** Returns the three measures with their ratios to the plain mesh and, where goals apply, with these. */
 function judged(seen: ShapeMeasures, beside: Beside): Measure[] {
   const { plain, isHeld } = beside
   const goals = isHeld ? goalsOf(seen, beside) : undefined
