@@ -25,8 +25,8 @@ interface Place {
 }
 
 /**
- * The minimum average number of consecutive resources between two that are left out. With fewer, the resources are joined again: a write
- * costs as much as copying a few kilobytes.
+ * The minimum average number of resources for each gap of consecutive ones that are left out. With fewer, the resources are joined again: a
+ * write costs as much as copying a few kilobytes.
  */
 const leastRun = 16
 /** The memory that one place takes, in bytes. */
@@ -58,16 +58,17 @@ export class WholePart implements Part {
 
   /**
    * Returns the part without the resources of these names, all of which are in the part. Returns undefined if the runs between them would
-   * be too short.
+   * be too short. The hosts of a namespace are consecutive: a class that sees them otherwise leaves out one run, however many they are.
    */
   without(names: ReadonlySet<string>): Part | undefined {
     if (names.size === 0) return this
-    if (names.size * leastRun > this.count) return undefined
     this.#places ??= placesOf(this.#entries, this.#delta)
     const places = this.#places
-    const holes = [...names].flatMap((name) => places.get(name) ?? []).sort((one, other) => one.start - other.start)
+    const left = [...names].flatMap((name) => places.get(name) ?? [])
+    const holes = joinPlaces(left)
+    if (holes.length * leastRun > this.count) return undefined
     const chunks = cut(this.chunks, holes)
-    return { chunks, length: lengthOf(chunks), count: this.count - holes.length }
+    return { chunks, length: lengthOf(chunks), count: this.count - left.length }
   }
 }
 
@@ -80,6 +81,17 @@ function placesOf(entries: readonly Entry[], delta: boolean): Map<string, Place>
     places.set(name, { start, end })
   }
   return places
+}
+
+/** Returns places in their order, with adjacent places as one. */
+function joinPlaces(places: readonly Place[]): Place[] {
+  const joined: Place[] = []
+  for (const place of places.toSorted((one, other) => one.start - other.start)) {
+    const last = joined.at(-1)
+    if (last?.end === place.start) joined[joined.length - 1] = { start: last.start, end: place.end }
+    else joined.push(place)
+  }
+  return joined
 }
 
 /** Returns chunks without the bytes in the holes, which are sorted and do not overlap. */

@@ -24,7 +24,12 @@ const size = fc.oneof({ weight: 12, arbitrary: fc.integer({ min: 1, max: 400 }) 
 
 describe('a part with all resources of a group', () => {
   it('is, less some of them, the bytes of the others, and shares them', () => {
-    const left = fc.uniqueArray(fc.integer({ min: 0, max: 150 }), { maxLength: 6 })
+    const [index, length] = [fc.integer({ min: 0, max: 150 }), fc.integer({ min: 1, max: 60 })]
+    const runs = fc.array(fc.tuple(index, length), { maxLength: 4 })
+    const left = fc.oneof(
+      fc.uniqueArray(index, { maxLength: 6 }),
+      runs.map((each) => each.flatMap(([from, size]) => Array.from({ length: size }, (_, at) => from + at))),
+    )
     fc.assert(
       fc.property(fc.array(size, { minLength: 96, maxLength: 150 }), left, fc.boolean(), (sizes, indices, delta) => {
         const entries = entriesOf(sizes)
@@ -48,8 +53,16 @@ describe('a part with all resources of a group', () => {
 
   it('is joined anew where little would stand together', () => {
     const entries = entriesOf(Array.from({ length: 160 }, () => 100))
-    const first = (count: number) => new Set(entries.slice(0, count).map(({ name }) => name))
-    expect(new WholePart(entries, true).without(first(10))?.count).to.equal(150)
-    expect(new WholePart(entries, true).without(first(11))).to.equal(undefined)
+    const scattered = (count: number) => new Set(Array.from({ length: count }, (_, index) => `n${index * 14}`))
+    expect(new WholePart(entries, true).without(scattered(10))?.count).to.equal(150)
+    expect(new WholePart(entries, true).without(scattered(11))).to.equal(undefined)
+  })
+
+  it('shares its bytes where many are left out that stand next to each other', () => {
+    const entries = entriesOf(Array.from({ length: 160 }, () => 100))
+    const whole = new WholePart(entries, true)
+    const rest = whole.without(new Set(entries.slice(20, 120).map(({ name }) => name)))
+    expect([rest?.count, rest?.chunks.length]).to.deep.equal([60, 2])
+    expect(rest?.chunks.every(({ buffer }) => buffer === whole.chunks[0]?.buffer)).to.equal(true)
   })
 })
