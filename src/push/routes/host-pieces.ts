@@ -67,6 +67,8 @@ export class HostMaker {
   readonly #traits: Traits
   readonly #caller: Caller
   readonly #memo: Memo
+  /** The hosts in which the view differs from the shared view, computed on first use. */
+  #differing: ReadonlySet<string> | undefined
 
   constructor(view: View, snapshot: MeshSnapshot, traits: Traits, caller: Caller, memo: Memo) {
     this.view = view
@@ -212,7 +214,8 @@ export class HostMaker {
 
   /** Whether the shared view has another service of this host, or none. */
   #isOthers({ service }: ServiceState): boolean {
-    return this.view.difference?.hosts.includes(service.hostname) ?? false
+    this.#differing ??= new Set(this.view.difference?.hosts)
+    return this.#differing.has(service.hostname)
   }
 
   /** Encodes a virtual host with patches applied. If only the patched virtual host is invalid, it is encoded without patches. */

@@ -269,6 +269,20 @@ describe('what proxies share', () => {
     expect(looks()).to.have.length(1)
   })
 
+  it('is made for own hosts without a search of the list of hosts in which the namespace differs for each', () => {
+    const mesh = new Mesh()
+    for (let index = 0; index < 20; index++) mesh.service('n1', `s${index}.n1.svc.cluster.local`, 80, ['.'])
+    const hosts = mesh.planner.snapshot.visibility.differences.get('n1')?.hosts ?? []
+    let searched = 0
+    const includes = (host: string): boolean => {
+      searched++
+      return hosts.indexOf(host) >= 0
+    }
+    Object.defineProperty(hosts, 'includes', { value: includes })
+    mesh.connect('p', 'n1', '10.1.0.1')
+    expect([hosts.length, searched]).to.deep.equal([20, 0])
+  })
+
   it('is made anew for a Sidecar that names a host only when something about that host changes', () => {
     const mesh = new Mesh()
       .service('n2', 'a.com')
