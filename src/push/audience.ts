@@ -4,9 +4,7 @@
  * others as patches.
  */
 import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
-
-/** How long a class is kept after its last connection closed, in milliseconds. Most proxies that disconnect reconnect soon. */
-export const classGraceMs = 4000
+import { EmptyClasses } from './classes/empty-classes.ts'
 
 /** An empty push. */
 export const emptyPush: PushContent = {
@@ -44,8 +42,7 @@ export class Audience {
   /** Connections whose class has not been sent yet, because the class could not be made. They keep their configuration until then. */
   readonly #untold = new Set<string>()
   readonly #classes = new Map<string, KnownClass>()
-  /** Classes without connections, with the time since when, in monotonic milliseconds. */
-  readonly #empty = new Map<string, number>()
+  readonly #empty = new EmptyClasses()
   /** How many manifests of known classes name each group. */
   readonly #named = new Map<string, number>()
   /** Groups that the audience has. */
@@ -74,7 +71,7 @@ export class Audience {
   next(push: PushContent, now: number): PushContent {
     const fresh = push.assignments.filter((assignment) => this.#assign(assignment, now)).map(({ classId }) => classId)
     // A retired class that has connections again is not retired.
-    const retiredClasses = [...new Set([...push.retiredClasses, ...this.#expired(now)])].filter((id) => this.#empty.has(id))
+    const retiredClasses = [...new Set([...push.retiredClasses, ...this.#empty.expired(now)])].filter((id) => this.#empty.has(id))
     for (const id of retiredClasses) this.#forget(id)
     const changed = push.manifests.map(({ classId }) => classId).filter((id) => this.#classes.has(id))
     const manifests = [...new Set([...changed, ...fresh])].flatMap((id) => this.#manifest(id) ?? [])
@@ -116,11 +113,7 @@ export class Audience {
 
   #leave(classId: string, now: number): void {
     const known = this.#classes.get(classId)
-    if (known && --known.connections === 0) this.#empty.set(classId, now)
-  }
-
-  #expired(now: number): string[] {
-    return [...this.#empty].flatMap(([id, since]) => (now - since >= classGraceMs ? id : []))
+    if (known && --known.connections === 0) this.#empty.add(classId, now)
   }
 
   #forget(classId: string): void {

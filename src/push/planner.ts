@@ -18,7 +18,8 @@ import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
-import { classGraceMs, type Present } from './audience.ts'
+import type { Present } from './audience.ts'
+import { EmptyClasses } from './classes/empty-classes.ts'
 import { classOf, sameClass } from './classes/proxy-class.ts'
 import { ProxyIndex } from './classes/proxy-index.ts'
 import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
@@ -46,8 +47,8 @@ export class Planner {
   readonly #proxies = new ProxyIndex()
   readonly #classes = new Map<string, ProxyClass>()
   readonly #members = new Map<string, number>()
-  /** Classes without proxies, with the time since when, in monotonic milliseconds. */
-  readonly #empty = new Map<string, number>()
+  /** Classes without proxies. */
+  readonly #empty = new EmptyClasses()
   /**
    * Transitional classes, for proxies that have just changed their class and keep removed groups for a short time, with the class that
    * follows.
@@ -364,18 +365,14 @@ export class Planner {
   }
 
   /**
-   * Drops the classes that have had no proxies for {@link classGraceMs}, and the groups that only they used, so that proxies that reconnect
+   * Drops the classes that have had no proxies for the time of {@link EmptyClasses}, and the groups that only they used, so that proxies that reconnect
    * soon find everything in place. A change of configuration drops such classes at once. `now` is in monotonic milliseconds. Returns
    * whether anything was dropped; then there is a push to take.
    */
   collect(now: number): boolean {
     const before = this.#classes.size
-    for (const [id, members] of this.#members) {
-      if (members > 0) continue
-      const since = this.#empty.get(id)
-      if (since === undefined) this.#empty.set(id, now)
-      else if (now - since >= classGraceMs) this.#drop(id)
-    }
+    for (const [id, members] of this.#members) if (members === 0) this.#empty.add(id, now)
+    for (const id of this.#empty.expired(now)) this.#drop(id)
     if (this.#classes.size === before) return false
     this.generation.retain()
     return true
