@@ -55,13 +55,6 @@ module.exports = {
       to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
     },
     {
-      name: 'parts-of-the-agent-share-only-data',
-      severity: 'error',
-      comment: 'the parts of the agent speak in messages; credentials are read in one place for all of them',
-      from: { path: '^actors/agent/(?!commands/)([^/]+)/' },
-      to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
-    },
-    {
       name: 'private-keys-stay-with-signers',
       severity: 'error',
       comment: 'the private keys of the authority are read and made in signer threads, and by the ca command in its own process',

@@ -281,7 +281,7 @@ export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
  * Marks the shape of a field that has no effect yet. The field is checked, kept for those who read the object, and reported with the
  * reason. It is missing from the type of the record, so that code cannot use a field that is declared to have no effect.
  */
-export function unused<T>(shape: Shape<T>, reason = 'nothing looks at it'): Shape<T> & { unused: string } {
+export function unused<T>(shape: Shape<T>, reason = 'not implemented'): Shape<T> & { unused: string } {
   return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), unused: reason }
 }
 

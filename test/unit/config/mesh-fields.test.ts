@@ -121,7 +121,7 @@ describe('fields of the mesh configuration', () => {
     const read = readMeshConfig('ingressClass: x\nserviceSettings: []\ndefaultConfig: {statNameLength: 5, tracing: {maxPathTagLength: 5}}\n')
     expect('warnings' in read && read.warnings).to.deep.equal(
       ['ingressClass', 'serviceSettings', 'defaultConfig.statNameLength', 'defaultConfig.tracing.maxPathTagLength'].map(
-        (field) => `field ${field}: has no effect yet: nothing looks at it`,
+        (field) => `field ${field}: has no effect yet: not implemented`,
       ),
     )
   })
