@@ -240,5 +240,5 @@ describe('the state of the certificate authority', () => {
       expect(end).to.be.lessThan(100)
     }
     expect(outcomes).to.deep.equal(new Set(['one', 'two']))
-  }).timeout(120_000)
+  }).timeout(400_000)
 })

@@ -233,8 +233,15 @@ describe('the certificate authority', function () {
   it('gives way to other threads once it signs for workloads, and not before', async function () {
     if (process.platform !== 'linux') return this.skip()
     // The 19th field, after the name in parentheses.
-    const priorities = () =>
-      readdirSync('/proc/self/task').map((task) => Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]))
+    const priorityOf = (task: string): number | readonly number[] => {
+      try {
+        return Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ')[16])
+      } catch {
+        // The thread has ended since it was listed.
+        return []
+      }
+    }
+    const priorities = () => readdirSync('/proc/self/task').flatMap(priorityOf)
     const own = Math.max(...priorities())
     const { asks, sign } = await start()
     await told()

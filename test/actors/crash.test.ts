@@ -76,6 +76,10 @@ for (const mode of ['threads', 'in-thread'] as const) {
         expect(state()?.lastError?.message).to.equal('the actor was killed')
         await converges()
         await until('tokens to be taken', tokensAreTaken)
+        // Also that every proxy has the keys, so that nothing of this is on its way when the next test begins.
+        const { kid } = (JSON.parse(issuer.jwks) as { keys: [{ kid: string }] }).keys[0]
+        const hasKeys = (client: XdsClient) => [...(client.resources.get(listenerType)?.values() ?? [])].some((listener) => listener.includes(kid))
+        await until('every proxy to have the keys', () => clients.every(hasKeys))
         if (!name.startsWith('xds-writer')) expect(connected()).to.equal(before)
         // Versions are what they were: nothing but the changed endpoints was sent.
         if (name === 'push-queue') expect(sent()).to.deep.equal(sentBefore)

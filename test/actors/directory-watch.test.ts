@@ -33,7 +33,7 @@ describe('the watch of a directory', function () {
         await until('the change to be told', () => told.has('everything'))
         const file = join(root, 'a.yaml')
         // Written until it is told: the new directory is watched soon, if not yet.
-        await until(`a file of round ${round} to be told`, () => writeFileSync(file, '') === undefined && told.has(file), 3000)
+        await until(`a file of round ${round} to be told`, () => writeFileSync(file, '') === undefined && told.has(file))
       }
     } finally {
       watch.close()

@@ -98,7 +98,7 @@ describe('the DNS server of an agent', () => {
   it('answers names of the table over UDP and TCP, with a resolver that is not ours', async () => {
     const { port, state } = await start()
     expect(state()).to.deep.include({ hosts: 2, isKept: false, servers: ['127.0.0.1'] })
-    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    const resolver = new Resolver({ timeout: 20_000, tries: 1 })
     resolver.setServers([`127.0.0.1:${port}`])
     expect((await resolver.resolve4('reviews')).sort()).to.deep.equal(['10.96.0.1', '10.96.0.2'])
     expect(await resolver.resolve6('reviews.shop.svc')).to.deep.equal(['fd00::1'])

@@ -34,15 +34,21 @@ describe('watched files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-files-'))
   const path = (...parts: string[]) => join(dir, ...parts)
   let told: SourceEvent[] = []
+  /** Called with each event as it is told. */
+  let onTold: (event: SourceEvent) => void = () => {}
   let logged: string[] = []
   const parts: WatchParts = {
     log: createLogger(log, ({ message }) => logged.push(message)),
-    tell: (event) => void told.push(event),
+    tell: (event) => {
+      told.push(event)
+      onTold(event)
+    },
     unwatchable: () => {},
   }
   const started: { close(): void | Promise<void> }[] = []
   beforeEach(() => {
     told = []
+    onTold = () => {}
     logged = []
   })
   afterEach(async () => {
@@ -141,9 +147,12 @@ describe('watched files', () => {
         told = []
         writeFileSync(join(root, '1.yaml'), slow.replaceAll('slow', 'slower'))
         writeFileSync(join(root, '3.yaml'), entry('third'))
-        await until('the third file', () => order().includes('ServiceEntry/ns/third'))
-        writeFileSync(join(root, '1.yaml'), slow)
-        writeFileSync(join(root, '4.yaml'), large('last'))
+        // In the moment in which the third is told: the first is still being read.
+        onTold = (event) => {
+          if (!('key' in event) || event.key !== 'ServiceEntry/ns/third') return
+          writeFileSync(join(root, '1.yaml'), slow)
+          writeFileSync(join(root, '4.yaml'), large('last'))
+        }
         await until('the last file', () => order().includes('ServiceEntry/ns/last'))
         expect(order().filter((told) => told.includes('slow'))).to.deep.equal([])
         expect(keys()).to.deep.equal(['ServiceEntry/ns/a', 'ServiceEntry/ns/last', 'ServiceEntry/ns/quick', 'ServiceEntry/ns/third', key].sort())

@@ -35,7 +35,7 @@ describe('a first start with files that cannot be read', function () {
     expect(text).to.match(/^link.yaml, document 1: cannot be read: ENOENT/m)
     expect(text).not.to.include('document 1: not YAML')
     expect(await answers(), 'the port of proxies').to.equal(false)
-    expect(discovery.log()).to.match(/not ready: .*garbage.yaml, document 2.*--allowUnreadableConfig/)
+    await until('the log to say why', () => /not ready: .*garbage.yaml, document 2.*--allowUnreadableConfig/.test(discovery.log()))
     const { waiting, standIns } = await discovery.debug<{ waiting: string[]; standIns: { key: string }[] }>('filez')
     expect([waiting.length, standIns.map(({ key }) => key)]).to.deep.equal([3, ['AuthorizationPolicy/ns/p']])
     discovery.remove('link.yaml')
@@ -57,7 +57,9 @@ describe('a first start with files that cannot be read', function () {
 
   it('goes on without what they say when it is told to, and says so', async () => {
     await (await start(true)).ready()
-    expect(discovery.log()).to.match(/warn.*--allowUnreadableConfig: goes on without what these say: .*garbage.yaml, document 2/)
+    await until('the log to say so', () =>
+      /warn.*--allowUnreadableConfig: goes on without what these say: .*garbage.yaml, document 2/.test(discovery.log()),
+    )
     expect(JSON.stringify(await discovery.debug('configz'))).to.include('"invalid"')
   })
 })

@@ -13,6 +13,8 @@ describe('a stream whose messages are read in turns', () => {
   let server: Http2Server
   const sessions: ClientHttp2Session[] = []
   const reading = new Set<Http2GrpcStream>()
+  /** Called at each message, before its turn is over. */
+  let onTaken = () => {}
   const taken: { stream: Http2GrpcStream; closed: boolean }[] = []
   let streams: { stream: Http2GrpcStream; closed: boolean }[]
 
@@ -29,6 +31,7 @@ describe('a stream whose messages are read in turns', () => {
       streams.push(known)
       stream.onBorrowed(() => {
         taken.push({ stream, closed: known.closed })
+        onTaken()
         // Longer than a turn.
         for (const end = monotonicMs() + 25; monotonicMs() < end; );
       })
@@ -52,9 +55,10 @@ describe('a stream whose messages are read in turns', () => {
 
   it('is forgotten when its client is gone before the last turn', async () => {
     const gone = client()
-    await until('its first message', () => taken.length === 1)
-    gone.destroy()
+    onTaken = () => gone.destroy()
     await until('it to be closed', () => streams[0]?.closed === true)
+    expect(taken, 'of three messages').to.have.lengthOf.below(3)
+    onTaken = () => {}
     client()
     await until('all turns of another', () => taken.filter(({ stream }) => stream === streams[1]?.stream).length === 3 && reading.size > 0)
     expect([...reading]).to.deep.equal([streams[1]?.stream])

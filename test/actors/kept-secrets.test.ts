@@ -99,7 +99,7 @@ describe('kept secrets', () => {
     at.write('state', 'a file')
     await at.agent(service, { keptIn: keptIn() })
     const client = at.accepting(['default'])
-    await until('two renewals', () => client.responses.length === 3)
+    await until('two renewals', () => client.responses.length > 2)
     expect(at.lines.filter((line) => line.includes('is not kept over a restart'))).to.have.length(1)
   })
 })

@@ -3,6 +3,7 @@ import { agentMetrics } from '../../actors/agent/status/agent-metrics.ts'
 import { Scraper } from '../../actors/discovery/admin/scrape.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
+import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { until } from '../harness/until.ts'
@@ -19,7 +20,9 @@ const logOptions: LogOptions = {
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`metrics of actors (${mode})`, () => {
     it('are merged on scrape, and no counter goes backwards when an actor is restarted', async () => {
-      const supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
+      // Away for long enough to be noticed, also on a busy machine.
+      const policy = { ...restartPolicy, firstDelay: 2000 }
+      const supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, policy })
       const scraper = new Scraper(supervisor, new Registry())
       const value = async (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(await scraper.scrape())?.[1])
       for (const name of ['counting/0', 'counting/1']) supervisor.start({ name, module: new URL('parts/counting.ts', import.meta.url), config: {} })

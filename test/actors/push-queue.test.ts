@@ -146,7 +146,7 @@ describe('the push queue', function () {
     await until('the proxy to have its class', () => pushes(1).some(({ assignments }) => assignments.length > 0))
     const lag = async () => {
       const [changed, at] = [new OwnTime(), change()]
-      await until('the change', () => pushes(1).some(({ push }) => push.startedAt === at), 5000)
+      await until('the change', () => pushes(1).some(({ push }) => push.startedAt === at))
       return changed.ms()
     }
     await lag()
@@ -235,7 +235,7 @@ describe('what a writer is told', () => {
       for (const writer of [0, 1, 1, 1, 1, 1]) connect(writer)
       await until('the classes', () => held(pushes(1)).classes === 5)
       queue.receive({ type: 'ProxyDisconnected', connection: `${id}-0` }, writers[0] as never)
-      await until('its class to go', () => held(pushes(0)).classes === 0, 10_000)
+      await until('its class to go', () => held(pushes(0)).classes === 0)
       expect([held(pushes(0)).groups, held(pushes(1)).classes]).to.deep.equal([0, 5])
     } finally {
       await queue.drain?.()

@@ -1,4 +1,7 @@
+import { rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
+import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
 import { until } from '../harness/until.ts'
 
@@ -6,20 +9,26 @@ describe('/ready', function () {
   this.timeout(60_000)
   let discovery: LocalDiscovery
   afterEach(() => discovery.dispose())
+  /** Actors that end stay away for long enough to be noticed, also on a busy machine. */
+  const policy = { ...restartPolicy, firstDelay: 1000, longestDelay: 1000 }
 
   it('names what is missing before the first complete state, then nothing', async () => {
     discovery = new LocalDiscovery({})
+    // A file that cannot be read keeps the first state from being complete for as long as the test needs.
+    const link = join(discovery.dir, 'link.yaml')
+    symlinkSync('nothing', link)
     await discovery.start()
     const first = await discovery.ready()
     expect(first.status).to.equal(503)
     expect(first.text).to.match(/^discovery is not ready: no complete state is served\n/)
     expect(first.text).to.match(/source registry-watcher\/(files|mock) has not said everything yet|actor .* is starting/)
+    rmSync(link)
     await discovery.service.ready()
     expect(await discovery.ready()).to.deep.equal({ status: 200, text: '' })
   })
 
   it('stays 200 and names a push queue that restarts while writers serve; ends when it restarts again and again', async () => {
-    discovery = new LocalDiscovery({})
+    discovery = new LocalDiscovery({ policy })
     const { supervisor } = await discovery.start()
     await discovery.service.ready()
     supervisor.kill('push-queue')
@@ -39,7 +48,7 @@ describe('/ready', function () {
   })
 
   it('is 503 while no writer serves, and 200 when one does again', async () => {
-    discovery = new LocalDiscovery({})
+    discovery = new LocalDiscovery({ policy })
     const { supervisor } = await discovery.start({ writers: 1 })
     await discovery.service.ready()
     supervisor.kill('xds-writer/0')

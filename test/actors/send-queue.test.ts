@@ -1,4 +1,6 @@
 import { Writable } from 'node:stream'
+import { mock } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { SendQueue } from '../../actors/agent/xds-relay/send-queue.ts'
 import { until } from '../harness/until.ts'
@@ -46,31 +48,50 @@ describe('what is to leave on a stream', () => {
     stream.destroy()
   })
 
-  it('stands still when nothing of it leaves, however slowly it left before', async () => {
-    const { stream, heard, queue } = queueOf(1000)
-    queue.write(Buffer.alloc(100_000))
-    const began = performance.now()
-    await until('a while in which it left slowly', () => {
-      stream.take()
-      return performance.now() - began > 400 || stream.pieces.length === 7
+  describe('by a clock of the test', () => {
+    let now = 0
+    beforeEach(() => {
+      mock.timers.enable({ apis: ['setTimeout'] })
+      mock.method(process as { hrtime: () => [number, number] }, 'hrtime', () => [0, now * 1e6])
     })
-    expect(heard).to.deep.equal([])
-    await until('the standstill', () => heard.length > 0)
-    expect(heard).to.deep.equal(['still'])
-    stream.destroy()
-  })
+    afterEach(() => {
+      mock.timers.reset()
+      mock.restoreAll()
+    })
+    const pass = async (ms: number) => {
+      now += ms
+      mock.timers.tick(ms)
+      await turn()
+      await turn()
+    }
 
-  it('does not stand still when everything has left, nor when it is gone', async () => {
-    const { stream, heard, queue } = queueOf(50)
-    queue.write(Buffer.alloc(10))
-    stream.take()
-    const other = queueOf(50)
-    other.queue.write(Buffer.alloc(10))
-    other.stream.destroy()
-    const began = performance.now()
-    await until('more than the longest time', () => performance.now() - began > 200)
-    expect([heard, other.heard]).to.deep.equal([[], []])
-    expect(other.queue.write(Buffer.alloc(1_000_000)), 'what is gone takes everything').to.equal(true)
-    stream.destroy()
+    it('stands still when nothing of it leaves, however slowly it left before', async () => {
+      const { stream, heard, queue } = queueOf(1000)
+      queue.write(Buffer.alloc(100_000))
+      for (let piece = 0; piece < 5; piece++) {
+        await pass(900)
+        stream.take()
+        await turn()
+      }
+      expect(heard).to.deep.equal([])
+      await pass(900)
+      expect(heard).to.deep.equal([])
+      await pass(100)
+      expect(heard).to.deep.equal(['still'])
+      stream.destroy()
+    })
+
+    it('does not stand still when everything has left, nor when it is gone', async () => {
+      const { stream, heard, queue } = queueOf(50)
+      queue.write(Buffer.alloc(10))
+      stream.take()
+      const other = queueOf(50)
+      other.queue.write(Buffer.alloc(10))
+      other.stream.destroy()
+      for (let time = 0; time < 10; time++) await pass(50)
+      expect([heard, other.heard]).to.deep.equal([[], []])
+      expect(other.queue.write(Buffer.alloc(1_000_000)), 'what is gone takes everything').to.equal(true)
+      stream.destroy()
+    })
   })
 })

@@ -67,13 +67,6 @@ describe('the status server', () => {
     return (server.address() as AddressInfo).port
   }
   const serve = (listener: RequestListener, host?: string) => listening(createServer(listener), host)
-  /** A port at which nobody listens. */
-  async function closedPort(): Promise<number> {
-    const server = createTcpServer()
-    const port = await listening(server)
-    await new Promise((resolve) => server.close(resolve))
-    return port
-  }
   async function start(changes: Partial<StatusConfig> = {}) {
     const config: StatusConfig = {
       port: 0,
@@ -160,7 +153,7 @@ describe('the status server', () => {
       answer = (_, response) => response.writeHead(200).write('half')
       expect((await send(port, '/healthz/ready')).status).to.equal(503)
       expect(state().reason).to.include('no answer within 1000 ms')
-      const { port: other, state: otherState } = await start({ adminPort: await closedPort() })
+      const { port: other, state: otherState } = await start({ adminPort: await freePort() })
       expect((await send(other, '/healthz/ready')).status).to.equal(503)
       expect(otherState().reason).to.include('ECONNREFUSED')
     })
@@ -212,14 +205,14 @@ describe('the status server', () => {
       it(`lack a part, whole lines of which are kept: ${what}`, async () => {
         const prometheusPort = await serve((_, response) => response.end(proxyPart))
         const { port } = await start({ prometheusPort, application: { port: await serve(application), path: '/metrics' } })
-        const answer = await send(port, '/stats/prometheus', { headers: { 'x-prometheus-scrape-timeout-seconds': '0.5' } })
+        const answer = await send(port, '/stats/prometheus', { headers: { 'x-prometheus-scrape-timeout-seconds': '2' } })
         expect(answer).to.include({ status: 200, body: `${proxyPart}${expected}agent 1\n` })
         expect(counted('scrape_failures_total')).to.deep.equal({ 'type="application"': 1 })
         expect(lines('warn')).to.have.lengthOf(1)
       })
 
     it('are served when nothing but the agent answers, and when not even that', async () => {
-      const { port } = await start({ prometheusPort: await closedPort() })
+      const { port } = await start({ prometheusPort: await freePort() })
       expect(await send(port, '/stats/prometheus')).to.include({ status: 200, body: 'agent 1\n' })
       agentMetrics = () => Promise.reject(new Error('gone'))
       expect(await send(port, '/stats/prometheus')).to.include({ status: 200, body: '' })
@@ -356,7 +349,7 @@ describe('the status server', () => {
       expect((await send(limited.port, path)).status).to.equal(500)
       expect(lines('warn')[0]).to.include(path).and.include('no answer within 1000 ms')
       await until('the application to be let go', () => open === 0)
-      const { port } = await probing({ httpGet: { port: application } })
+      const { port } = await probing({ httpGet: { port: application }, timeoutSeconds: 60 })
       const outgoing = request({ host: '127.0.0.1', port, path, agent: false })
       outgoing.on('error', () => undefined)
       outgoing.end()
@@ -407,7 +400,7 @@ describe('the status server', () => {
     })
 
     it('answer 500 when nobody is there, and say it once; 400 when there is no such probe', async () => {
-      const { port } = await probing({ httpGet: { port: await closedPort() } })
+      const { port } = await probing({ httpGet: { port: await freePort() } })
       for (let times = 0; times < 3; times++) expect((await send(port, path)).status).to.equal(500)
       expect(lines('warn')).to.have.lengthOf(1)
       expect(lines('warn')[0]).to.include('ECONNREFUSED')
@@ -420,7 +413,7 @@ describe('the status server', () => {
     it('connect', async () => {
       const { port } = await probing({ tcpSocket: { port: await listening(createTcpServer((socket) => socket.destroy())) } })
       expect((await send(port, path)).status).to.equal(200)
-      const { port: other } = await probing({ tcpSocket: { port: await closedPort() } })
+      const { port: other } = await probing({ tcpSocket: { port: await freePort() } })
       expect((await send(other, path)).status).to.equal(500)
     })
 
@@ -463,7 +456,7 @@ describe('the status server', () => {
         stats = running
       })
       const httpGet = { port: application, path: '/healthy', httpHeaders: [{ name: 'Host', value: 'shop.test' }] }
-      const { started, state } = await start({ adminPort, workloadProbe: { httpGet, periodSeconds: 0.01 } })
+      const { started, state } = await start({ adminPort, workloadProbe: { httpGet, periodSeconds: 0.01, timeoutSeconds: 60 } })
       const relay = new RecordingPeer<HealthChanged>('xds-relay')
       started.linked?.(relay)
       await until('a probe to fail', () => lines('debug').some((line) => line.includes('HTTP status 500')))
@@ -493,16 +486,16 @@ describe('the status server', () => {
       [
         'a command that takes too long',
         { exec: { command: ['true'] } },
-        { exec: { command: ['sh', '-c', 'sleep 60 & sleep 60'] } },
+        { exec: { command: ['sh', '-c', 'sleep 60 & sleep 60'] }, timeoutSeconds: 0.2 },
         /no answer within 200 ms/,
       ],
     ]
     for (const [what, good, bad, reason] of ways)
       it(`is found out by ${what}`, async () => {
         const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
-        const well = await start({ adminPort, workloadProbe: { ...good, periodSeconds: 0.01 } })
+        const well = await start({ adminPort, workloadProbe: { timeoutSeconds: 60, ...good, periodSeconds: 0.01 } })
         await until('the workload to be healthy', () => well.state().healthy === true)
-        await start({ adminPort, workloadProbe: { ...bad, periodSeconds: 0.01, timeoutSeconds: 0.2 } })
+        await start({ adminPort, workloadProbe: { timeoutSeconds: 60, ...bad, periodSeconds: 0.01 } })
         await until('a probe to fail', () => lines('debug').some((line) => reason.test(line)))
       })
 
@@ -511,7 +504,7 @@ describe('the status server', () => {
       const mark = `${process.pid}.${process.hrtime.bigint()}`
       const exec = { command: ['sh', '-c', `sleep ${mark} & sleep ${mark}`] }
       const sleepers = () => readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandLine(pid) === `sleep ${mark} `)
-      const { started } = await start({ adminPort, workloadProbe: { exec, timeoutSeconds: 0.3, periodSeconds: 3600 } })
+      const { started } = await start({ adminPort, workloadProbe: { exec, timeoutSeconds: 3, periodSeconds: 3600 } })
       await until('both to run', () => sleepers().length === 2)
       await until('both to be gone', () => sleepers().length === 0)
       await started.drain?.()
@@ -529,7 +522,7 @@ describe('the status server', () => {
 
     it('waits for the proxy', async () => {
       const { state } = await start({
-        adminPort: await closedPort(),
+        adminPort: await freePort(),
         workloadProbe: { exec: { command: ['true'] }, periodSeconds: 0.01 },
         port: undefined,
       })

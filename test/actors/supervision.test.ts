@@ -165,7 +165,7 @@ describe('actors that hang', () => {
     const asked = new OwnTime()
     expect(await supervisor.askAll('troubled', 'told')).to.have.length(1)
     expect(asked.ms()).to.be.lessThan(deadline)
-    await until('the restart', () => state('troubled/0')?.state === 'running' && state('troubled/0')?.restarts === 1)
+    await until('the restart', () => state('troubled/0')?.state === 'running' && (state('troubled/0')?.restarts ?? 0) > 0)
     expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 1 s')
     expect([state('troubled/1')?.restarts, state('here')?.restarts]).to.deep.equal([0, 0])
     expect([state('troubled/0')?.watched, state('here')?.watched]).to.deep.equal([true, false])
@@ -173,7 +173,7 @@ describe('actors that hang', () => {
 
   it('at their start are ended too', async () => {
     supervisor.start({ name: 'troubled/0', module, config: { startsNever: true } })
-    await until('the restart', () => state('troubled/0')?.restarts === 1)
+    await until('the restart', () => (state('troubled/0')?.restarts ?? 0) > 0)
     expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 5 s')
   })
 
@@ -183,7 +183,7 @@ describe('actors that hang', () => {
     const end = performance.now() + 3 * deadline
     while (performance.now() < end);
     await supervisor.ask('troubled/1', 'later', 'hang')
-    await until('one that hangs to be ended', () => state('troubled/1')?.restarts === 1)
+    await until('one that hangs to be ended', () => (state('troubled/1')?.restarts ?? 0) > 0)
     expect(state('troubled/0')?.restarts).to.equal(0)
   })
 })

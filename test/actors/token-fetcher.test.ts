@@ -55,11 +55,9 @@ describe('a token of a metadata server', () => {
   })
 
   it('is exchanged before it ends', async () => {
-    give(token('first', 2))
-    await at.start({ fetcher: fetcher() })
-    await until('the first', () => existsSync(at.path('tokens/fetched')))
     const next = token('second', 3600)
-    give(next)
+    answer = (_, response) => response.writeHead(200, { 'Metadata-Flavor': 'Google' }).end(seen.length === 1 ? token('first', 2) : next)
+    await at.start({ fetcher: fetcher() })
     await until('the second', () => at.read('tokens/fetched') === `${next}\n`)
     expect(seen).to.have.length(2)
   })

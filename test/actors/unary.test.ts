@@ -62,7 +62,7 @@ describe('a method of single calls', () => {
           ['/t.T/Later', unary(() => ({ code: 8, message: 'full', retryAfterMs: 1500 }))],
           ['/t.T/Break', unary(() => Promise.reject(new Error('the reason is ours')))],
           ['/t.T/Wait', unary((_, { signal }) => held.hold(signal), 2)],
-          ['/t.T/Late', unary((_, { signal }) => held.hold(signal), 2, 50)],
+          ['/t.T/Late', unary((_, { signal }) => held.hold(signal), 2, 500)],
         ]),
         refused: () => {},
       },

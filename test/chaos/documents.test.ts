@@ -75,7 +75,7 @@ describe('odd documents against the running service', function () {
       const name = `round-${round}`
       service.write('change.yaml', entry(name))
       const what = `the change of round ${round}, seed ${seed}`
-      await until(what, () => good.resources.get(clusterType)?.has(`outbound|8888||${name}.calm.svc.cluster.local`) ?? false, 5000)
+      await until(what, () => good.resources.get(clusterType)?.has(`outbound|8888||${name}.calm.svc.cluster.local`) ?? false)
       expect(good.closed, what).to.equal(undefined)
       for (const page of pages) await service.debug(page)
     }

@@ -87,7 +87,7 @@ describe('one good proxy beside others', function () {
     await until('the good proxy', () => heard.includes('ready'))
     await disturb()
     worker.postMessage('stop')
-    await until('the report of the good proxy', () => heard.length > 1, 25_000)
+    await until('the report of the good proxy', () => heard.length > 1)
     await worker.terminate()
     return heard[1] as GoodProxyReport
   }

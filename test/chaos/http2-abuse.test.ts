@@ -179,7 +179,7 @@ describe('abuse of HTTP/2', function () {
     }
     await until('them to be there', () => descriptors() > before + 40)
     await othersAreServed()
-    await until('the server to close its end alone', () => descriptors() <= before + 2, 18_000)
+    await until('the server to close its end alone', () => descriptors() <= before + 2)
     await othersAreServed()
     await nothingRestarted()
   })

@@ -28,11 +28,7 @@ export class Output {
    * match with its groups, or the text.
    */
   async says(what: string | RegExp, atLeast = 1, atMost = Number.POSITIVE_INFINITY): Promise<readonly string[]> {
-    await until(
-      `${JSON.stringify(String(what))} to be said${atLeast > 1 ? ` ${atLeast} times` : ''}`,
-      () => this.#all(what).length >= atLeast,
-      20_000,
-    )
+    await until(`${JSON.stringify(String(what))} to be said${atLeast > 1 ? ` ${atLeast} times` : ''}`, () => this.#all(what).length >= atLeast)
     const found = this.#all(what)
     if (found.length > atMost) throw new Error(`${what} is said ${found.length} times instead of at most ${atMost}`)
     return found[0] ?? []

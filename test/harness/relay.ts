@@ -12,9 +12,10 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import { type AddressInfo, connect as connectSocket } from 'node:net'
+import { connect as connectSocket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { freePort } from '../../bench/ports.ts'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 
@@ -115,8 +116,9 @@ export class FakeDiscovery {
     })
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#take(stream, headers))
     server.on('error', () => undefined)
+    // A port of the range from which the kernel gives none to connections: nobody takes it between a stop and the next start.
+    this.port ||= await freePort()
     await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', () => resolve()))
-    this.port = (server.address() as AddressInfo).port
     return this
   }
 

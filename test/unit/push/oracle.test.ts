@@ -429,5 +429,5 @@ describe('state of the world and delta', () => {
       }),
       { numRuns: Number(process.env.ORACLE_RUNS ?? 120) },
     )
-  }).timeout(60_000)
+  }).timeout(300_000)
 })

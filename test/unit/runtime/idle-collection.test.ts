@@ -67,7 +67,7 @@ describe('a thread at rest', () => {
     await until('a collection', async () => (await ask('used')).used < 10 * mib)
     const { used } = await ask('fill a little')
     await ask('drop')
-    await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib, 2000)
+    await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib)
   })
 
   it('gives buffers back that are not in its heap', async () => {
@@ -79,7 +79,7 @@ describe('a thread at rest', () => {
     const { buffers } = await ask('used')
     expect((await ask('fill with buffers')).buffers).to.be.above(buffers + 15 * mib)
     await ask('drop')
-    await until('the buffers to be collected', async () => (await ask('used')).buffers < buffers + mib, 5000)
+    await until('the buffers to be collected', async () => (await ask('used')).buffers < buffers + mib)
   })
 
   it('takes from no other thread what it collects with', async () => {
