@@ -47,12 +47,14 @@ function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): v
     const sent = new Set<string>()
     stream.on('data', (bytes: Buffer) => {
       reader.take(bytes, (message) => {
+        // The names of an acknowledgement come after its type URL: they are not looked at.
         for (const part of scanFields(message)) {
           const typeUrl = part.bytes?.toString('latin1', 0, 200) ?? ''
           const frame = typeUrl.startsWith('type.googleapis.com/') ? frames.get(typeUrl) : undefined
-          if (!frame || sent.has(typeUrl)) continue
+          if (!frame) continue
+          if (!sent.has(typeUrl)) stream.write(frame)
           sent.add(typeUrl)
-          stream.write(frame)
+          break
         }
       })
     })

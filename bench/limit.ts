@@ -31,12 +31,12 @@ export interface LimitOptions {
   readonly shown?: readonly Shown[] | undefined
   /** The rate at which each proxy reads, in bytes per second. Unlimited by default. */
   readonly bytesPerSecond: number | undefined
-  /** Whether the proxies use delta xDS. The default is SotW. */
-  readonly delta?: boolean
+  /** Whether the proxies use delta xDS or SotW, whose acknowledgements repeat all names. */
+  readonly delta: boolean
   /** The maximum number of proxies without their first configuration, per process of the load. Unlimited by default. */
   readonly atOnce?: number
-  /** The number of endpoint names that all proxies together subscribe to. The default is one per proxy. */
-  readonly names?: number
+  /** The number of endpoint names that all proxies together subscribe to. */
+  readonly names: number
 }
 
 /** A bare server with its load. */
@@ -57,8 +57,8 @@ export class BareServer {
     bytes,
     tls,
     bytesPerSecond,
-    delta = false,
-    names = proxies,
+    delta,
+    names,
     atOnce,
     shown,
   }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {

@@ -63,7 +63,8 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
     const connected = await load.connect(proxies, client)
     await pause(1000)
     const after = await server.usage()
-    const limit = await BareServer.start({ threads: options.writers, proxies, bytes: connected.bytes, tls, shown: callers?.atLimit, bytesPerSecond })
+    const { bytes, names } = connected
+    const limit = await BareServer.start({ threads: options.writers, proxies, bytes, names, delta, tls, shown: callers?.atLimit, bytesPerSecond })
     bare = limit.bare
     measures.push(measureOf('connect storm', variant, [connected], spent(after, before), after, mib(connected.bytes), limit.connect))
     for (const kind of options.changes ?? mesh.changeKinds) {
