@@ -43,8 +43,9 @@ export function varintField(field: number, value: number): Buffer {
 
 /** Returns a string field, empty if the text is empty. The field number must be below 16. */
 export function textField(field: number, text: string): Buffer {
-  const bytes = Buffer.allocUnsafe(textLength(text))
-  writeText(bytes, 0, field, text)
+  const length = Buffer.byteLength(text)
+  const bytes = Buffer.allocUnsafe(fieldLength(length))
+  writeText(bytes, 0, field, text, length)
   return bytes
 }
 
@@ -67,29 +68,27 @@ export function deltaResourceHead(name: string, version: string, elementLength: 
 
 /** Returns the number of bytes of a {@link deltaResourceHead}. */
 export function deltaHeadLength(name: string, version: string, elementLength: number): number {
-  const fields = textLength(name) + textLength(version)
+  const fields = fieldLength(Buffer.byteLength(name)) + fieldLength(Buffer.byteLength(version))
   return 1 + varintLength(fields + elementLength) + fields
 }
 
 /** Writes a {@link deltaResourceHead} and returns the offset after it. */
 export function writeDeltaHead(target: Buffer, offset: number, name: string, version: string, elementLength: number): number {
+  const nameBytes = Buffer.byteLength(name)
+  const versionBytes = Buffer.byteLength(version)
   target[offset] = (2 << 3) | 2
-  const at = writeVarint(target, offset + 1, textLength(name) + textLength(version) + elementLength)
-  return writeText(target, writeText(target, at, 3, name), 1, version)
+  const at = writeVarint(target, offset + 1, fieldLength(nameBytes) + fieldLength(versionBytes) + elementLength)
+  return writeText(target, writeText(target, at, 3, name, nameBytes), 1, version, versionBytes)
 }
 
-/** Returns the number of bytes of a string field. */
-function textLength(text: string): number {
-  if (text === '') return 0
-  const length = Buffer.byteLength(text)
-  return 1 + varintLength(length) + length
-}
+/** Returns the number of bytes of a string field whose text has `bytes` bytes. */
+const fieldLength = (bytes: number): number => (bytes === 0 ? 0 : 1 + varintLength(bytes) + bytes)
 
-/** Writes a string field, or nothing if the text is empty, and returns the offset after it. */
-function writeText(target: Buffer, offset: number, field: number, text: string): number {
-  if (text === '') return offset
+/** Writes a string field whose text has `bytes` bytes, or nothing if the text is empty, and returns the offset after it. */
+function writeText(target: Buffer, offset: number, field: number, text: string, bytes: number): number {
+  if (bytes === 0) return offset
   target[offset] = (field << 3) | 2
-  const at = writeVarint(target, offset + 1, Buffer.byteLength(text))
+  const at = writeVarint(target, offset + 1, bytes)
   return at + target.write(text, at)
 }
 

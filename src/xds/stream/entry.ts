@@ -7,11 +7,19 @@ export interface Entry {
   /** Slices of memory. Concatenated, they are one element of `resources` in a response. */
   readonly chunks: readonly Buffer[]
   readonly length: number
+  /** Copies the bytes to an offset of a buffer and returns the offset after them. */
+  copyTo(target: Buffer, offset: number): number
 }
 
 /** Creates an entry from its slices, of which there may be any number. */
 export function entryOf({ name, version }: Pick<Entry, 'name' | 'version'>, chunks: readonly Buffer[]): Entry {
-  return { name, version, chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0) }
+  return {
+    name,
+    version,
+    chunks,
+    length: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
+    copyTo: (target, offset) => chunks.reduce((at, chunk) => at + chunk.copy(target, at), offset),
+  }
 }
 
 /**
@@ -35,5 +43,9 @@ export class SliceEntry implements Entry {
 
   get chunks(): readonly Buffer[] {
     return [this.#slab.subarray(this.#offset, this.#offset + this.length)]
+  }
+
+  copyTo(target: Buffer, offset: number): number {
+    return offset + this.#slab.copy(target, offset, this.#offset, this.#offset + this.length)
   }
 }

@@ -14,7 +14,7 @@ export const emptyPart: Part = { chunks: [], length: 0, count: 0 }
 
 /** Returns a part with these resources. */
 export function partOf(entries: readonly Entry[], delta: boolean): Part {
-  const chunks = joinChunks(entries, delta)
+  const chunks = delta ? joinWithHeads(entries) : joinChunks(entries)
   return { chunks, length: lengthOf(chunks), count: entries.length }
 }
 
@@ -118,15 +118,13 @@ function cut(chunks: readonly Buffer[], holes: readonly Place[]): Buffer[] {
 const lengthOf = (chunks: readonly Buffer[]): number => chunks.reduce((sum, chunk) => sum + chunk.length, 0)
 
 /** Joins the chunks of many entries into few: adjacent slices of memory become one chunk, and small chunks are copied together. */
-function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
+function joinChunks(entries: readonly Entry[]): Buffer[] {
   const joined: Buffer[] = []
-  // Small chunks; for delta also entries, each of which stands for the head of its `Resource`.
-  let small: (Buffer | Entry)[] = []
+  let small: Buffer[] = []
   let bytes = 0
   const flush = () => {
     const [only] = small
-    if (small.length === 1 && only instanceof Buffer) joined.push(only)
-    else if (small.length > 0) joined.push(copied(small, bytes))
+    if (only) joined.push(small.length === 1 ? only : Buffer.concat(small, bytes))
     small = []
     bytes = 0
   }
@@ -140,15 +138,9 @@ function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
       flush()
       joined.push(last)
     }
-    last = undefined
   }
-  for (const entry of entries) {
-    if (delta) {
-      push()
-      small.push(entry)
-      bytes += deltaHeadLength(entry.name, entry.version, entry.length)
-    }
-    for (const chunk of entry.chunks) {
+  for (const { chunks } of entries)
+    for (const chunk of chunks) {
       if (last && chunk.buffer === last.buffer && chunk.byteOffset === last.byteOffset + last.length)
         last = Buffer.from(last.buffer, last.byteOffset, last.length + chunk.length)
       else {
@@ -156,20 +148,29 @@ function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
         last = chunk
       }
     }
-  }
   push()
   flush()
   return joined
 }
 
-/** Copies chunks and delta heads with a total length of `bytes` into one buffer. */
-function copied(pieces: readonly (Buffer | Entry)[], bytes: number): Buffer {
-  const all = Buffer.allocUnsafe(bytes)
-  let at = 0
-  for (const piece of pieces)
-    if ('chunks' in piece) at = writeDeltaHead(all, at, piece.name, piece.version, piece.length)
-    else at += piece.copy(all, at)
-  return all
+/** The same for delta, where each entry has a head: small entries are copied behind their heads, and the other chunks are between copies. */
+function joinWithHeads(entries: readonly Entry[]): Buffer[] {
+  let bytes = 0
+  for (const { name, version, length } of entries) bytes += deltaHeadLength(name, version, length) + (length < smallChunk ? length : 0)
+  const copies = Buffer.allocUnsafe(bytes)
+  const joined: Buffer[] = []
+  let start = 0
+  let end = 0
+  for (const entry of entries) {
+    end = writeDeltaHead(copies, end, entry.name, entry.version, entry.length)
+    if (entry.length < smallChunk) end = entry.copyTo(copies, end)
+    else {
+      joined.push(copies.subarray(start, end), ...joinChunks([entry]))
+      start = end
+    }
+  }
+  if (end > start) joined.push(copies.subarray(start, end))
+  return joined
 }
 
 /** Chunks with fewer bytes than this are cheaper to copy than to write separately. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { Entry } from '../../../../src/xds/stream/entry.ts'
+import { deltaResourceHead } from '../../../../src/xds/slab/wire.ts'
+import { type Entry, entryOf, SliceEntry } from '../../../../src/xds/stream/entry.ts'
 import { partOf, WholePart } from '../../../../src/xds/stream/parts.ts'
 
 /** Entries in shared memory: some stand next to each other, some are larger than what is copied together, some have several slices. */
@@ -9,18 +10,35 @@ function entriesOf(sizes: readonly number[]): Entry[] {
   let at = 0
   return sizes.map((size, index) => {
     at += index % 3 === 0 ? 1 : 0
-    const bytes = memory.subarray(at, (at += size)).fill(index + 1)
+    const bytes = memory.subarray(at, at + size).fill(index + 1)
+    at += size
+    const named = { name: `n${index}`, version: `v${index}` }
     const half = Math.floor(size / 2)
-    return {
-      name: `n${index}`,
-      version: `v${index}`,
-      length: size,
-      chunks: index % 5 === 0 ? [bytes.subarray(0, half), bytes.subarray(half)] : [bytes],
-    }
+    return index % 5 === 0 ? entryOf(named, [bytes.subarray(0, half), bytes.subarray(half)]) : new SliceEntry(named, memory, at - size, size)
   })
 }
 
 const size = fc.oneof({ weight: 12, arbitrary: fc.integer({ min: 1, max: 400 }) }, fc.constantFrom(16_384, 20_000, 40_000))
+
+describe('a part', () => {
+  it('has the bytes of its entries in their order, each behind its head over delta, in no more chunks than large entries make necessary', () => {
+    fc.assert(
+      fc.property(fc.array(size, { maxLength: 60 }), fc.boolean(), (sizes, delta) => {
+        const entries = entriesOf(sizes)
+        const part = partOf(entries, delta)
+        const wanted = entries.flatMap(({ name, version, length, chunks }) => [
+          ...(delta ? [deltaResourceHead(name, version, length)] : []),
+          ...chunks,
+        ])
+        expect(Buffer.concat(part.chunks).equals(Buffer.concat(wanted))).to.equal(true)
+        expect([part.length, part.count]).to.deep.equal([Buffer.concat(wanted).length, sizes.length])
+        const large = sizes.filter((size) => size >= 16_384).length
+        if (delta) expect(part.chunks.length).to.be.at.most(2 * large + 1)
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
 
 describe('a part with all resources of a group', () => {
   it('is, less some of them, the bytes of the others, and shares them', () => {
