@@ -259,7 +259,7 @@ describe('pilot-discovery on the command line', function () {
     }
   })
 
-  it('bounds how far the heaps of its threads grow beyond what is in use', async () => {
+  it('bounds how far the heaps of its threads grow beyond what is in use, and has them marked only from their usual size on', async () => {
     // Tells every flag that is given to V8 while the process runs.
     const tell = `import v8 from 'node:v8'; import { syncBuiltinESMExports } from 'node:module';
       const set = v8.setFlagsFromString; v8.setFlagsFromString = (flag) => { console.log('V8', flag); set(flag) }; syncBuiltinESMExports()`
@@ -267,7 +267,7 @@ describe('pilot-discovery on the command line', function () {
     try {
       await service.start()
       await service.stop()
-      expect((await service.output.whole()).match(/^V8 .*$/gm)).to.deep.equal(['V8 --heap-growing-percent=100'])
+      expect((await service.output.whole()).match(/^V8 .*$/gm)).to.deep.equal(['V8 --heap-growing-percent=100', 'V8 --initial-heap-size=96'])
       service.output.lacks(/illegal value|unrecognized flag/)
     } finally {
       await service.dispose()
