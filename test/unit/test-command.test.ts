@@ -15,7 +15,7 @@ function mocha(...args: string[]): string {
   return spawnSync('npx', ['--no-install', 'mocha', ...args], { cwd: root, encoding: 'utf8', env }).stdout
 }
 
-/** The files whose tests a run with these arguments has. */
+/** Returns the test files that a run with these arguments executes. */
 function filesOf(...args: string[]): string[] {
   const output = mocha('--dry-run', '--reporter', 'json', ...args)
   const { tests } = JSON.parse(output.slice(output.indexOf('{'))) as { tests: { file: string }[] }
@@ -25,7 +25,7 @@ function filesOf(...args: string[]): string[] {
 describe('npx mocha', function () {
   this.timeout(60_000)
 
-  it('runs on the Node of the lock file with the options of the project, and ends although a timer is left', () => {
+  it("runs on the Node of the lock file with the project's options, and ends although a timer is pending", () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-mocha-'))
     try {
       const file = join(dir, 'probe.test.ts')
@@ -41,7 +41,7 @@ describe('npx mocha', function () {
     }
   })
 
-  it('runs the files and folders that are named, and no others', () => {
+  it('runs only the files and folders that are named', () => {
     expect(filesOf('test/unit/push/planner.test.ts')).to.deep.equal(['test/unit/push/planner.test.ts'])
     const layers = ['test/fuzz', 'test/unit']
     const all = layers.flatMap((layer) => readdirSync(join(root, layer), { recursive: true, encoding: 'utf8' }).map((name) => join(layer, name)))

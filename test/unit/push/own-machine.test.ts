@@ -12,7 +12,7 @@ const document = (endpoints: string) =>
 const node = (namespace: string, metadata: Record<string, unknown> = {}) =>
   readNode({ id: `sidecar~10.1.0.1~p.${namespace}~${namespace}.svc.cluster.local`, metadata, locality: undefined }, names, false)
 
-/** A mesh in which the endpoints of a service change, and who has which of them. */
+/** A mesh in which the endpoints of a service change. `all` returns the addresses that each caller has. */
 function mesh() {
   const planner = new Planner(testSettings())
   planner.connect('own', node('lab'))
@@ -33,8 +33,8 @@ function mesh() {
   return { planner, set, all: () => ['own', 'other', 'third', 'bound'].map((connection) => addresses(connection).join(' ')) }
 }
 
-describe('endpoints on the machine of the caller', () => {
-  it('come and go for the callers that they are for, as other endpoints do', () => {
+describe('endpoints with a loopback address', () => {
+  it('are added and removed like other endpoints, but only for callers that may use them', () => {
     const { set, all, planner } = mesh()
     const [ordinary, loopback] = ['{address: 10.0.0.9}', '{address: 127.0.0.1, ports: {http: 8080}}']
     for (let round = 0; round < 2; round++) {
@@ -48,7 +48,7 @@ describe('endpoints on the machine of the caller', () => {
     expect(planner.faults.all()).to.deep.equal([])
   })
 
-  it('are one group for all callers that have the same of them', () => {
+  it('form one group for all callers that see the same ones', () => {
     const { planner, set } = mesh()
     set('{address: 127.0.0.1, ports: {http: 8080}}')
     const groups = (connection: string) => {
@@ -59,7 +59,7 @@ describe('endpoints on the machine of the caller', () => {
     expect(groups('own')).to.include.members(groups('third'))
   })
 
-  it('a listener of a Sidecar does not lead to the proxy or its agent, and the others stay', () => {
+  it("in a Sidecar's ingress are rejected if they lead to the proxy or its agent, and other listeners are kept", () => {
     const ingress = (port: number, to: string) => `{port: {number: ${port}, protocol: HTTP, name: p${port}}, defaultEndpoint: '${to}'}`
     const { told, resources } = madeOf(
       `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: ns}\nspec: {ingress: [${ingress(9001, '127.0.0.1:15000')}, ${ingress(9002, '0.0.0.0:15020')}, ${ingress(9003, 'unix:///x/etc/mesh/proxy/SDS')}, ${ingress(9004, '127.0.0.1:8080')}]}\n`,

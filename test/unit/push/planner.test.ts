@@ -34,14 +34,14 @@ const entry = (name: string, endpoint: string, port = 80) =>
     name,
     `{hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: ${endpoint}}]}`,
   )
-/** What a proxy would hold: resource versions by type and name. */
+/** Returns the resources of a proxy: versions by type and name. */
 const heldBy = (made: Planner, connection: string) =>
   Object.fromEntries(
     [...resourcesOf(made, connection)].map(([typeUrl, resources]) => [typeUrl, resources.map(({ name, version }) => `${name}@${version}`).sort()]),
   )
 
 describe('the planner', () => {
-  it('lets proxies share what their differences do not touch', () => {
+  it('shares between proxies all groups that their differences do not affect', () => {
     const made = planner()
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
     made.advance()
@@ -79,7 +79,7 @@ describe('the planner', () => {
     expect(made.slabs.usage().live - before).to.be.lessThan(20_000)
   })
 
-  it('changes for a policy the listeners of the workloads it selects, and nothing else', () => {
+  it('regenerates for a policy only the listeners of the workloads it selects', () => {
     const made = planner()
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
     made.state.setConfig('ServiceEntry/ns/b', entry('b', '10.1.0.2'))
@@ -156,7 +156,7 @@ describe('the planner', () => {
       }
     })
 
-  it('tells a proxy of a port and of labels of its own endpoint that change at the same address', () => {
+  it('regenerates the inbound listeners of a proxy whose own endpoint changes port or labels', () => {
     const made = planner()
     const own = (port: number, app: string) =>
       objectOf(
@@ -186,7 +186,7 @@ describe('the planner', () => {
     expect(heldBy(made, 'peer')[listenerType]).to.deep.equal(peerBefore)
   })
 
-  it('keeps removed clusters for two seconds from when each was removed, whatever else changes', () => {
+  it('keeps removed clusters for two seconds after their removal, whatever else changes', () => {
     const made = planner()
     for (const name of ['a', 'b', 'c']) made.state.setConfig(`ServiceEntry/ns/${name}`, entry(name, '10.0.0.1'))
     made.advance(0)
@@ -211,7 +211,7 @@ describe('the planner', () => {
     expect(clusters()).to.equal('b')
   })
 
-  it('makes listeners anew when the authorizer that they ask comes', () => {
+  it('regenerates listeners when the service of their external authorizer is created', () => {
     const made = planner()
     const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
     const provider = { name: 'ext', envoyExtAuthzGrpc: { service: 'authz.ns.svc.cluster.local', port: 80 } }
@@ -227,7 +227,7 @@ describe('the planner', () => {
     expect(sent()).to.equal(true)
   })
 
-  it('tells of an authorizer that the mesh configuration does not have before any proxy needs it, and of one that has no service when one does', () => {
+  it('reports an unknown authorizer at once, and one without a service when a proxy needs it', () => {
     const found: string[] = []
     const made = new Planner(testSettings(), ({ resource, reason }) => found.push(`${resource}: ${reason}`))
     const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
@@ -251,7 +251,7 @@ describe('the planner', () => {
     expect(found, 'each once for as long as it is there').to.have.length(4)
   })
 
-  it('denies everything, and says so, where policies cannot be expressed to Envoy', () => {
+  it('denies all requests and reports a fault if a policy cannot be expressed in Envoy', () => {
     const made = planner()
     const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
@@ -264,7 +264,7 @@ describe('the planner', () => {
     expect(made.faults.all()[0]).to.deep.include({ type: 'policy', objects: ['AuthorizationPolicy/ns/p'] })
   })
 
-  it('comes to the same whatever the order, repetition and batching of events', () => {
+  it('gives the same result for any order, repetition and batching of events', () => {
     const last = [
       entry('a', '10.0.0.1'),
       entry('b', '10.0.0.2', 81),

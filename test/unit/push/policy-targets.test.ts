@@ -19,8 +19,8 @@ function plan(...documents: string[]): Planner {
   return planner
 }
 
-describe('policies that are attached to objects', () => {
-  it('select the proxies of those Gateways in their own namespace, and nobody else', () => {
+describe('policies with targetRefs', () => {
+  it('select only the proxies of the referenced Gateways in their own namespace', () => {
     const { snapshot } = plan(
       deny('one', `targetRef: ${gateway('a')}`),
       deny('two', `targetRefs: [${gateway('a')}, ${gateway('b')}, {kind: Service, name: a}]`),
@@ -37,7 +37,7 @@ describe('policies that are attached to objects', () => {
     expect(selected('mesh-system', { [label]: 'a' })).to.deep.equal(['root'])
   })
 
-  it('change what their proxies get and no others, when they come and go', () => {
+  it('change only the configuration of the proxies they refer to when they are created or deleted', () => {
     const planner = plan(deny('other', 'selector: {matchLabels: {app: x}}'))
     for (const name of ['a', 'b', 'c'])
       planner.connect(

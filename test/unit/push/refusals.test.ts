@@ -1,4 +1,4 @@
-/** What a proxy is given that refused its configuration (docs/resources.md, F7). */
+/** The configuration that a proxy gets after it rejected one (docs/resources.md, F7). */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -65,7 +65,7 @@ class Mesh {
       ?.find((each) => each.name === name)
   }
 
-  /** The proxy refuses what it has of a listener or cluster. Returns whether it is given something else. */
+  /** The proxy rejects its present version of a listener or cluster. Returns whether it is sent a different one. */
   refuse(connection: string, name: string, more: Partial<Refusal> = {}): boolean {
     const typeUrl = more.typeUrl ?? listenerType
     const version = this.find(connection, typeUrl, name)?.version ?? ''
@@ -73,7 +73,7 @@ class Mesh {
     return this.planner.refused(connection, this.classOf(connection), refusal)
   }
 
-  /** Names of the HTTP filters of the port, or the only chain of a listener that lets nothing through. */
+  /** Returns the HTTP filters of the port, or the only filter chain of a listener that denies everything. */
   filters(connection: string): string {
     const resource = this.find(connection, listenerType, 'virtualInbound')
     const listener: Listener = fromBinary(ListenerSchema, this.planner.groups.valueOf(resource as never))
@@ -90,8 +90,8 @@ class Mesh {
   }
 }
 
-describe('a proxy that refused its listener', () => {
-  it('is given it without the patch that it names, and others of its class keep theirs', () => {
+describe('a proxy that rejects its listener', () => {
+  it('gets it without the patch that the error names, and other proxies of its class keep that patch', () => {
     const mesh = new Mesh()
       .filter('f', inbound(lua('second')), inbound(lua('first')))
       .connect('p')
@@ -104,7 +104,7 @@ describe('a proxy that refused its listener', () => {
     ])
   })
 
-  it('is given it first without the patches that nobody checked, then without all', () => {
+  it('gets it without the unchecked patches first, then without all patches', () => {
     const mesh = new Mesh().filter('f', inbound(lua('first')), inbound(unknown('second')), cluster('more')).connect('p')
     mesh.refuse('p', 'virtualInbound')
     expect(mesh.filters('p')).to.equal('first')
@@ -113,7 +113,7 @@ describe('a proxy that refused its listener', () => {
     expect(mesh.find('p', clusterType, 'more')).to.be.an('object')
   })
 
-  it('has the patches again when they were not to blame', () => {
+  it('gets the patches back if they were not the cause', () => {
     const mesh = new Mesh().filter('f', inbound(lua('first'))).connect('p')
     mesh.refuse('p', 'virtualInbound')
     expect(mesh.refuse('p', 'virtualInbound')).to.equal(true)
@@ -122,7 +122,7 @@ describe('a proxy that refused its listener', () => {
     expect(mesh.faults()).to.deep.equal(['virtualInbound [ServiceEntry/shop/s] the proxy keeps what it had'])
   })
 
-  it('has a changed patch, whatever it refused of it before', () => {
+  it('gets a changed patch although it rejected an earlier version of it', () => {
     const mesh = new Mesh().filter('f', inbound(unknown('first'))).connect('p')
     mesh.refuse('p', 'virtualInbound')
     expect(mesh.filters('p')).to.equal('')
@@ -131,7 +131,7 @@ describe('a proxy that refused its listener', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('has new policies with it, without the patch', () => {
+  it('gets new policies in the version without the patch', () => {
     const mesh = new Mesh()
       .filter('f', inbound(unknown('first')))
       .connect('p')
@@ -140,7 +140,7 @@ describe('a proxy that refused its listener', () => {
     expect(mesh.filters('p')).to.equal('rbac')
   })
 
-  it('is given one that lets nothing through when policies changed with it, until it is another', () => {
+  it('gets a listener that denies everything if policies changed with it, until the listener changes again', () => {
     const mesh = new Mesh().connect('p').connect('q').deny()
     expect(mesh.refuse('p', 'virtualInbound', { policiesChanged: true })).to.equal(true)
     expect([mesh.filters('p'), mesh.filters('q')]).to.deep.equal(['refused', 'rbac'])
@@ -149,7 +149,7 @@ describe('a proxy that refused its listener', () => {
     expect(mesh.filters('p')).to.equal('third,rbac')
   })
 
-  it('is given routes without a patch to them when it refuses routes, or virtual hosts by themselves, without naming them', () => {
+  it('gets routes without patches if it rejects routes or virtual hosts without naming them', () => {
     for (const typeUrl of [routeType, virtualHostType]) {
       const patch = { operation: 'MERGE', value: { require_tls: 'ALL' } }
       const mesh = new Mesh()
@@ -163,13 +163,13 @@ describe('a proxy that refused its listener', () => {
     }
   })
 
-  it('is not given another for a version that it does not have any more', () => {
+  it('is sent nothing else for a NACK of an outdated version', () => {
     const mesh = new Mesh().filter('f', inbound(lua('first'))).connect('p')
     expect(mesh.refuse('p', 'virtualInbound', { resources: [{ name: 'virtualInbound', version: 'of the past' }] })).to.equal(false)
     expect(mesh.planner.refused('p', 'another class', { typeUrl: listenerType, resources: [], detail: '', policiesChanged: true })).to.equal(false)
   })
 
-  it('costs nothing when it is gone', () => {
+  it('leaves no fault and no class behind when it disconnects', () => {
     const mesh = new Mesh()
       .filter('f', inbound(lua('first')))
       .connect('p')
@@ -182,7 +182,7 @@ describe('a proxy that refused its listener', () => {
     expect(mesh.planner.classCount).to.equal(1)
   })
 
-  it('makes few classes, whatever proxies refuse', () => {
+  it('causes few classes, whatever proxies reject', () => {
     const mesh = new Mesh().filter('f', ...Array.from({ length: 40 }, (_, index) => cluster(`added-${index}`)))
     for (let index = 0; index < 40; index++) {
       mesh.connect(`p${index}`)

@@ -1,4 +1,4 @@
-/** What proxies share, and what that must not cost or spoil. */
+/** Generated parts that proxies share: correctness of sharing, and its cost. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
@@ -11,7 +11,7 @@ import { clusterType, endpointType, listenerType, routeType, virtualHostType } f
 import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
-/** A planner that is given objects one by one, each in a push of its own. */
+/** A planner whose objects are set one by one, each in a push of its own. */
 class Mesh {
   readonly planner = new Planner(testSettings())
 
@@ -62,8 +62,8 @@ class Mesh {
   }
 }
 
-describe('what proxies share', () => {
-  it('is there again for the next that needs it, when it was made anew with the same bytes and nobody used it for a while', () => {
+describe('generated parts that proxies share', () => {
+  it('are available to the next proxy although they were regenerated with the same bytes and unused for a while', () => {
     const rule = (subset: string) => ({ host: 'pub.com', subsets: [{ name: subset, labels: { v: '1' } }] })
     const mesh = new Mesh().service('n2', 'pub.com').set('DestinationRule', 'n2', 'r', rule('one')).connect('p', 'n1', '10.1.0.1')
     mesh.set('DestinationRule', 'n2', 'r', rule('two'))
@@ -86,14 +86,14 @@ describe('what proxies share', () => {
     expect(mesh.planner.faults.all()).to.deep.equal([])
   })
 
-  it('does not keep patches from routes that only one namespace has', () => {
+  it('do not keep patches away from routes that only one namespace has', () => {
     const mesh = new Mesh().service('n1', 'own.com', 81, ['.']).connect('p', 'n1', '10.1.0.1')
     const patch = { operation: 'MERGE', value: { response_headers_to_remove: ['server'] } }
     mesh.set('EnvoyFilter', 'n1', 'f', { configPatches: [{ applyTo: 'ROUTE_CONFIGURATION', match: { context: 'SIDECAR_OUTBOUND' }, patch }] })
     expect(mesh.route('p', '81')?.responseHeadersToRemove).to.deep.equal(['server'])
   })
 
-  it('sends unknown hosts where the namespace of the Sidecar sees the egress proxy', () => {
+  it("route unknown hosts to the egress proxy that the Sidecar's namespace sees", () => {
     const mesh = new Mesh().service('n2', 'pub.com').service('n1', 'egress.n1.svc.cluster.local', 3128, ['.'])
     mesh.set('Sidecar', 'n1', 's', { egress: [{ hosts: ['*/*'] }], outboundTrafficPolicy: { mode: 'ALLOW_ANY', egressProxy: { host: 'egress' } } })
     mesh.connect('p', 'n1', '10.1.0.1')
@@ -102,7 +102,7 @@ describe('what proxies share', () => {
     expect(action?.case === 'route' && action.value.clusterSpecifier.value).to.equal('outbound|3128||egress.n1.svc.cluster.local')
   })
 
-  it('is one class, made once, for proxies that differ in labels at which no policy looks', () => {
+  it('include one class for proxies that differ only in labels that no policy selects', () => {
     const mesh = new Mesh().service('n1', 'a.com').connect('p', 'n1', '10.1.0.1', { app: 'a', pod: 'a-0' })
     const made = mesh.classOf('p')
     mesh.connect('q', 'n1', '10.1.0.2', { app: 'a', pod: 'a-1' })
@@ -110,7 +110,7 @@ describe('what proxies share', () => {
     expect(mesh.classOf('q')).to.equal(made)
   })
 
-  it('is the virtual host of a VirtualService that asks nothing of its callers, in whatever view; own names come to it', () => {
+  it('include the virtual host of a VirtualService without caller matches, in every view; own short names are added', () => {
     const mesh = new Mesh().service('n1', 'a.n1.svc.cluster.local').service('n2', 'b.com')
     const route = (match: object) => ({ hosts: ['a.n1.svc.cluster.local'], http: [{ ...match, route: [{ destination: { host: 'b.com' } }] }] })
     for (const namespace of ['n1', 'n2', 'n3']) mesh.set('Sidecar', namespace, 's', { egress: [{ hosts: ['n1/*', 'n2/*'] }] })
@@ -131,7 +131,7 @@ describe('what proxies share', () => {
     expect(host('n2')?.version).to.not.equal(host('n3')?.version)
   })
 
-  it('is the route of a service by its own rule where a VirtualService has none that applies, each view by the rule that it sees', () => {
+  it("include a service's route by its own rule if no VirtualService route applies, for each view with its visible rule", () => {
     const mesh = new Mesh().service('n1', 'a.com', 80, ['n2', 'n3'])
     const hash = (httpHeaderName: string) => ({ loadBalancer: { consistentHash: { httpHeaderName } } })
     const rule = (header: string) => mesh.set('DestinationRule', 'n2', 'r', { host: 'a.com', exportTo: ['.'], trafficPolicy: hash(header) })
@@ -148,7 +148,7 @@ describe('what proxies share', () => {
     expect([headers('p'), headers('q')]).to.deep.equal([['y-user'], []])
   })
 
-  it('is made once for each who has it otherwise: views with rules of their own for one VirtualService do not take it from each other', () => {
+  it('are generated once for each variant: views with different rules for a VirtualService do not evict each other', () => {
     const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com')
     const route = (prefix: string) => ({ hosts: ['a.com'], http: [{ match: [{ uri: { prefix } }], route: [{ destination: { host: 'b.com' } }] }] })
     mesh.set('VirtualService', 'n1', 'v', route('/x'))
@@ -163,7 +163,7 @@ describe('what proxies share', () => {
     expect(memo.made - before).to.be.at.most(many.length + 2)
   })
 
-  it('are filters of policies and chains of ports that nobody declared, for all whom the same policies select', () => {
+  it('include policy filters and passthrough chains, for all workloads with the same policies', () => {
     const mesh = new Mesh().service('n1', 'a.com')
     const rules = [{ to: [{ operation: { paths: ['/x'] } }] }]
     mesh.set('AuthorizationPolicy', 'n1', 'p', { action: 'DENY', rules }, 'security.mesh.io/v1')
@@ -186,7 +186,7 @@ describe('what proxies share', () => {
     expect(memo.made).to.equal(before + 2)
   })
 
-  it('is not taken from it by an EnvoyFilter of its namespace for something else', () => {
+  it('are not affected by an EnvoyFilter of the namespace for something else', () => {
     const mesh = new Mesh().service('n1', 'a.com')
     const value = { name: 'f', typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.grpc_web.v3.GrpcWeb' } }
     const patch = { operation: 'INSERT_FIRST', value }
@@ -199,7 +199,7 @@ describe('what proxies share', () => {
     expect(mesh.groupsOf('q', routeType).filter((group) => mesh.groupsOf('p', routeType).includes(group))).to.have.length(1)
   })
 
-  it('are listeners that no EnvoyFilter changes, whatever filters each has, and what filters are applied to', () => {
+  it('include listeners that no EnvoyFilter changes, and the listeners that filters are applied to', () => {
     const ports = [{ number: 5432, name: 'tcp', protocol: 'TCP' }]
     const tcp = { location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints: [{ address: '10.0.0.2' }] }
     const mesh = new Mesh().service('n1', 'a.com').set('ServiceEntry', 'n1', 'db', { hosts: ['db.com'], ...tcp })
@@ -215,7 +215,7 @@ describe('what proxies share', () => {
         ?.find((each) => each.name === name)
     expect(listener('p', '0.0.0.0_5432')).to.equal(listener('q', '0.0.0.0_5432')).and.to.be.an('object')
     expect(listener('p', '0.0.0.0_80')?.version).to.not.equal(listener('q', '0.0.0.0_80')?.version)
-    // Another service on a port that is there changes no listener; one on another port adds one to each.
+    // Another service on an existing port changes no listener. A service on another port adds one to each proxy.
     mesh.service('n1', 'b.com')
     expect(listener('p', '0.0.0.0_5432')).to.equal(listener('q', '0.0.0.0_5432'))
     mesh.service('n1', 'c.com', 81)
@@ -223,7 +223,7 @@ describe('what proxies share', () => {
     expect(listener('p', '0.0.0.0_81')?.version).to.not.equal(listener('q', '0.0.0.0_81')?.version)
   })
 
-  it('are listeners of bytes, which are made anew only for rules that say something of bytes, and differ only where those do', () => {
+  it('include TCP listeners, which depend only on rules with TCP settings', () => {
     const ports = [{ number: 5432, name: 'tcp', protocol: 'TCP' }]
     const tcp = { location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints: [{ address: '10.0.0.2' }] }
     const mesh = new Mesh().set('ServiceEntry', 'n1', 'db', { hosts: ['db.com'], addresses: ['240.0.0.1'], ...tcp })
@@ -257,7 +257,7 @@ describe('what proxies share', () => {
     expect(mesh.groupsOf('q', listenerType).filter((group) => !mesh.groupsOf('p', listenerType).includes(group))).to.have.length(1)
   })
 
-  it('is found without a look at each host that has a rule of the namespace, while no rule says anything of bytes', () => {
+  it('are found without a lookup of each host that has a rule, while no rule has TCP settings', () => {
     const mesh = new Mesh().service('n1', 'a.com')
     const rule = (name: string, tcp: object) =>
       mesh.set('DestinationRule', 'n3', name, { host: `*.${name}`, trafficPolicy: { connectionPool: { tcp } } })
@@ -283,7 +283,7 @@ describe('what proxies share', () => {
     expect([hosts.length, searched]).to.deep.equal([20, 0])
   })
 
-  it('is made anew for a Sidecar that names a host only when something about that host changes', () => {
+  it('are regenerated for a Sidecar that names a host only when something about that host changes', () => {
     const mesh = new Mesh()
       .service('n2', 'a.com')
       .service('n2', 'b.com')
@@ -296,7 +296,7 @@ describe('what proxies share', () => {
     expect(mesh.planner.generation.memo.made).to.be.above(before)
   })
 
-  it('is made anew for a caller with labels only when a VirtualService changes that looks at one of them', () => {
+  it('are regenerated for a caller with labels only when a VirtualService changes that matches those labels', () => {
     const route = (host: string, timeout: string, match?: object) => ({
       hosts: [host],
       http: [{ timeout, ...(match ? { match: [match] } : {}), route: [{ destination: { host } }] }],
@@ -348,7 +348,7 @@ describe('what proxies share', () => {
       expect(asked(40)).to.be.below(2.5 * asked(20))
     })
 
-  it('notices what else shapes routes after virtual hosts in them took the places of others', () => {
+  it('follow changes of mesh settings after changes of single virtual hosts', () => {
     const route = (seconds: number) => ({ hosts: ['a.com'], http: [{ timeout: `${seconds}s`, route: [{ destination: { host: 'a.com' } }] }] })
     const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com').set('VirtualService', 'n1', 'v', route(1)).connect('p', 'n2', '10.1.0.1')
     const timeout = () => {
@@ -371,9 +371,9 @@ describe('what proxies share', () => {
     expect(mesh.route('p', '80')?.virtualHosts.map(({ name }) => name)).to.include('block_all')
   })
 
-  it('costs only the service of which nothing can be told, and only while that is so', () => {
+  it('are incomplete only for a service that cannot be generated, and only while that is so', () => {
     const mesh = new Mesh().service('n1', 'a.com').service('n2', 'b.com')
-    // The first that is made for the namespace of this proxy is made while the service is broken.
+    // The first group for the namespace of this proxy is generated while the service is broken.
     const key = 'ServiceEntry/n1/broken'
     const service = {
       hostname: 'c.com',
@@ -407,7 +407,7 @@ describe('what proxies share', () => {
     expect(mesh.planner.faults.all()).to.deep.equal([])
   })
 
-  it('sends unknown hosts where the Sidecar says now, in a namespace that sees something of its own', () => {
+  it('route unknown hosts as the Sidecar says now, in a namespace with private services', () => {
     const mesh = new Mesh().service('n1', 'a.com').service('n2', 'own.com', 80, ['.'])
     for (const egress of [[], [{ hosts: ['*/*'] }]])
       for (const modes of [
@@ -421,7 +421,7 @@ describe('what proxies share', () => {
         }
   })
 
-  it('is hidden with a route that the namespace does not have, also what comes into the route later', () => {
+  it('are hidden with a route that the namespace does not have, also hosts that are added to it later', () => {
     const mesh = new Mesh().service('n3', 'w.com').service('n2', 'w.com', 82, ['.']).connect('p', 'n2', '10.1.0.1', {}, true)
     mesh.set('VirtualService', 'n3', 'd', { hosts: ['b.com'], http: [{ route: [{ destination: { host: 'x.com' } }] }] })
     const hosts = resourcesOf(mesh.planner, 'p').get(virtualHostType) ?? []
@@ -429,7 +429,7 @@ describe('what proxies share', () => {
     expect(hosts.map(({ name }) => name)).to.include('82/w.com:82')
   })
 
-  it('has what an EnvoyFilter adds once, in whatever context', () => {
+  it('contain what an EnvoyFilter adds once, in any context', () => {
     for (const [match, place] of [
       [{ context: 'ANY' }, ['clusters-common', 'listeners-out']],
       [undefined, ['clusters-common', 'listeners-out']],

@@ -1,6 +1,6 @@
 /**
- * What a namespace holds as what all share less what it sees otherwise is what it holds when everything that it sees is listed for it alone,
- * and what it holds after any history is what a planner makes that only ever saw the end.
+ * The resources of a namespace, generated as shared groups minus hidden hosts plus an overlay, must equal those generated for it alone,
+ * and after any history those of a planner that saw only the final state.
  */
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt'
@@ -25,7 +25,7 @@ import { names, testSettings } from '../../harness/settings.ts'
 
 const namespaces = ['n1', 'n2', 'n3', 'n4']
 
-/** Objects of a document whose spec is given as JSON. */
+/** Returns the object of a document whose spec is given as JSON. */
 function object(kind: string, namespace: string, name: string, spec: object, labels = {}): ConfigObject {
   const group = kind.endsWith('Authentication') || kind.endsWith('Policy') ? 'security' : 'networking'
   const text = JSON.stringify({ apiVersion: `${group}.mesh.io/v1`, kind, metadata: { name, namespace, labels }, spec })
@@ -126,7 +126,7 @@ const filter = fc
   })
   .map(({ owner: own, selects, seconds, to, context: given, added }) => {
     const adds = to === 'LISTENER' || (to === 'CLUSTER' && added)
-    // What is added may be for any context; what is changed here is outbound.
+    // Added resources may be for any context. Changed ones are outbound.
     const context = adds ? given : 'SIDECAR_OUTBOUND'
     const name = context === 'SIDECAR_INBOUND' ? 'added-in' : 'added'
     const values = {
@@ -167,14 +167,14 @@ const workload = fc.oneof(
     }),
   ),
 )
-/** An egress listener for one port, which services may have as HTTP, as bytes or not at all. */
+/** An egress listener for one port, which services may have as HTTP, as TCP or not at all. */
 const listener = fc.record({
   port: fc.record({ number: fc.constantFrom(80, 82, 90), protocol: fc.constantFrom('', 'HTTP', 'TCP'), name: fc.constantFrom('', 'http-x') }),
   bind: fc.constantFrom('', '127.0.0.3', '127.0.0.4'),
   captureMode: fc.constantFrom('DEFAULT', 'NONE'),
   hosts: fc.constantFrom(['*/*'], ['./*'], ['n2/*', '*/a.com']),
 })
-/** A Sidecar of a namespace, or none: what it chooses, and what it does with unknown hosts. */
+/** A Sidecar of a namespace with its egress hosts and its policy for unknown hosts. */
 const sidecar = fc
   .record({
     own: fc.constantFrom('n1', 'n2', 'mesh-system'),
@@ -202,7 +202,7 @@ const stepOf = (objects: fc.Arbitrary<ConfigObject>) =>
     pushed: fc.boolean(),
   })
 
-/** Proxies of every namespace, with and without a label that matches look at, with and without virtual hosts of their own, and one whose agent resolves names. */
+/** Proxies of every namespace, with and without a label that routes match, with and without VHDS, and one whose agent resolves names. */
 const callers = namespaces.flatMap((own, index) => {
   const caller = (labels: object, hosts: boolean, dns: object, last: number) => ({
     connection: `${own} ${JSON.stringify({ ...labels, ...dns })} ${hosts}`,
@@ -227,7 +227,7 @@ function connect(planner: Planner): void {
   }
 }
 
-/** What a connection holds, virtual hosts of a route in the order of their names. */
+/** Returns the resources of a connection, with the virtual hosts of a route sorted. */
 function held(planner: Planner, connection: string): Record<string, Record<string, string>> {
   const listed = (value: Uint8Array): string => {
     const route = fromBinary(RouteConfigurationSchema, value)
@@ -248,14 +248,14 @@ function held(planner: Planner, connection: string): Record<string, Record<strin
   )
 }
 
-/** The names of a table, sorted: where they stand in it depends on how many there are. */
+/** Returns the names of a table, sorted: their place in it depends on their number. */
 function tableOf(planner: Planner, resources: readonly Resource[]): string {
   expect(resources).to.have.length(1)
   const { table } = fromBinary(NameTableSchema, planner.groups.valueOf(resources[0] as Resource))
   return JSON.stringify(Object.entries(table).sort())
 }
 
-/** No domain twice in a route whose virtual hosts come by themselves. */
+/** Asserts that no domain occurs twice in a route whose virtual hosts come from VHDS. */
 function expectDomainsOnce(planner: Planner, resources: NonNullable<ReturnType<ReturnType<typeof resourcesOf>['get']>>, connection: string): void {
   const routes = new Map<string, string[]>()
   for (const resource of resources) {
@@ -266,7 +266,7 @@ function expectDomainsOnce(planner: Planner, resources: NonNullable<ReturnType<R
   for (const [route, domains] of routes) expect(domains, `${connection} ${route}`).to.have.length(new Set(domains).size)
 }
 
-/** Every route configuration that a listener names is sent: a proxy would wait for it for ever. */
+/** Asserts that every route configuration that a listener names is sent. Otherwise a proxy would wait for it forever. */
 function expectRoutes(planner: Planner, listeners: readonly Resource[], connection: string): void {
   const routes = new Set(
     resourcesOf(planner, connection)
@@ -289,7 +289,7 @@ const routesNamed = new WeakMap<Resource, readonly string[]>()
 
 function plannerWith(objects: Iterable<ConfigObject>, mesh: object): Planner {
   const planner = new Planner(testSettings())
-  // It makes everything anew: nothing in it was made for somebody else.
+  // Memoisation is off: nothing is shared with another view.
   planner.generation.memo.get = (_space, _subject, _variant, _inputs, make) => make()
   const read = readMeshConfig(JSON.stringify(mesh))
   if ('error' in read) throw new Error(read.error)
@@ -300,10 +300,10 @@ function plannerWith(objects: Iterable<ConfigObject>, mesh: object): Planner {
   return planner
 }
 
-/** Sidecars that name what everybody sees: then everything that a namespace sees is listed for it alone. */
+/** Sidecars that name everything visible: all resources of the namespace are then generated for it alone. */
 const listing = namespaces.map((own) => object('Sidecar', own, 'all', { egress: [{ hosts: ['*/*.com', '*/*.local', '*/10.9.0.2'] }] }))
 
-/** Takes a push in which no proxy loses a cluster or its endpoints: routes to them must go first. */
+/** Takes a push in which no proxy may lose a cluster or its endpoints: routes to them must be removed first. */
 function takeAll(received: Received): void {
   const kept = [clusterType, endpointType].flatMap((typeUrl) => callers.map(({ connection }) => ({ connection, typeUrl })))
   const before = kept.map(({ connection, typeUrl }) => received.of(connection, typeUrl))
@@ -315,7 +315,7 @@ function takeAll(received: Received): void {
   }
 }
 
-/** A planner that lived through steps, and what there was in the end. */
+/** Returns a planner that went through the steps, and the objects at the end. */
 function live(
   steps: readonly { object: ConfigObject; removed: boolean; pushed: boolean }[],
   mesh: object,
@@ -351,7 +351,7 @@ const mesh = fc.constantFrom({}, { proxyHttpPort: 15_007 })
 const numRuns = Number(process.env.VIEW_RUNS ?? 50)
 
 describe('views', () => {
-  it('hold what they would if all that they see were listed for them alone', () => {
+  it('contain the same as if everything visible were generated for each of them alone', () => {
     fc.assert(
       fc.property(fc.array(stepOf(common), { maxLength: 12 }), mesh, (steps, given) => {
         const { living, objects } = live(steps, given)
@@ -362,7 +362,7 @@ describe('views', () => {
     )
   })
 
-  it('hold what a planner makes that only ever saw the end, after any history', () => {
+  it('contain the same as those of a planner that saw only the final state, after any history', () => {
     fc.assert(
       fc.property(fc.array(stepOf(fc.oneof({ weight: 10, arbitrary: common }, sidecar)), { maxLength: 16 }), mesh, (steps, given) => {
         const { living, objects } = live(steps, given)

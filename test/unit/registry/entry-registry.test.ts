@@ -29,7 +29,7 @@ class Mesh {
     this.entries.setEntry(`ServiceEntry/${namespace}/${name}`, before, now, now ? this.entries.recordsOf(now) : [])
   }
 
-  /** Addresses behind the hosts, and which hosts changed. */
+  /** Returns the addresses of each host, and the hosts that changed. */
   seen(): { [host: string]: string[] } {
     this.entries.reselect()
     const { services, hosts } = this.services.merge()
@@ -42,8 +42,8 @@ class Mesh {
   }
 }
 
-describe('the registry of entries', () => {
-  it('selects the workloads of the same namespace, whichever came first', () => {
+describe('the registry of ServiceEntries and WorkloadEntries', () => {
+  it('selects workloads of the same namespace, in any order of arrival', () => {
     const mesh = new Mesh()
     mesh.entries.setWorkload('WorkloadEntry/a/w', undefined, workload('a', 'w', 'x'))
     mesh.entry(undefined, selecting('a', 'x'))
@@ -57,7 +57,7 @@ describe('the registry of entries', () => {
     expect(mesh.seen()).to.deep.include({ 'x.com': ['10.0.0.2'], changed: ['x.com'] })
   })
 
-  it('forgets the hosts that an entry no longer names, and selects nothing for one that is gone', () => {
+  it('drops hosts that an entry no longer names, and selects no workloads for a deleted entry', () => {
     const mesh = new Mesh()
     mesh.entry(undefined, selecting('a', 'x'))
     mesh.entry(selecting('a', 'x'), selecting('a', 'z'))
@@ -67,7 +67,7 @@ describe('the registry of entries', () => {
     expect(mesh.seen()).to.deep.equal({ changed: ['z.com'] })
   })
 
-  it('leaves an entry as it was whose workloads cannot be read, and no other', () => {
+  it('keeps the last good state of an entry whose workloads cannot be read, and updates other entries', () => {
     const mesh = new Mesh()
     mesh.entry(undefined, selecting('a', 'x'))
     mesh.entry(undefined, selecting('b', 'y'))

@@ -44,7 +44,7 @@ describe('services of several registries', () => {
     return services.merge().services.get('a.com')?.[0]
   }
 
-  it('are one where host and namespace are the same: the oldest definition counts, endpoints add up by cluster, then provider', () => {
+  it('are merged by host and namespace: the oldest definition applies, endpoints are joined by cluster and provider', () => {
     const state = merged(
       ['Orchestrator/west', record(service('Orchestrator', 'west', { createdAt: 2 }), '10.0.0.3')],
       ['Mock/east', record(service('Mock', 'east', { createdAt: 1 }), '10.0.0.2')],
@@ -61,7 +61,7 @@ describe('services of several registries', () => {
     expect(state?.endpoints).to.deep.equal(state?.shards.flatMap(({ endpoints }) => endpoints))
   })
 
-  it('of the same age go by an entry, then by name; entries for one host are one shard', () => {
+  it('of the same age prefer an entry, then the first name; entries for one host form one shard', () => {
     const entry = (name: string, address: string): [string, ServiceRecord] => [
       `ServiceEntry/ns/${name}`,
       record(service('ServiceEntry', '', { name }), address),
@@ -72,7 +72,7 @@ describe('services of several registries', () => {
     expect(state?.endpoints.map(({ address }) => address)).to.deep.equal(['10.0.0.1', '10.0.0.2', '10.0.0.9'])
   })
 
-  it('in other namespaces stay by themselves, sorted by namespace', () => {
+  it('in other namespaces stay separate, sorted by namespace', () => {
     const services = new MergedServices(new Faults())
     for (const namespace of ['b', 'a', 'c']) services.set('Mock/east', `${namespace}/a.com`, record(service('Mock', 'east', { namespace })))
     expect(
@@ -91,8 +91,8 @@ describe('services of several registries', () => {
   })
 })
 
-describe('a merge', () => {
-  it('says what changed: definitions, what clusters show, or endpoints alone', () => {
+describe('a merge of services', () => {
+  it("reports changes of definitions, of clusters' content, or of endpoints only", () => {
     const services = new MergedServices(new Faults())
     const said = (change: () => void) => {
       change()
@@ -116,7 +116,7 @@ describe('a merge', () => {
     expect(said(() => services.setEndpoints('Mock/east', key, [endpoint('10.0.0.9')])).hosts, 'of a service that nobody named').to.deep.equal([])
   })
 
-  it('keeps what did not change', () => {
+  it('keeps unchanged parts as the same objects', () => {
     const services = new MergedServices(new Faults())
     services.set('Mock/east', key, record(service('Mock', 'east'), '10.0.0.1'))
     services.set('Mock/west', key, record(service('Mock', 'west'), '10.0.0.2'))
@@ -130,7 +130,7 @@ describe('a merge', () => {
     expect(services.merge().services.get('a.com')?.[0]).to.equal(now)
   })
 
-  it('of a service that cannot be merged leaves it and all others as they are', () => {
+  it('leaves a service that cannot be merged, and all others, as they are', () => {
     const faults = new Faults()
     const services = new MergedServices(faults)
     services.set('Mock/east', key, record(service('Mock', 'east'), '10.0.0.1'))
@@ -149,7 +149,7 @@ describe('a merge', () => {
     expect(faults.all().map(({ resource, reason }) => `${resource}: ${reason}`)).to.deep.equal([`${key}: unreadable`])
   })
 
-  it('is the same whatever order and history records came in', () => {
+  it('gives the same result for any order and history of records', () => {
     const source = fc.constantFrom('Mock/east', 'Mock/west', 'Orchestrator/east', 'ServiceEntry/ns/x', 'ServiceEntry/ns/y')
     const step = fc.record({
       source,

@@ -13,7 +13,7 @@ const settings: MockSettings = {
 }
 
 describe('the Mock registry', () => {
-  it('makes the same services and the same churn from the same seed', () => {
+  it('creates the same services and the same churn from the same seed', () => {
     expect(mockServices(settings)).to.deep.equal(mockServices(settings))
     const services = mockServices(settings)
     const steps = (seed: number) => Array.from({ length: 20 }, (_, step) => mockChurn({ ...settings, seed }, services, step))
@@ -21,7 +21,7 @@ describe('the Mock registry', () => {
     expect(steps(7)).not.to.deep.equal(steps(8))
   })
 
-  it('spreads services over namespaces, with an address for every workload and none twice', () => {
+  it('spreads services over namespaces, with a unique address for every workload', () => {
     const services = mockServices(settings)
     expect(new Set(services.map(({ service }) => service.namespace))).to.deep.equal(new Set(['mock-0', 'mock-1', 'mock-2']))
     const addresses = services.flatMap(({ endpoints }) => endpoints.map((endpoint) => endpoint.address))

@@ -4,7 +4,7 @@ import { BackOff } from '../../../src/relay/back-off.ts'
 const failed = { servedMs: 0, askedMs: 0 }
 
 describe('the back-off of the relay', () => {
-  it('doubles what is left to chance with each failure, up to ten seconds, from the failure on', () => {
+  it('doubles its random range with each failure, up to ten seconds', () => {
     const backOff = new BackOff()
     expect(backOff.wait(0)).to.equal(0)
     const longest = Array.from({ length: 7 }, () => {
@@ -17,7 +17,7 @@ describe('the back-off of the relay', () => {
     expect(backOff.wait(0)).to.equal(0)
   })
 
-  it('goes on after a stream that did not last, and ends with one that did', () => {
+  it('continues after a short-lived stream, and is reset by one that lasted ten seconds', () => {
     const backOff = new BackOff()
     backOff.ended(failed, 0, 1)
     backOff.ended({ servedMs: 9999, askedMs: 0 }, 0, 1)
@@ -26,7 +26,7 @@ describe('the back-off of the relay', () => {
     expect([backOff.failures, backOff.wait(0)]).to.deep.equal([0, 0])
   })
 
-  it('keeps to what discovery asks for, a minute at most, and spreads it', () => {
+  it('respects the delay that discovery requests, up to a minute, with jitter', () => {
     const backOff = new BackOff()
     backOff.ended({ servedMs: 0, askedMs: 3000 }, 0, 0)
     expect(backOff.wait(0)).to.equal(3000)

@@ -36,11 +36,11 @@ const delta = (typeUrl: string, resources: readonly (readonly [name: string, val
 const all = (kept: KeptConfiguration, typeUrl = clusterType) =>
   Object.fromEntries(kept.resources(typeUrl, new Set()).map(([name, each]) => [name, String(each)]))
 
-describe('the configuration that is kept', () => {
+describe('the kept configuration', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd')
   const change = fc.record({ set: fc.dictionary(name, fc.string({ maxLength: 20 })), removed: fc.array(name) })
 
-  it('is what the proxy was sent last, over delta as over the state of the world, and the same when it was written and read', () => {
+  it('equals what the proxy was sent last, over SotW and delta, also after encoding and decoding', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 8 }), fc.boolean(), (changes, isDelta) => {
         const kept = new KeptConfiguration('me')
@@ -65,7 +65,7 @@ describe('the configuration that is kept', () => {
     )
   })
 
-  it('grows by what is subscribed to by name, and has no secrets', () => {
+  it('accumulates resources subscribed by name, and contains no secrets', () => {
     const kept = new KeptConfiguration('me')
     kept.take(false, sotw(endpointType, [value('one')]))
     kept.take(false, sotw(endpointType, [value('two')]))
@@ -85,13 +85,13 @@ describe('the configuration that is kept', () => {
     expect(kept.isTooLarge).to.equal(false)
   })
 
-  it('is not read from what is something else', () => {
+  it('is rejected if the bytes are something else', () => {
     for (const bytes of [Buffer.alloc(0), Buffer.from('hello'), textField(1, 'another form'), textField(1, 'mesh-configuration-1')])
       expect(() => KeptConfiguration.decode(bytes)).to.throw(WireError)
   })
 })
 
-describe('answers from what was kept', () => {
+describe('responses from the kept configuration', () => {
   const kept = new KeptConfiguration('me')
   kept.take(
     true,
@@ -108,7 +108,7 @@ describe('answers from what was kept', () => {
     ]),
   )
 
-  it('are those of discovery in the state of the world: each list of names is answered once', () => {
+  it('in SotW have the requested resources; each list of names is answered once', () => {
     const answers = new KeptAnswers(false, kept)
     const ask = (typeUrl: string, resourceNames: string[] = []) => {
       const answer = answers.answer(Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl, resourceNames }))))
@@ -128,7 +128,7 @@ describe('answers from what was kept', () => {
     expect([ask(endpointType), ask(listenerType)], 'none of a type is an answer').to.deep.equal([undefined, []])
   })
 
-  it('say over delta what is not there', () => {
+  it('in delta also list the names that do not exist', () => {
     const answers = new KeptAnswers(true, kept)
     const ask = (typeUrl: string, resourceNamesSubscribe: string[] = []) => {
       const request = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe })
@@ -141,7 +141,7 @@ describe('answers from what was kept', () => {
     expect([ask(endpointType, ['b', 'x']), ask(endpointType)]).to.deep.equal([[['b kept true'], ['x']], undefined])
   })
 
-  it('are for a proxy that has nothing yet', () => {
+  it('are only for a proxy without any configuration yet', () => {
     const first = (isDelta: boolean, bytes: Uint8Array) => readFirst(isDelta, messageFrame(bytes))
     const node = { id: 'me' }
     expect(first(false, toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node })))).to.deep.equal({ nodeId: 'me', isFresh: true })

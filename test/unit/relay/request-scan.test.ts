@@ -21,7 +21,7 @@ const encoded = (isDelta: boolean, { typeUrl, names, nonce, id }: { typeUrl: str
       )
     : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node: { id }, typeUrl, resourceNames: names, responseNonce: nonce }))
 
-describe('requests', () => {
+describe('relayed requests', () => {
   for (const isDelta of [false, true])
     it(`${isDelta ? 'of delta' : 'of the state of the world'} pass unchanged, with others between them where these are due, however they are cut`, () => {
       fc.assert(
@@ -48,7 +48,7 @@ describe('requests', () => {
       )
     })
 
-  it('that are no protobuf pass too, and compressed ones do not', () => {
+  it('pass even if they are not protobuf, but compressed ones are rejected', () => {
     const scan = new RequestScan(false)
     const passed: Buffer[] = []
     const types: string[] = []

@@ -18,7 +18,10 @@ const any = (typeUrl: string, value: Buffer) => message(2, textField(1, typeUrl)
 const value = fc.uint8Array({ maxLength: 3000 }).map((bytes) => Buffer.from(bytes))
 const text = fc.string({ maxLength: 40 })
 
-/** Responses as servers write them: fields in order or type URL first, resources with names and versions before or behind what they hold. */
+/**
+ * Responses as servers encode them: fields in order or with the type URL first, names and versions of resources before or after the
+ * value.
+ */
 const response = (isDelta: boolean) =>
   fc
     .record({ typeUrl: fc.constantFrom(mine, other), values: fc.array(value, { maxLength: 4 }), version: text, nonce: text, early: fc.boolean() })
@@ -49,7 +52,7 @@ function split(isDelta: boolean, chunks: readonly Buffer[]) {
   return { splitter, passed: Buffer.concat(passed), pieces: passed, own, tooLarge, ended }
 }
 
-describe('responses', () => {
+describe('relayed responses', () => {
   for (const isDelta of [false, true])
     it(`${isDelta ? 'of delta' : 'of the state of the world'} are told apart the same way however their bytes are cut`, () => {
       fc.assert(
@@ -69,7 +72,7 @@ describe('responses', () => {
       )
     })
 
-  it('leave as they come once their type is known, in the pieces in which they came', () => {
+  it('are forwarded as they arrive once their type is known, in the same pieces', () => {
     const stream = messageFrame(Buffer.concat([any(other, Buffer.alloc(200_000, 7)), textField(4, other)]))
     const chunks = chunked(stream, [4, 60, 16_000, 100_000])
     const { splitter, pieces } = split(false, chunks.slice(0, 3))
@@ -79,7 +82,7 @@ describe('responses', () => {
     expect(split(false, [several]).pieces, 'several that came together').to.deep.equal([several])
   })
 
-  it('whose type is not among their first bytes are for the proxy', () => {
+  it('without a type among the first bytes are forwarded to the proxy', () => {
     const held = Buffer.concat([textField(1, 'v'.repeat(1000)), textField(6, 'x'.repeat(2000)), textField(4, mine)])
     expect(split(false, [messageFrame(held)]).passed.length).to.equal(held.length + 5)
     expect(split(false, [messageFrame(Buffer.alloc(0)), messageFrame(varintField(9, 1))]).passed.length, 'without a type').to.equal(12)
@@ -87,20 +90,20 @@ describe('responses', () => {
     expect(split(true, chunked(messageFrame(long), [500, 1000])).passed.length, 'with a type longer than any').to.equal(long.length + 5)
   })
 
-  it('that are too large for the agent are passed over, but for what answers them', () => {
+  it('that are too large for the agent are skipped, except the fields needed to answer them', () => {
     const large = Buffer.alloc(33_554_400, 1)
     const frame = messageFrame(Buffer.concat([any(mine, large), textField(4, mine), textField(5, 'n1')]))
     const { own, tooLarge, passed } = split(false, [...chunked(frame, [1_000_000, 20_000_000]), messageFrame(textField(4, other))])
     expect([own.length, tooLarge, passed.length]).to.deep.equal([0, [`${mine} n1`], messageFrame(textField(4, other)).length])
   })
 
-  it('that are compressed or no protobuf are refused', () => {
+  it('that are compressed or not protobuf are rejected', () => {
     expect(() => split(false, [Buffer.from([1, 0, 0, 0, 1, 0])])).to.throw(BadFrame, 'compressed messages are not supported')
     for (const bytes of [[0x0f], [0x00], [0x12, 0x05, 0x0a], [0x12], [0x80], [0x08, ...new Array(11).fill(0x80)], [0x12, 0x03, 0x0a, 0x05, 0x41]])
       expect(() => split(false, [messageFrame(Buffer.from(bytes))]), bytes.join()).to.throw(WireError)
   })
 
-  it('of any bytes at all end in a message or an error, the same however they are cut', () => {
+  it('with arbitrary bytes give the same messages or error however they are split', () => {
     const outcome = (chunks: readonly Buffer[]) => {
       try {
         return split(true, chunks).passed.toString('hex')
@@ -117,7 +120,7 @@ describe('responses', () => {
     )
   })
 
-  it('are acknowledged and refused in both forms', () => {
+  it('are acknowledged and rejected in SotW and delta form', () => {
     const error = { code: 13, message: 'no' }
     const status = message(6, varintField(1, 13), textField(2, 'no'))
     expect(ownRequest(false, mine, { version: 'v', nonce: 'n', error })).to.deep.equal(

@@ -16,7 +16,7 @@ describe('questions to an actor', () => {
     for (const port of [port1, port2]) port.close()
   })
 
-  it('keep no answer once it was given', async () => {
+  it('do not retain an answer after it was delivered', async () => {
     const open = new OpenQuestions()
     const answers: WeakRef<number[]>[] = []
     for (let round = 0; round < 50; round++) answers.push(new WeakRef(await askWithin<number[]>(asks, 'much', [], open)))

@@ -9,9 +9,10 @@ describe('clocks', () => {
     expect(Date.now).to.equal(systemNow)
   })
 
-  it('the wall clock agrees with the system, has fractions and does not go back by itself', () => {
-    // The thread is held up somewhere in each thousandth reading; a clock is read in a microsecond otherwise.
-    // Later than any time that was read before in this process: when the time of the system is set back, the clock may be a millisecond ahead at first.
+  it('the wall clock agrees with the system, has fractions of milliseconds and never goes back by itself', () => {
+    // The thread is delayed somewhere in each thousandth reading. Otherwise reading the clock takes a microsecond.
+    // The time is later than any read before in this process: after the system time was set back, the clock may first be a millisecond
+    // ahead.
     let now = 4_100_000_000_000.25
     let reads = 0
     const read = () => {
@@ -27,7 +28,7 @@ describe('clocks', () => {
       const time = wallClockMs()
       expect(time).to.be.at.least(last)
       expect(time).to.be.within(Math.floor(before), now + 0.01)
-      // Where nothing came between, it is exact as soon as a millisecond of the system has begun since.
+      // Without a delay in between, the time is exact once a millisecond of the system time has begun.
       if (round > 1000 && now - before < 1) wrong.push(now - time)
       last = time
     }
@@ -35,13 +36,13 @@ describe('clocks', () => {
     expect(wrong[Math.floor(wrong.length * 0.75)]).to.be.below(0.01)
   })
 
-  it('the wall clock follows when the time of the system is set, the monotonic one does not', () => {
+  it('the wall clock follows changes of the system time, the monotonic clock does not', () => {
     const [wall, monotonic] = [wallClockMs(), monotonicMs()]
     for (const step of [3_600_000, -3_600_000]) {
-      // Restored before the next: what stands on another mock would bring that one back for good.
+      // Restored before the next mock: a mock on top of another would restore that one permanently.
       mock.restoreAll()
       mock.method(Date, 'now', () => systemNow() + step)
-      // What the thread is held up between two readings counts for both.
+      // A delay of the thread between two readings affects both clocks.
       expect(wallClockMs() - wall - (monotonicMs() - monotonic)).to.be.closeTo(step, 1000)
       expect(monotonicMs() - monotonic).to.be.within(0, 1_000_000)
     }

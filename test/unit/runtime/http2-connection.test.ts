@@ -4,15 +4,15 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Http2Connection } from '../../../actors/grpc/http2-connection.ts'
 
-describe('a connection whose session is over', () => {
+describe('an HTTP/2 connection whose session has ended', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
 
-  it('is looked at, measured and retired without an error, and its socket goes after a while', async () => {
+  it('can be inspected, measured and retired without an error, and its socket is destroyed after a while', async () => {
     let destroyed = 0
     const socket = Object.assign(new EventEmitter(), { bytesRead: 1, bytesWritten: 2, remoteAddress: '', destroy: () => destroyed++ })
     const session = Object.assign(new EventEmitter(), {
-      // As of Node's: once the session has let go of its socket, whatever is asked of it throws.
+      // As in Node: once the session has released its socket, every access to it throws.
       socket: new Proxy(
         {},
         {
@@ -37,7 +37,7 @@ describe('a connection whose session is over', () => {
     const pass = async (ms: number) => {
       for (const end = now + ms; now < end; now += 500) {
         mock.timers.tick(500)
-        // What looks at the peer runs after the loop has read.
+        // The check of the peer runs after the event loop has read.
         await turn()
       }
     }

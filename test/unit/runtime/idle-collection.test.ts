@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect } from 'chai'
 import { until } from '../../harness/until.ts'
 
-/** A thread that holds 20 MB and drops them when told to, works or rests, and says what its heap has in use. */
+/** A thread that holds 20 MB and drops them on command, works or idles, and reports its heap usage. */
 const script = `
 const { parentPort, workerData } = require('node:worker_threads')
 const { getHeapStatistics } = require('node:v8')
@@ -28,7 +28,7 @@ import(workerData.module).then(({ collectGarbageWhenIdle }) => {
   say()
 })`
 
-describe('a thread at rest', () => {
+describe('garbage collection of an idle thread', () => {
   const workers: Worker[] = []
   after(() => Promise.all(workers.map((worker) => worker.terminate())))
   async function thread(most?: number) {
@@ -47,20 +47,20 @@ describe('a thread at rest', () => {
   }
   const mib = 2 ** 20
 
-  it('gives its garbage back, each time it comes to rest', async () => {
+  it('frees garbage each time the thread becomes idle', async () => {
     const ask = await thread()
     for (let round = 0; round < 2; round++) {
       const { rounds } = await ask('work')
       await ask('fill')
       await ask('drop')
-      // What V8 collects by itself meanwhile is its own affair.
+      // Collections of V8 itself in between do not matter.
       await until('some looks at it', async () => (await ask('used')).rounds > rounds + 50)
       await ask('rest')
       await until('the garbage to be collected', async () => (await ask('used')).used < 10 * mib)
     }
   })
 
-  it('gives back little too, when it rests on', async () => {
+  it('frees small amounts too if the thread stays idle', async () => {
     const ask = await thread()
     await ask('fill')
     await ask('drop')
@@ -70,9 +70,9 @@ describe('a thread at rest', () => {
     await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib)
   })
 
-  it('gives buffers back that are not in its heap', async () => {
+  it('frees buffers outside of the heap', async () => {
     const ask = await thread()
-    // The first rest gives back what the start has left.
+    // The first idle period frees the garbage of the start.
     await ask('fill')
     await ask('drop')
     await until('a collection', async () => (await ask('used')).used < 10 * mib)
@@ -82,7 +82,7 @@ describe('a thread at rest', () => {
     await until('the buffers to be collected', async () => (await ask('used')).buffers < buffers + mib)
   })
 
-  it('takes from no other thread what it collects with', async () => {
+  it('leaves the garbage collector available to other threads', async () => {
     const ask = await thread()
     await ask('fill')
     await ask('drop')
@@ -90,7 +90,7 @@ describe('a thread at rest', () => {
     expect(runInNewContext('typeof gc')).to.equal('function')
   })
 
-  it('keeps it where the heap is so large that a collection would hold it up', async () => {
+  it('is skipped if the heap is so large that a collection would block the thread', async () => {
     const ask = await thread(12 * mib)
     const idle = await thread()
     for (const one of [ask, idle]) await one('fill')

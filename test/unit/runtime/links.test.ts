@@ -7,7 +7,7 @@ import { until } from '../../harness/until.ts'
 
 type Message = string
 
-/** One actor's links, with a record of what they told it. */
+/** The links of one actor, with a record of the events that the links report. */
 class Actor {
   readonly seen: string[] = []
   readonly peers: Link[] = []
@@ -50,7 +50,7 @@ function remote(incarnation: number): { link: Link; port: MessagePort; close(): 
   }
 }
 
-/** Lets ports deliver what was posted so far. */
+/** Lets ports deliver everything posted so far. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 6; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -60,8 +60,8 @@ function permutations<T>(list: readonly T[]): T[][] {
   return list.flatMap((item, index) => permutations(list.filter((_, other) => other !== index)).map((rest) => [item, ...rest]))
 }
 
-describe('links', () => {
-  it('of one peer at most one is live, in whatever order ports arrive and close', async () => {
+describe('links of an actor', () => {
+  it('have at most one live link to a peer, in any order in which ports arrive and close', async () => {
     for (const order of permutations(['add1', 'add2', 'add3', 'close1', 'close2'])) {
       const actor = new Actor()
       const ends = new Map([1, 2, 3].map((number) => [String(number), remote(number)]))
@@ -85,7 +85,7 @@ describe('links', () => {
         }
       }
       expect(live, name).to.equal(3)
-      // The live one works in both directions.
+      // The live link works in both directions.
       const last = ends.get('3') as ReturnType<typeof remote>
       last.link.tell('x')
       actor.peers.at(-1)?.tell('y')
@@ -98,7 +98,7 @@ describe('links', () => {
     }
   })
 
-  it('a message of a dead link is never handed out, and telling it has no effect', async () => {
+  it('never deliver a message of a dead link, and sending to it has no effect', async () => {
     const actor = new Actor()
     const [first, second] = [remote(1), remote(2)]
     actor.links.add('peer', 1, first.port)
@@ -118,7 +118,7 @@ describe('links', () => {
     actor.links.close()
   })
 
-  it('mail of a peer that has died is dropped before it is unlinked', async () => {
+  it('drop the mail of a dead peer before it is unlinked', async () => {
     const actor = new Actor()
     const first = remote(1)
     actor.links.add('peer', 1, first.port)
@@ -129,7 +129,7 @@ describe('links', () => {
     expect(actor.seen).to.deep.equal(['linked#1', 'unlinked#1'])
   })
 
-  it('a replay of the next incarnation withdraws what its predecessor had told; one that its link does not outlive withdraws nothing', async () => {
+  it('withdraw at the end of a complete replay what the previous incarnation had sent, and nothing if the link dies', async () => {
     const actor = new Actor()
     const [first, second, third] = [remote(1), remote(2), remote(3)]
     actor.links.add('peer', 1, first.port)
@@ -160,7 +160,7 @@ describe('links', () => {
     actor.links.close()
   })
 
-  it('take turns: no link waits behind the mail of another', async () => {
+  it('are served in turn: no link waits behind the mail of another', async () => {
     const actor = new Actor()
     const [one, other] = [remote(1), remote(2)]
     actor.links.add('one', 1, one.port)
@@ -176,14 +176,14 @@ describe('links', () => {
 })
 
 describe('a link', () => {
-  /** Two linked ends; messages stay at the second until they are taken. */
+  /** Two linked ends. Messages stay at the second until the test takes them. */
   const pair = () => {
     const { port1, port2 } = new MessageChannel()
     const end = (port: MessagePort) => new Link({ peer: 'other', incarnation: 1, port, received: () => {}, closed: () => {} })
     return [end(port1), end(port2)] as const
   }
 
-  it('gives back the room of every message, whatever became of it', async () => {
+  it('frees the window of every message, whether delivered, coalesced or dropped', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.integer({ min: 0, max: 3000 }), fc.boolean(), fc.boolean()), { maxLength: 8 }), async (bursts) => {
         const [sender, receiver] = pair()
@@ -200,7 +200,7 @@ describe('a link', () => {
           await settle()
           return receiver.depth === 0
         })
-        // The whole window is free again: so many messages arrive untaken, and no more.
+        // The whole window is free again: exactly that many messages arrive without being taken.
         for (let index = 0; index < linkWindow + 100; index++) sender.tell(index)
         await until('a full window', () => receiver.depth >= linkWindow)
         await settle()
@@ -212,7 +212,7 @@ describe('a link', () => {
     )
   })
 
-  it('holds little for a peer that is behind, and ends with the newest of each key', async () => {
+  it('keeps few messages for a slow peer, and delivers the newest of each key', async () => {
     const [sender, receiver] = pair()
     for (let index = 0; index < 100_000; index++) sender.tell(index, `k${index % 100}`)
     const newest = new Map<string, unknown>()
@@ -228,7 +228,7 @@ describe('a link', () => {
     receiver.close()
   })
 
-  it('does not finish a replay that another has superseded', async () => {
+  it('does not finish a replay that was superseded', async () => {
     const [sender, receiver] = pair()
     const first = sender.replay()
     const second = sender.replay()

@@ -18,7 +18,7 @@ const record: LogRecord = {
 const levels = (text: string) => parseScopeLevels(text, discoveryScopes, 'info')
 
 describe('the log', () => {
-  it('has the documented layouts; what others chose cannot break a line', () => {
+  it('has the documented layouts, and escapes line breaks in user-supplied text', () => {
     expect(plainLine(record)).to.equal('2021-03-04T05:06:07.123456Z\twarn\tads\tone\\u000aline\tproxy=p count=2\n')
     expect(JSON.parse(jsonLine(record))).to.deep.equal({
       level: 'warn',
@@ -30,7 +30,7 @@ describe('the log', () => {
     })
   })
 
-  it('filters by scope, and captures callers and stacks where asked', () => {
+  it('filters by scope, and captures callers and stack traces where configured', () => {
     const seen: LogRecord[] = []
     const log = createLogger(
       {
@@ -50,12 +50,12 @@ describe('the log', () => {
     expect([seen[0]?.stack, seen[1]?.stack?.includes('log-writer.test.ts')]).to.deep.equal([undefined, true])
   })
 
-  it('reads levels: a bare one is the default scope, all ends the list', () => {
+  it('parses levels: a bare level is for the default scope, and `all` ends the list', () => {
     expect(levels('debug')).to.deep.equal({ fallback: 'info', scopes: { default: 'debug' } })
     expect(levels('all:error,ads:debug')).to.deep.equal({ fallback: 'error', scopes: {} })
   })
 
-  it('rotates by size, keeps so many backups, and drops those of its own that are too old', async () => {
+  it('rotates by size, keeps the configured number of backups, and deletes its own expired ones', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-rotate-'))
     try {
       const old = join(dir, 'mesh-2020-01-01T00-00-00.000.log')

@@ -4,13 +4,13 @@ import { isMark, Mailbox } from '../../../actors/runtime/mailbox.ts'
 import { ObjectRegister } from '../../../actors/runtime/register.ts'
 import type { Entry, Keyed } from '../../../protocols/messages/envelope.ts'
 
-/** What a source says of an object: a value, or that it is gone. */
+/** A message of a source about an object: a value, or that the object is gone. */
 interface Said {
   readonly key: string
   readonly value: number | undefined
 }
 
-/** Keeps objects as an actor does whose runtime withdraws for it. */
+/** Keeps objects like an actor whose runtime withdraws them. */
 class Receiver {
   readonly state = new Map<string, number>()
   readonly withdrawn: { replay: number; key: string }[] = []
@@ -52,7 +52,7 @@ const steps = fc.array(
   { maxLength: 120 },
 )
 
-/** What a sender sends for these steps, numbered as a link numbers replays; the last replay is finished. */
+/** Returns the entries a sender emits for these steps, with replays numbered as a link numbers them. The last replay is finished. */
 function sending(list: readonly Step[]): (Entry | 'take')[] {
   const sent: (Entry | 'take')[] = []
   let replay = 0
@@ -74,7 +74,7 @@ function sending(list: readonly Step[]): (Entry | 'take')[] {
   return sent
 }
 
-describe('mailbox', () => {
+describe('a mailbox', () => {
   it('holds each key once, with its newest message, in the order of the newest', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ''), fc.integer())), (messages) => {
@@ -100,7 +100,7 @@ describe('mailbox', () => {
     expect(taken).to.deep.equal([...entries.slice(0, -1), ['b', 3], ['a', 4]])
   })
 
-  it('leaves the same objects as without coalescing, through replays that follow and supersede each other', () => {
+  it('leads to the same objects as without coalescing, through consecutive and superseded replays', () => {
     fc.assert(
       fc.property(steps, (list) => {
         const mailbox = new Mailbox()
@@ -122,7 +122,7 @@ describe('mailbox', () => {
     )
   })
 
-  it('withdraws nothing that the replay mentioned, keeps the order of each key, and stays bounded', () => {
+  it('withdraws nothing that a replay mentioned, keeps the order of each key, and is bounded', () => {
     fc.assert(
       fc.property(steps, (list) => {
         const mailbox = new Mailbox()
@@ -159,7 +159,7 @@ describe('mailbox', () => {
     )
   })
 
-  it('forgets all it holds', () => {
+  it('can be cleared', () => {
     const mailbox = new Mailbox()
     for (const entry of [{ mark: 'begin', replay: 1 }, ['a', 1], { mark: 'end', replay: 1 }] as Entry[]) mailbox.put(entry)
     mailbox.clear()
@@ -169,14 +169,14 @@ describe('mailbox', () => {
   })
 })
 
-describe('what a replay withdraws', () => {
+describe('the withdrawal at the end of a replay', () => {
   const register = () =>
     new ObjectRegister<Keyed>({
       objectOf: ([key, there]) => (key === '' ? undefined : { key, there: there === true }),
       withdrawal: (key) => [key, false],
     })
 
-  it('is what it did not mention of what is there', () => {
+  it('covers the known objects that the replay did not mention', () => {
     const known = register()
     for (const said of [
       ['a', true],
@@ -193,7 +193,7 @@ describe('what a replay withdraws', () => {
     expect(known.end(2, true)).to.deep.equal([['a', false]])
   })
 
-  it('is nothing that was only mentioned, and nothing at all when the sender could not see everything', () => {
+  it('ignores objects only mentioned as unchanged, and is empty if the sender could not read everything', () => {
     const known = new ObjectRegister<Keyed>({
       objectOf: ([key, there]) => ({ key, there: there === 'unchanged' ? there : there === true }),
       withdrawal: (key) => [key, false],
@@ -209,7 +209,7 @@ describe('what a replay withdraws', () => {
     expect(known.end(3, true)).to.deep.equal([['a', false]])
   })
 
-  it('is nothing when the replay is superseded, interrupted, or not the one under way', () => {
+  it('is empty if the replay was superseded, interrupted, or is not the current one', () => {
     const known = register()
     known.heard(['a', true])
     known.begin(1)

@@ -3,7 +3,7 @@ import { MetricsLedger, writeExposition } from '../../../actors/runtime/expositi
 import { Counter, Gauge, Histogram, Registry } from '../../../actors/runtime/metrics.ts'
 
 describe('metrics of an actor', () => {
-  it('are written as Prometheus reads them: escaped, with their types, histograms cumulative', () => {
+  it('are written in the format of Prometheus: escaped, with types, histograms cumulative', () => {
     const registry = new Registry()
     const registers = [registry]
     const rejects = new Gauge({ name: 'rejects', help: 'a\\b\nc', labelNames: ['node', 'err'], registers })
@@ -38,7 +38,7 @@ sizes_count 1
 `)
   })
 
-  it('leave out what is no number, and refuse a name that is there', () => {
+  it('ignore values that are not finite or negative increments, and reject a duplicate name', () => {
     const registry = new Registry()
     const counter = new Counter({ name: 'n', help: '', registers: [registry] })
     counter.inc()
@@ -50,7 +50,7 @@ sizes_count 1
     expect(() => new Gauge({ name: 'n', help: '', registers: [registry] })).to.throw('metric n is declared twice')
   })
 
-  it('have bounds on their series and on their labels, since users and proxies name both', () => {
+  it('are limited in the number of series and the length of labels', () => {
     const registry = new Registry()
     const counter = new Counter({ name: 'n', help: '', labelNames: ['a', 'b'], registers: [registry] })
     for (let at = 0; at < 6000; at++) counter.inc({ a: `${at}`, b: 'x' })
@@ -63,7 +63,7 @@ sizes_count 1
     expect(registry.collect()[1]?.series).to.deep.equal([{ labels: `a="${'y'.repeat(256)}"`, values: [2] }])
   })
 
-  it('of a gauge are brought up to date when they are asked for, and what is removed or reset is gone', () => {
+  it('of a gauge are computed at collection, and removed or reset series disappear', () => {
     let now = 1
     const registry = new Registry()
     new Gauge({
@@ -100,15 +100,15 @@ describe('merged metrics', () => {
       .split('\n')
       .filter((line) => /^(c|g|h_count|h_sum)\b/.test(line))
 
-  it('add up over actors and keep what those that died had counted', () => {
+  it('are summed over actors, and keep the counts of actors that died', () => {
     const ledger = new MetricsLedger()
     ledger.take('w/0', { incarnation: '1', families: families(5, 2) })
     ledger.take('w/1', { incarnation: '2', families: families(1, 3) })
     expect(lines(ledger)).to.deep.equal(['c{type="cds"} 6', 'g 5', 'h_sum 3', 'h_count 6'])
-    // w/1 does not answer this time; w/0 was restarted, and has counted again when it is asked.
+    // w/1 does not answer this time. w/0 was restarted and has counted again since.
     ledger.take('w/0', { incarnation: '3', families: families(2, 1) })
     expect(lines(ledger)).to.deep.equal(['c{type="cds"} 8', 'g 4', 'h_sum 4', 'h_count 8'])
-    // Neither runs: what they counted stays, their gauges go.
+    // Neither runs: their counts stay, their gauges are removed.
     expect(lines(ledger, () => false)).to.deep.equal(['c{type="cds"} 8', 'h_sum 4', 'h_count 8'])
     ledger.take('w/1', { incarnation: '4', families: families(1, 7) })
     expect(lines(ledger)).to.deep.equal(['c{type="cds"} 9', 'g 7', 'h_sum 4.5', 'h_count 9'])

@@ -12,8 +12,8 @@ function run(code: string): { status: number | null; stdout: string; stderr: str
   return { status, stdout, stderr }
 }
 
-describe('what belongs to an actor that shares its thread', () => {
-  it('is an error in a timer or a promise that it made: it ends the actor, not the process', () => {
+describe('the owner of timers and promises in a shared thread', () => {
+  it('receives errors from its timers and promises, which end the actor and not the process', () => {
     const { status, stdout } = run(`
       const owner = (name) => new Owner((error) => console.log(name, error.message))
       owner('one').run(() => setTimeout(() => { throw new Error('a') }, 1))
@@ -23,14 +23,14 @@ describe('what belongs to an actor that shares its thread', () => {
     expect([status, stdout.trim().split('\n').sort()]).to.deep.equal([0, ['alive', 'one a', 'three c', 'two b']])
   })
 
-  it('is no other error: those end the process as ever', () => {
+  it('receives no other errors: those end the process as usual', () => {
     for (const code of [`setTimeout(() => { throw new Error('mine') }, 1)`, `Promise.reject(new Error('mine'))`]) {
       const { status, stderr } = run(`${code}; setTimeout(() => console.log('alive'), 1000)`)
       expect([status, stderr.includes('Error: mine')]).to.deep.equal([1, true])
     }
   })
 
-  it('are its timers, those included that it sets after its end', async () => {
+  it('cancels its timers when it ends, also timers that are set afterwards', async () => {
     const ran: string[] = []
     const owner = new Owner(() => {})
     owner.run(() => runAfter(1, () => ran.push('before')))

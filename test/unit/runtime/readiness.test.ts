@@ -24,11 +24,11 @@ const all = () => [synced(), ...sources.map((name) => actor(name)), serving('xds
 const without = (name: string) => all().filter((state) => state.name !== name)
 
 describe('readiness', () => {
-  it('is there when every writer serves, with nothing to say', () => {
+  it('is given without a message when every writer serves', () => {
     expect(readiness(all(), sources, false)).to.deep.equal({ ready: true, text: '' })
   })
 
-  it('is not there before the first complete state; the sources that are missing and the actors that are not well are named', () => {
+  it('is not given before the first complete state, and names missing sources and unhealthy actors', () => {
     const queue = actor('push-queue', { notes: new Map([[unsyncedNote, ['registry-watcher/mock']]]) })
     const mock = actor('registry-watcher/mock', { state: 'restarting', health: 'unstable', ends: 2, restarts: 2, lastError: error })
     const judged = readiness([queue, mock, actor('xds-writer/0')], sources, false)
@@ -47,14 +47,14 @@ describe('readiness', () => {
     )
   })
 
-  it('waits at first for all writers, and for actors that start for the first time', () => {
+  it('requires at first all writers, and all actors to have started', () => {
     const late = [...without('xds-writer/1'), actor('xds-writer/1')]
     expect([readiness(late, sources, false).ready, readiness(late, sources, true).ready]).to.deep.equal([false, true])
     const starting = [...without('registry-watcher/files'), actor('registry-watcher/files', { state: 'starting' })]
     expect(readiness(starting, sources, false).ready).to.equal(false)
   })
 
-  it('stays while writers serve the last complete state, and names what restarts or hangs', () => {
+  it('is kept while writers serve the last complete state, and names restarting and hung actors', () => {
     const queue = actor('push-queue', { state: 'starting', health: 'unstable', ends: 1, restarts: 1, lastError: error })
     const hung = serving('xds-writer/1', { silentMs: 7500 })
     const judged = readiness([queue, ...sources.map((name) => actor(name)), serving('xds-writer/0'), hung], sources, true)
@@ -66,7 +66,7 @@ describe('readiness', () => {
     ])
   })
 
-  it('ends when an actor exceeds its restart limit, also while it runs again, and when no writer serves', () => {
+  it('is lost if an actor exceeds its restart limit or if no writer serves', () => {
     const flapping = [synced({ health: 'failing', ends: 9, restarts: 9, lastError: error }), ...without('push-queue')]
     const judged = readiness(flapping, sources, true)
     expect(judged.ready).to.equal(false)

@@ -4,15 +4,15 @@ import { RestartRecord } from '../../../actors/runtime/restarts.ts'
 const policy = { firstDelay: 50, longestDelay: 1000, intensity: 3, window: 60_000 }
 const error = (message: string) => ({ name: 'Error', message, stack: '' })
 
-describe('the record of restarts', () => {
-  it('doubles the delay with each end within a window, up to the longest once there are too many', () => {
+describe('the restart record of an actor', () => {
+  it('doubles the delay with each end within a window, and uses the maximum beyond the limit', () => {
     const record = new RestartRecord({ ...policy, intensity: 10 })
     expect([0, 1, 2, 3, 4, 5, 6].map((at) => record.ended(at, error('x')))).to.deep.equal([50, 100, 200, 400, 800, 1000, 1000])
     const strict = new RestartRecord(policy)
     expect([0, 1, 2, 3].map((at) => strict.ended(at, error('x')))).to.deep.equal([50, 100, 200, 1000])
   })
 
-  it('begins anew after a window without an end', () => {
+  it('is reset after a window without an end', () => {
     const record = new RestartRecord(policy)
     record.ended(0, error('x'))
     record.ended(10, error('x'))
@@ -27,7 +27,7 @@ describe('the record of restarts', () => {
     expect([record.restarts, record.lastError?.message]).to.deep.equal([2, 'two'])
   })
 
-  it('is well, unstable after an end, failing beyond the limit, and well again only after it has run for a window', () => {
+  it('is unstable after an end, failing beyond the limit, and well again only after running for a window', () => {
     const record = new RestartRecord(policy)
     const health = (now: number) => record.health(now).health
     record.running(0)
@@ -38,13 +38,13 @@ describe('the record of restarts', () => {
     let now = 100_000
     for (let end = 0; end < 4; end++) record.ended((now += 100), error('x'))
     expect(health(now)).to.equal('failing')
-    // It flaps: runs for a while, and ends again.
+    // The actor runs for a while and ends again, repeatedly.
     for (let round = 0; round < 5; round++) {
       record.running((now += 1000))
       expect(health((now += policy.window / 2))).to.equal('failing')
       record.ended((now += 1), error('x'))
       expect(health(now)).to.equal('failing')
-      // While it does not run it does not get well, however long that takes.
+      // While the actor does not run, its health does not improve.
       expect(health((now += 10 * policy.window))).to.equal('failing')
     }
     record.running(now)

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { retryMetadata } from '../../../actors/grpc/retry-info.ts'
 import { StatusSchema } from '../../../protocols/gen/google/rpc/status_pb.js'
 
-describe('when a call is worth another try', () => {
+describe('the retry delay of a rejected call', () => {
   for (const [ms, seconds, nanos] of [
     [250, 0n, 250_000_000],
     [3000, 3n, 0],
@@ -17,7 +17,7 @@ describe('when a call is worth another try', () => {
       expect([status.code, status.message, status.details.length]).to.deep.equal([8, 'too many', 1])
       const [detail] = status.details
       expect(detail?.typeUrl).to.equal('type.googleapis.com/google.rpc.RetryInfo')
-      // RetryInfo is one field: the delay.
+      // RetryInfo has one field: the delay.
       const value = detail?.value ?? new Uint8Array()
       expect([value[0], value[1]]).to.deep.equal([0x0a, value.length - 2])
       const delay = fromBinary(DurationSchema, value.subarray(2))

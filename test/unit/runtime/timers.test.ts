@@ -9,7 +9,7 @@ describe('timers', () => {
   afterEach(() => mock.timers.reset())
   const longest = 2 ** 31 - 1
 
-  it('wait as long as asked for, beyond the longest delay that Node takes', () => {
+  it('wait as long as requested, beyond the maximum delay of Node', () => {
     let runs = 0
     runAfter(longest + 1000, () => runs++)
     mock.timers.tick(longest)
@@ -20,7 +20,7 @@ describe('timers', () => {
     expect(runs).to.equal(1)
   })
 
-  it('never run after an infinite delay, and at once after a negative one', () => {
+  it('never run after an infinite delay, and run at once after a negative one', () => {
     let runs = 0
     runAfter(Number.POSITIVE_INFINITY, () => runs++)
     mock.timers.tick(longest)
@@ -30,7 +30,7 @@ describe('timers', () => {
     expect(runs).to.equal(1)
   })
 
-  it('repeat until they are cancelled, also from within', () => {
+  it('repeat until they are cancelled, also from within their callback', () => {
     let runs = 0
     const timer = every(10, () => {
       if (++runs === 3) timer.cancel()
@@ -39,20 +39,20 @@ describe('timers', () => {
     expect(runs).to.equal(3)
   })
 
-  it('refuse a delay that is not a number', () => {
+  it('reject a delay that is not a number', () => {
     expect(() => runAfter(Number.NaN, () => {})).to.throw(RangeError)
   })
 })
 
-describe('a limit on what another side does', () => {
-  it('is looked at in time on a thread to which nothing comes', async () => {
+describe('a deadline for a peer', () => {
+  it('fires in time on an idle thread', async () => {
     const seen: string[] = []
     deadlineAfter(5, () => seen.push('deadline')).unref()
     await new Promise<void>((resolve) => runAfter(500, resolve))
     expect(seen).to.deep.equal(['deadline'])
   })
 
-  it('is looked at after what came while the thread was blocked, and can be cancelled until then', async () => {
+  it('is checked after input that arrived while the thread was blocked, and can be cancelled until then', async () => {
     const server = createServer((socket) => socket.on('data', () => (heard = true)).on('error', () => undefined)).listen(0, '127.0.0.1')
     await once(server, 'listening')
     let heard = false

@@ -5,7 +5,7 @@ const policy = watchPolicy(10_000)
 const beat = beatInterval(policy)
 
 describe('the watchdog', () => {
-  it('asks a running actor at each beat, and ends one that owes an answer for the whole deadline', () => {
+  it('pings a running actor at each beat, and ends one that has not answered for the whole deadline', () => {
     const liveness = new Liveness(policy)
     liveness.started()
     for (let answered = 0; answered < 100; answered++) {
@@ -16,7 +16,7 @@ describe('the watchdog', () => {
     expect(liveness.silentMs).to.equal(10_000)
   })
 
-  it('forgives one that answers late', () => {
+  it('accepts a late answer', () => {
     const liveness = new Liveness(policy)
     liveness.started()
     for (let index = 0; index < 4; index++) liveness.beat(beat)
@@ -25,14 +25,14 @@ describe('the watchdog', () => {
     expect([liveness.silentMs, liveness.beat(beat)]).to.deep.equal([0, 'ask'])
   })
 
-  it('gives an actor that starts longer, since it loads modules', () => {
+  it('gives a starting actor more time, since it loads modules', () => {
     const liveness = new Liveness(policy)
     let waited = 0
     while (liveness.beat(beat) === 'wait') waited += beat
     expect(waited).to.be.within(50_000, 60_000)
   })
 
-  it('ends nobody without a deadline', () => {
+  it('ends no actor if the deadline is off', () => {
     const none = watchPolicy(0)
     expect(beatInterval(none)).to.equal(Number.POSITIVE_INFINITY)
     const liveness = new Liveness(none)

@@ -9,7 +9,7 @@ const rule = (host: string) =>
   parseConfigFile('f', `apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: r, namespace: ns}\nspec: {host: ${host}}\n`, names)
     .objects[0]
 
-describe('generations of objects that count none themselves', () => {
+describe('generations of objects without a generation of their own', () => {
   const state = new MeshState(testSettings(), new Faults())
   const ledgers: string[] = []
   const at = (now: number, host: string | undefined) => {
@@ -18,7 +18,7 @@ describe('generations of objects that count none themselves', () => {
     ledgers.push(state.objects.ledger)
   }
 
-  it('grow with each change, and tell versions apart, older ones included', () => {
+  it('increase with each change, and identify each version, older ones included', () => {
     for (const [index, host] of ['a', 'b', 'b', 'a', undefined, 'a'].entries()) at(index, host)
     expect(ledgers[1]).to.equal(ledgers[2])
     expect(new Set(ledgers).size, 'equal content at another time is another version').to.equal(5)
@@ -38,12 +38,12 @@ describe('generations of objects that count none themselves', () => {
     ]).to.deep.equal([undefined, 5, 6])
   })
 
-  it('what waits for the next snapshot is in no version yet', () => {
+  it('do not count changes that wait for the next snapshot', () => {
     state.setConfig(key, rule('waiting'))
     expect(state.objects.generation(key, ledgers[7] ?? '')).to.equal(6)
   })
 
-  it('tell content apart that a restarted process counts alike', () => {
+  it('distinguish different content that a restarted process numbers alike', () => {
     const of = (host: string) => {
       const again = new MeshState(testSettings(), new Faults())
       again.setConfig(key, rule(host))

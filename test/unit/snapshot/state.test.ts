@@ -24,7 +24,7 @@ describe('snapshots', () => {
   set(policy('STRICT'))
   state.take(0)
 
-  /** Fields of the snapshot that are others after a change, and what is said of the change. */
+  /** Returns the fields of the snapshot that a change replaced, and the description of the change. */
   const turned = (change: () => void) => {
     const before = state.current
     change()
@@ -34,7 +34,7 @@ describe('snapshots', () => {
     return { fields, changes, onlyEndpoints }
   }
 
-  it('differ in just what changed', () => {
+  it('differ only in the fields that a change affects', () => {
     expect(turned(() => set(entry('10.0.0.2'))).fields).to.deep.equal(['services'])
     expect(turned(() => set(entry('10.0.0.2', '[{number: 81, name: http}]'))).fields).to.deep.equal(['services', 'allocated', 'visibility'])
     expect(turned(() => set(policy('PERMISSIVE'))).fields).to.deep.equal(['policies'])
@@ -56,7 +56,7 @@ describe('snapshots', () => {
     expect(turned(() => state.setKeySet('https://i', '{}')).fields).to.deep.equal(['keySets'])
   })
 
-  it('say of an object what it was and is, however often it changed in between', () => {
+  it('list each changed object with its previous and present value, however often it changed in between', () => {
     const { changes } = turned(() => {
       set(policy('DISABLE'))
       set(policy('STRICT'))
@@ -66,7 +66,7 @@ describe('snapshots', () => {
     expect(turned(() => state.setConfig('PeerAuthentication/ns/p', undefined)).changes.objects).to.deep.equal([{ before: now, now: undefined }])
   })
 
-  it('name the sources of keys, in the same set until a RequestAuthentication changes', () => {
+  it('name the key sources as the same set until a RequestAuthentication changes', () => {
     const tokens = (issuer: string) => document('RequestAuthentication', 't', `{jwtRules: [{issuer: ${issuer}}]}`, 'security')
     set(tokens('https://a'))
     const known = state.keySources()
@@ -79,7 +79,7 @@ describe('snapshots', () => {
     state.take(0)
   })
 
-  it('say whether load assignments are all that changed', () => {
+  it('report whether only endpoints changed', () => {
     const endpoints = turned(() => set(entry('10.0.0.3', '[{number: 81, name: http}]')))
     expect([endpoints.onlyEndpoints, isOnlyEndpoints(endpoints.changes), [...endpoints.changes.hosts]]).to.deep.equal([true, true, ['a.com']])
     const service = turned(() => set(entry('10.0.0.3', '[{number: 82, name: http}]')))

@@ -4,7 +4,7 @@ import type { VirtualService } from '../../../src/snapshot/objects.ts'
 import { indexVirtualServices } from '../../../src/snapshot/virtual-services.ts'
 import { names } from '../../harness/settings.ts'
 
-/** The routes of a root whose rule has one match, with those of a delegate in their place. */
+/** Returns the match conditions of a root VirtualService with one match, with its delegate expanded. */
 function expanded(rootMatch: object, delegateMatch: object) {
   const document = (name: string, spec: object) =>
     JSON.stringify({ apiVersion: 'networking.mesh.io/v1', kind: 'VirtualService', metadata: { name, namespace: 'ns' }, spec })
@@ -19,18 +19,18 @@ function expanded(rootMatch: object, delegateMatch: object) {
   ).all[0]?.http.map(({ match }) => match?.[0])
 }
 
-describe('the matches of a delegate', () => {
-  it('join those of the root', () => {
+describe('the match conditions of a delegate VirtualService', () => {
+  it('are combined with those of the root', () => {
     expect(expanded({ headers: { a: { exact: '1' } } }, { headers: { b: { exact: '2' } } })).to.deep.equal([
       { headers: { a: { exact: '1' }, b: { exact: '2' } } },
     ])
   })
 
-  it('exclude those of the root where one key has two values', () => {
+  it('drop routes that contradict the root in the value of a key', () => {
     expect(expanded({ headers: { a: { exact: '1' } } }, { headers: { a: { exact: '2' } } })).to.deep.equal([])
   })
 
-  it('hold at the gateways that both name, if there are any', () => {
+  it('apply at the gateways that both name', () => {
     expect(expanded({ gateways: ['edge', 'mesh'] }, { gateways: ['ns/edge'] })).to.deep.equal([{ gateways: ['ns/edge'] }])
     expect(expanded({ gateways: ['edge'] }, { gateways: ['mesh'] })).to.deep.equal([])
     expect(expanded({ gateways: ['edge'] }, { uri: { prefix: '/' } })).to.deep.equal([{ gateways: ['ns/edge'], uri: { prefix: '/' } }])

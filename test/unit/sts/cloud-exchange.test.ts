@@ -4,8 +4,8 @@ import { accessRequest, federatedRequest, readAccess, readFederated } from '../.
 const plugin = { federatedUrl: 'https://sts.test/v1', accessUrl: 'https://iam.test/a:generateAccessToken', audience: 'identitynamespace:td:cluster' }
 const now = Date.UTC(2026, 0, 2)
 
-describe('the exchange of a token in the cloud', () => {
-  it('asks for a federated token, and with it for an access token', () => {
+describe('the cloud token exchange', () => {
+  it('requests a federated token, and with it an access token', () => {
     const first = federatedRequest(plugin, { subjectToken: 'a.b.c', scope: '' })
     expect(first).to.include({ url: plugin.federatedUrl, bearer: '' })
     expect(JSON.parse(first.body)).to.deep.equal({
@@ -26,7 +26,7 @@ describe('the exchange of a token in the cloud', () => {
     })
   })
 
-  it('reads answers, and takes an hour where they do not say how long a token lives', () => {
+  it('parses the answers, and assumes a lifetime of an hour if none is given', () => {
     expect(readFederated('{"access_token":"f","expires_in":60}', now)).to.deep.equal({ token: 'f', expiresAt: now + 60_000 })
     expect(readFederated('{"access_token":"f","expires_in":"soon"}', now).expiresAt).to.equal(now + 3_600_000)
     expect(readAccess('{"accessToken":"t","expireTime":"2026-01-02T00:30:00Z"}', now)).to.deep.equal({ token: 't', expiresAt: now + 1_800_000 })
@@ -34,7 +34,7 @@ describe('the exchange of a token in the cloud', () => {
     expect(readAccess('{"accessToken":"t","expireTime":"never"}', now).expiresAt).to.equal(now + 3_600_000)
   })
 
-  it('says what is wrong with an answer, and nothing of what is in it', () => {
+  it('rejects an invalid answer with a reason that quotes none of its content', () => {
     const bad = [
       '',
       'secret',

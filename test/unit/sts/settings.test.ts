@@ -10,13 +10,13 @@ const config = (environment: Record<string, string>, changes: object = {}) => {
 }
 
 describe('settings of the token service', () => {
-  it('are none without a port, unless tokens of the relay are exchanged', () => {
+  it('are absent without a port, unless the relay exchanges tokens', () => {
     expect(config({}, { stsPort: 0 })).to.equal(undefined)
     expect(config({ XDS_AUTH_PROVIDER: 'other' }, { stsPort: 0 })).to.equal(undefined)
     expect(config({ XDS_AUTH_PROVIDER: 'gcp' }, { stsPort: 0 })).to.include({ port: undefined })
   })
 
-  it('name the cluster, or where the instance is, as audience', () => {
+  it('use the cluster or the location of the instance as audience', () => {
     const CLOUD_METADATA = 'shop|42|east|us-east1-b'
     expect(config({ CLOUD_METADATA })).to.deep.equal({
       port: 15_463,
@@ -38,7 +38,7 @@ describe('settings of the token service', () => {
     expect(config(instance)?.plugin).to.include({ audience: 'identitynamespace:cluster.local:CloudComputeEngine' })
   })
 
-  it('say why there are no tokens', () => {
+  it('contain the reason if no tokens can be issued', () => {
     expect(config({})?.plugin).to.have.property('fault').that.includes('CLOUD_METADATA')
     expect(config({ CLOUD_METADATA: 'a|b|c' })?.plugin).to.have.property('fault')
     expect(config({ CLOUD_METADATA: 'a||c|d' })?.plugin).to.have.property('fault')
@@ -47,7 +47,7 @@ describe('settings of the token service', () => {
       .that.includes('"Other" is not known')
   })
 
-  it('keep tokens off the network in plain text', () => {
+  it('reject token URLs in plaintext unless they are local', () => {
     const CLOUD_METADATA = 'shop|42|east|us-east1-b'
     const at = (CLOUD_FEDERATED_TOKEN_URL: string) => config({ CLOUD_METADATA, CLOUD_FEDERATED_TOKEN_URL })
     expect(at('http://127.0.0.1:1/x')?.plugin).to.include({ federatedUrl: 'http://127.0.0.1:1/x' })

@@ -8,8 +8,8 @@ const exchanged = (token: string, seconds: number) => ({
   access: { token, expiresAt: now + seconds * 1000 },
 })
 
-describe('tokens that were had', () => {
-  it('are used until 300 s before their end, and where no other is to be had until it', () => {
+describe('cached tokens', () => {
+  it('are used until 300 s before their expiry, and until their expiry if no other can be obtained', () => {
     const cache = new TokenCache()
     cache.set('a', exchanged('t', 3600))
     expect(cache.get('a', now)?.access.token).to.equal('t')
@@ -20,7 +20,7 @@ describe('tokens that were had', () => {
     expect(cache.get('b', now)).to.equal(undefined)
   })
 
-  it('are for those who bring the same token and ask for the same', () => {
+  it('are keyed by the subject token and the scope', () => {
     const keys = [
       requestKey({ subjectToken: 'a', scope: '' }),
       requestKey({ subjectToken: 'b', scope: '' }),
@@ -34,7 +34,7 @@ describe('tokens that were had', () => {
       .and.not.include('a"')
   })
 
-  it('are bounded in number, and those go that were not used', () => {
+  it('are limited in number, and the least recently used are evicted', () => {
     const cache = new TokenCache()
     for (let number = 0; number < 64; number++) cache.set(`${number}`, exchanged(`${number}`, 3600))
     cache.get('0', now)
@@ -44,7 +44,7 @@ describe('tokens that were had', () => {
     expect(cache.get('69', now)?.access.token).to.equal('69')
   })
 
-  it('are shown without themselves', () => {
+  it('are listed on the status page without their content', () => {
     const cache = new TokenCache()
     expect(JSON.parse(cache.status())).to.deep.equal({ tokens: [] })
     cache.set('a', exchanged('secret', 60))

@@ -9,8 +9,8 @@ const good = {
 }
 const read = (changes: Record<string, string> = {}) => readTokenRequest(new URLSearchParams({ ...good, ...changes }).toString())
 
-describe('requests for tokens', () => {
-  it('are read, whatever else they ask for', () => {
+describe('token requests', () => {
+  it('are parsed, and unsupported parameters are ignored', () => {
     expect(read()).to.deep.equal({ subjectToken: 'a.b.c', scope: '' })
     const others = { resource: 'r', audience: 'a', requested_token_type: 't', actor_token: 'x', actor_token_type: 'y' }
     expect(read({ scope: 'cloud', ...others })).to.deep.equal({ subjectToken: 'a.b.c', scope: 'cloud' })
@@ -30,7 +30,7 @@ describe('requests for tokens', () => {
         .and.include({ code: 'invalid_request', status: 400 })
     })
 
-  it('are refused for what they are and with nothing of the token', () => {
+  it('are rejected for arbitrary text, with an error that quotes none of the token', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200 }), (form) => {
         expect(() => readTokenRequest(form)).to.throw(TokenFault)
@@ -39,7 +39,7 @@ describe('requests for tokens', () => {
     expect(() => read({ subject_token: 'secret', subject_token_type: 'x' })).to.throw(/^((?!secret).)*$/)
   })
 
-  it('are answered as RFC 8693 says', () => {
+  it('are answered in the format of RFC 8693', () => {
     expect(JSON.parse(tokenAnswer('t', 3599))).to.deep.equal({
       access_token: 't',
       issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',

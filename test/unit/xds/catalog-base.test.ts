@@ -5,7 +5,7 @@ import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { clusterType } from '../../../src/xds/type-urls.ts'
 import { wholeGroups } from '../../harness/uses.ts'
 
-/** A push of resources without bytes; `names` are `<name>@<version>`. */
+/** A push of resources without bytes. `names` are `<name>@<version>`. */
 const push = (
   groups: readonly { group: string; base: number; sequence: number; names: readonly string[]; removed?: readonly string[] }[],
   more: { whole?: boolean; classes?: Readonly<Record<string, readonly string[]>>; retiredGroups?: readonly string[] } = {},
@@ -28,7 +28,7 @@ const push = (
   retiredClasses: [],
 })
 
-describe('what a writer takes over', () => {
+describe('the catalog of a writer', () => {
   let catalog: Catalog
   const held = (classId = 'class') => Array.from(catalog.typeState(classId, clusterType).entries(), ({ name, version }) => `${name}@${version}`)
 
@@ -37,13 +37,13 @@ describe('what a writer takes over', () => {
     catalog.apply(push([{ group: 'g', base: 0, sequence: 5, names: ['a@1', 'b@1'] }], { classes: { class: ['g'] } }))
   })
 
-  it('is a patch of the state that it has', () => {
+  it('applies a patch to the state that it is based on', () => {
     expect([...catalog.apply(push([{ group: 'g', base: 5, sequence: 6, names: ['a@2'], removed: ['b'] }]))]).to.deep.equal(['g'])
     expect(held()).to.deep.equal(['a@2'])
     expect(catalog.outOfSyncGroups.size).to.equal(0)
   })
 
-  it('is not a patch of another state: the group stays as it was, the rest of the push counts', () => {
+  it('rejects a patch to another state: the group is unchanged, the rest of the push is applied', () => {
     const changed = catalog.apply(
       push(
         [
@@ -61,7 +61,7 @@ describe('what a writer takes over', () => {
     expect(held()).to.deep.equal(['a@1', 'b@1', 'n@1'])
   })
 
-  it('is a group as a whole, whatever it had, and that ends the misfit', () => {
+  it('replaces a group that is sent as a whole, which resolves a rejected patch', () => {
     catalog.apply(push([{ group: 'g', base: 4, sequence: 6, names: ['a@2'] }]))
     catalog.apply(push([{ group: 'g', base: 0, sequence: 7, names: ['c@1'] }]))
     expect(held()).to.deep.equal(['c@1'])
@@ -71,7 +71,7 @@ describe('what a writer takes over', () => {
     expect(catalog.outOfSyncGroups.size).to.equal(0)
   })
 
-  it('is everything at once: groups and classes that are not in it go, except of classes that have proxies', () => {
+  it('drops on a whole state the groups and classes that it lacks, except classes with proxies', () => {
     catalog.apply(push([{ group: 'old', base: 0, sequence: 6, names: ['o@1'] }], { classes: { left: ['old'] } }))
     const whole = () => push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { whole: true, classes: { class: ['g'] } })
     catalog.apply(whole(), (classId) => classId === 'left')
@@ -80,7 +80,7 @@ describe('what a writer takes over', () => {
     expect([held(), held('left')]).to.deep.equal([['a@9'], []])
   })
 
-  it('keeps of a class that was not in everything what others name, once it has no proxies', () => {
+  it('keeps for a class that the whole state lacked only shared groups, once it has no proxies', () => {
     catalog.apply(push([{ group: 'old', base: 0, sequence: 6, names: ['o@1'] }], { classes: { left: ['old', 'g'] } }))
     const whole = push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { whole: true, classes: { class: ['g'] } })
     catalog.apply(whole, (classId) => classId === 'left')
@@ -88,12 +88,12 @@ describe('what a writer takes over', () => {
     expect(held('left')).to.deep.equal(['o@1', 'a@9'])
     catalog.apply(push([]), () => false)
     expect([held(), held('left')]).to.deep.equal([['a@9'], []])
-    // Its own group is gone, so that a patch of it fits nothing.
+    // Its own group is gone, so a patch of that group does not fit.
     catalog.apply(push([{ group: 'old', base: 6, sequence: 10, names: ['o@2'] }]))
     expect([...catalog.outOfSyncGroups]).to.deep.equal(['old'])
   })
 
-  it('keeps what such a class names when the push queue gives it up for others, until its last proxy goes', () => {
+  it('keeps the groups of such a class although the push queue retires them, until its last proxy is gone', () => {
     catalog.apply(
       push([{ group: 'g', base: 0, sequence: 1, names: ['a@1', 'b@1'] }], { whole: true, classes: { other: ['g'] } }),
       (id) => id === 'class',
@@ -104,21 +104,21 @@ describe('what a writer takes over', () => {
     expect(held()).to.deep.equal([])
   })
 
-  it('keeps a class that was not in everything and is told of later', () => {
+  it('keeps a class that the whole state lacked and a later push contains', () => {
     catalog.apply(push([], { whole: true }), () => true)
     catalog.apply(push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { classes: { class: ['g'] } }), () => true)
     catalog.apply(push([]), () => false)
     expect(held()).to.deep.equal(['a@9'])
   })
 
-  it('is everything at once: what was refused before counts no longer, though the group is gone', () => {
+  it('forgets rejected patches on a whole state, also of groups that are gone', () => {
     catalog.apply(push([{ group: 'unknown', base: 3, sequence: 7, names: ['x@1'] }]))
     expect([...catalog.outOfSyncGroups]).to.deep.equal(['unknown'])
     catalog.apply(push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { whole: true, classes: { class: ['g'] } }))
     expect(catalog.outOfSyncGroups.size).to.equal(0)
   })
 
-  it('reaches the classes that name a group, whether the class or the group comes first, and goes with the group', () => {
+  it('updates the classes that name a group, whichever arrives first, and drops the group from them when it is retired', () => {
     catalog.apply(push([], { classes: { class: ['g', 'late'], other: ['late'] } }))
     expect([held(), held('other')]).to.deep.equal([['a@1', 'b@1'], []])
     const changed = catalog.apply(push([{ group: 'late', base: 0, sequence: 8, names: ['n@1'] }]))

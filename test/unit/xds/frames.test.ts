@@ -5,8 +5,8 @@ import { cpuMs } from '../../harness/own-time.ts'
 
 const reader = (limit: number) => new FrameReader(limit, new FrameBuffers())
 
-describe('messages out of frames', () => {
-  it('are the same however they are cut', () => {
+describe('gRPC messages from HTTP/2 data', () => {
+  it('are the same however the bytes are split', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 3000 }), { maxLength: 6 }), fc.array(fc.integer({ min: 1, max: 900 })), (messages, cuts) => {
         const stream = Buffer.concat(messages.map((message) => messageFrame(message)))
@@ -16,11 +16,11 @@ describe('messages out of frames', () => {
         let at = 0
         for (const cut of [...cuts, stream.length]) {
           const end = Math.min(at + cut, stream.length)
-          // Who stops after each message goes on with the bytes that were not taken.
+          // A reader that stops after each message continues with the bytes that were not read.
           while (at < end)
             at += reader.take(stream.subarray(at, end), (message) => {
               taken.push(Buffer.from(message))
-              // What another stream puts together meanwhile does not disturb the message that is being read.
+              // Messages that another stream assembles meanwhile do not disturb this one.
               buffers.take(message.length).fill(255)
               return cut % 2 === 0
             })
@@ -31,24 +31,24 @@ describe('messages out of frames', () => {
     )
   })
 
-  it('are refused when too large or compressed, as soon as the prefix has come', () => {
+  it('are rejected if they are too large or compressed, as soon as the prefix has arrived', () => {
     expect(() => reader(10).take(Buffer.from([0, 0, 0, 0, 11]), () => undefined)).to.throw(BadFrame, 'larger than max')
     expect(() => reader(10).take(Buffer.from([1, 0, 0, 0, 1, 0]), () => undefined)).to.throw(BadFrame, 'compressed')
   })
 
-  it('cost as much as their bytes, one at a time too', () => {
+  it('take time linear in their size, also byte by byte', () => {
     const stream = messageFrame(Buffer.alloc(1_000_000, 7))
     const one = reader(1_000_000)
     let length = 0
     const spent = cpuMs(() => {
       for (let at = 0; at < stream.length; at++) one.take(stream.subarray(at, at + 1), (message) => (length = message.length))
     })
-    // Quadratic work took minutes for this many.
+    // Quadratic work took minutes for this size.
     expect(spent).to.be.below(3000)
     expect(length).to.equal(1_000_000)
   })
 
-  it('are given the memory of what has come, not of what was announced', () => {
+  it('allocate memory for the bytes that arrived, not for the announced length', () => {
     const buffers = new FrameBuffers()
     const announced = Buffer.from([0, 0, 64, 0, 0, 1, 2, 3, 4, 5, 6])
     const before = process.memoryUsage().arrayBuffers
@@ -63,8 +63,8 @@ describe('messages out of frames', () => {
   })
 })
 
-describe('the budget of small frames', () => {
-  it('lets a message of one-byte frames pass at once, then so many a second', () => {
+describe('the budget for small frames', () => {
+  it('admits one message of one-byte frames at once, then a limited number per second', () => {
     let now = 0
     const budget = new FrameBudget(now)
     const clock = () => now

@@ -15,11 +15,11 @@ import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { clusterType, listenerType } from '../../../src/xds/type-urls.ts'
 import { wholeGroups } from '../../harness/uses.ts'
 
-describe('the gate for new clusters', () => {
+describe('the hold of listeners until new clusters are acknowledged', () => {
   const slabs = new SlabStore()
   const groups = new GroupStore(slabs, new KeyedSums('key'))
   const catalog = new Catalog(new KeyedSums('key'))
-  /** Names of clusters and of listeners that there are from now on. What they are made of does not matter here. */
+  /** Sets the clusters and listeners that exist from now on. Their content does not matter here. */
   const publish = (clusters: string[], listeners: string[]) => {
     const resource = (name: string) => encodeResource(ClusterSchema, create(ClusterSchema, { name }), name)
     groups.replace('clusters', clusters.map(resource))
@@ -29,7 +29,7 @@ describe('the gate for new clusters', () => {
     catalog.apply({ whole: false, slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
   }
 
-  it('ends by time, and then holds nothing back and asks for no timer', () => {
+  it('expires after a time, and then holds nothing back and needs no timer', () => {
     let nonces = 0
     const session = new XdsSession(
       false,

@@ -7,8 +7,8 @@ const port = fc.integer({ min: 1, max: 65_535 })
 const subset = fc.constantFrom('', 'v1', 'v1.2', 'v-1_b')
 const host = fc.constantFrom('a.com', '*.a.com', '*', 'a.b.svc.cluster.local', 'a_b.com', '_x._tcp.a.com', '2001:db8::1', '10.0.0.1', '::')
 
-describe('the host of a resource', () => {
-  it('is found in every name that is made for one', () => {
+describe('the host of a resource name', () => {
+  it('is found in every name generated for a host', () => {
     fc.assert(
       fc.property(port, subset, host, (number, name, wanted) => {
         for (const type of [clusterType, endpointType]) {
@@ -20,7 +20,7 @@ describe('the host of a resource', () => {
     )
   })
 
-  it('is none for what belongs to no host', () => {
+  it('is empty for resources that belong to no host', () => {
     for (const name of [
       'BlackHoleCluster',
       'PassthroughCluster',
@@ -35,7 +35,7 @@ describe('the host of a resource', () => {
     expect(hostOf(virtualHostType, '')).to.equal('')
   })
 
-  it('is its own name for what no host has to itself', () => {
+  it("is the resource's own name if no host has it to itself", () => {
     for (const name of ['allow_any', 'block_all']) expect(hostOf(virtualHostType, `80/${name}`)).to.equal(name)
     for (const type of [listenerType, routeType]) expect(hostOf(type, 'outbound|80||a.com')).to.equal('outbound|80||a.com')
   })

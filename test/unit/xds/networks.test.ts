@@ -16,7 +16,7 @@ const entry = (name: string, endpoints: string, ports = '[{number: 80, name: htt
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.com], location: MESH_INTERNAL, resolution: STATIC, ports: ${ports}, endpoints: ${endpoints}}\n`
 
 class Mesh {
-  /** Faults as they were found. */
+  /** Faults in the order in which they were reported. */
   readonly found: ResourceFault[] = []
   readonly planner = new Planner(testSettings(), (fault) => this.found.push(fault))
 
@@ -47,7 +47,7 @@ class Mesh {
     this.planner.advance()
   }
 
-  /** Addresses and ports of the endpoints of `a` as a proxy of a network sees them. */
+  /** Returns addresses and ports of the endpoints of `a` as a proxy of a network sees them. */
   seen(network: string): string[] {
     return this.#endpoints(network).map(({ hostIdentifier }) => {
       const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
@@ -55,7 +55,7 @@ class Mesh {
     })
   }
 
-  /** The weights of the same endpoints. */
+  /** Returns the weights of the same endpoints. */
   weights(network: string): (number | undefined)[] {
     return this.#endpoints(network).map(({ loadBalancingWeight }) => loadBalancingWeight)
   }
@@ -73,8 +73,8 @@ class Mesh {
   }
 }
 
-describe('networks', () => {
-  it('fromCidr puts endpoints into a network, and others reach them through its gateway', () => {
+describe('mesh networks', () => {
+  it('assign endpoints by fromCidr, and proxies of other networks reach them through the gateway', () => {
     const mesh = new Mesh('networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{address: 1.2.3.4, port: 15000}]}}')
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '1.2.3.4:15000'])
     expect(mesh.seen('far')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
@@ -82,7 +82,7 @@ describe('networks', () => {
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
   })
 
-  it('fromRegistry does so for what a registry says; a network that is named, or has the CIDR, goes first', () => {
+  it('assign endpoints by fromRegistry, after explicit networks and CIDRs', () => {
     const mesh = new Mesh(
       'networks: {far: {endpoints: [{fromRegistry: ServiceEntry}], gateways: [{address: 1.2.3.4}]}, near: {endpoints: [{fromCidr: 10.0.0.0/16}], gateways: []}}',
     )
@@ -90,7 +90,7 @@ describe('networks', () => {
     expect(mesh.seen('far')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
   })
 
-  it('fromRegistry takes the id of a cluster too, for the endpoints of that cluster', () => {
+  it('assign the endpoints of a cluster by fromRegistry with the cluster id', () => {
     const mesh = new Mesh('networks: {far: {endpoints: [{fromRegistry: west}, {fromRegistry: ""}], gateways: [{address: 1.2.3.4}]}}')
     const [state] = mesh.planner.snapshot.services.get('a.com') ?? []
     if (!state) throw new Error('there is no service')
@@ -108,7 +108,7 @@ describe('networks', () => {
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80', '10.2.0.1:80', '1.2.3.4:15443'])
   })
 
-  it('registryServiceName takes the endpoints of a service for gateways, and follows them', () => {
+  it('use the endpoints of a service as gateways by registryServiceName, and follow their changes', () => {
     const mesh = new Mesh('networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{registryServiceName: gw.com, port: 443}]}}')
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
     expect(mesh.faults()).to.deep.equal(['network far: gateway gw.com: there is no such service; it is left out'])
@@ -119,7 +119,7 @@ describe('networks', () => {
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '7.7.7.7:15443'])
   })
 
-  it('a fault that stands is told once, however often anything else changes', () => {
+  it('report a persistent fault once, however often something else changes', () => {
     const mesh = new Mesh('networks: {far: {gateways: [{address: not.resolved}]}}')
     expect(mesh.found.filter(({ type }) => type === 'network')).to.have.length(1)
     for (const name of ['b', 'c', 'd']) mesh.set(entry(name, '[{address: 10.0.0.9}]'))
@@ -129,7 +129,7 @@ describe('networks', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('1,100 networks with two gateways each, whose product is beyond every number, give weights that Envoy can hold', () => {
+  it("give weights within Envoy's limit for 1,100 networks with two gateways each", () => {
     const networks = Array.from(
       { length: 1100 },
       (_, n) => `n${n}: {gateways: [{address: 1.${n >> 8}.${n & 255}.1}, {address: 1.${n >> 8}.${n & 255}.2}]}`,
@@ -144,7 +144,7 @@ describe('networks', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('what leads nowhere is told', () => {
+  it('report gateways without a usable address, and reject invalid CIDRs', () => {
     const mesh = new Mesh('networks: {far: {gateways: [{address: not.resolved}, {port: 1}]}}')
     expect(mesh.faults()).to.deep.equal([
       'network far: gateway not.resolved: not an IP address, and not resolved; it is left out',

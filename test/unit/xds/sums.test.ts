@@ -20,11 +20,11 @@ const piece = (name: string): HostPiece => {
   return made
 }
 
-/** The bytes of a resource that was not placed yet. */
+/** Returns the bytes of a resource that is not yet in a slab. */
 const bytesOf = ({ slices }: Resource) =>
   Buffer.concat(slices.map(({ block, offset, length }) => (block.bytes as Uint8Array).subarray(offset, offset + length)))
 
-describe('versions of what has many parts', () => {
+describe('versions of resources that consist of several slices', () => {
   const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { maxLength: 4 })
   const table = fc.record({ one: names, two: names, own: names, namespace: fc.constantFrom('one', 'two', 'none') })
   const made = ({ one, two, own, namespace }: { one: string[]; two: string[]; own: string[]; namespace: string }, sums: KeyedSums) => {
@@ -40,13 +40,13 @@ describe('versions of what has many parts', () => {
     )
   }
 
-  it('are equal exactly when the parts are, whatever the way to them', () => {
+  it('are equal if and only if the slices are equal, whatever history led to them', () => {
     const sums = new KeyedSums('key')
     fc.assert(
       fc.property(table, table, (one, other) => {
         const [left, right] = [made(one, sums), made(other, sums)]
         const parts = (resource: Resource) =>
-          // The value of the element: its type URL and lengths stand before it.
+          // The value of the element: its type URL and lengths precede it.
           fromBinary(RouteConfigurationSchema, routeOf(resource))
             .virtualHosts.map((host) => Buffer.from(toBinary(VirtualHostSchema, host)).toString('hex'))
             .sort()
@@ -57,7 +57,7 @@ describe('versions of what has many parts', () => {
     )
   })
 
-  it('have 128 bits, and need the key', () => {
+  it('have 128 bits, and depend on a key', () => {
     const one = made({ one: ['a'], two: ['b'], own: [], namespace: 'none' }, new KeyedSums('key'))
     const again = made({ one: ['a'], two: ['b'], own: [], namespace: 'none' }, new KeyedSums('key'))
     const other = made({ one: ['a'], two: ['b'], own: [], namespace: 'none' }, new KeyedSums('another'))
@@ -67,7 +67,7 @@ describe('versions of what has many parts', () => {
     expect(bytesOf(one).equals(bytesOf(other))).to.equal(true)
   })
 
-  it('of a group tell apart under which names the same content stands', () => {
+  it('of a group depend on the names under which content is stored', () => {
     const version = (of: string[]) => {
       const store = new GroupStore(new SlabStore(), new KeyedSums('key'))
       const content = encodeResource(ClusterSchema, create(ClusterSchema, { name: 'same' }), 'same')
@@ -81,7 +81,7 @@ describe('versions of what has many parts', () => {
     expect(version(['a', 'b'])).not.to.equal(version(['a', 'c']))
   })
 
-  it('of single resources come from their bytes alone: a restarted process tells proxies the same', () => {
+  it('of single resources depend on their bytes only: a restarted process sends proxies the same versions', () => {
     const cluster = () => encodeResource(ClusterSchema, create(ClusterSchema, { name: 'a' }), 'a').version
     expect(cluster()).to.match(/^[0-9a-f]{32}$/)
     expect(cluster()).to.equal(cluster())
@@ -96,7 +96,7 @@ describe('versions of what has many parts', () => {
     expect(versions('one')).to.deep.equal(versions('another'))
   })
 
-  it('are what they were when a part goes and comes back', () => {
+  it('are restored when a slice is removed and added again', () => {
     const sum = fc.tuple(fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff))
     fc.assert(
       fc.property(sum, sum, (one, other) => {
@@ -123,7 +123,7 @@ const node = {
   metadata: {},
 }
 
-/** The route configuration in a list element: field 2 (`Any`), in it field 2 (the value). */
+/** Returns the route configuration of a list element: field 2 (`Any`), and in it field 2 (the value). */
 function routeOf(resource: Resource): Buffer {
   const field = (message: Buffer, wanted: number) => [...scanFields(message)].find((entry) => entry.field === wanted)?.bytes ?? Buffer.alloc(0)
   return field(field(bytesOf(resource), 2), 2)

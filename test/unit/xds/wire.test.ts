@@ -16,8 +16,8 @@ import { SliceEntry } from '../../../src/xds/stream/entry.ts'
 import { Group } from '../../../src/xds/stream/group.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
 
-describe('requests off the wire', () => {
-  it('are read as protobuf reads them, wherever their names stand and however long they are', () => {
+describe('discovery requests', () => {
+  it('are decoded as protobuf says, wherever their names stand and however long they are', () => {
     const name = fc.oneof(
       fc.string(),
       fc.constantFrom(127, 128, 129, 4096, 16_383, 16_384, 20_000).map((length) => 'n'.repeat(length)),
@@ -36,7 +36,7 @@ describe('requests off the wire', () => {
     )
   })
 
-  it('are read in delta form too', () => {
+  it('are decoded in delta form', () => {
     const message = toBinary(
       DeltaDiscoveryRequestSchema,
       create(DeltaDiscoveryRequestSchema, {
@@ -54,7 +54,7 @@ describe('requests off the wire', () => {
     expect([...request.initialVersions]).to.deep.equal([['d', '1']])
   })
 
-  it('never do worse than WireError, whatever comes', () => {
+  it('with arbitrary bytes are decoded or rejected as malformed', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         for (const read of [
@@ -75,8 +75,8 @@ describe('requests off the wire', () => {
   })
 })
 
-describe('the check of resources', () => {
-  it('finds what Envoy would refuse, with the path', () => {
+describe('the validation of resources', () => {
+  it('rejects what Envoy would reject, with the path of the field', () => {
     expect(() => checkMessage(ClusterSchema, create(ClusterSchema, { name: '' }))).to.throw(InvalidResource, 'Cluster.name: required, but empty')
     expect(() => checkMessage(ClusterSchema, create(ClusterSchema, { name: 'a', connectTimeout: { seconds: 0n } }))).to.throw(
       InvalidResource,
@@ -92,7 +92,7 @@ describe('the check of resources', () => {
     checkMessage(ClusterSchema, create(ClusterSchema, { name: 'fine' }))
   })
 
-  it('looks into lists, maps, oneofs and wrappers', () => {
+  it('checks lists, maps, oneofs and wrappers', () => {
     const header = { header: { key: 'x', value: 'a\nb' } }
     const host = (of: object) => ({ name: 'a', domains: ['a'], ...of })
     const routes = (...virtualHosts: object[]) => create(RouteConfigurationSchema, { name: 'r', virtualHosts } as never)
@@ -121,7 +121,7 @@ describe('the check of resources', () => {
 
 describe('slabs and groups', () => {
   const resource = (name: string, size = 10) => encodeResource(ClusterSchema, create(ClusterSchema, { name, altStatName: 'x'.repeat(size) }), name)
-  /** Applies patches as a writer does and returns what it then holds. */
+  /** Applies patches as a writer does. Returns the versions that it then has. */
   const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: ReturnType<GroupStore['takePatches']>['patches']) => {
     for (const { id, bytes } of slabs.takeFresh()) held.set(id, Buffer.from(bytes))
     for (const patch of patches)
@@ -133,7 +133,7 @@ describe('slabs and groups', () => {
     return Object.fromEntries([...group.entries].sort().map(([name, entry]) => [name, entry.version]))
   }
 
-  it('tell which names another group lacks, found anew only when a name came or went', () => {
+  it('list the names that another group lacks, recomputed only when a name is added or removed', () => {
     const groups = new GroupStore(new SlabStore(), new KeyedSums('key'))
     const hold = (id: string, ...names: string[]) =>
       groups.replace(
@@ -156,7 +156,7 @@ describe('slabs and groups', () => {
     expect(missing()).to.deep.equal(['b', 'd'])
   })
 
-  it('keep writers equal to the store over any changes, and free what is not used', () => {
+  it('keep writers equal to the store over any changes, and free unused slabs', () => {
     const step = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.integer({ min: 0, max: 3 })), { maxLength: 5 })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
@@ -195,7 +195,7 @@ describe('slabs and groups', () => {
     expect(slabs.usage().bytes).to.be.lessThan(500)
   })
 
-  it('give a group as a whole, as all patches together left it', () => {
+  it('return a group as a whole as its patches left it', () => {
     const slabs = new SlabStore()
     const groups = new GroupStore(slabs, new KeyedSums('key'))
     expect(groups.wholePatch('g')).to.equal(undefined)

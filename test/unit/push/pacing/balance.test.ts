@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { Balance, surplus } from '../../../../src/push/pacing/balance.ts'
 import { Transports } from '../../../../src/push/pacing/transports.ts'
 
-describe('balance', () => {
-  it('leaves alone what chance may bring', () => {
+describe('the balance of connections between writers', () => {
+  it('ignores differences within random variation', () => {
     expect(
       surplus(
         new Map([
@@ -25,7 +25,7 @@ describe('balance', () => {
     expect(surplus(new Map()).size).to.equal(0)
   })
 
-  it('lets a few go of a writer that has too many', () => {
+  it('moves some connections away from a writer with too many', () => {
     expect([
       ...surplus(
         new Map([
@@ -36,7 +36,7 @@ describe('balance', () => {
     ]).to.deep.equal([['a', 21]])
   })
 
-  it('comes to rest, wherever those go that are let go', () => {
+  it('settles, wherever the moved connections reconnect', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(2000), { minLength: 2, maxLength: 8 }), fc.infiniteStream(fc.nat(1_000_000)), (start, choices) => {
         const counts = new Map(start.map((count, index) => [`w${index}`, count]))
@@ -57,7 +57,7 @@ describe('balance', () => {
     )
   })
 
-  it('asks ever less often for what brings nothing, and at once again when something else does', () => {
+  it('is tried ever less often without success, and at once again after another change', () => {
     const balance = new Balance()
     const unchanged = new Map([
       ['a', 300],
@@ -72,7 +72,7 @@ describe('balance', () => {
     expect([...balance.moves(unchanged)]).to.deep.equal([['a', 21]])
   })
 
-  it('takes a connection for one, however many streams are on it, and moves all of them', () => {
+  it('counts a transport once, whatever the number of its streams, and moves all of them', () => {
     const transports = new Transports<string>()
     const [one, other, third] = [{}, {}, {}]
     const first = transports.add(one, 'a')

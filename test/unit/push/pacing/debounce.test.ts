@@ -4,8 +4,8 @@ import { Debounce } from '../../../../src/push/pacing/debounce.ts'
 import type { PermitSource } from '../../../../src/push/pacing/permits.ts'
 import { Throttle } from '../../../../src/push/pacing/throttle.ts'
 
-describe('debounce', () => {
-  it('waits for quiet, but not for ever', () => {
+describe('the debounce of pushes', () => {
+  it('waits for a quiet period, up to the maximum delay', () => {
     const debounce = new Debounce({ after: 100, max: 250 })
     expect(debounce.wait(0)).to.equal(undefined)
     debounce.event(0)
@@ -17,7 +17,7 @@ describe('debounce', () => {
     expect(debounce.wait(250)).to.equal(0)
   })
 
-  it('waits five quiet periods at most when only endpoints changed', () => {
+  it('waits at most five quiet periods if only endpoints changed', () => {
     const debounce = new Debounce({ after: 100, max: 10_000 })
     for (let now = 0; now < 500; now += 50) debounce.event(now, { onlyEndpoints: true })
     expect(debounce.wait(480)).to.equal(20)
@@ -25,7 +25,7 @@ describe('debounce', () => {
     expect(debounce.wait(490)).to.equal(100)
   })
 
-  it('has one push at a time; events meanwhile wait for the next', () => {
+  it('runs one push at a time, and defers events meanwhile to the next push', () => {
     const debounce = new Debounce({ after: 10, max: 100 })
     debounce.event(0)
     expect(debounce.begin()).to.equal(0)
@@ -35,13 +35,13 @@ describe('debounce', () => {
     expect(debounce.wait(50)).to.equal(0)
   })
 
-  it('lets urgent events through at once', () => {
+  it('pushes urgent events immediately', () => {
     const debounce = new Debounce({ after: 10, max: 100 })
     debounce.event(0, { urgent: true })
     expect(debounce.wait(0)).to.equal(0)
   })
 
-  it('never waits longer than max after the first event', () => {
+  it('never waits longer than the maximum after the first event', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1 }), (gaps) => {
         const debounce = new Debounce({ after: 100, max: 1000 })
@@ -58,14 +58,14 @@ describe('debounce', () => {
   })
 })
 
-/** So many permits for one queue alone. */
+/** Permits for one queue only, at most `most` at a time. */
 function permits(most: number): PermitSource {
   let out = 0
   return { acquire: () => out < most && ++out > 0, release: () => out-- }
 }
 
-describe('throttle', () => {
-  it('works on as many at a time as there are permits, each once, in order', () => {
+describe('the throttle of pushes', () => {
+  it('handles as many connections at a time as there are permits, each once and in order', () => {
     const throttle = new Throttle<string>(permits(2))
     for (const thing of ['a', 'b', 'a', 'c']) throttle.add(thing, 1)
     expect([throttle.take()?.thing, throttle.take()?.thing, throttle.take()]).to.deep.equal(['a', 'b', undefined])
@@ -76,19 +76,19 @@ describe('throttle', () => {
     expect(throttle.take()).to.deep.equal({ thing: 'a', since: 2 })
   })
 
-  it('lets those who are there and those on trial take turns', () => {
+  it('alternates between admitted connections and those on trial', () => {
     const throttle = new Throttle<string>(permits(10))
     for (const thing of ['n1', 'n2', 'n3']) throttle.add(thing, 1, true)
     for (const thing of ['a', 'b']) throttle.add(thing, 1)
     throttle.add('n1', 2)
     expect([1, 2, 3, 4, 5, 6].map(() => throttle.take()?.thing)).to.deep.equal(['a', 'n1', 'b', 'n2', 'n3', undefined])
-    // Their turn again once they have passed.
+    // They wait in line again after their trial.
     for (const thing of ['n1', 'n2']) throttle.passed(thing, 3)
     for (const thing of ['c', 'd']) throttle.add(thing, 4)
     expect([1, 2, 3, 4, 5].map(() => throttle.take()?.thing)).to.deep.equal(['n1', 'c', 'n2', 'd', undefined])
   })
 
-  it('gives no permit to who does not pass the trial, however many of them there are', () => {
+  it('gives no permit to connections on trial, however many there are', () => {
     const throttle = new Throttle<string>(permits(1))
     const mute = ['m1', 'm2', 'm3']
     for (const thing of [...mute, 'good']) throttle.add(thing, 1, true)
@@ -96,7 +96,7 @@ describe('throttle', () => {
     expect([...mute, 'good'].map((thing) => throttle.isOnTrial(thing))).to.deep.equal([true, true, true, true])
     throttle.passed('good', 2)
     expect([throttle.isPaused('good'), throttle.take()?.thing]).to.deep.equal([true, 'good'])
-    // It has the permit now, and gives it back once, whatever the others do.
+    // It holds the permit now and releases it once, whatever the others do.
     for (const thing of mute) throttle.releaseEarly(thing)
     throttle.passed('m1', 3)
     throttle.done('m2')
@@ -107,7 +107,7 @@ describe('throttle', () => {
     expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['waits', undefined])
   })
 
-  it('forgets who is gone while it waits for the permit after its trial', () => {
+  it('drops connections that end while they wait for a permit after their trial', () => {
     const throttle = new Throttle<string>(permits(1))
     throttle.add('there', 1)
     for (const thing of ['gone', 'ended']) throttle.add(thing, 1, true)
@@ -122,7 +122,7 @@ describe('throttle', () => {
     expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['next', undefined])
   })
 
-  it('puts what changes while it is worked on on trial again when it was slow', () => {
+  it('puts a slow connection on trial again if it changed meanwhile', () => {
     const throttle = new Throttle<string>(permits(1))
     throttle.add('slow', 1)
     throttle.take()
@@ -134,7 +134,7 @@ describe('throttle', () => {
     expect(throttle.isOnTrial('slow')).to.equal(true)
   })
 
-  it('gives the permit of one that takes long to another, and still works on it once at a time', () => {
+  it('gives the permit of a slow connection to another, and still handles the slow one once at a time', () => {
     const throttle = new Throttle<string>(permits(1))
     for (const thing of ['slow', 'next', 'last']) throttle.add(thing, 1)
     throttle.take()

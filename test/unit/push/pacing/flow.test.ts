@@ -9,7 +9,7 @@ interface Handed {
   readonly left: (failed: boolean) => void
 }
 
-/** A connection whose peer takes what it is told to take. */
+/** A connection whose peer accepts as much as the test tells it to. */
 function connection(options: { pieces?: number; standstillMs?: number; pace?: FleetPace } = {}) {
   let now = 0
   let looks = 0
@@ -62,7 +62,7 @@ function connection(options: { pieces?: number; standstillMs?: number; pace?: Fl
 }
 
 describe('pieces of responses', () => {
-  it('are views that add up to the whole', () => {
+  it('are views that add up to the whole message', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 8 }), fc.integer({ min: 1, max: 50 }), (parts, most) => {
         const cursor = new SliceCursor(parts.map((part) => Buffer.from(part)))
@@ -80,7 +80,7 @@ describe('pieces of responses', () => {
     )
   })
 
-  it('leave one after the other, and grow to a mebibyte while they leave promptly', () => {
+  it('are sent one after another, and grow to 1 MiB while they are accepted promptly', () => {
     const { open, heard, pass } = connection()
     const stream = open()
     stream.write(4_100_000)
@@ -95,7 +95,7 @@ describe('pieces of responses', () => {
     expect([stream.handed, stream.done]).to.deep.equal([[], [false]])
   })
 
-  it('leave on trial only so far, over several responses, and the rest when it is over', () => {
+  it('on trial are limited to a byte budget over several responses; the rest is sent after the trial', () => {
     const { open, heard, pass } = connection()
     const stream = open()
     let passed = 0
@@ -106,7 +106,7 @@ describe('pieces of responses', () => {
     expect([stream.accept(), stream.handed.map(({ bytes }) => bytes), passed]).to.deep.equal([30_000, [70_000], 0])
     stream.accept()
     expect([passed, stream.handed, stream.done, stream.flow.isBusy, stream.flow.isAtBoundary]).to.deep.equal([1, [], [false], false, false])
-    // It is this side that keeps the rest: no standstill, and nothing to look at.
+    // The server itself holds the rest back: no standstill is charged and the window is not queried.
     pass(60_000)
     expect([stream.ends, stream.flow.stillMs]).to.deep.equal([[], 0])
     const before = heard.busy
@@ -114,13 +114,13 @@ describe('pieces of responses', () => {
     expect([heard.busy, stream.handed.length, stream.flow.isBusy]).to.deep.equal([before + 1, 1, true])
     while (stream.handed.length > 0) stream.accept()
     expect([stream.done, passed]).to.deep.equal([[false, false], 1])
-    // From then on it is charged again.
+    // From then on standstill is charged again.
     stream.write(1000)
     pass(6000)
     expect(stream.ends).to.deep.equal(['reset'])
   })
 
-  it('leave to the end of the response when a stream ends on trial', () => {
+  it('on trial are sent to the end of the response when the stream finishes', () => {
     const { open } = connection()
     const stream = open()
     stream.flow.try(1000, () => undefined)
@@ -132,7 +132,7 @@ describe('pieces of responses', () => {
     expect([stream.done, finished]).to.deep.equal([[false], true])
   })
 
-  it('that leave are progress enough: the connection is asked where it stands only of a stream of which nothing left', () => {
+  it('that are accepted count as progress: the window is queried only for a stream without accepted pieces', () => {
     const { open, pass, looked } = connection()
     const stream = open()
     const before = looked()
@@ -141,14 +141,14 @@ describe('pieces of responses', () => {
       pass(250)
       stream.accept()
     }
-    // The tick in which something left counts as progress; the next one passes without any, and after it the window is asked for.
+    // A tick in which a piece was accepted counts as progress. After the next tick without any, the window is queried.
     pass(500)
     expect(looked()).to.equal(before)
     pass(250)
     expect(looked()).to.equal(before + 1)
   })
 
-  it('start small where several streams share a connection, and grow while they leave promptly', () => {
+  it('start small on a shared connection, and grow while they are accepted promptly', () => {
     const { open, pass } = connection()
     const [stream] = [open(), open()]
     stream.write(2_000_000)
@@ -157,7 +157,7 @@ describe('pieces of responses', () => {
     expect([stream.accept(), stream.accept()]).to.deep.equal([262_144, 16_384])
   })
 
-  it('of all streams of a connection are bounded, and those who wait go on in turn', () => {
+  it('are limited in total for a connection, and waiting streams continue in turn', () => {
     const { open } = connection()
     const streams = Array.from({ length: 100 }, open)
     for (const stream of streams) stream.write(100_000)
@@ -167,7 +167,7 @@ describe('pieces of responses', () => {
     expect(streams.map((stream) => stream.done)).to.deep.equal(streams.map(() => [false]))
   })
 
-  it('over TLS are two at a time, and end in order', () => {
+  it('over TLS are sent two at a time, and complete in order', () => {
     const { open } = connection({ pieces: 2 })
     const [stream] = [open(), open()]
     stream.write(20_000)
@@ -177,7 +177,7 @@ describe('pieces of responses', () => {
     expect(stream.done).to.deep.equal([false, false])
   })
 
-  it('that are half sent are sent to the end before a stream finishes; what waits behind them is not', () => {
+  it('of a started message are sent to its end before the stream finishes; queued messages are not', () => {
     const { open } = connection()
     const [stream] = [open(), open()]
     stream.write(50_000)
@@ -191,7 +191,7 @@ describe('pieces of responses', () => {
     expect([finished, stream.done]).to.deep.equal([true, [true, false]])
   })
 
-  it('that failed, or whose stream closed, fail all that wait', () => {
+  it('fail all queued messages of a stream that failed or closed', () => {
     const { open, session } = connection()
     for (const end of [
       (stream: ReturnType<typeof open>) => stream.handed[0]?.left(true),
@@ -208,8 +208,8 @@ describe('pieces of responses', () => {
   })
 })
 
-describe('a stream that stands still', () => {
-  it('is reset in the middle of a message after the send timeout, once, and the connection with it when its peer is mute', () => {
+describe('a stream at standstill', () => {
+  it('is reset in the middle of a message after the send timeout, with the connection if its peer is silent', () => {
     const { open, pass, heard, wire } = connection()
     const [stream] = [open(), open()]
     stream.write(50_000)
@@ -220,7 +220,7 @@ describe('a stream that stands still', () => {
     expect([stream.ends, stream.done, heard.dead]).to.deep.equal([['reset'], [true], 1])
   })
 
-  it('is not kept by pings and their answers', () => {
+  it('is reset although the peer answers pings', () => {
     const { open, pass, wire } = connection()
     const [stream] = [open(), open()]
     stream.write(50_000)
@@ -233,7 +233,7 @@ describe('a stream that stands still', () => {
     expect(stream.ends).to.deep.equal(['reset'])
   })
 
-  it('leaves the connection alone when its peer answers', () => {
+  it('is reset without the connection if the peer answers', () => {
     const { open, pass, heard, wire } = connection()
     const [stream, idle] = [open(), open()]
     stream.write(50_000)
@@ -243,7 +243,7 @@ describe('a stream that stands still', () => {
     expect([stream.ends, idle.ends, heard.dead]).to.deep.equal([['reset'], [], 0])
   })
 
-  it('is not one that is merely slow: a piece, a byte on the wire or a granted window within the timeout', () => {
+  it('is not one that is only slow: a piece, a byte or a window update within the timeout counts as progress', () => {
     const { open, pass, wire } = connection()
     const stream = open()
     stream.write(10_000_000)
@@ -258,21 +258,21 @@ describe('a stream that stands still', () => {
     expect([stream.ends, stream.done]).to.deep.equal([[], []])
   })
 
-  it('is not one of which some bytes of a piece leave in each tick, from the first, however late the ticks come', () => {
+  it('is not one of which some bytes are accepted in each tick, even if ticks are late', () => {
     const { open, pass, wire } = connection()
     const stream = open()
     stream.write(10_000_000)
     for (let round = 0; round < 10; round++) {
       wire.bytesWritten += 1100
       pass(500, 500)
-      // Half a second is what releases a permit. The first tick has nothing to compare with.
+      // Half a second releases a permit. The first tick has nothing to compare with.
       expect(stream.flow.stillMs).to.equal(0)
     }
     pass(500, 500)
     expect(stream.flow.stillMs).to.equal(500)
   })
 
-  it('ends with its connection that is given up, where bytes are outstanding', () => {
+  it('is reset with its connection if bytes are outstanding', () => {
     const { open, session } = connection()
     const [busy, idle] = [open(), open()]
     busy.write(50_000)
@@ -280,7 +280,7 @@ describe('a stream that stands still', () => {
     expect([busy.ends, idle.ends]).to.deep.equal([['reset'], []])
   })
 
-  it('is not charged while nothing is outstanding, nor for the time of a thread that was blocked', () => {
+  it('is not charged while nothing is outstanding, nor for time in which the thread was blocked', () => {
     const { open, pass, session } = connection()
     const stream = open()
     pass(60_000)
@@ -291,7 +291,7 @@ describe('a stream that stands still', () => {
     expect([stream.ends, stream.done]).to.deep.equal([[], [false]])
   })
 
-  it('pays for itself only where two streams share a connection', () => {
+  it('is reset alone only if it shares its connection with another stream', () => {
     const { open, pass, wire, session } = connection()
     const [live, silent] = [open(), open()]
     live.write(10_000_000)
@@ -308,7 +308,7 @@ describe('a stream that stands still', () => {
     expect(live.ends).to.deep.equal([])
   })
 
-  it('pays where it holds the window of the connection, with a status since it is between two messages; those who wait behind it do not', () => {
+  it("is ended with a status between two messages if it holds the connection's window; streams behind it are not", () => {
     const { open, pass, wire, session } = connection()
     const [hog, waiting] = [open(), open()]
     hog.write(10_000)
@@ -328,7 +328,7 @@ describe('a stream that stands still', () => {
     expect(waiting.done).to.deep.equal([false, false])
   })
 
-  it('is not one that was sent more than the window of the connection holds, and so granted some of it, while another holds all', () => {
+  it("is not one that was granted more than the connection's window while another stream holds all of it", () => {
     const { open, pass, wire } = connection()
     const [hog, reader] = [open(), open()]
     hog.write(2_000_000)
@@ -341,7 +341,7 @@ describe('a stream that stands still', () => {
     expect([hog.ends, reader.ends]).to.deep.equal([['reset'], []])
   })
 
-  it('is never ended where the send timeout is off', () => {
+  it('is never ended if the send timeout is off', () => {
     const { open, pass } = connection({ standstillMs: Number.POSITIVE_INFINITY })
     const stream = open()
     stream.write(50_000)
@@ -349,14 +349,14 @@ describe('a stream that stands still', () => {
     expect(stream.ends).to.deep.equal([])
   })
 
-  it('is not one of many that are slow together, each going on in turn; one that takes nothing beside them is', () => {
+  it('is not one of a slow fleet that makes progress in turn, but one without progress beside it is', () => {
     const pace = new FleetPace(5000)
     const fleet = Array.from({ length: 50 }, () => connection({ pace }))
     const streams = fleet.map(({ open }) => open())
     const silent = connection({ pace })
     const mute = silent.open()
     for (const stream of [...streams, mute]) stream.write(10_000_000)
-    // Five in a tick get a piece: ten seconds between two pieces of a stream, with one tick in four.
+    // Every fourth tick five streams get a piece: ten seconds between two pieces of a stream.
     for (let tick = 0; tick < 600; tick++) {
       for (const { session } of [...fleet, silent]) session.charge(250)
       if (tick % 4 === 0) for (let index = 0; index < 5; index++) streams[((tick / 4) * 5 + index) % 50]?.accept()
@@ -365,7 +365,7 @@ describe('a stream that stands still', () => {
     expect(mute.ends).to.deep.equal(['reset'])
   })
 
-  it('is ended in time when all that goes on beside it is fast', () => {
+  it('is ended in time if all other streams are fast', () => {
     const pace = new FleetPace(5000)
     const [fast, silent] = [connection({ pace }), connection({ pace })]
     const [live, ...mute] = [fast.open(), ...Array.from({ length: 100 }, () => silent.open())]

@@ -4,7 +4,7 @@ import { Keepalive } from '../../../../src/push/pacing/keepalive.ts'
 import { MessageTimer, messageTimeLimits } from '../../../../src/push/pacing/message-timer.ts'
 import { PermitTimeout } from '../../../../src/push/pacing/permit-timeout.ts'
 
-describe('a message that comes slowly', () => {
+describe('a request message that arrives slowly', () => {
   const seconds = (timer: MessageTimer, length: number, each: (second: number) => void) => {
     for (let second = 1; second < 10_000; second++) {
       each(second)
@@ -13,11 +13,11 @@ describe('a message that comes slowly', () => {
     return undefined
   }
 
-  it('is given up after a minute without a byte', () => {
+  it('is rejected after a minute without a byte', () => {
     expect(seconds(new MessageTimer(messageTimeLimits), 4_000_000, () => undefined)).to.equal(60)
   })
 
-  it('is given up although a byte comes now and then, and may take longer only when it is long', () => {
+  it('is rejected although single bytes arrive, with more time only for a long message', () => {
     const trickling = (length: number) => {
       const timer = new MessageTimer(messageTimeLimits)
       return seconds(timer, length, () => timer.came())
@@ -26,7 +26,7 @@ describe('a message that comes slowly', () => {
     expect(trickling(1_024_000)).to.equal(160)
   })
 
-  it('is timed from its own beginning', () => {
+  it('is timed from its own first byte', () => {
     const timer = new MessageTimer(messageTimeLimits)
     expect(seconds(timer, 100, (second) => (second % 50 === 0 ? timer.begin() : timer.came()))).to.equal(undefined)
   })
@@ -39,24 +39,24 @@ describe('the permit of a slow response', () => {
     return timeout
   }
 
-  it('ends when nothing was taken for half a second', () => {
+  it('expires if no byte is accepted for half a second', () => {
     const timeout = new PermitTimeout()
     expect(timeout.isOver({ elapsed: 499, still: 499, bytes: 10 })).to.equal(false)
     expect(timeout.isOver({ elapsed: 500, still: 500, bytes: 10 })).to.equal(true)
   })
 
-  it('ends after four times what the length takes at the median pace and half a second more', () => {
+  it('expires after four times the duration at the median rate plus half a second', () => {
     const timeout = pace(100, 1_000_000)
     expect(timeout.isOver({ elapsed: 890, still: 0, bytes: 1_000_000 })).to.equal(false)
     expect(timeout.isOver({ elapsed: 910, still: 0, bytes: 1_000_000 })).to.equal(true)
     expect(timeout.isOver({ elapsed: 2490, still: 0, bytes: 5_000_000 })).to.equal(false)
   })
 
-  it('is as long as all are slow', () => {
+  it('is extended if all responses are slow', () => {
     expect(pace(10_000, 1_000_000).isOver({ elapsed: 30_000, still: 0, bytes: 1_000_000 })).to.equal(false)
   })
 
-  it('takes 2 MB a second for the median until a response was taken', () => {
+  it('assumes a median rate of 2 MB/s until the first response was delivered', () => {
     const timeout = new PermitTimeout()
     const isOver = (elapsed: number) => timeout.isOver({ elapsed, still: 0, bytes: 1_000_000 })
     expect([isOver(2490), isOver(2510)]).to.deep.equal([false, true])
@@ -64,7 +64,7 @@ describe('the permit of a slow response', () => {
     expect(isOver(2510)).to.equal(false)
   })
 
-  it('learns nothing from small responses, whose time is not their length', () => {
+  it('ignores the rate of small responses', () => {
     const timeout = new PermitTimeout()
     for (let round = 0; round < 100; round++) timeout.record(0.01, 100)
     expect(timeout.isOver({ elapsed: 2490, still: 0, bytes: 1_000_000 })).to.equal(false)
@@ -72,7 +72,7 @@ describe('the permit of a slow response', () => {
 })
 
 describe('keepalive', () => {
-  /** What is done in each second, while signs of life come in those named. */
+  /** Returns the actions of each second, with signs of life in the seconds that `signs` selects. */
   const run = (seconds: number, signs: (second: number) => boolean) => {
     const keepalive = new Keepalive(10_000, 5000)
     let sign = 0
@@ -86,17 +86,17 @@ describe('keepalive', () => {
     return seen
   }
 
-  it('pings after an interval of silence and gives up a timeout later', () => {
+  it('pings after an interval of silence, and gives up after a further timeout', () => {
     expect(run(100, () => false)).to.deep.equal(['10 ping', '15 give up'])
   })
 
-  it('takes any sign of life for one, at any time', () => {
+  it('counts any inbound byte as a sign of life, at any time', () => {
     expect(run(40, (second) => second % 9 === 0)).to.deep.equal([])
     expect(run(40, (second) => second % 14 === 0)).to.deep.equal(['10 ping', '24 ping', '38 ping'])
   })
 })
 
-describe('how long a stream may stand still', () => {
+describe('the standstill limit', () => {
   const limit = 5000
   const streams = [{}, {}, {}, {}]
   const slow = (count: number, ms: number, at: number, pace = new FleetPace(limit)) => {
@@ -104,7 +104,7 @@ describe('how long a stream may stand still', () => {
     return pace
   }
 
-  it('is the limit, unless three streams went on after pauses that were long for it', () => {
+  it('is raised only if three streams resumed after pauses that are long for the limit', () => {
     expect(new FleetPace(limit).standstillMs(0)).to.equal(limit)
     expect(slow(2, 8000, 0).standstillMs(0)).to.equal(limit)
     expect(slow(3, 8000, 0).standstillMs(0)).to.equal(32_000)
@@ -112,14 +112,14 @@ describe('how long a stream may stand still', () => {
     expect(slow(4, 1000, 0).standstillMs(0)).to.equal(limit)
   })
 
-  it('is not shortened by any number of fast ones, and at most twelve limits', () => {
+  it('is not lowered by fast streams, and at most twelve times the configured limit', () => {
     const pace = slow(3, 3000, 0)
     for (let index = 0; index < 1000; index++) pace.paused({}, 5, index)
     expect(pace.standstillMs(1000)).to.equal(12_000)
     expect(slow(3, 40_000, 0).standstillMs(0)).to.equal(60_000)
   })
 
-  it('is the limit again a minute after the last long pause, and never ends where there is none', () => {
+  it('returns to the configured limit a minute after the last long pause, and stays infinite if it is off', () => {
     const pace = slow(3, 8000, 0)
     expect(pace.standstillMs(60_000)).to.equal(32_000)
     expect(pace.standstillMs(60_001)).to.equal(limit)

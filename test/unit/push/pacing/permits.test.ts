@@ -6,8 +6,8 @@ import { until } from '../../../harness/until.ts'
 
 const freed = (permits: SharedPermits) => new Promise<void>((resolve) => permits.whenFreed(permits.want(), resolve))
 
-describe('permits of several writers', () => {
-  it('are never more than there may be, and come back with their writer, whatever happens in which order', () => {
+describe('permits that several writers share', () => {
+  it('never exceed the maximum, and are reclaimed from dead writers, in any order of events', () => {
     const step = fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom('acquire', 'release', 'die'))
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (most, steps) => {
@@ -26,7 +26,7 @@ describe('permits of several writers', () => {
             writer.held--
           } else if (what === 'die') {
             reclaimPermits(shared, index)
-            // What the dead one still does has no effect.
+            // Actions of the dead writer have no effect.
             expect(writer.permits.acquire()).to.equal(false)
             if (writer.held > 0) writer.permits.release()
             writers[index] = open(index)
@@ -36,7 +36,7 @@ describe('permits of several writers', () => {
     )
   })
 
-  it('of a writer that is blocked are not waited for', () => {
+  it('are taken over from a blocked writer', () => {
     let now = 0
     const shared = permitWords(2)
     const [blocked, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => now)) as [SharedPermits, SharedPermits]
@@ -47,7 +47,7 @@ describe('permits of several writers', () => {
     expect(other.acquire()).to.equal(false)
     now = 2000
     expect(other.acquire()).to.equal(true)
-    // Nor does anybody let it come first, once it has not asked for long.
+    // A writer that has not asked for a long time has no precedence either.
     blocked.want()
     other.release()
     expect(other.acquire()).to.equal(false)
@@ -57,7 +57,7 @@ describe('permits of several writers', () => {
     expect(other.acquire()).to.equal(true)
   })
 
-  it('go to those who wait before they go to the one who gave them back', async () => {
+  it('go to waiting writers before the writer that released them', async () => {
     const shared = permitWords(2)
     const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => performance.timeOrigin + performance.now())) as [
       SharedPermits,
@@ -76,7 +76,7 @@ describe('permits of several writers', () => {
     expect(one.acquire()).to.equal(true)
   })
 
-  it('are told of at once to who waits anew while the wait of before, which it did not need, is under way', async () => {
+  it('notify a writer at once that waits again while its previous, no longer needed wait is still pending', async () => {
     const shared = permitWords(2)
     const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => performance.timeOrigin + performance.now())) as [
       SharedPermits,
@@ -92,9 +92,9 @@ describe('permits of several writers', () => {
     expect(told).to.equal(1)
   })
 
-  it('that a writer gives back while it waits go to the others, and it hears of one when it has let them come first for a moment', async () => {
+  it('released by a waiting writer go to other waiting writers first, and it is notified after a moment', async () => {
     const shared = permitWords(2)
-    // The clock stands still: only the end of its wait can tell the one who gave it back that the moment is over.
+    // The clock stands still: only the end of its wait can tell the releasing writer that the moment is over.
     const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => 0)) as [SharedPermits, SharedPermits]
     let told = 0
     let whenOneHeard: unknown
@@ -109,7 +109,7 @@ describe('permits of several writers', () => {
     expect(other.acquire()).to.equal(true)
   })
 
-  it('hold over threads, and those of a thread that is killed come back', async function () {
+  it('are limited across threads, and reclaimed from a killed thread', async function () {
     this.timeout(30_000)
     const [most, threads] = [3, 4]
     const shared = permitWords(threads)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { WriterAcknowledgements } from '../../../../src/push/pacing/writer-acknowledgements.ts'
 
-describe('the writers that have to acknowledge a push', () => {
+describe('writers that must acknowledge a push', () => {
   it('are all writers, and acknowledgements of earlier pushes do not count', () => {
     const acknowledgements = new WriterAcknowledgements()
     acknowledgements.begin(7, ['a', 'b'])
@@ -37,7 +37,7 @@ describe('the writers that have to acknowledge a push', () => {
     expect([acknowledgements.acknowledged('prompt', 4), acknowledgements.acknowledged('hung', 4)]).to.deep.equal([false, true])
   })
 
-  it('are all writers when none keeps up', () => {
+  it('are all writers if none keeps up', () => {
     const acknowledgements = new WriterAcknowledgements()
     acknowledgements.begin(1, ['a'])
     acknowledgements.timedOut()

@@ -7,13 +7,13 @@ const taken = (...matches: DistinctMatch[]) => {
   return matches.map((match) => distinct.take(match))
 }
 
-describe('matches of filter chains', () => {
-  it('stay as they are where they want different connections', () => {
+describe('match conditions of filter chains', () => {
+  it('are unchanged if they match different connections', () => {
     const matches = [{}, { serverNames: ['a'] }, { serverNames: ['a'], transportProtocol: 'tls' }, { prefixRanges: [range('10.0.0.0', 8)] }]
     expect(taken(...matches)).to.deep.equal(matches)
   })
 
-  it('lose the names that an earlier one has, in any case of letters', () => {
+  it('lose server names that an earlier chain matches, case-insensitively', () => {
     expect(taken({ serverNames: ['a', 'b'] }, { serverNames: ['B', 'c'] }, { serverNames: ['a', 'c'] })).to.deep.equal([
       { serverNames: ['a', 'b'] },
       { serverNames: ['c'] },
@@ -21,7 +21,7 @@ describe('matches of filter chains', () => {
     ])
   })
 
-  it('lose the ranges that an earlier one has, however they are written', () => {
+  it('lose address ranges that an earlier chain matches, in any notation', () => {
     const [, second, third] = taken(
       { prefixRanges: [range('10.1.0.0', 16)] },
       { prefixRanges: [range('10.1.2.3', 16), range('10.1.2.0', 24)] },
@@ -31,12 +31,12 @@ describe('matches of filter chains', () => {
     expect(taken({ prefixRanges: [range('fd00::1', 12)] }, { prefixRanges: [range('fd0f::', 12)] })[1]).to.equal(undefined)
   })
 
-  it('want no value twice themselves', () => {
+  it('lose their own duplicate values', () => {
     const twice = { serverNames: ['a', 'A', 'b'], prefixRanges: [range('10.0.0.0', 8), range('10.1.2.3', 8)], applicationProtocols: ['h2', 'h2'] }
     expect(taken(twice)).to.deep.equal([{ serverNames: ['a', 'b'], prefixRanges: [range('10.0.0.0', 8)], applicationProtocols: ['h2'] }])
   })
 
-  it('are only one where they want everything', () => {
+  it('are kept only once if they match everything', () => {
     expect(taken({}, { serverNames: [] }, { transportProtocol: 'tls' })).to.deep.equal([{}, undefined, { transportProtocol: 'tls' }])
   })
 })

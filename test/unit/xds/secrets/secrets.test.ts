@@ -1,4 +1,4 @@
-/** Secrets of gateways in a writer (docs/resources.md, K5 to K9): what streams are sent, and what is left of it afterwards. */
+/** Gateway secrets in a writer (docs/resources.md, K5 to K9): what streams are sent, and what remains in memory afterwards. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import fc from 'fast-check'
@@ -32,7 +32,7 @@ const pair = (text: string, authorities?: string): SecretMaterial => ({
 })
 const onlyAuthorities = (text: string): SecretMaterial => ({ pair: undefined, authorities: bytesOf(text) })
 
-/** A secret as `key of <text>` or the authorities. */
+/** Returns the name of a secret and its content: `key of <text>` or the CA certificates. */
 function contentOf(value: Uint8Array): [name: string, content: string] {
   const { name, type } = fromBinary(SecretSchema, value)
   const text = (source: { specifier: { value?: unknown } } | undefined) => Buffer.from((source?.specifier.value as Uint8Array) ?? []).toString()
@@ -78,11 +78,11 @@ class Writer {
   }
 }
 
-/** A router: keeps what it is sent for the names that it is subscribed to. */
+/** A router: keeps the secrets it is sent for its subscribed names. */
 class Router {
   readonly session: XdsSession
   readonly held = new Map<string, string>()
-  /** Names that delta said are not there. */
+  /** Names that delta reported as removed. */
   readonly missing = new Set<string>()
   readonly frames: Buffer[] = []
   names: readonly string[] = []
@@ -106,7 +106,7 @@ class Router {
     return this
   }
 
-  /** Takes all responses that are due, and acknowledges them. Returns how many there were. */
+  /** Receives and acknowledges all responses that are due. Returns their number. */
   take(): number {
     let count = 0
     for (let response = this.session.next(0); response; response = this.session.next(0)) {
@@ -155,8 +155,8 @@ class Router {
   }
 }
 
-describe('names of secrets', () => {
-  it('are made from a credentialName, and read for the namespace of a reader', () => {
+describe('secret names', () => {
+  it('are built from a credentialName, and resolved for the namespace of a reader', () => {
     expect([certificateName('site'), authoritiesName('site')]).to.deep.equal(['kubernetes://site', 'kubernetes://site-cacert'])
     expect(authoritiesName('kubernetes://edge/site')).to.equal('kubernetes://edge/site-cacert')
     expect(authoritiesName('site-cacert')).to.equal('kubernetes://site-cacert')
@@ -199,7 +199,7 @@ describe('encoded secrets', () => {
 describe('secrets of a reader', () => {
   for (const delta of [false, true]) {
     const variant = delta ? 'delta' : 'state of the world'
-    /** A proxy of a new writer, with what its source says. */
+    /** Returns a proxy on a new writer, with a function that delivers answers of the source. */
     const start = (names: readonly string[]) => {
       const writer = new Writer()
       const secrets = writer.reader()
@@ -348,7 +348,7 @@ describe('secrets of a reader', () => {
     })
   }
 
-  it('are the same in both protocols, after any history, and those of one reader only', () => {
+  it('are the same over SotW and delta after any history, and only those of the reader', () => {
     const names = ['a', 'b', 'c']
     const resources = [
       ...names.map((name) => `kubernetes://${name}`),
@@ -378,7 +378,7 @@ describe('secrets of a reader', () => {
         const secrets = writer.reader()
         const proxies = [false, true, false, true].map((delta) => new Router(writer, delta, secrets))
         const there = new Map<string, readonly ['pair' | 'authorities', number, boolean]>()
-        /** Names that the source has answered, as far as it was asked. */
+        /** Names that the source has answered so far. */
         const answered = new Set<string>()
         const say = (name: string) => {
           answered.add(name)

@@ -1,4 +1,4 @@
-/** Which connections of a writer read secrets, and what the writer asks of its sources (docs/resources.md, K7). */
+/** Which connections of a writer may read secrets, and what the writer requests from its sources (docs/resources.md, K7). */
 import { expect } from 'chai'
 import type { Connection } from '../../../../actors/discovery/xds-writer/connection.ts'
 import { GatewaySecrets } from '../../../../actors/discovery/xds-writer/gateway-secrets.ts'
@@ -11,7 +11,7 @@ import { nothing, Subscriptions } from '../../../../src/xds/stream/subscription.
 import { RecordingPeer } from '../../../harness/actor.ts'
 import { until } from '../../../harness/until.ts'
 
-describe('the secrets of a writer', () => {
+describe('gateway secrets of a writer', () => {
   const names = (trustDomain: string, ...trustDomainAliases: string[]) =>
     ({ type: 'MeshNamesChanged', trustDomain, trustDomainAliases, rootNamespace: 'mesh-system', discoveryAddress: '' }) as const
   const writer = (env: Record<string, string> = {}) => {
@@ -37,7 +37,7 @@ describe('the secrets of a writer', () => {
     return { held, one: { node: { type, namespace: 'edge' }, verifiedIdentity, session } as unknown as Connection }
   }
 
-  it('are asked for once for all connections of one reader, and not any more when the last has gone', async () => {
+  it('are requested once for all connections of a reader, until the last connection is gone', async () => {
     const { secrets, source, wanted } = writer()
     const [a, b] = [connection('spiffe://td/ns/edge/sa/gateway'), connection('spiffe://td/ns/edge/sa/gateway')]
     secrets.named(names('td'), [a.one, b.one])
@@ -52,7 +52,7 @@ describe('the secrets of a writer', () => {
     await until('that nothing is wanted', () => wanted()?.length === 0)
   })
 
-  it('are those of the trust domain and its aliases, whenever these change', () => {
+  it('follow changes of the trust domain and its aliases', () => {
     const { secrets } = writer()
     const { one, held } = connection('spiffe://old/ns/edge/sa/gateway')
     secrets.admit(one)
@@ -65,7 +65,7 @@ describe('the secrets of a writer', () => {
     expect(held.secrets).to.equal(undefined)
   })
 
-  it('are of nobody where no identity is verified, or another is to serve them', () => {
+  it('are given to no connection without a verified identity, or if the SDS server is off', () => {
     for (const env of [{ PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' }, { MESHD_ENABLE_SDS_SERVER: 'false' }] as Record<string, string>[]) {
       const { secrets } = writer(env)
       const { one, held } = connection('spiffe://td/ns/edge/sa/gateway')
@@ -83,7 +83,7 @@ describe('the secrets of a writer', () => {
     }
   })
 
-  it('that are not there are told to whoever logs it, and of readers that are gone nothing is kept', () => {
+  it('are logged if they do not exist, and nothing is kept of readers that are gone', () => {
     const { secrets, missing } = writer()
     const { one } = connection('spiffe://td/ns/edge/sa/gateway')
     secrets.named(names('td'), [one])

@@ -10,7 +10,7 @@ import { names, testSettings } from '../../../harness/settings.ts'
 const document = (kind: string, name: string, spec: string) =>
   `apiVersion: security.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
 
-/** Names of the filters that a workload gets with these plugins. */
+/** Returns the names of the filters that a workload gets with these plugins. */
 function filters(plugins: readonly string[], protocol: 'http' | 'tcp' = 'http'): string[] {
   const state = new MeshState(testSettings({}, plugins), new Faults())
   const text = [
@@ -26,8 +26,8 @@ function filters(plugins: readonly string[], protocol: 'http' | 'tcp' = 'http'):
   }).map(({ name }) => name.split('.').slice(2).join('.'))
 }
 
-describe('filters of policies (--plugins)', () => {
-  it('come in the order of the plugins, and only of those', () => {
+describe('policy filters (--plugins)', () => {
+  it('are those of the listed plugins, in the order of the list', () => {
     expect(filters(['ext_authz', 'authn', 'authz'])).to.deep.equal(['http.rbac', 'http.jwt_authn', 'http.rbac', 'http.rbac'])
     expect(filters(['authz', 'authn'])).to.deep.equal(['http.rbac', 'http.rbac', 'http.jwt_authn'])
     expect(filters(['metadata_exchange', 'unknown', '__proto__'])).to.deep.equal([])

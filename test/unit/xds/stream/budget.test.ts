@@ -22,7 +22,7 @@ const list = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, index) => `${prefix}|${index}|a.name.of.about.sixty.bytes.svc.cluster.local`)
 const known = list(2200, 'outbound')
 
-/** A configuration with the endpoints of known names, and what its sessions share. */
+/** A configuration with the endpoints of known names, and the state its sessions share. */
 class World {
   readonly catalog = new Catalog(new KeyedSums('key'))
   readonly slabs = new SlabStore()
@@ -74,8 +74,8 @@ function ask(session: XdsSession, names: readonly string[], { typeUrl = endpoint
   }
 }
 
-describe('names that do not exist', () => {
-  it('are looked for once for all classes that have the same, and again when that changed', () => {
+describe('subscribed names that do not exist', () => {
+  it('are looked up once for all classes with the same groups, and again after a group changed', () => {
     const world = new World()
     const manifests = [{ classId: 'other', groups: { [endpointType]: wholeGroups('g') } }]
     world.catalog.apply({ slabs: [], retiredSlabs: [], groups: [], retiredGroups: [], manifests, retiredClasses: [], whole: false })
@@ -91,7 +91,7 @@ describe('names that do not exist', () => {
   })
 })
 
-describe('budgets of a stream', () => {
+describe('subscribed names of a stream', () => {
   for (const delta of [false, true]) {
     const variant = delta ? 'delta' : 'state of the world'
     it(`${variant}: names that exist cost nothing, others 64 KiB at most`, () => {
@@ -134,7 +134,7 @@ describe('budgets of a stream', () => {
     })
   }
 
-  it('names that go after they were asked for do not count', () => {
+  it('do not count if they are removed after they were subscribed', () => {
     const world = new World()
     const session = world.stream()
     ask(session, known)
@@ -144,13 +144,13 @@ describe('budgets of a stream', () => {
     expect(session.watches.get(endpointType)?.subscription.names.size).to.equal(2201)
   })
 
-  it('a list that an ACK repeats is compared with what was asked for in its place before, and read once, however many lists alternate', () => {
+  it('repeated by an ACK are compared with the previous list of the type, and parsed only if it differs', () => {
     const { subscriptions } = new World().parts
     const raw = (prefix: string, count: number) =>
       readSotwRequest(Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: list(count, prefix) })))).rawNames
     const first = subscriptions.asked(raw('one', 2200))
     for (let index = 0; index < 120; index++) subscriptions.asked(raw(`other-${index}`, 2200))
-    // Nothing else remembers it any more.
+    // Nothing else keeps it any more.
     expect(subscriptions.asked(raw('one', 2200))).not.to.equal(first)
     expect(subscriptions.asked(raw('one', 2200), first)).to.equal(first)
     expect(subscriptions.asked(raw('two', 2200), first).subscription.names.has(list(1, 'two')[0] as string)).to.equal(true)
@@ -158,7 +158,7 @@ describe('budgets of a stream', () => {
     expect(subscriptions.asked(raw('one', 2), short)).to.equal(short)
   })
 
-  it('streams that ask for the same share one subscription, whatever the order and the way to it', () => {
+  it('are one shared subscription for all streams with the same names, whatever order and requests led to it', () => {
     const world = new World()
     const [one, other] = [world.stream(), world.stream(true)]
     ask(one, known)
@@ -167,7 +167,7 @@ describe('budgets of a stream', () => {
     expect(one.watches.get(endpointType)?.subscription).to.equal(other.watches.get(endpointType)?.subscription)
   })
 
-  it('of many kinds share what they ask for with those of their kind, though more lists are in use than are remembered', () => {
+  it('of many kinds of streams are shared within each kind, although more lists are in use than are remembered', () => {
     const { subscriptions } = new World().parts
     const listOf = (kind: number) => Buffer.concat([...list(6000, 'outbound'), `own-${kind}`].map((name) => textField(3, name)))
     const kinds = Array.from({ length: 40 }, (_, kind) => subscriptions.asked(listOf(kind)).subscription)
@@ -179,7 +179,7 @@ describe('budgets of a stream', () => {
     }
   })
 
-  describe('versions that a client says it has', () => {
+  describe('memory limits for data of a client', () => {
     const open = (session: XdsSession, typeUrl: string, names: string[], initialResourceVersions: Record<string, string>) => {
       const message = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: names, initialResourceVersions })
       session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message))), 0)
@@ -187,7 +187,7 @@ describe('budgets of a stream', () => {
     const versions = (names: readonly string[], version = 'v') => Object.fromEntries(names.map((name) => [name, version]))
     const short = (count: number, prefix: string) => versions(Array.from({ length: count }, (_, index) => prefix + index.toString(36)))
 
-    it('are kept for what it asks for only', () => {
+    it('include initial resource versions only of subscribed names', () => {
       const budget = new ConnectionBudget()
       const session = new World().stream(true, budget)
       open(session, secretType, [], versions(list(3000, 'a')))
@@ -195,7 +195,7 @@ describe('budgets of a stream', () => {
       expect(budget.versions.taken).to.equal(0)
     })
 
-    it('count for what they take in memory, over all streams of a connection', () => {
+    it('count initial resource versions by their memory, over all streams of a connection', () => {
       const budget = new ConnectionBudget()
       const world = new World()
       const [one, other] = [world.stream(true, budget), world.stream(true, budget)]
@@ -204,11 +204,11 @@ describe('budgets of a stream', () => {
       open(other, 'two', ['*'], short(75_000, 'c'))
       const exceeded = 'initial_resource_versions: more than 16777216 bytes in memory before they are answered on one connection'
       expect(() => open(world.stream(true, budget), 'three', ['*'], short(20_000, 'd'))).to.throw(BudgetExceeded, exceeded)
-      // Another connection has its own.
+      // Another connection has a budget of its own.
       open(world.stream(true), 'three', ['*'], short(20_000, 'd'))
     })
 
-    it('count no longer once their answer is made, or the stream is over', () => {
+    it('count initial resource versions until the first response is made or the stream ends', () => {
       const budget = new ConnectionBudget()
       const world = new World()
       const session = world.stream(true, budget)
@@ -225,14 +225,14 @@ describe('budgets of a stream', () => {
       expect(budget.versions.taken).to.equal(0)
     })
 
-    it('let a sidecar with 20,000 resources of two types resume', () => {
+    it('allow a sidecar with 20,000 resources of two types to resume', () => {
       const session = new World().stream(true)
       for (const typeUrl of ['one', 'two']) open(session, typeUrl, ['*'], versions(list(20_000, 'outbound'), '0123456789abcdef'))
       expect(session.watches.get('two')?.initialVersions?.size).to.equal(20_000)
     })
   })
 
-  it('names count for what they take in memory before the class is known', () => {
+  it('count subscribed names by their memory until the class is known', () => {
     const session = new World().stream(true)
     session.classId = ''
     const names = Array.from({ length: 90_000 }, (_, index) => index.toString(36))
@@ -242,14 +242,14 @@ describe('budgets of a stream', () => {
     expect(() => ask(usual, list(20_000, 'outbound'))).not.to.throw()
   })
 
-  it('data counts for what it takes in memory, however short its parts are', () => {
+  it('count structured data by its memory, however short its parts are', () => {
     expect(memoryOfData('x'.repeat(1000))).to.be.within(1000, 1100)
     expect(memoryOfData(Array.from({ length: 1000 }, () => null))).to.be.greaterThan(40_000)
     expect(memoryOfData(Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [index.toString(36), ''])))).to.be.greaterThan(100_000)
     expect(memoryOfData({ a: { b: ['cd', 1, undefined] } })).to.equal(8 * 50 + 4)
   })
 
-  it('a node, a type and a refusal are bounded', () => {
+  it('restrict the size of node, type URL and error detail', () => {
     const node = (fields: object) => Buffer.from(toBinary(NodeSchema, create(NodeSchema, { id: 'a', ...fields })))
     expect(() => readNodeBytes(node({ metadata: { x: 'x'.repeat(65_000) } }))).not.to.throw()
     expect(() => readNodeBytes(node({ metadata: { x: 'x'.repeat(66_000) } }))).to.throw('node: metadata makes it larger than 65536 bytes')

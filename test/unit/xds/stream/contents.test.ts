@@ -5,7 +5,7 @@ import { Contents } from '../../../../src/xds/stream/contents.ts'
 const change = fc.tuple(fc.integer({ min: 0, max: 400 }).map(String), fc.option(fc.constantFrom('1', '2', '3'), { nil: undefined }))
 
 describe('records of names and versions', () => {
-  it('hold what a map would, and tell what differs between any two of them', () => {
+  it('equal a map with the same changes, and report the differences between any two versions', () => {
     fc.assert(
       fc.property(fc.array(fc.array(change, { maxLength: 150 }), { maxLength: 8 }), (rounds) => {
         let contents = Contents.empty
@@ -34,7 +34,7 @@ describe('records of names and versions', () => {
     )
   })
 
-  it('stay the same object when nothing differs', () => {
+  it('stay the same object if nothing changed', () => {
     const contents = Contents.empty.with([{ name: 'a', version: '1' }], [])
     expect(contents.with([{ name: 'a', version: '1' }], ['b'])).to.equal(contents)
   })

@@ -18,15 +18,15 @@ const groupOf = (id: string, names: readonly string[]): Group => {
   )
   return made
 }
-/** Runs of names, so that one may be another but for a few. */
+/** Runs of consecutive names, so that one set may differ from another in a few. */
 const run = fc.record({ from: fc.integer({ min: 0, max: 40 }), count: fc.constantFrom(0, 3, 20, 150, 300, 310, 330) })
 const names = fc
   .tuple(run, run)
   .map(([one, other]) => new Set([one, other].flatMap(({ from, count }) => Array.from({ length: count }, (_, index) => nameOf(from + index)))))
 const sorted = (list: Iterable<string>) => [...list].sort()
 
-describe('what a subscription takes of a group', () => {
-  it('is what both name, and what is missing is what no group has or what is hidden', () => {
+describe('the part of a group that a subscription covers', () => {
+  it('contains the names in both; missing names are in no group or hidden', () => {
     fc.assert(
       fc.property(fc.array(names, { minLength: 1, maxLength: 3 }), names, fc.constantFrom(0, 1, 2), (lists, base, hide) => {
         const [subscriptions, coverages] = [new Subscriptions(), new Coverages()]
@@ -54,7 +54,7 @@ describe('what a subscription takes of a group', () => {
     )
   })
 
-  it('is worked out again when names come or go, and not when content changes', () => {
+  it('is recomputed when names are added or removed, not when content changes', () => {
     const coverages = new Coverages()
     const { subscription } = new Subscriptions().asked(Buffer.concat([1, 2, 3].map((index) => textField(3, nameOf(index)))))
     const group = groupOf('g', [1, 2, 3].map(nameOf))
@@ -71,7 +71,7 @@ describe('what a subscription takes of a group', () => {
     expect(of()).to.deep.equal({ left: [nameOf(4)], taken: [], outside: [nameOf(1)] })
   })
 
-  it('is all of a group of virtual hosts for whoever takes their routes', () => {
+  it('is all virtual hosts of a subscribed route', () => {
     const { subscription } = new Subscriptions().asked(Buffer.concat(['80', '81/b:81'].map((name) => textField(3, name))))
     const group = groupOf('g', ['80/a:80', '80/b:80', '81/a:81', '81/b:81']).visible(virtualHostType, noneHidden)
     expect(new Coverages().of(subscription, group)).to.deep.include({ left: ['81/a:81'] })

@@ -6,7 +6,7 @@ import { namesIn } from '../../../../src/xds/stream/request.ts'
 
 const common = Array.from({ length: 400 }, (_, index) => `common-${index}`)
 const some = (list: readonly string[], max: number) => fc.uniqueArray(fc.constantFrom(...list), { maxLength: max })
-/** Sets that are alike, and some that are not. */
+/** Sets with few differences, and some with many. */
 const list = fc.oneof(
   {
     weight: 4,
@@ -19,8 +19,8 @@ const list = fc.oneof(
 const raw = (names: readonly string[]): Buffer => Buffer.concat(names.map((name) => textField(3, name)))
 const change = fc.record({ add: some([...common, 'a', 'b', 'c', 'e'], 80), remove: some([...common, 'a', 'b', 'x'], 80) })
 
-describe('sets of names that are alike', () => {
-  it('are what plain sets are, however they came to be', () => {
+describe('similar sets of names', () => {
+  it('equal plain sets, whatever operations led to them', () => {
     fc.assert(
       fc.property(fc.array(list, { minLength: 1, maxLength: 5 }), fc.array(change, { maxLength: 4 }), (lists, changes) => {
         const sets = new NameSets()
@@ -46,7 +46,7 @@ describe('sets of names that are alike', () => {
     )
   })
 
-  it('are read from a list that is like another as from any, in whatever order and however often it has a name', () => {
+  it('are parsed from a list similar to another one, in any order and with duplicates', () => {
     const reordered = fc
       .tuple(list, fc.array(fc.tuple(fc.nat(), fc.nat()), { maxLength: 20 }), some([...common, 'a'], 5))
       .map(([names, swaps, again]) => {
@@ -76,7 +76,7 @@ describe('sets of names that are alike', () => {
     expect(alike).to.be.above(50)
   })
 
-  it('are read at the cost of what differs', () => {
+  it('are parsed in less than half of the time if the list is similar to a known one', () => {
     const sets = new NameSets()
     const names = Array.from({ length: 10_000 }, (_, index) => `outbound|80||service-${index}.example.com`)
     const lists = Array.from({ length: 20 }, (_, index) => raw([`own-${index}`, ...names.toSpliced(index * 300, 2)]))
@@ -93,7 +93,7 @@ describe('sets of names that are alike', () => {
     expect((least[0] ?? 0) * 2).to.be.below(least[1] ?? 0)
   })
 
-  it('are not looked for where a list is far shorter than the others', () => {
+  it('are not searched for if a list is far shorter than the known ones', () => {
     const sets = new NameSets()
     const names = Array.from({ length: 20_000 }, (_, index) => `outbound|80||service-${index}.example.com`)
     const kept = sets.kept(new Set(names), raw(names))
@@ -110,12 +110,12 @@ describe('sets of names that are alike', () => {
     expect(kept.size).to.equal(names.length)
   })
 
-  it('are not read from a list that is not plainly written, or has a name that is too long', () => {
+  it('are not used for lists with unusual encoding; too long names are rejected', () => {
     const sets = new NameSets()
     sets.kept(new Set(common), raw(common))
     const long = Buffer.concat([raw(common), textField(3, 'x'.repeat(5000))])
     expect(() => sets.like(long)).to.throw('longer than 4096 bytes')
-    // A length in more bytes than it needs is protobuf all the same.
+    // A length in more bytes than necessary is valid protobuf.
     const odd = Buffer.concat([raw(common), Buffer.from([0x1a, 0x81, 0x80, 0x00, 0x61])])
     expect(sets.like(odd)).to.equal(undefined)
     expect([...namesIn(odd)]).to.deep.equal([...common, 'a'])
@@ -124,7 +124,7 @@ describe('sets of names that are alike', () => {
     expect(twice.like(raw(common))).to.equal(undefined)
   })
 
-  it('hold what they have in common once', () => {
+  it('store their common names once', () => {
     const sets = new NameSets()
     const first = sets.kept(new Set(common))
     const other = sets.kept(new Set([...common.slice(3), 'own'])) as SimilarNames

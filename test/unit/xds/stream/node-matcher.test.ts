@@ -23,8 +23,8 @@ const metadata = (path: string, matchPattern: Value['matchPattern']): Init => ({
 })
 const exactly = (value: string): Value['matchPattern'] => ({ case: 'stringMatch', value: { matchPattern: { case: 'exact', value } } as never })
 
-describe('matchers of nodes', () => {
-  it('look at the id in every way that texts are matched', () => {
+describe('node matchers of the CSDS service', () => {
+  it('match the node id by exact, prefix, suffix, contains and regular expression', () => {
     expect(accepted(id({ case: 'exact', value: nodes[0]?.id as string }))).to.deep.equal([0])
     expect(accepted(id({ case: 'prefix', value: 'router~' }))).to.deep.equal([1])
     expect(accepted(id({ case: 'suffix', value: '.svc' }))).to.deep.equal([0, 1])
@@ -34,7 +34,7 @@ describe('matchers of nodes', () => {
     expect(accepted(id({ case: 'safeRegex', value: { regex: 'sidecar' } as never })), 'the whole id must match').to.deep.equal([])
   })
 
-  it('look at metadata by path, under the names of either mesh', () => {
+  it('match metadata by path, under mesh and alias names', () => {
     for (const name of ['MESH_VERSION', 'ISTIO_VERSION']) expect(accepted(metadata(name, exactly('1.9')))).to.deep.equal([0])
     expect(accepted(metadata('LABELS/app', exactly('a')))).to.deep.equal([0])
     expect(accepted(metadata('LABELS/constructor', { case: 'presentMatch', value: true }))).to.deep.equal([])
@@ -53,14 +53,14 @@ describe('matchers of nodes', () => {
     expect(accepted(metadata('MESH_VERSION', { case: 'orMatch', value: either as never }))).to.deep.equal([0, 1])
   })
 
-  it('are joined with OR, what one of them says with AND; without any, every node is meant', () => {
+  it('are combined with OR, the conditions within one with AND; without matchers every node matches', () => {
     expect(accepted()).to.deep.equal([0, 1])
     expect(accepted({})).to.deep.equal([0, 1])
     expect(accepted(id({ case: 'prefix', value: 'router~' }), metadata('MESH_VERSION', exactly('1.9')))).to.deep.equal([0, 1])
     expect(accepted({ ...id({ case: 'prefix', value: 'router~' }), ...metadata('MESH_VERSION', exactly('1.9')) })).to.deep.equal([])
   })
 
-  it('are refused with the reason when they cannot be read, or would cost too much', () => {
+  it('are rejected with the reason if they are invalid or too costly', () => {
     let deep: Value = { matchPattern: exactly('x') as never }
     for (let index = 0; index < 20; index++) deep = { matchPattern: { case: 'orMatch', value: { valueMatchers: [deep] } } as never }
     for (const [matcher, reason] of [

@@ -35,8 +35,8 @@ const encode = ({ version, metadata, ...rest }: { version?: [number, number] | u
     ),
   )
 
-describe('nodes off the wire', () => {
-  it('are read as the schema has them', () => {
+describe('nodes of discovery requests', () => {
+  it('are decoded as the schema says', () => {
     fc.assert(
       fc.property(node, (given) => {
         const bytes = encode(given)
@@ -52,8 +52,8 @@ describe('nodes off the wire', () => {
     )
   })
 
-  it('in very many parts cost no more than their bytes', () => {
-    // Metadata, and then 12,000 empty parts of a locality: what was put together before is not copied again for each.
+  it('in very many parts are decoded in linear time', () => {
+    // Metadata, and then 12,000 empty parts of a locality: the merged message must not be copied for each part.
     const locality = Buffer.from(toBinary(NodeSchema, create(NodeSchema, { locality: { region: 'x'.repeat(30_000) } })))
     const parts = Buffer.concat([locality, ...Array.from({ length: 12_000 }, () => Buffer.from([0x22, 0]))])
     const { concat } = Buffer
@@ -71,7 +71,7 @@ describe('nodes off the wire', () => {
     expect(copied).to.be.below(2 * parts.length)
   })
 
-  it('that are garbled are refused and nothing else', () => {
+  it('with corrupt bytes are decoded or rejected as malformed', () => {
     fc.assert(
       fc.property(node, fc.nat(), fc.nat(255), (given, where, byte) => {
         const bytes = encode(given)

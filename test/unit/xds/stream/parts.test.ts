@@ -4,7 +4,7 @@ import { deltaResourceHead } from '../../../../src/xds/slab/wire.ts'
 import { type Entry, entryOf, SliceEntry } from '../../../../src/xds/stream/entry.ts'
 import { partOf, WholePart } from '../../../../src/xds/stream/parts.ts'
 
-/** Entries in shared memory: some stand next to each other, some are larger than what is copied together, some have several slices. */
+/** Entries in shared memory: some adjacent, some larger than the copy limit, some of several slices. */
 function entriesOf(sizes: readonly number[]): Entry[] {
   const memory = Buffer.from(new SharedArrayBuffer(sizes.reduce((sum, size) => sum + size + 1, 0)))
   let at = 0
@@ -40,8 +40,8 @@ describe('a part', () => {
   })
 })
 
-describe('a part with all resources of a group', () => {
-  it('is, less some of them, the bytes of the others, and shares them', () => {
+describe('a response part with all resources of a group', () => {
+  it('without some resources contains the bytes of the others, in the same memory', () => {
     const [index, length] = [fc.integer({ min: 0, max: 150 }), fc.integer({ min: 1, max: 60 })]
     const runs = fc.array(fc.tuple(index, length), { maxLength: 4 })
     const left = fc.oneof(
@@ -69,7 +69,7 @@ describe('a part with all resources of a group', () => {
     )
   })
 
-  it('is joined anew where little would stand together', () => {
+  it('is not reused if so many resources are left out that the remaining runs are short', () => {
     const entries = entriesOf(Array.from({ length: 160 }, () => 100))
     const scattered = (count: number) => new Set(Array.from({ length: count }, (_, index) => `n${index * 14}`))
     expect(new WholePart(entries, true).without(scattered(10))?.count).to.equal(150)

@@ -14,8 +14,8 @@ import { wholeGroups } from '../../../harness/uses.ts'
 const mebibyte = 1024 * 1024
 const zero = '0'.repeat(32)
 
-describe('plans', () => {
-  it('keep no bytes of a state that is over, nor do streams that lag', () => {
+describe('response plans', () => {
+  it('keep no bytes of an outdated state, also for lagging streams', () => {
     const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
     const push = (id: number) => {
@@ -51,7 +51,7 @@ describe('plans', () => {
     expect(plans.size).to.equal(0)
   })
 
-  it('larger than all that may be kept leave nothing behind', () => {
+  it('larger than the cache leave nothing behind', () => {
     const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
     const apply = (groups: GroupPatch[], retiredGroups: string[]) =>
@@ -65,7 +65,7 @@ describe('plans', () => {
         retiredClasses: [],
       })
     apply([{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }], [])
-    // 64 bytes are counted for each name that does not exist, and 64 MiB are kept.
+    // 64 bytes are counted for each name that does not exist, and up to 64 MiB are kept.
     const names = new Set(Array.from({ length: mebibyte + 1 }, (_, index) => `n${index}`))
     const plan = plans.full(clusterType, catalog.typeState('c', clusterType), { id: 7, wildcard: false, names }, true)
     expect(plan.removed.length).to.equal(names.size)
@@ -74,7 +74,7 @@ describe('plans', () => {
     expect(plans.owners).to.equal(0)
   })
 
-  it('are kept when they are made, and where much is kept already when they are made again', () => {
+  it('are cached when first made, or when made again if much is cached already', () => {
     const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
     const groups = [{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }]
@@ -96,7 +96,7 @@ describe('plans', () => {
     expect(plan(7, 1)).to.equal(plan(7, 1))
   })
 
-  it('go with the last stream that has their subscription', async () => {
+  it('are evicted with the last stream that has their subscription', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const catalog = new Catalog(new KeyedSums('key'))
@@ -109,7 +109,7 @@ describe('plans', () => {
     const plan = (subscription: Subscription) => plans.full(clusterType, catalog.typeState('c', clusterType), subscription, true)
     plan(kept)
     for (let loop = 0; loop < 50; loop++) plan(subscriptions.asked(textField(3, `made-up-${loop}`)).subscription)
-    // 51 plans, and the part of the group: nothing of it is there, so all of it is all that they want.
+    // 51 plans, and the part of the group. No subscribed name exists, so all plans share the empty part.
     expect(plans.size).to.equal(52)
     await until('the plans to go', () => {
       collect()

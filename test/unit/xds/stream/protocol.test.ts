@@ -1,4 +1,4 @@
-/** The rules of docs/xds-protocol.md, one row or more for each. */
+/** The rules of docs/xds-protocol.md, at least one row for each. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { ClusterSchema } from '../../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
@@ -33,7 +33,7 @@ const makers: Readonly<Record<string, (name: string, content: string) => Resourc
     encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name, namedEndpoints: { [content]: {} } }), name),
 }
 
-/** What a stream is told: names with their content, and names that are said to be removed. */
+/** The content of a response: names with their content, and removed names. */
 interface Told {
   readonly resources: readonly string[]
   readonly removed: readonly string[]
@@ -43,7 +43,7 @@ interface Asked {
   readonly names?: readonly string[]
   readonly remove?: readonly string[]
   readonly versions?: Readonly<Record<string, string>>
-  /** `last` = the nonce of the last answer; none without. */
+  /** `last` is the nonce of the last response. Absent: no nonce. */
   readonly nonce?: string
   readonly refused?: boolean
 }
@@ -74,7 +74,7 @@ class Stream {
     for (const [typeUrl, resources] of Object.entries(start)) this.set(typeUrl, resources)
   }
 
-  /** Makes a type consist of these resources, name to content. */
+  /** Replaces the resources of a type, given as name to content. */
   set(typeUrl: string, resources: Readonly<Record<string, string>>): void {
     this.#groups.replace(
       typeUrl,
@@ -104,12 +104,12 @@ class Stream {
     return this.session.takeDelta(readDeltaRequest(Buffer.from(message)), 0)
   }
 
-  /** The version of a resource now, as delta has it. */
+  /** Returns the present version of a resource in delta. */
   versionOf(typeUrl: string, name: string): string {
     return this.#catalog.typeState('class', typeUrl).find(name)?.version ?? ''
   }
 
-  /** The next answer. */
+  /** Returns the next response. */
   next(): (Told & { typeUrl: string }) | undefined {
     const response = this.session.next(0)
     if (!response) return undefined
@@ -124,14 +124,14 @@ class Stream {
   }
 }
 
-/** `<name>=<content>`; the content of endpoints is the name of an endpoint. */
+/** Returns `<name>=<content>`. The content of a load assignment is the name of an endpoint. */
 function textOf(value: Buffer): string {
   const [name, content] = [...scanFields(value)].map(({ bytes }) => bytes ?? Buffer.alloc(0))
   const text = content && content[0] === 10 ? content.subarray(2, 2 + (content[1] as number)) : content
   return text === undefined ? `${name}` : `${name}=${text}`
 }
 
-/** A step of a row: a request, or a change of the type's resources; then what is told (nothing when left out). */
+/** A step of a row: a request or a change of the type's resources, and the response expected after it (none if absent). */
 type Step = (({ readonly ask: Asked } | { readonly set: Readonly<Record<string, string>> }) & { readonly told?: string }) | { readonly again: true }
 
 interface Row {
@@ -451,7 +451,7 @@ const delta: readonly Row[] = [
   },
 ]
 
-/** What is told, sorted: `a=1 b=1 -gone`. */
+/** Returns the content of a response, sorted: `a=1 b=1 -gone`. */
 const said = (told: Told | undefined): string | undefined =>
   told &&
   [...told.resources]
@@ -463,7 +463,7 @@ function play({ type = clusterType, steps }: Row, isDelta: boolean): void {
   const stream = new Stream(isDelta, { [clusterType]: ab, [listenerType]: ab, [endpointType]: ab })
   for (const [index, step] of steps.entries()) {
     if ('ask' in step) {
-      // The version that the control plane gave a resource, where the row names it by the resource.
+      // The actual version of a resource where the row names the version by the resource.
       const versions = Object.fromEntries(
         Object.entries(step.ask.versions ?? {}).map(([name, version]) => [name, version === name ? stream.versionOf(type, name) : version]),
       )
@@ -479,12 +479,12 @@ describe('the rules of the xDS protocol', () => {
   for (const row of sotw) it(`state of the world, ${row.rule}: ${row.says}`, () => play(row, false))
   for (const row of delta) it(`delta, ${row.rule}: ${row.says}`, () => play(row, true))
 
-  it('hold for listeners as for clusters', () => {
+  it('apply to listeners as to clusters', () => {
     for (const row of sotw) if (!row.type) play({ ...row, type: listenerType }, false)
     for (const row of delta) if (!row.type) play({ ...row, type: listenerType }, true)
   })
 
-  it('D6: names that went are told however many changes were missed, also when everything is asked for again', () => {
+  it('D6: removed names are reported however many changes were missed, also after a new wildcard subscription', () => {
     for (const again of [false, true]) {
       const stream = new Stream(true, { [clusterType]: { ...ab, gone: '1' } })
       stream.ask(clusterType, {})
@@ -516,7 +516,7 @@ describe('the rules of the xDS protocol', () => {
       expect(said(stream.next())).to.equal('l=2')
     })
 
-  it('types that clients make up are not looked for among what every object has', () => {
+  it('treat type URLs named like inherited properties as unknown types', () => {
     for (const isDelta of [false, true])
       for (const typeUrl of ['valueOf', 'constructor', '__proto__', 'toString', 'hasOwnProperty']) {
         const stream = new Stream(isDelta, {})
@@ -526,7 +526,7 @@ describe('the rules of the xDS protocol', () => {
       }
   })
 
-  it('D3: a name that was given up and added again before the first answer is sent, whatever the proxy said that it has', () => {
+  it('D3: a name unsubscribed and subscribed again before the first response is sent, whatever version the client reported', () => {
     for (const again of [{ names: ['a'] }, { names: ['*'] }]) {
       const stream = new Stream(true, { [endpointType]: ab })
       stream.ask(endpointType, { names: ['a'], versions: { a: stream.versionOf(endpointType, 'a') } })
@@ -537,7 +537,7 @@ describe('the rules of the xDS protocol', () => {
     }
   })
 
-  it('D8: an empty answer to the first request for everything', () => {
+  it('D8: the first wildcard request gets an empty response if there are no resources', () => {
     const stream = new Stream(true, {})
     stream.ask(clusterType, {})
     expect(said(stream.next())).to.equal('')

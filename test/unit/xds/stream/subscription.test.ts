@@ -11,8 +11,8 @@ const collect = runInNewContext('gc') as () => void
 const list = (names: Iterable<string>): Buffer => Buffer.concat([...names].map((name) => textField(3, name)))
 const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${prefix}-${index}.example.com`)
 
-describe('lists of names that were asked for', () => {
-  it('go with the last stream that has their subscription, however few others come', async () => {
+describe('lists of subscribed names', () => {
+  it('are freed with the last stream that has their subscription, even if few other lists arrive', async () => {
     const subscriptions = new Subscriptions()
     const kept = subscriptions.asked(list(names('kept', 1000))).subscription
     const once = names('once', 20).map((prefix) => new WeakRef(subscriptions.asked(list(names(prefix, 1000))).subscription))
@@ -23,7 +23,7 @@ describe('lists of names that were asked for', () => {
     expect(subscriptions.asked(list(names('kept', 1000))).subscription).to.equal(kept)
   })
 
-  it('stay while a stream has their subscription, in each order that they came in', async () => {
+  it('are kept while a stream has their subscription, in each order in which they arrived', async () => {
     const subscriptions = new Subscriptions()
     const all = names('some', 1000)
     const first = new WeakRef(subscriptions.asked(list(all)))
@@ -37,7 +37,7 @@ describe('lists of names that were asked for', () => {
     expect(subscriptions.asked(list(all))).to.equal(first.deref())
   })
 
-  it('are bounded in bytes where one subscription is asked for in ever new ways', async () => {
+  it('are limited in bytes if one subscription arrives in many different orders', async () => {
     const subscriptions = new Subscriptions()
     const all = names('some', 10_000)
     const { subscription } = subscriptions.asked(list(all))
@@ -55,7 +55,7 @@ describe('lists of names that were asked for', () => {
     expect(asked.filter((one) => one.deref() !== undefined).length).to.be.above(20)
   })
 
-  it('leave no bytes behind where a delta request names them and they are like others, since none repeats them', async () => {
+  it('of delta requests are not kept if they are similar to others, since no request repeats them', async () => {
     const subscriptions = new Subscriptions()
     const all = names('some', 10_000)
     const like = (turn: number) => list(all.toSpliced(turn * 100, 1, `own-${turn}`))
@@ -80,7 +80,7 @@ describe('lists of names that were asked for', () => {
     expect(subscriptions.added(list(all)).subscription).to.equal(first)
   })
 
-  it('that mean everything are not remembered, however long they are', async () => {
+  it('with a wildcard are not kept, however long they are', async () => {
     const subscriptions = new Subscriptions()
     const asked = new WeakRef(subscriptions.asked(list(Array.from({ length: 100_000 }, () => '*'))))
     expect(asked.deref()?.subscription.wildcard).to.equal(true)

@@ -1,4 +1,7 @@
-/** What classes see of groups that they share, held against sets of names: a class has what is in its groups and of no hidden host, as the first of them has it in which the name stays. */
+/**
+ * The resources that classes see of shared groups, compared with a model of maps: a class has the resources of its groups except those of
+ * hidden hosts, in the version of the first group that keeps the name.
+ */
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { GroupUse } from '../../../../protocols/messages/push.ts'
@@ -31,7 +34,7 @@ function resourceOf(typeUrl: string, name: string, content: number): Resource {
 
 const bytesOf = (message: Buffer, field: number): Buffer => [...scanFields(message)].find((found) => found.field === field)?.bytes ?? Buffer.alloc(0)
 
-/** What is in a plan: versions by name, those of resources that do not exist being `none`. No name is in it twice. */
+/** Returns the content of a plan: versions by name, `none` for resources that do not exist. Asserts that no name occurs twice. */
 function told(plan: Plan, delta: boolean): Map<string, string> {
   const found = new Map<string, string>()
   const body = Buffer.concat(plan.chunks)
@@ -50,21 +53,21 @@ function told(plan: Plan, delta: boolean): Map<string, string> {
 const hosts = ['', 'a', 'b', 'c', 'd', 'e']
 const crowdOf = (count: number) => Array.from({ length: count }, (_, index) => `crowd-${index}`)
 
-/** Resources of a group: hosts and ports, with content. */
+/** Resources of a group: content by host and port. */
 const group = fc.dictionary(fc.tuple(fc.constantFrom(...hosts), fc.constantFrom(80, 81)).map(String), fc.integer({ min: 1, max: 3 }), { maxKeys: 12 })
 const hidden = fc.uniqueArray(fc.constantFrom(...hosts), { maxLength: 4 }).map((list) => list.sort())
 const step = fc.record({
   base: fc.option(group, { nil: undefined }),
   overlays: fc.array(fc.option(group, { nil: undefined, freq: 2 }), { minLength: 2, maxLength: 2 }),
   hide: fc.array(hidden, { minLength: 2, maxLength: 2 }),
-  /** Whether what goes from a group stays in it until it is swept, and whether it is swept before this step. */
+  /** Whether removed resources stay in their group until a sweep, and whether a sweep precedes this step. */
   keeps: fc.boolean(),
   sweeps: fc.boolean(),
-  /** What the class takes: the base and its overlay, the overlay alone, or nothing. What both show counts as the first has it. */
+  /** The groups of the class: the base and its overlay, the overlay alone, or none. A name in both has the version of the first group. */
   shape: fc.array(fc.constantFrom('base first', 'overlay first', 'overlay first', 'overlay', 'nothing'), { minLength: 2, maxLength: 2 }),
 })
 
-/** Groups with their patches, and the same as plain maps. */
+/** Groups with their patches, and a model of them as plain maps. */
 class World {
   readonly catalog = new Catalog(new KeyedSums('key'))
   readonly #slabs = new SlabStore()
@@ -134,7 +137,7 @@ class World {
     this.#held.set(id, new Map([...staying, ...left]))
   }
 
-  /** What a class has of a type, from the maps. */
+  /** Returns the resources of a class by the model. */
   truth(classId: string, typeUrl: string): Map<string, string> {
     const seen = new Map<string, string>()
     for (const areLeaving of [false, true])
@@ -148,7 +151,7 @@ class World {
   }
 }
 
-/** Kinds of streams; a name stands for itself, or for a route whose virtual hosts are wanted. */
+/** Kinds of streams. A name is that of a resource, or of a route whose virtual hosts are subscribed. */
 const streams = [
   { typeUrl: clusterType, delta: false, names: [] },
   { typeUrl: clusterType, delta: true, names: [] },
@@ -160,7 +163,7 @@ const streams = [
   { typeUrl: virtualHostType, delta: true, names: ['80', '81'] },
 ]
 
-/** A proxy with one stream that has one type. */
+/** A proxy with one stream of one type. */
 class Client {
   readonly typeUrl: string
   readonly delta: boolean
@@ -179,7 +182,7 @@ class Client {
     this.#ask('')
   }
 
-  /** A new stream, of the same class. */
+  /** Opens a new stream in the same class. */
   open(): void {
     const { classId } = this.session
     this.session = new XdsSession(this.delta, this.#parts, new ConnectionBudget())
@@ -200,7 +203,7 @@ class Client {
     else this.session.takeSotw({ ...common, hasVersion: this.held.size > 0, rawNames: this.#names }, 0)
   }
 
-  /** Takes and acknowledges what there is to send. */
+  /** Receives and acknowledges all responses that are due. */
   follow(): void {
     for (let response = this.session.next(0); response; response = this.session.next(0)) {
       if (!this.delta && this.typeUrl === clusterType) this.held.clear()
@@ -214,8 +217,8 @@ class Client {
 const sorted = (map: ReadonlyMap<string, string>) => [...map].sort()
 const plain = (names: Iterable<string>) => [...names].sort()
 
-describe('classes that hide hosts of groups', () => {
-  it('have what is in their groups and of no hidden host, with one version for equal content, however they came to it', () => {
+describe('classes with hidden hosts', () => {
+  it('contain the visible resources of their groups, with equal versions for equal content, after any history', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
         const world = new World(18)
@@ -237,7 +240,7 @@ describe('classes that hide hosts of groups', () => {
               if (versions.has(state.version)) expect(versions.get(state.version)).to.equal(content)
               else expect([...versions.values()]).not.to.include(content)
               versions.set(state.version, content)
-              // The past of other classes too: a proxy may move from one to another.
+              // The past states of other classes too: a proxy may move from one class to another.
               for (const before of past.filter((one) => one.typeUrl === typeUrl)) {
                 const { changed, removed, added } = state.since(before.holding)
                 expect(plain(changed)).to.deep.equal(plain([...truth.keys()].filter((name) => before.truth.get(name) !== truth.get(name))))
@@ -252,7 +255,7 @@ describe('classes that hide hosts of groups', () => {
     )
   })
 
-  it('are sent what they have and are subscribed to, in full, by name, as a difference and when they come back', () => {
+  it('are sent in full, by name, as a difference and to reconnecting clients with exactly the subscribed resources', () => {
     const wanted = fc.record({ wildcard: fc.boolean(), names: fc.subarray(hosts.flatMap((host) => [80, 81].map((port) => [host, port] as const))) })
     fc.assert(
       fc.property(
@@ -296,7 +299,7 @@ describe('classes that hide hosts of groups', () => {
                 }
               }
               last = { holding: state.holding, truth }
-              // Plans are shared by classes that are alike, and by nobody else.
+              // Plans are shared only by classes with equal content.
               expect(sorted(told(plans.full(typeUrl, state, everything, delta), delta))).to.deep.equal(sorted(world.truth(classId, typeUrl)))
             }
           }
@@ -306,7 +309,7 @@ describe('classes that hide hosts of groups', () => {
     )
   })
 
-  it('bring every stream to what its class has: by name or not, lagging, moved to another class, come back', () => {
+  it('bring every stream to the state of its class: subscribed by name or not, lagging, moved or reconnected', () => {
     const act = fc.constantFrom('follow', 'follow', 'lag', 'move', 'come back', 'come back with nothing')
     const acts = fc.array(act, { minLength: streams.length, maxLength: streams.length })
     fc.assert(
@@ -341,7 +344,7 @@ describe('classes that hide hosts of groups', () => {
           expect(sorted(client.held), `${shortType(client.typeUrl)} ${client.delta ? 'delta' : 'state of the world'}`).to.deep.equal(
             sorted(world.truth(client.session.classId, client.typeUrl)),
           )
-          // Nothing is sent for what it sees already.
+          // Nothing is sent that the client already has.
           expect(client.session.isDue()).to.equal(false)
         }
       }),
