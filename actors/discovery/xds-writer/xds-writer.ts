@@ -140,6 +140,14 @@ class XdsWriter implements Behaviour<Message, Told> {
       metrics: context.metrics,
       warn: (kind, line) => this.#warn(kind, line),
     })
+    this.#server = this.#serverOf(admission)
+    // Added after the server, whose own tick determines first which streams made progress since the last one.
+    this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
+  }
+
+  /** The server of discovery streams, and of the calls and pages on the same ports. */
+  #serverOf(admission: Admission): GrpcServer {
+    const context = this.#context
     const access = new StatusAccess({
       admission,
       onLoopback: context.config.statusOnLoopback,
@@ -158,7 +166,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       type: 'bidi_stream',
       open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),
     })
-    this.#server = new GrpcServer(serverOptions(context.config), {
+    return new GrpcServer(serverOptions(context.config), {
       log: context.log('ads'),
       metrics: context.metrics,
       standstillTimer: this.#standstillTimer,
@@ -172,8 +180,6 @@ class XdsWriter implements Behaviour<Message, Told> {
       trust: this.#secured.trust,
       refused: () => this.#budgets.refused(),
     })
-    // Added after the server, whose own tick determines first which streams made progress since the last one.
-    this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
   }
 
   linked(peer: Peer<Told>): void {
