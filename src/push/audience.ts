@@ -6,13 +6,14 @@
 import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
 import { EmptyClasses } from './classes/empty-classes.ts'
 
-/** An empty push. */
-export const emptyPush: PushContent = {
+/** The changes that a push is made of. Which slabs and retired groups belong to the push follows from the state of each audience. */
+export type PushChanges = Omit<PushContent, 'slabs' | 'retiredGroups'>
+
+/** No changes. */
+export const emptyPush: PushChanges = {
   whole: false,
-  slabs: [],
   retiredSlabs: [],
   groups: [],
-  retiredGroups: [],
   manifests: [],
   retiredClasses: [],
   assignments: [],
@@ -68,7 +69,7 @@ export class Audience {
    * Returns the part of a push that concerns the audience, together with what the audience lacks for it. The assignments are those of its
    * own connections. `now` is in monotonic milliseconds.
    */
-  next(push: PushContent, now: number): PushContent {
+  next(push: PushChanges, now: number): PushContent {
     const fresh = push.assignments.filter((assignment) => this.#assign(assignment, now)).map(({ classId }) => classId)
     // A retired class that has connections again is not retired.
     const retiredClasses = [...new Set([...push.retiredClasses, ...this.#empty.expired(now)])].filter((id) => this.#empty.has(id))
@@ -148,7 +149,7 @@ export class Audience {
    * Called after the manifests were stored. Returns the patches of the named groups (whole groups where they are new), and the groups that
    * no manifest names any more.
    */
-  #groupsOf(push: PushContent): Pick<PushContent, 'groups' | 'retiredGroups'> {
+  #groupsOf(push: PushChanges): Pick<PushContent, 'groups' | 'retiredGroups'> {
     const groups: GroupPatch[] = []
     for (const patch of push.groups) {
       if (!this.#named.has(patch.group) || !(patch.base === 0 || this.#groups.has(patch.group))) continue

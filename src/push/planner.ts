@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
-import type { ClassAssignment, Manifest, PushContent } from '../../protocols/messages/push.ts'
+import type { ClassAssignment, Manifest } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
@@ -18,7 +18,7 @@ import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
-import type { Present } from './audience.ts'
+import type { Present, PushChanges } from './audience.ts'
 import { EmptyClasses } from './classes/empty-classes.ts'
 import { classOf, sameClass } from './classes/proxy-class.ts'
 import { ProxyIndex } from './classes/proxy-index.ts'
@@ -240,20 +240,15 @@ export class Planner {
     this.generation.retain()
   }
 
-  /**
-   * Returns the changes since the last call, for a receiver that has everything before. The part for each writer is computed in
-   * `audience.ts`.
-   */
-  takePush(): PushContent {
-    const { patches, retired } = this.groups.takePatches()
+  /** Returns the changes since the last call. The push to each writer is computed from them in `audience.ts`. */
+  takePush(): PushChanges {
+    const groups = this.groups.takePatches()
     const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])
     this.#changedManifests.clear()
     return {
       whole: false,
-      slabs: this.slabs.takeFresh(),
       retiredSlabs: this.slabs.takeRetired(),
-      groups: patches,
-      retiredGroups: retired,
+      groups,
       manifests,
       retiredClasses: this.#retiredClasses.splice(0),
       // Proxies may have disconnected since they were assigned a class.

@@ -7,6 +7,7 @@ import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
 import { hostOf } from '../../src/xds/names.ts'
 import { names, testSettings } from './settings.ts'
+import { slabsOf } from './slabs.ts'
 
 /** Resources by type, in the form of a debug page's dump. */
 export type MadeResources = Parameters<typeof configDump>[0]
@@ -15,8 +16,8 @@ export type MadeResources = Parameters<typeof configDump>[0]
  * Returns the resources of every proxy as a writer computes them: those of the groups of its class, without hidden ones, each name once.
  */
 export function resourcesByProxy(planner: Planner): Map<string, MadeResources> {
-  const { groups: patches, manifests, slabs: pieces } = planner.takePush()
-  const slabs = new Map(pieces.map((slab) => [slab.id, Buffer.from(slab.bytes)]))
+  const { groups: patches, manifests } = planner.takePush()
+  const slabs = new Map(slabsOf(patches, planner.present.slab).map((slab) => [slab.id, Buffer.from(slab.bytes)]))
   const bytesOf = (slices: readonly number[]): string => {
     const chunks: Buffer[] = []
     for (let at = 0; at < slices.length; at += 3) {

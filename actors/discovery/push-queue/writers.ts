@@ -1,6 +1,6 @@
 /** The linked writers: what each one is sent, and which ones have yet to acknowledge the last push of changes (`PushApplied`). */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
-import { Audience, emptyPush, type Present } from '../../../src/push/audience.ts'
+import { Audience, emptyPush, type Present, type PushChanges } from '../../../src/push/audience.ts'
 import { WriterAcknowledgements } from '../../../src/push/pacing/writer-acknowledgements.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -72,7 +72,7 @@ export class Writers {
    * Sends changes to all writers as the next push and waits for their acknowledgements. Returns false when there are no changes. A writer
    * that has none of the changed groups receives the push as well, for its new ledger.
    */
-  publish(push: Omit<PushInfo, 'id'>, content: PushContent): boolean {
+  publish(push: Omit<PushInfo, 'id'>, content: PushChanges): boolean {
     if (isNothing(content)) return false
     const id = ++this.#lastPush
     for (const writer of this.#writers.values()) this.#say(writer, { ...push, id }, this.#partOf(writer, content))
@@ -92,7 +92,7 @@ export class Writers {
   }
 
   /** Sends content to the writers that it concerns, without waiting for acknowledgements. */
-  tell(push: PushInfo, content: PushContent): void {
+  tell(push: PushInfo, content: PushChanges): void {
     for (const writer of this.#writers.values()) {
       const part = this.#partOf(writer, content)
       if (!isNothing(part)) this.#say(writer, push, part)
@@ -110,7 +110,7 @@ export class Writers {
     this.#say(writer, push, this.#partOf(writer, { ...emptyPush, whole: true, assignments }))
   }
 
-  #partOf({ peer, audience }: Linked, content: PushContent): PushContent {
+  #partOf({ peer, audience }: Linked, content: PushChanges): PushContent {
     return audience.next({ ...content, assignments: assignmentsOf(peer.name, content.assignments) }, monotonicMs())
   }
 
@@ -144,6 +144,6 @@ export class Writers {
   }
 }
 
-function isNothing({ whole, ...lists }: PushContent): boolean {
+function isNothing({ whole, ...lists }: PushChanges): boolean {
   return !whole && Object.values(lists).every((list) => list.length === 0)
 }

@@ -35,7 +35,6 @@ export class GroupStore {
   readonly #slabs: SlabStore
   readonly #sums: KeyedSums
   readonly #touched = new Set<Group>()
-  #retired: string[] = []
   /** Increased with every patch of any group, so that no two states have the same number. */
   #sequence: number
 
@@ -145,7 +144,6 @@ export class GroupStore {
     for (const resource of group.resources.values()) this.#slabs.release(resource)
     this.#groups.delete(id)
     this.#touched.delete(group)
-    this.#retired.push(id)
   }
 
   /** Returns the ids of all groups. */
@@ -153,8 +151,8 @@ export class GroupStore {
     return this.#groups.keys()
   }
 
-  /** Places new blocks in shared memory and returns the changes since the last call: patches, and the ids of dropped groups. */
-  takePatches(): { patches: GroupPatch[]; retired: string[] } {
+  /** Places new blocks in shared memory and returns the changes of the groups since the last call. */
+  takePatches(): GroupPatch[] {
     const moved = this.#slabs.place()
     if (moved.size > 0) this.#touchMoved(moved)
     const patches: GroupPatch[] = []
@@ -174,7 +172,7 @@ export class GroupStore {
       group.pending = undefined
     }
     this.#touched.clear()
-    return { patches, retired: this.#retired.splice(0) }
+    return patches
   }
 
   /** Returns a patch that replaces a whole group, for a writer that does not have it. Call after {@link takePatches}. */

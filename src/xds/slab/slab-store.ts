@@ -17,7 +17,6 @@ export class SlabStore {
   readonly #slabs = new Map<number, Slab>()
   #next: number
   #unplaced = new Set<Block>()
-  #fresh: SlabData[] = []
   #retired: number[] = []
 
   /** `first` is the number of the first slab. */
@@ -63,11 +62,6 @@ export class SlabStore {
       this.#retired.push(slab.id)
     }
     return moved
-  }
-
-  /** Returns the slabs created since the last call. */
-  takeFresh(): SlabData[] {
-    return this.#fresh.splice(0)
   }
 
   /** Returns the numbers of the slabs freed since the last call. */
@@ -119,6 +113,5 @@ export class SlabStore {
       offset += block.length
     }
     this.#slabs.set(slab.id, slab)
-    this.#fresh.push({ id: slab.id, bytes })
   }
 }

@@ -11,6 +11,7 @@ import { Planner } from '../../../src/push/planner.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { clusterType, listenerType, pushOrder } from '../../../src/xds/type-urls.ts'
+import { CompletePushes } from '../../harness/received.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 /** A writer without streams: records the content of its pushes and applies them to its catalog. */
@@ -57,6 +58,7 @@ class Listener {
 /** A planner, a writer that is sent everything, and two that are sent only the parts that their connections need. */
 class World {
   readonly planner = new Planner(testSettings())
+  readonly #pushes = new CompletePushes(this.planner)
   readonly all = new Listener()
   readonly writers = [0, 1].map(() => this.#writer())
   now = 1000
@@ -89,7 +91,7 @@ class World {
   }
 
   tell(): void {
-    const push = this.planner.takePush()
+    const push = this.#pushes.take()
     this.moved += push.retiredSlabs.length
     this.all.hear(push)
     for (const [index, { listener, audience }] of this.writers.entries()) {

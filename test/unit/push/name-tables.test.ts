@@ -9,12 +9,15 @@ import { aliasNameTableType, listenerType, nameTableType } from '../../../src/xd
 import { resourcesOf } from '../../harness/held.ts'
 import { Received } from '../../harness/received.ts'
 import { names, testSettings } from '../../harness/settings.ts'
+import { slabsOf } from '../../harness/slabs.ts'
 
 const port = { number: 3306, name: 'tcp', protocol: 'tcp' as const, targetPort: 0 }
 
 /** A planner whose services are set one by one. */
 class Mesh {
   readonly planner = new Planner(testSettings())
+  /** Slabs that earlier pushes referred to. */
+  readonly #known = new Set<number>()
 
   service(hostname: string, given: Partial<Service> = {}, addresses: readonly string[] = ['10.0.0.1']): this {
     const service: Service = {
@@ -45,9 +48,13 @@ class Mesh {
     return this
   }
 
+  /** Returns the next push, with the slabs that are new in it. */
   push() {
     this.planner.advance()
-    return this.planner.takePush()
+    const changes = this.planner.takePush()
+    const slabs = slabsOf(changes.groups, this.planner.present.slab).filter(({ id }) => !this.#known.has(id))
+    for (const { id } of slabs) this.#known.add(id)
+    return { ...changes, slabs }
   }
 
   connect(connection: string, namespace: string, metadata: object): this {

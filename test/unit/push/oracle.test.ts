@@ -11,6 +11,7 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import type { PushContent } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Planner } from '../../../src/push/planner.ts'
@@ -23,6 +24,7 @@ import { Plans } from '../../../src/xds/stream/plans.ts'
 import { XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { CompletePushes } from '../../harness/received.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const planner = () => new Planner(testSettings())
@@ -144,7 +146,8 @@ const arbitraryStep = fc.record({
 class World {
   readonly planner = planner()
   readonly catalog = new Catalog(new KeyedSums('of a test'))
-  readonly #onTheWay: ReturnType<Planner['takePush']>[] = []
+  readonly #pushes = new CompletePushes(this.planner)
+  readonly #onTheWay: PushContent[] = []
   #nonce = 0
   now = 1000
   readonly proxies = (['sotw', 'delta', 'hosts'] as const).map((kind) => new SimulatedProxy(kind, this.catalog, () => `n${++this.#nonce}`))
@@ -157,7 +160,7 @@ class World {
     proxy.connect()
     this.planner.connect(proxy.connection, { ...node, takesVirtualHosts: proxy.kind === 'hosts' })
     proxy.start()
-    this.#onTheWay.push(this.planner.takePush())
+    this.#onTheWay.push(this.#pushes.take())
   }
 
   /** A proxy's connection ends and it comes back: with what it has, or as a new process that has nothing. */
@@ -170,10 +173,10 @@ class World {
   /** A push of what changed; what lingers goes, if it goes, in a push of its own. */
   push(sweep: boolean): void {
     this.planner.advance()
-    this.#onTheWay.push(this.planner.takePush())
+    this.#onTheWay.push(this.#pushes.take())
     if (!sweep) return
     this.planner.sweep()
-    this.#onTheWay.push(this.planner.takePush())
+    this.#onTheWay.push(this.#pushes.take())
   }
 
   deliver(): void {

@@ -13,6 +13,7 @@ import { readSotwRequest } from '../../../src/xds/stream/request.ts'
 import { XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { clusterType, listenerType } from '../../../src/xds/type-urls.ts'
+import { slabsOf } from '../../harness/slabs.ts'
 import { wholeGroups } from '../../harness/uses.ts'
 
 describe('the hold of listeners until new clusters are acknowledged', () => {
@@ -24,9 +25,17 @@ describe('the hold of listeners until new clusters are acknowledged', () => {
     const resource = (name: string) => encodeResource(ClusterSchema, create(ClusterSchema, { name }), name)
     groups.replace('clusters', clusters.map(resource))
     groups.replace('listeners', listeners.map(resource))
-    const { patches } = groups.takePatches()
+    const patches = groups.takePatches()
     const manifests = [{ classId: 'class', groups: { [clusterType]: wholeGroups('clusters'), [listenerType]: wholeGroups('listeners') } }]
-    catalog.apply({ whole: false, slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
+    catalog.apply({
+      whole: false,
+      slabs: slabsOf(patches, (id) => slabs.data(id)),
+      retiredSlabs: [],
+      groups: patches,
+      retiredGroups: [],
+      manifests,
+      retiredClasses: [],
+    })
   }
 
   it('expires after a time, and then holds nothing back and needs no timer', () => {

@@ -6,6 +6,7 @@ import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import type { GroupPatch } from '../../../protocols/messages/push.ts'
 import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../src/xds/slab/resource.ts'
@@ -15,6 +16,7 @@ import { scanFields, WireError } from '../../../src/xds/slab/wire.ts'
 import { SliceEntry } from '../../../src/xds/stream/entry.ts'
 import { Group } from '../../../src/xds/stream/group.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
+import { slabsOf } from '../../harness/slabs.ts'
 
 describe('discovery requests', () => {
   it('are decoded as protobuf says, wherever their names stand and however long they are', () => {
@@ -122,8 +124,8 @@ describe('the validation of resources', () => {
 describe('slabs and groups', () => {
   const resource = (name: string, size = 10) => encodeResource(ClusterSchema, create(ClusterSchema, { name, altStatName: 'x'.repeat(size) }), name)
   /** Applies patches as a writer does. Returns the versions that it then has. */
-  const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: ReturnType<GroupStore['takePatches']>['patches']) => {
-    for (const { id, bytes } of slabs.takeFresh()) held.set(id, Buffer.from(bytes))
+  const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: readonly GroupPatch[]) => {
+    for (const { id, bytes } of slabsOf(patches, (id) => slabs.data(id))) held.set(id, Buffer.from(bytes))
     for (const patch of patches)
       group.apply(
         patch,
@@ -169,7 +171,7 @@ describe('slabs and groups', () => {
             'g',
             wanted.map(([name, size]) => resource(name, size * 100)),
           )
-          const seen = follow(slabs, group, held, groups.takePatches().patches)
+          const seen = follow(slabs, group, held, groups.takePatches())
           const truth = new Map<string, string>()
           for (const [name, size] of wanted) if (!truth.has(name)) truth.set(name, resource(name, size * 100).version)
           expect(seen).to.deep.equal(Object.fromEntries([...truth].sort()))
@@ -187,9 +189,9 @@ describe('slabs and groups', () => {
     const slabs = new SlabStore()
     const groups = new GroupStore(slabs, new KeyedSums('key'))
     groups.replace('g', [resource('big', 5000), resource('small', 10)])
-    const [first] = groups.takePatches().patches
+    const [first] = groups.takePatches()
     groups.replace('g', [resource('small', 10)])
-    const [second] = groups.takePatches().patches
+    const [second] = groups.takePatches()
     expect(second?.changed.map((data) => data.name)).to.deep.equal(['small'])
     expect(second?.changed[0]?.version).to.equal(first?.changed.find((data) => data.name === 'small')?.version)
     expect(slabs.usage().bytes).to.be.lessThan(500)
@@ -202,7 +204,7 @@ describe('slabs and groups', () => {
     groups.replace('g', [resource('leaves'), resource('stays')])
     groups.takePatches()
     groups.replace('g', [resource('stays'), resource('new')], 2000)
-    const [patch] = groups.takePatches().patches
+    const [patch] = groups.takePatches()
     const { changed = [], ...whole } = groups.wholePatch('g') ?? {}
     expect(changed.map(({ name }) => name)).to.deep.equal(['leaves', 'stays', 'new'])
     expect(whole).to.deep.equal({ group: 'g', base: 0, sequence: patch?.sequence, version: patch?.version, removed: [], leaving: ['leaves'] })

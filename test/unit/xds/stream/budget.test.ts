@@ -16,6 +16,7 @@ import { readDeltaRequest, readSotwRequest } from '../../../../src/xds/stream/re
 import { XdsSession } from '../../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import { endpointType, routeType, secretType } from '../../../../src/xds/type-urls.ts'
+import { slabsOf } from '../../../harness/slabs.ts'
 import { wholeGroups } from '../../../harness/uses.ts'
 
 const list = (count: number, prefix: string) =>
@@ -43,12 +44,12 @@ class World {
   set(names: readonly string[]): void {
     const assignment = (name: string) => encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }), name)
     this.groups.replace('g', names.map(assignment))
-    const { patches } = this.groups.takePatches()
+    const groups = this.groups.takePatches()
     const manifests = [{ classId: 'class', groups: { [endpointType]: wholeGroups('g') } }]
     this.catalog.apply({
-      slabs: this.slabs.takeFresh(),
+      slabs: slabsOf(groups, (id) => this.slabs.data(id)),
       retiredSlabs: [],
-      groups: patches,
+      groups,
       retiredGroups: [],
       manifests,
       retiredClasses: [],

@@ -24,6 +24,7 @@ import { readDeltaRequest, readSotwRequest } from '../../../../src/xds/stream/re
 import { XdsSession } from '../../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import { clusterType, endpointType, listenerType, shortType } from '../../../../src/xds/type-urls.ts'
+import { slabsOf } from '../../../harness/slabs.ts'
 import { wholeGroups } from '../../../harness/uses.ts'
 
 const makers: Readonly<Record<string, (name: string, content: string) => Resource>> = {
@@ -84,9 +85,9 @@ class Stream {
   }
 
   #apply(manifests: readonly Manifest[]): void {
-    const { patches, retired } = this.#groups.takePatches()
-    const slabs = { slabs: this.#slabs.takeFresh(), retiredSlabs: this.#slabs.takeRetired() }
-    this.#catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
+    const groups = this.#groups.takePatches()
+    const slabs = { slabs: slabsOf(groups, (id) => this.#slabs.data(id)), retiredSlabs: this.#slabs.takeRetired() }
+    this.#catalog.apply({ whole: false, ...slabs, groups, retiredGroups: [], manifests, retiredClasses: [] })
   }
 
   ask(typeUrl: string, { names = [], remove = [], versions = {}, nonce = '', refused = false }: Asked): string {

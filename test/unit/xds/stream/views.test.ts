@@ -18,6 +18,7 @@ import { type SessionParts, XdsSession } from '../../../../src/xds/stream/sessio
 import { everything, type Subscription, Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import type { Holding } from '../../../../src/xds/stream/type-state.ts'
 import { clusterType, endpointType, shortType, virtualHostType } from '../../../../src/xds/type-urls.ts'
+import { slabsOf } from '../../../harness/slabs.ts'
 
 const types = [clusterType, endpointType, virtualHostType]
 const classes = ['one', 'two']
@@ -114,9 +115,9 @@ class World {
       this.#uses.set(classId, groups)
       return { classId, groups }
     })
-    const { patches, retired } = this.#groups.takePatches()
-    const slabs = { slabs: this.#slabs.takeFresh(), retiredSlabs: this.#slabs.takeRetired() }
-    this.catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
+    const groups = this.#groups.takePatches()
+    const slabs = { slabs: slabsOf(groups, (id) => this.#slabs.data(id)), retiredSlabs: this.#slabs.takeRetired() }
+    this.catalog.apply({ whole: false, ...slabs, groups, retiredGroups: [], manifests, retiredClasses: [] })
   }
 
   #sweep(): void {
