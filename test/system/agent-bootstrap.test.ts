@@ -1,4 +1,4 @@
-/** What the agent starts its proxy with, by the real command. */
+/** The bootstrap that the agent starts its proxy with, by the real command. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), 'mesh-stand-in-'))
 const binary = join(folder, 'proxy')
 writeFileSync(binary, standInProxy({}), { mode: 0o755 })
 
-describe('pilot-agent proxy, by its bootstrap', () => {
+describe('pilot-agent proxy: the bootstrap', () => {
   const agents: Agent[] = []
   const agent = (options: Partial<AgentOptions> = {}) => {
     const made = new Agent({ binary, ...options, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0', ...options.env } })
@@ -22,7 +22,7 @@ describe('pilot-agent proxy, by its bootstrap', () => {
   })
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('writes it for itself alone, from all its sources, and removes it at the end', async () => {
+  it('is written readable for its user only, from all sources, and removed at exit', async () => {
     const one = agent({
       flags: ['--meshConfig', 'mesh.yaml', '--serviceCluster', 'web.shop'],
       env: { POD_NAME: 'web', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3', ISTIO_META_NETWORK: 'n1', MESH_BOOTSTRAP_OVERRIDE: 'override.yaml' },
@@ -67,7 +67,7 @@ describe('pilot-agent proxy, by its bootstrap', () => {
       expect(one.output).to.contain(reason)
     })
 
-  it('ends with 1 when the bootstrap cannot be written', async () => {
+  it('causes exit status 1 if it cannot be written', async () => {
     const one = agent({ proxyConfig: { configPath: './taken' } })
     one.write('taken', 'a file')
     await one.launch()
@@ -75,7 +75,7 @@ describe('pilot-agent proxy, by its bootstrap', () => {
     expect(one.output).to.match(/Error: .*taken/)
   })
 
-  it('makes it from a template, of the variable before that of the flag, and ends with 1 when that fails', async () => {
+  it('is rendered from a template, that of the variable before that of the flag, with exit status 1 if that fails', async () => {
     const one = agent({ flags: ['--templateFile', 'other.json'], env: { ISTIO_BOOTSTRAP: 'mine.yaml.tmpl', POD_NAME: 'web' } })
     one.write('mine.yaml.tmpl', 'node: {id: {{ .nodeID | printf "%q" }}}\nadmin: {{ .config.ProxyAdminPort }}\n')
     await one.start()
@@ -95,7 +95,7 @@ describe('pilot-agent proxy, by its bootstrap', () => {
     expect(missing.output).to.contain('template of the bootstrap: missing.json: there is no such file')
   })
 
-  it('goes on without an override and an address for statistics that are not to be had', async () => {
+  it('is written with a warning if an override is missing or a statsd address cannot be resolved', async () => {
     const one = agent({
       env: { MESH_BOOTSTRAP_OVERRIDE: 'missing.yaml' },
       proxyConfig: { statsdUdpAddress: 'nowhere.invalid:9125', tracing: { stackdriver: {} } },

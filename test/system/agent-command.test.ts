@@ -12,7 +12,7 @@ import { runCommand } from '../harness/service.ts'
 const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8')) as { version: string }
 const run = (args: readonly string[], env: Record<string, string> = {}) => runCommand(args, env, agentScript)
 
-/** Changes the protocol, which nobody has asked for. */
+/** Answers with a change of protocol that the client did not request. */
 const switchProtocol = (_: IncomingMessage, response: ServerResponse) =>
   void response.writeHead(101, { connection: 'upgrade', upgrade: 'other' }).end()
 
@@ -31,7 +31,7 @@ describe('the command pilot-agent', () => {
     }
   })
 
-  it('prints its version in every form', async () => {
+  it('prints its version in every format', async () => {
     expect((await run(['version', '-s'])).stdout).to.equal(`${version}\n`)
     expect((await run(['version'])).stdout).to.match(/^version\.BuildInfo\{Version:"[^"]+", GitRevision:/)
     expect(JSON.parse((await run(['version', '-o', 'json'])).stdout)).to.have.nested.property('clientVersion.version', version)
@@ -40,7 +40,7 @@ describe('the command pilot-agent', () => {
     expect([refused.code, refused.stderr]).to.deep.equal([255, "Error: --output must be 'yaml' or 'json'\n"])
   })
 
-  it('lists its commands, and every flag of each, without a command too', async () => {
+  it('lists its commands, also without arguments, and every flag of each command', async () => {
     const alone = await run([])
     expect(alone.code).to.equal(0)
     for (const name of ['proxy', 'request', 'version', 'wait']) expect(alone.stdout).to.match(new RegExp(`^  ${name} `, 'm'))
@@ -51,13 +51,13 @@ describe('the command pilot-agent', () => {
     }
   })
 
-  it('completes its commands', async () => {
+  it('generates shell completion', async () => {
     const { code, stdout } = await run(['autocomplete', 'script', 'bash'])
     expect([code, stdout]).to.deep.include(0)
     expect(stdout).to.contain('PILOT_AGENT')
   })
 
-  it('refuses unknown commands, flags and values, with status 255', async () => {
+  it('rejects unknown commands, flags and values with status 255', async () => {
     for (const [args, reason] of [
       [['prxy'], /prxy.* not (a pilot-agent command|found)/i],
       [['wait', '--periodMilis', '1'], /^Error: Nonexistent flag: --periodMilis\n$/],
@@ -73,14 +73,14 @@ describe('the command pilot-agent', () => {
     }
   })
 
-  it('takes every scope of the specification', async () => {
+  it('accepts every log scope of the specification', async () => {
     expect(agentScopes).to.have.length(25)
     const levels = agentScopes.filter((scope) => scope !== 'all').map((scope) => `${scope}:debug`)
     expect((await run(['version', '--short', '--log_output_level', levels.join(), '--log_caller', 'all'])).code).to.equal(0)
   })
 
-  describe('request', () => {
-    it('prints what the proxy answers, on the port of the proxy configuration and on either loopback address', async () => {
+  describe('pilot-agent request', () => {
+    it("prints the response of the proxy's admin port, on either loopback address", async () => {
       for (const host of ['127.0.0.1', '::1']) {
         let body = ''
         const port = await serve(host, (request, response) => {
@@ -92,7 +92,7 @@ describe('the command pilot-agent', () => {
       }
     })
 
-    it('ends with 255 for a status above 399, but for 404', async () => {
+    it('exits with 255 for a status above 399, except 404', async () => {
       const port = await serve('127.0.0.1', (request, response) => {
         response.statusCode = Number(request.url?.slice(1))
         response.end('why')
@@ -102,21 +102,21 @@ describe('the command pilot-agent', () => {
       expect(await run(['request', 'GET', '/503'], env)).to.include({ code: 255, stderr: 'Error: received unsuccessful status code 503: why\n' })
     })
 
-    it('says when the answer is a change of protocol', async () => {
+    it('reports a response with status 101 as an error', async () => {
       const port = await serve('127.0.0.1', switchProtocol)
       const { code, stderr } = await run(['request', 'GET', '/'], { PROXY_CONFIG: `proxyAdminPort: ${port}` })
       expect([code, stderr]).to.deep.equal([255, `Error: localhost:${port}: HTTP status 101\n`])
     })
 
-    it('says where nobody answers', async () => {
+    it('reports that nothing listens on the admin port', async () => {
       const port = await freePort()
       const { code, stderr } = await run(['request', 'GET', '/'], { PROXY_CONFIG: `proxyAdminPort: ${port}` })
       expect([code, stderr]).to.deep.equal([255, `Error: localhost:${port}: nobody listens there\n`])
     })
   })
 
-  describe('wait', () => {
-    it('ends when the proxy is ready, and says so', async () => {
+  describe('pilot-agent wait', () => {
+    it('exits with 0 when the proxy is ready, and logs it', async () => {
       let asked = 0
       const port = await serve('127.0.0.1', (_, response) => response.writeHead(++asked < 3 ? 503 : 200).end())
       const { code, stdout } = await run([
@@ -136,7 +136,7 @@ describe('the command pilot-agent', () => {
       expect(lines[1]?.msg).to.match(/^not ready yet: .*answered with status 503$/)
     })
 
-    it('gives up when the time is over, with the last reason', async () => {
+    it('exits with 255 after the timeout, with the last reason', async () => {
       const silent = await serve('127.0.0.1', () => undefined)
       const nobody = await freePort()
       const switching = await serve('127.0.0.1', switchProtocol)

@@ -1,4 +1,4 @@
-/** Names of services through the real agent: discovery tells them, whatever the proxy asks through the agent, and they resolve. */
+/** Service names through the real agent: discovery sends the name table, independent of the proxy's subscriptions, and names resolve. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const entry = (host: string, spec: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${host}, namespace: shop}\nspec: {hosts: [${host}], resolution: STATIC, ports: [{number: 3306, name: tcp}], endpoints: [{address: 203.0.113.1}]${spec}}\n`
 
-describe('names through the agent', function () {
+describe('service names through the agent', function () {
   this.timeout(60_000)
   const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
   const folder = mkdtempSync(join(tmpdir(), 'mesh-stand-in-'))
@@ -26,7 +26,7 @@ describe('names through the agent', function () {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('resolve as discovery has them, and after a restart of the agent while discovery is down', async () => {
+  it('resolve to the addresses of discovery, also after a restart of the agent while discovery is down', async () => {
     service.write('a.yaml', entry('a.example.com', ', addresses: [192.0.2.1]'))
     await service.start()
     writeFileSync(join(folder, 'proxy'), standInProxy(), { mode: 0o755 })

@@ -24,7 +24,7 @@ describe('pilot-agent proxy', () => {
     }
   }
 
-  it('starts the proxy when its socket is there, drains it on SIGTERM, and ends with status 0', async () => {
+  it('starts the proxy when its socket exists, drains it on SIGTERM, and exits with 0', async () => {
     const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '1' } })
     await one.start()
     expect((await one.admin('/args')).split('\n')).to.include.members(['-c', 'etc/mesh/proxy/envoy-rev0.json'])
@@ -35,7 +35,7 @@ describe('pilot-agent proxy', () => {
     expect(one.output).to.match(/drains its connections for 1 s/)
   })
 
-  it('drains all listeners of a router, for which it resolves no names', async () => {
+  it('drains all listeners of a router, and serves no DNS for it', async () => {
     const one = agent({ role: 'router', env: { TERMINATION_DRAIN_DURATION_SECONDS: '1', MESH_META_DNS_CAPTURE: 'true' } })
     await one.start()
     expect(one.output).to.contain('MESH_META_DNS_CAPTURE has no effect')
@@ -44,7 +44,7 @@ describe('pilot-agent proxy', () => {
     expect(await one.ended()).to.equal(0)
   })
 
-  it('waits no longer on a second signal, and ends a proxy that does not obey', async () => {
+  it('stops waiting at a second signal, and kills a proxy that does not exit', async () => {
     const one = agent({ standIn: { stays: true, drainStatus: 503 }, env: { TERMINATION_DRAIN_DURATION_SECONDS: '3600' } })
     await one.start()
     const pid = Number(await one.admin('/pid'))
@@ -70,7 +70,7 @@ describe('pilot-agent proxy', () => {
       expect(one.output).to.match(said)
     })
 
-  it('takes the proxy with it when it is killed', async function () {
+  it('ends the proxy with it when it is killed', async function () {
     if (process.platform !== 'linux') return this.skip()
     const one = agent()
     await one.start()
@@ -79,7 +79,7 @@ describe('pilot-agent proxy', () => {
     await until('the proxy to be gone', () => !isAlive(pid))
   })
 
-  it('starts the proxy where the program that guards it does not know how', async () => {
+  it('starts the proxy although setpriv does not support the parent death signal', async () => {
     const one = agent({ flags: ['--log_output_level', 'default:debug'] })
     one.write('bin/setpriv', '#!/bin/sh\necho "unrecognized option: pdeathsig" >&2\nexit 1\n', 0o755)
     const { PATH } = process.env
@@ -93,14 +93,14 @@ describe('pilot-agent proxy', () => {
       await until('it to be said', () => /debug\tthe proxy outlives the agent if that is killed: .*setpriv/.test(one.output))
   })
 
-  it('ends in order when it is told to while it starts', async () => {
+  it('exits with 0 when it gets a signal while it starts', async () => {
     const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
     await one.launch()
     await until('its first line', () => one.output.includes('FLAG'))
     expect(await one.stop()).to.equal(0)
   })
 
-  it('leaves no memory in core dumps, and those of the proxy as they were', async function () {
+  it('excludes memory from its own core dumps, but not from those of the proxy', async function () {
     if (process.platform !== 'linux') return this.skip()
     const one = agent()
     await one.start()
@@ -109,7 +109,7 @@ describe('pilot-agent proxy', () => {
     expect(filter(Number(await one.admin('/pid')))).to.equal(filter(process.pid))
   })
 
-  it('says what is wrong with a program that is not there or cannot be run', async () => {
+  it('reports a proxy binary that does not exist or cannot be run', async () => {
     const file = agent().write('no-program', 'text')
     for (const [binary, reason] of [
       ['./missing', 'there is no such file'],
@@ -125,7 +125,7 @@ describe('pilot-agent proxy', () => {
     }
   })
 
-  it('starts no proxy when a socket cannot be had', async () => {
+  it('does not start the proxy if a socket cannot be created', async () => {
     const one = agent()
     one.write('etc/mesh/proxy', 'no directory')
     await one.launch()
@@ -135,7 +135,7 @@ describe('pilot-agent proxy', () => {
       .and.not.to.contain('starting the proxy')
   })
 
-  it('tolerates unknown flags, each said once, and refuses unknown roles', async () => {
+  it('ignores unknown flags with one warning each, and rejects unknown roles', async () => {
     const one = agent({ flags: ['--old', 'value', '--older=value', 'extra', '-z'] })
     await one.start()
     expect(one.output).to.contain(`"proxyAdminPort":${one.adminPort}`)

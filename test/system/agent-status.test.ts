@@ -1,4 +1,4 @@
-/** The status server through the real command, with a program in the proxy's place. */
+/** The status server through the real command, with a stand-in for the proxy. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
@@ -31,7 +31,7 @@ describe('the status server of pilot-agent', () => {
   }
   const ask = async (one: Agent, path: string, init: RequestInit = {}) => fetch(`http://127.0.0.1:${one.statusPort}${path}`, init)
 
-  it('says when the proxy is ready, probes the application, and shows what has happened', async () => {
+  it('reports readiness of the proxy, probes the application, and exposes metrics', async () => {
     const application = createServer((request, response) => response.writeHead(request.url === '/ok' ? 204 : 418).end())
     servers.push(application)
     await new Promise<void>((resolve) => application.listen(0, '127.0.0.1', resolve))
@@ -58,7 +58,7 @@ describe('the status server of pilot-agent', () => {
     expect(shown.filter((metric) => !metric.startsWith('mesh_agent_actor_')).sort()).to.deep.equal(rows.sort())
   })
 
-  it('ends the agent on request, as SIGTERM does', async () => {
+  it('shuts the agent down on POST /quitquitquit, as SIGTERM does', async () => {
     const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '1' } })
     await one.start()
     await until('the status server', async () => (await ask(one, '/healthz/ready')).status === 503)
@@ -75,7 +75,7 @@ describe('the status server of pilot-agent', () => {
     expect(one.output).to.contain('shutting down: asked by /quitquitquit')
   })
 
-  it('is not worth an agent: where its port is taken the proxy runs without it', async () => {
+  it('is retried while its port is taken, and the proxy runs without it', async () => {
     const taken = createTcpServer()
     servers.push(taken)
     await new Promise<void>((resolve) => taken.listen(0, '::', resolve))
@@ -87,7 +87,7 @@ describe('the status server of pilot-agent', () => {
     await until('the port to be had', async () => (await ask(one, '/healthz/ready')).status === 503)
   })
 
-  it('names the variable that is wrong, and then nothing is started', async () => {
+  it('rejects an invalid variable with its name before anything is started', async () => {
     const one = agent({ env: { MESH_ORCH_APP_PROBERS: '{"/readyz":{"httpGet":{"port":1}}}' } })
     await one.launch()
     expect(await one.ended()).to.equal(255)

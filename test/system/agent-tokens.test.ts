@@ -1,4 +1,4 @@
-/** The token service through the real command, with a server in the cloud's place. */
+/** The token service through the real command, with a stand-in for the cloud's services. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -44,7 +44,7 @@ describe('the token service of pilot-agent', () => {
   }).toString()
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
 
-  it('exchanges tokens, and none of them is in the log or in the metrics', async () => {
+  it('exchanges tokens, none of which appears in log, metrics or status page', async () => {
     const { port } = cloud.address() as AddressInfo
     const stsPort = await freePort()
     const one = agent([`--stsPort=${stsPort}`, '--log_output_level=all:debug'], {
@@ -63,7 +63,7 @@ describe('the token service of pilot-agent', () => {
     expect([...shown, one.output].join('\n')).not.to.include('-secret')
   })
 
-  it('says that a plugin is not known, and that a port is taken', async () => {
+  it('reports an unknown plugin, and exits with 1 if its port is taken', async () => {
     const { port } = cloud.address() as AddressInfo
     const stsPort = await freePort()
     const one = agent([`--stsPort=${stsPort}`, '--tokenManagerPlugin=Other'])

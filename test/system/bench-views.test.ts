@@ -10,7 +10,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const size = { namespaces: 5, services: 50 }
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-describe('the shapes of the bench', function () {
+describe('shapes of the benchmark in a running service', function () {
   this.timeout(40_000)
   for (const name of ['plain', 'sidecars', 'ten-hosts', 'default-export', 'mixed'] as ShapeName[])
     it(`${name}: proxies see the services that the bench waits for, and no others of the plain mesh`, async () => {
@@ -47,7 +47,7 @@ describe('npm run bench -- --set views', function () {
     return spawnSync(process.execPath, [script, '--set', 'views', '--mode', 'delta', '--namespaces', '3', ...args], { encoding: 'utf8' })
   }
 
-  it('measures a shape beside the plain mesh, and says which goals are met', () => {
+  it('measures a shape beside the plain mesh, and reports which goals are met', () => {
     const { stdout, stderr, status } = run('--shape', 'private', '--rounds', '1')
     expect(status, stderr).to.equal(0)
     for (const step of ['connect', 'endpoint change', 'route change'])
@@ -55,7 +55,7 @@ describe('npm run bench -- --set views', function () {
     expect(stdout).to.match(/^\| private, 3 namespaces, delta \| route change \| memory a view \|.*\| (met|\*\*missed\*\*) \|$/m)
   })
 
-  it('ends what goes over its bounds with a sentence, and goes on', () => {
+  it('ends a run that exceeds its limits with a reason, and continues with the next', () => {
     const { stdout, status } = run('--shape', 'sidecars', '--memory', '20')
     expect(status).to.equal(0)
     for (const name of ['plain', 'sidecars'])
@@ -64,7 +64,7 @@ describe('npm run bench -- --set views', function () {
       )
   })
 
-  it('refuses shapes, sizes and modes that it does not know', () => {
+  it('rejects unknown shapes, sizes and modes', () => {
     expect(run('--shape', 'round').stderr).to.match(/--shape: "round" is not known; choose from plain, private, /)
     expect(run('--namespaces', '10,some').stderr).to.contain('--namespaces: "10,some": numbers above 0 are wanted')
   })

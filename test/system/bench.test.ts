@@ -2,13 +2,13 @@ import { expect } from 'chai'
 import { Launched } from '../harness/launched.ts'
 import { until } from '../harness/until.ts'
 
-describe('a bench that is killed', function () {
+describe('a killed benchmark', function () {
   this.timeout(60_000)
 
-  it('leaves neither its server nor its load running', async () => {
+  it('leaves neither server nor load processes behind', async () => {
     const bench = new Launched([process.execPath, 'bench/run.ts', '--set', 'soak', '--changes', '100000', '--connects', '1000'])
     try {
-      // The bench itself, the server and two processes of simulated proxies.
+      // The benchmark itself, the server and two processes of simulated proxies.
       await until('its processes', () => bench.members().length === 4, 40_000)
       await bench.output.says('round 1 of')
       bench.signal('SIGKILL')

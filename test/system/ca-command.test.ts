@@ -1,4 +1,4 @@
-/** The root of the authority, rotated through the real command while workloads come for certificates; and the command beside a server and without one. */
+/** Rotation of the root through the real command while workloads request certificates; the command with and without a running server. */
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ describe('pilot-discovery ca', function () {
     for (const service of services) await service.dispose()
   })
 
-  /** A service with an authority, and what asks it for certificates. */
+  /** Starts a service with an authority, and returns functions that request certificates and run the command. */
   const started = async (env: Record<string, string> = {}) => {
     const service = new Service({ env })
     services.push(service)
@@ -48,7 +48,7 @@ describe('pilot-discovery ca', function () {
       for (let tries = 0; ; tries++) {
         const outcome = await client.ask(makeSigningRequest(keys.p256, [{ uri: identity }]), 3600n)
         if ('chain' in outcome) return outcome.chain
-        // As agents do: a call is to come again where the authority was replaced under it.
+        // As agents do: the call is retried if the authority was restarted meanwhile.
         if (outcome.code !== 14 || tries > 20) throw new Error(`${outcome.code} ${outcome.details}`)
       }
     }
@@ -58,7 +58,7 @@ describe('pilot-discovery ca', function () {
     return { service, ca, renew, page, plugged, made, port }
   }
 
-  /** Whether OpenSSL takes a chain when it trusts these roots alone. */
+  /** Whether OpenSSL verifies a chain with these roots only. */
   const verifies = (service: Service, [leaf = '', between]: readonly string[], roots: string): boolean => {
     const file = (name: string, content: string) => {
       writeFileSync(join(service.dir, name), content)
@@ -74,7 +74,7 @@ describe('pilot-discovery ca', function () {
   }
   const certificates = (pem = '') => pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?/g) ?? []
 
-  it('rotates the root in stages, each waiting for the workload that has not renewed, over crashes of the server', async () => {
+  it('rotates the root in stages, each waiting for workloads that have not renewed, across server crashes', async () => {
     const { service, ca, renew, page } = await started()
     const first = await renew()
     const [old = ''] = certificates(first.at(-1))
@@ -92,7 +92,7 @@ describe('pilot-discovery ca', function () {
       bundles.push(certificates(renewed.at(-1)).length)
       await until('the ledger to be kept', async () => statSync(join(service.authorityDir, 'ledger.json')).size > 0)
       if (next === 'trust-both' || next === 'retire') {
-        // The ledger is kept soon after it changed, at the latest when the process ends in order.
+        // The ledger is saved soon after a change, at the latest at a regular exit.
         await service.stop()
         await service.start()
         await until('the authority', async () => (await ca('show')).code === 0)
@@ -101,7 +101,7 @@ describe('pilot-discovery ca', function () {
         await service.stop('SIGKILL')
         await service.start()
         await until('the authority', async () => (await ca('show')).code === 0)
-        // What was issued just before the crash may be missing in the ledger: then it waits once more.
+        // A certificate issued just before the crash may be missing in the ledger: the stage then waits for another renewal.
         if ((await page()).rotation.blocking > 0) await renew()
       }
       expect((await ca('rotate')).stdout).to.include(`to ${next}.`)
@@ -123,7 +123,7 @@ describe('pilot-discovery ca', function () {
     expect((await ca('ledger', '--identity', 'elsewhere')).stdout.trim().split('\n')).to.have.length(1)
   })
 
-  it('is forced on over who has not renewed; who has the old root alone verifies certificates of the new one all the same', async () => {
+  it('forces a rotation over workloads that have not renewed, which can verify new certificates through the cross certificate', async () => {
     const { service, ca, renew } = await started()
     const [old = ''] = certificates((await renew()).at(-1))
     await ca('rotate')
@@ -149,7 +149,7 @@ describe('pilot-discovery ca', function () {
     expect(posted.status, 'by the admin socket only').to.equal(404)
   })
 
-  it('waits for a proxy on the secured port until it was issued a certificate, and names those on the plaintext port', async () => {
+  it('waits for a proxy on the secured port until it has a certificate, and names proxies on the plaintext port', async () => {
     const { service, ca, renew, page, made, port } = await started()
     const bytes = (name: string) => Buffer.from(made.text(name))
     const tls = credentials.createSsl(bytes('ca.pem'), bytes('cart-key.pem'), bytes('cart.pem'), { checkServerIdentity: () => undefined })
@@ -176,7 +176,7 @@ describe('pilot-discovery ca', function () {
     await until('the streams to be gone', async () => (await page()).rotation.plaintextProxies === 0)
   })
 
-  it('keeps a root that is plugged in trusted for a time when another takes its place', async () => {
+  it('keeps a plugged-in root trusted for some time after it was replaced', async () => {
     const { ca, renew, page, plugged } = await started()
     const own = (await page()).roots[0]?.id
     await renew()
@@ -200,7 +200,7 @@ describe('pilot-discovery ca', function () {
     expect(certificates((await renew()).at(-1))).to.have.length(3)
   })
 
-  it('is rotated by itself near the end of the life of the root', async () => {
+  it('rotates automatically when the root is near its expiry', async () => {
     const { service, renew } = await started({
       CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '200ms',
       CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
@@ -212,7 +212,7 @@ describe('pilot-discovery ca', function () {
     await service.output.says(`goes on later: ${identity} is not connected`)
   })
 
-  it('works on what is kept when no server runs, and not behind the back of one', async () => {
+  it('works on the saved state without a server, and refuses while a server uses that state', async () => {
     const { service, ca, page, plugged } = await started()
     const online = await page()
     const aside = { ...service.env, MESHD_ADMIN_SOCKET: join(service.dir, '.nowhere/admin.sock') }
@@ -240,7 +240,7 @@ describe('pilot-discovery ca', function () {
     expect((await ca('show', '-o', 'xml')).stderr).to.equal("Error: --output must be 'json'\n")
   })
 
-  it('has help for each of its commands', async () => {
+  it('has help for each of its subcommands', async () => {
     const { stdout } = await runCommand(['ca'])
     expect(stdout).to.match(/^Look at the certificate authority/)
     for (const name of ['show', 'ledger', 'rotate', 'export', 'import']) expect(stdout).to.include(`ca ${name} `)

@@ -16,7 +16,7 @@ const file = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 describe('pilot-discovery on the command line', function () {
   this.timeout(30_000)
 
-  it('version in all its forms', async () => {
+  it('prints its version in every format', async () => {
     const short = await runCommand(['version', '--short'])
     expect([short.stdout, short.code]).to.deep.equal(['0.1.0\n', 0])
     expect((await runCommand(['version'])).stdout).to.match(
@@ -34,7 +34,7 @@ describe('pilot-discovery on the command line', function () {
     )
   })
 
-  it('version --short costs at most four times the CPU of an empty script', () => {
+  it('uses for version --short at most four times the CPU of an empty script', () => {
     const cpu = (args: readonly string[]) => {
       const { output } = spawnSync(process.execPath, ['--require', file('../harness/report-cpu.cjs'), ...args], {
         encoding: 'utf8',
@@ -81,7 +81,7 @@ describe('pilot-discovery on the command line', function () {
     })
   }
 
-  it('takes the last of a flag that is given twice, and all entries of lists', async () => {
+  it('uses the last value of a repeated flag, and all entries of list flags', async () => {
     const twice = ['discovery', '--grpcAddr', 'here', '--grpcAddr=:0', '--httpAddr', ':0', '--monitoringAddr', 'there', '--registries', 'Mock']
     const { stderr } = await runCommand([...twice, '--registries=Mock,Consul', '--monitoringAddr', 'nowhere'])
     expect(stderr).to.equal('Error: --monitoringAddr: "nowhere" is not an address such as :15010 or 127.0.0.1:15010\n')
@@ -89,7 +89,7 @@ describe('pilot-discovery on the command line', function () {
     expect((await runCommand(['--log_as_json', 'version', '--short', '-s=false', '-ojson', '-o', 'yaml', '-s'])).stdout).to.match(/^clientVersion:/)
   })
 
-  it('refuses variables that are out of range, all by name', async () => {
+  it('rejects variables that are out of range, all in one error', async () => {
     const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock'], { PILOT_PUSH_THROTTLE: '-1', PILOT_DEBOUNCE_AFTER: '-1ms' })
     expect(code).to.equal(255)
     expect(stderr).to.equal(
@@ -97,7 +97,7 @@ describe('pilot-discovery on the command line', function () {
     )
   })
 
-  it('helps, and lists the log scopes', async () => {
+  it('prints help with flags and log scopes', async () => {
     const help = await runCommand(['discovery', '--help'])
     expect(help.code).to.equal(0)
     for (const part of ['--registries', '-a, --appNamespace', '2562047h47m16.854775807s', 'validationController', '--log_rotate_max_size'])
@@ -124,7 +124,7 @@ describe('pilot-discovery on the command line', function () {
     })
   }
 
-  describe('discovery', () => {
+  describe('a running discovery service', () => {
     const service = new Service({
       env: { PILOT_MOCK_SERVICES: '10', PILOT_ENABLE_STATUS: 'true' },
       flags: ['--resync', '2m', '--log_as_json', '--log_caller', 'default', '--log_output_level', 'default:info,ads:debug'],
@@ -137,13 +137,13 @@ describe('pilot-discovery on the command line', function () {
     })
     after(() => service.dispose())
 
-    it('is ready within a second of its start, by its own clock', async () => {
+    it('is ready within 2.5 seconds of own time', async () => {
       const startup = Number(/^startup_duration_seconds (.*)$/m.exec(await service.metrics())?.[1])
       expect(startup).to.be.greaterThan(0)
       expect(startup * share, 'seconds of own time').to.be.lessThan(2.5)
     })
 
-    it('says by name what has no effect yet, in JSON lines with the caller', async () => {
+    it('logs each setting without effect by name, as JSON lines with the caller', async () => {
       await service.output.says('ready after')
       const lines = service.output
         .soFar()
@@ -162,7 +162,7 @@ describe('pilot-discovery on the command line', function () {
       expect(Object.keys(lines[0] ?? {})).to.deep.equal(['level', 'time', 'caller', 'msg'])
     })
 
-    it('answers /version, /metrics and every debug page', async () => {
+    it('serves /version, /metrics and every debug page', async () => {
       for (const path of ['/debug', '/debug/'])
         expect(await (await fetch(`http://127.0.0.1:${service.httpPort}${path}`)).text()).to.contain('<h1>Debug pages</h1>')
       const version = await fetch(`http://127.0.0.1:${service.monitoringPort}/version`)
@@ -200,7 +200,7 @@ describe('pilot-discovery on the command line', function () {
         expect(metrics).to.contain(name)
     })
 
-    it('refuses to share an address with another', async () => {
+    it('exits with 255 if an address is in use', async () => {
       for (const [flag, port] of [
         ['--grpcAddr', service.grpcPort],
         ['--httpAddr', service.httpPort],
@@ -212,13 +212,13 @@ describe('pilot-discovery on the command line', function () {
       }
     })
 
-    it('ends in order on SIGTERM', async () => {
+    it('shuts down on SIGTERM with status 0', async () => {
       expect(await service.stop()).to.equal(0)
       await service.output.says('shutting down')
     })
   })
 
-  it('says of every flag, variable and plugin that has no effect that it has none, and why', async () => {
+  it('warns of every flag, variable and plugin without effect, with the reason', async () => {
     const flags: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
     const idle = Object.entries(flags).filter(([, { notYet }]) => notYet !== undefined)
     const service = new Service({
@@ -240,7 +240,7 @@ describe('pilot-discovery on the command line', function () {
     }
   })
 
-  it('hides the debug pages when told to, and rotates its log', async () => {
+  it('hides debug pages if ENABLE_DEBUG_ON_HTTP is false, and writes its log to files', async () => {
     const logs = mkdtempSync(join(tmpdir(), 'mesh-log-'))
     const service = new Service({
       env: { ENABLE_DEBUG_ON_HTTP: 'false' },
@@ -260,7 +260,7 @@ describe('pilot-discovery on the command line', function () {
   })
 
   it('bounds how far the heaps of its threads grow beyond what is in use, and has them marked only from their usual size on', async () => {
-    // Tells every flag that is given to V8 while the process runs.
+    // Prints every flag that is given to V8 at run time.
     const tell = `import v8 from 'node:v8'; import { syncBuiltinESMExports } from 'node:module';
       const set = v8.setFlagsFromString; v8.setFlagsFromString = (flag) => { console.log('V8', flag); set(flag) }; syncBuiltinESMExports()`
     const service = new Service({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tell)}` } })

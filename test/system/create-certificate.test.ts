@@ -1,4 +1,4 @@
-/** Certificates for workloads from the secured port of the real command. */
+/** Workload certificates from the secured port of the real command. */
 import { X509Certificate } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,7 +46,7 @@ describe('CreateCertificate', function () {
     throw new Error(`${outcome.code} ${outcome.details}`)
   }
 
-  it('gives a caller the certificate of its identity, and renews it with that certificate', async () => {
+  it("issues a certificate for the caller's identity, which is itself a credential for renewal", async () => {
     const request = makeSigningRequest(keys.p256, [{ uri: identity }])
     const outcome = await cart().ask(request, 3600n)
     const [leaf, root] = chainOf(outcome)
@@ -54,7 +54,7 @@ describe('CreateCertificate', function () {
     expect(leaf.verify(root.publicKey)).to.equal(true)
     expect(root.subject).to.equal('O=cluster.local')
     expect(leaf.validToDate.getTime() - Date.now()).to.be.within(3_500_000, 3_600_000)
-    // The certificate is a credential itself.
+    // The issued certificate is a credential too.
     const renewing = client({
       key: keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string,
       cert: 'chain' in outcome ? (outcome.chain[0] ?? '') : '',
@@ -68,7 +68,7 @@ describe('CreateCertificate', function () {
     await service.output.says(audit)
   })
 
-  it('needs a credential', async () => {
+  it('requires a credential', async () => {
     for (const one of [client(), new CertificateClient(port, { roots: made.text('ca.pem'), token: 'nonsense' })]) {
       clients.push(one)
       const outcome = await one.ask(requestPem())
@@ -76,7 +76,7 @@ describe('CreateCertificate', function () {
     }
   })
 
-  it('refuses what may not be asked for', async () => {
+  it('rejects requests that are invalid or not permitted, and counts them', async () => {
     const one = cart()
     const refused = async (csr: string, seconds = 0n) => {
       const outcome = await one.ask(csr, seconds)
@@ -105,7 +105,7 @@ describe('CreateCertificate', function () {
     expect(Number(/^citadel_server_root_cert_expiry_timestamp (\d+)$/m.exec(metrics)?.[1])).to.be.greaterThan(Date.now() / 1000 + 86_400 * 3600)
   })
 
-  it('keeps its root over a restart, in files for its user alone', async () => {
+  it('uses the same root after a restart, from files for its user only', async () => {
     const [, before] = chainOf(await cart().ask(requestPem()))
     await service.stop()
     await service.start()
@@ -116,12 +116,12 @@ describe('CreateCertificate', function () {
   })
 })
 
-describe('a command without a certificate authority that it can use', function () {
+describe('pilot-discovery without a usable certificate authority', function () {
   this.timeout(60_000)
   const started = (env: Record<string, string>) =>
     runCommand(['discovery', '--registries', 'Mock', ...anyPorts, '--secureGRPCAddr', '127.0.0.1:0'], env)
 
-  /** A service that serves its secured port with the certificate of files. */
+  /** Returns a service whose secured port has its certificate from files. */
   const serving = (port: number, env: Record<string, string> = {}) => {
     const service = new Service({ env, flags: ['--secureGRPCAddr', `127.0.0.1:${port}`] })
     const made = new ServingCertificates(service.dir)
@@ -131,7 +131,7 @@ describe('a command without a certificate authority that it can use', function (
     return service
   }
 
-  it('does not start with another that it does not know', async () => {
+  it('does not start with an unknown or unsupported EXTERNAL_CA', async () => {
     for (const [name, reason] of [
       ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and there is no orchestrator client yet'],
       ['MESHD_RA_MESH_API', 'is not supported'],
@@ -142,7 +142,7 @@ describe('a command without a certificate authority that it can use', function (
     }
   })
 
-  it('does not start with files that do not fit together, nor with the state of another process', async () => {
+  it('does not start with incomplete CA files, nor with the state directory of another process', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-cacerts-'))
     const service = serving(await freePort())
     try {
@@ -162,7 +162,7 @@ describe('a command without a certificate authority that it can use', function (
     }
   })
 
-  it('does not offer to sign', async () => {
+  it('does not offer signing with ENABLE_CA_SERVER=false', async () => {
     const port = await freePort()
     const service = serving(port, { ENABLE_CA_SERVER: 'false' })
     await service.start()

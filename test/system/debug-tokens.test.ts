@@ -1,4 +1,4 @@
-/** Debug pages over the network, with tokens of workloads. */
+/** Debug pages over the network, with workload tokens. */
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Issuer } from '../harness/issuer.ts'
@@ -48,13 +48,13 @@ describe('debug pages with tokens', function () {
     expect((await ask('registryz?namespace=bank', await token('shop'))).text).to.equal('namespace "bank": callers see their own namespace only')
   })
 
-  it('act for the root namespace alone', async () => {
+  it('execute actions for the root namespace only', async () => {
     expect((await ask('adsz?push=true', await token('shop'), { method: 'POST' })).status).to.equal(403)
     expect((await ask('adsz?push=true', await token('mesh-system'), { method: 'POST' })).text).to.equal('Pushed to 0 servers')
     await service.output.says('POST /debug/adsz by spiffe://cluster.local/ns/mesh-system/sa/reader')
   })
 
-  it('are refused without one, and with one that is not good', async () => {
+  it('are refused without a token, and with an invalid one', async () => {
     expect(await ask('configz')).to.deep.equal({ status: 401, text: 'a token of the mesh is needed', challenge: 'Bearer' })
     const past = Math.floor(Date.now() / 1000) - 10
     for (const [what, bad] of [
@@ -71,7 +71,7 @@ describe('debug pages with tokens', function () {
     await service.output.says('debug page refused to 127.0.0.1')
   })
 
-  it('refuse before a form is read', async () => {
+  it('refuse a request before its body is read', async () => {
     const socket = connect(service.httpPort, '127.0.0.1')
     socket.write('POST /debug/authz HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n\r\nx')
     let answer = ''
@@ -83,7 +83,7 @@ describe('debug pages with tokens', function () {
     socket.destroy()
   })
 
-  it('leave the open pages open', async () => {
+  it('leave readiness, metrics and version open', async () => {
     for (const [port, path] of [
       [service.httpPort, 'ready'],
       [service.monitoringPort, 'metrics'],

@@ -8,7 +8,7 @@ const entry = serviceEntry('a')
 const route = (timeout: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a], http: [{timeout: ${timeout}, route: [{destination: {host: a}}]}]}\n`
 
-describe('distribution tracking (/debug/config_distribution)', () => {
+describe('config distribution tracking (/debug/config_distribution)', () => {
   const service = new Service()
   const clients: XdsClient[] = []
   const client = (name: string, address: string) => {
@@ -31,7 +31,7 @@ describe('distribution tracking (/debug/config_distribution)', () => {
       return Object.entries(expected).every(([proxy, generation]) => found[proxy] === generation)
     })
 
-  it('tells which proxy has which generation of an object from a file, whether it answered, fell silent or refused', async () => {
+  it("shows which generation of a file's object each proxy has, whether it acknowledged, is silent or rejected it", async () => {
     service.write('entry.yaml', entry)
     service.write('route.yaml', route('1s'))
     await service.start()
@@ -52,7 +52,7 @@ describe('distribution tracking (/debug/config_distribution)', () => {
     expect(await acked('VirtualService/ns/none')).to.deep.equal({ takes: '', silent: '', refuses: '' })
   })
 
-  it('an object that no proxy sees a change of counts as taken', async () => {
+  it('counts an object as applied if it changes nothing for a proxy', async () => {
     service.write(
       'rule.yaml',
       'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: g, namespace: ns}\nspec: {host: nobody.example.com}\n',
@@ -61,7 +61,7 @@ describe('distribution tracking (/debug/config_distribution)', () => {
     expect((await acked('DestinationRule/ns/g')).silent).to.equal('')
   })
 
-  it('answers 409 when it is off, and 422 without a resource', async () => {
+  it('answers 409 if it is switched off, and 422 without a resource', async () => {
     const status = async (of: Service, query: string) => (await fetch(`http://127.0.0.1:${of.httpPort}/debug/config_distribution${query}`)).status
     expect(await status(service, '')).to.equal(422)
     const off = new Service({ env: { PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING: 'false' } })

@@ -26,12 +26,12 @@ const table: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags 
 const numbered = Object.entries<Variable>({ ...variables, ...unbuiltVariables }).flatMap(([name, variable]) =>
   'range' in variable ? [{ name, type: variable.type, range: variable.range }] : [],
 )
-/** At their least, these cut connections: that is what they are for. */
+/** The minimum values of these flags end connections, as intended. */
 const cutting = ['keepaliveTimeout', 'keepaliveMaxServerConnectionAge']
 const numberedFlags = Object.entries(table).flatMap(([name, spec]) => ('range' in spec ? [{ name, type: spec.type, range: spec.range }] : []))
 type Ends = readonly [least: string | number, most: string | number]
 
-/** Every number and duration at one end of its range, but for those that a test of the others needs otherwise. */
+/** Sets every number and duration to one end of its range, except the given ones. */
 function settings(end: 'least' | 'most', types: readonly string[], except: Readonly<Record<string, string>>) {
   const value = ([least, most]: Ends) => String(end === 'least' ? least : most)
   const chosen = numbered.filter(({ type }) => types.includes(type))
@@ -70,7 +70,7 @@ for (const [title, { env, flags }] of [
       await issuer.stop()
     })
 
-    it('cut no proxy, hold back no change, and keep nothing busy', async () => {
+    it('end no connection, delay no change, and keep no thread busy', async () => {
       const clients = [1, 2].map((one) => new XdsClient(service.grpcPort, sidecarNode(`10.0.0.${one}`, `p${one}`, 'shop'), one === 2))
       try {
         await Promise.all(clients.map((client) => client.connect().ready()))

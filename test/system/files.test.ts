@@ -25,7 +25,7 @@ describe('configuration files', () => {
   before(() => service.start())
   after(() => service.dispose())
 
-  it('are found in directories that come later, however deep, and go with them', async () => {
+  it('are found in directories that are created later, at any depth, and removed with them', async () => {
     mkdirSync(path('one', 'two', 'three'), { recursive: true })
     writeFileSync(path('one', 'two', 'three', 'a.yaml'), entry('a'))
     await become('a')
@@ -48,7 +48,7 @@ describe('configuration files', () => {
     await become('b', 'd')
   })
 
-  it('move with a renamed directory', async () => {
+  it('are followed when a directory is renamed', async () => {
     renameSync(path('one'), path('moved'))
     writeFileSync(path('moved', 'e.yaml'), entry('e'))
     await become('b', 'd', 'e')
@@ -56,7 +56,7 @@ describe('configuration files', () => {
     await become()
   })
 
-  it('are swapped in one step where a link says which directory counts', async () => {
+  it('are replaced atomically when a symbolic link changes its target, as in mounted volumes', async () => {
     for (const version of ['v1', 'v2']) mkdirSync(path('mount', `..${version}`), { recursive: true })
     writeFileSync(path('mount', '..v1', 'x.yaml'), entry('first'))
     writeFileSync(path('mount', '..v2', 'x.yaml'), entry('second'))
@@ -68,7 +68,7 @@ describe('configuration files', () => {
     await become('second')
   })
 
-  it('do not count within a directory that a mounted volume hides', async () => {
+  it('are ignored in hidden directories of a mounted volume', async () => {
     mkdirSync(path('..hidden'))
     writeFileSync(path('probe.yaml'), entry('probe'))
     await become('second', 'probe')
@@ -79,7 +79,7 @@ describe('configuration files', () => {
     await become('second')
   })
 
-  it('count while they are bad, and no longer', async () => {
+  it('count as invalid as long as they have errors', async () => {
     const invalid = async () => Number(/^pilot_config_documents_invalid(?:\{[^}]*\})? (\d+)/m.exec(await service.metrics())?.[1])
     service.write('bad.yaml', `${entry('bad')}---\nkind: [`)
     await until('the document to count', async () => (await invalid()) === 1)
@@ -89,14 +89,14 @@ describe('configuration files', () => {
   })
 })
 
-describe('files that are given by flags, and files that cannot be read', () => {
+describe('files named by flags, and unreadable files', () => {
   const service = new Service()
   after(() => service.dispose())
   const names = async () => (await service.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name).sort()
   const holds = (...wanted: string[]) => until(`the objects to be ${wanted.join()}`, async () => (await names()).join() === wanted.join())
   const says = (text: string) => service.output.says(text)
 
-  it('must be there at start: the error names flag and path', async () => {
+  it('must exist at start: the error names flag and path', async () => {
     const refused = async (flag: string, path: string, reason: string) => {
       const { code, stderr, stdout } = await runCommand([
         'discovery',
@@ -123,7 +123,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await refused('networksConfig', join(service.dir, 'given'), 'is a pipe, a socket or a device, not a file')
   })
 
-  it('a directory that goes later leaves its objects in force, and that is told', async () => {
+  it('keep their objects in force with a log line if the directory is removed', async () => {
     const other = new Service()
     try {
       other.write('a.yaml', entry('stays'))
@@ -139,7 +139,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     }
   })
 
-  it('are seen at once in a directory that was renamed away and came back, or whose place another took', async () => {
+  it('are watched again after their directory was renamed and came back, or was replaced', async () => {
     const other = new Service()
     const [away, old] = [`${other.dir}-away`, `${other.dir}-old`]
     const names = async () => (await other.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name).sort()
@@ -167,7 +167,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     }
   })
 
-  it('are read once where a link leads back to their directory, which is told once', async () => {
+  it('are read once if a symbolic link leads back to their directory, with one log line', async () => {
     const other = new Service()
     try {
       mkdirSync(join(other.dir, 'sub'))
@@ -190,7 +190,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     }
   })
 
-  it('that go later leave in force what they said, and that is told', async () => {
+  it('keep their settings in force with a log line if they are removed', async () => {
     service.write('mesh-config', 'rootNamespace: given')
     service.write('networks', 'networks: {n: {endpoints: [{fromRegistry: r}]}}')
     await service.start()
@@ -205,13 +205,13 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await says(`${join(service.dir, 'networks')}: the file is gone; what was in force stays`)
   })
 
-  it('lose no object to a mistake in another document, or to their size', async () => {
+  it('lose no object because of an error in another document or because of their size', async () => {
     service.write('several.yaml', ['one', 'two', 'three'].map(entry).join('---\n'))
     await holds('one', 'three', 'two')
     service.write('several.yaml', [entry('one'), entry('two').replace('hosts: [', 'hosts: ['.repeat(2)), entry('three')].join('---\n'))
     await says('several.yaml, document 2, ServiceEntry/default/two: not YAML')
     await holds('one', 'three', 'two')
-    // In one step: half of a large file may well be a valid one.
+    // Replaced in one step: half of a large file could be a valid file.
     service.write('large', `${entry('one')}#${' '.repeat(33 * 1024 * 1024)}`)
     renameSync(join(service.dir, 'large'), join(service.dir, 'several.yaml'))
     await says('several.yaml, document 1: the file is larger than')
@@ -223,7 +223,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await until('no invalid documents', async () => /^pilot_config_documents_invalid 0$/m.test(await service.metrics()))
   })
 
-  it('lose no object while they cannot be read, and lose them when they are gone', async () => {
+  it('keep their objects while they are unreadable, and lose them when they are removed', async () => {
     service.write('linked.yaml', entry('linked'))
     await holds('linked', 'one')
     symlinkSync('linked.yaml', join(service.dir, 'link'))
@@ -237,7 +237,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await holds('one')
   })
 
-  it('of odd characters cost themselves only, whatever their length', async () => {
+  it('with unusual characters cause faults of their own only, at any length', async () => {
     const odd = [20_000, 60_000, 262_000].flatMap((length) => [`[${','.repeat(length)}`, '"'.repeat(length), '['.repeat(length)])
     for (const [index, text] of odd.entries()) service.write(`odd-${index}.yaml`, text)
     service.write('beside.yaml', entry('beside'))
@@ -250,7 +250,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await holds('one')
   })
 
-  it('are files: a pipe with the name of one holds nothing up', async () => {
+  it('must be regular files: a pipe of the same name blocks nothing', async () => {
     execFileSync('/bin/sh', ['-c', 'mkfifo "$0"', join(service.dir, 'pipe.yaml')])
     service.write('after.yaml', entry('after'))
     await holds('after', 'one')

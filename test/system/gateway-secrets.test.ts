@@ -1,4 +1,7 @@
-/** Who is served secrets of gateways, through the real command: by certificates of an authority that `--caCertFile` names (docs/resources.md, K6 to K9). */
+/**
+ * Access to gateway secrets through the real command, with certificates of an authority that `--caCertFile` names (docs/resources.md, K6
+ * to K9).
+ */
 
 import { X509Certificate } from 'node:crypto'
 import { fromBinary } from '@bufbuild/protobuf'
@@ -18,7 +21,7 @@ const node = (type: string, namespace: string): ClientNode => ({
   metadata: { NAMESPACE: namespace, LABELS: { app: 'gateway' } },
 })
 
-/** A service with a secured port that verifies clients by an authority of the test. */
+/** A service with a secured port that verifies clients with an authority of the test. */
 class SecuredService {
   readonly service: Service
   readonly made: ServingCertificates
@@ -55,7 +58,7 @@ class SecuredService {
     return client
   }
 
-  /** Connects with the certificate of a namespace; without one in plain text. */
+  /** Connects with the certificate of a namespace, or in plaintext without one. */
   connect(who: ClientNode, delta: boolean, identity?: string): XdsClient {
     const text = (name: string) => Buffer.from(this.made.text(name))
     const client =
@@ -77,7 +80,7 @@ class SecuredService {
   }
 }
 
-/** The private key that a client holds under a name, or its authorities. */
+/** Returns the private key that a client has under a name, or its CA certificates. */
 function held(client: XdsClient, name: string): string {
   const value = client.resources.get(secretType)?.get(name)
   const { type } = value ? fromBinary(SecretSchema, value) : { type: undefined }
@@ -85,14 +88,14 @@ function held(client: XdsClient, name: string): string {
   return Buffer.from((source?.specifier.value as Uint8Array | undefined) ?? []).toString()
 }
 
-/** A client that gets an answer to another type after it has asked for secrets was answered what there was of those. */
+/** Subscribes after the first configuration. A response of a later type then implies that subscribed secrets were answered. */
 async function settled(client: XdsClient, ask: () => void): Promise<XdsClient> {
   await until('the first configuration', () => client.responses.has(clusterType) && client.responses.has(listenerType))
   ask()
   return client
 }
 
-describe('secrets of gateways', function () {
+describe('gateway secrets', function () {
   this.timeout(60_000)
   const control = new SecuredService()
   const { service } = control
@@ -138,7 +141,7 @@ describe('secrets of gateways', function () {
     it(`${variant}: are not served in plain text, nor to sidecars`, async () => {
       for (const client of [control.connect(node('router', 'edge'), delta), control.connect(node('sidecar', 'edge'), delta, 'edge')]) {
         await settled(client, () => client.watch(secretType, ['kubernetes://site']))
-        // What is asked for later is answered later: whatever there was for the secret came before it.
+        // Responses come in the order of requests: a response for the secret would precede this one.
         client.watch('type.googleapis.com/envoy.config.route.v3.RouteConfiguration', ['unknown'])
         await until('the answer after it', () => client.responses.has('type.googleapis.com/envoy.config.route.v3.RouteConfiguration'))
         expect(client.resources.get(secretType)?.size).to.equal(0)
@@ -188,7 +191,7 @@ describe('secrets of gateways', function () {
     await until('that of another namespace', () => client.removed.includes('kubernetes://other/site'))
   })
 
-  it('stay as they are while the document is faulty, and are told again when it is right', async () => {
+  it('keep their last good state while the document is invalid, and are pushed once it is valid', async () => {
     write('edge/mended', pairValues(sites[0] as Pair))
     const client = control.connect(node('router', 'edge'), true, 'edge')
     await settled(client, () => client.watch(secretType, ['kubernetes://mended']))
@@ -201,7 +204,7 @@ describe('secrets of gateways', function () {
     await until('the right one', () => held(client, 'kubernetes://mended') === keyOf(1))
   })
 
-  it('come to those who wait for them', async () => {
+  it('are pushed to waiting subscribers when they are created', async () => {
     const clients = [false, true].map((delta) => control.connect(node('router', 'edge'), delta, 'edge'))
     for (const client of clients) await settled(client, () => client.watch(secretType, ['kubernetes://late']))
     await until('the answer that there is none', () => clients[1]?.removed.includes('kubernetes://late') ?? false)
@@ -211,7 +214,7 @@ describe('secrets of gateways', function () {
     for (const client of clients) await until('the secret', () => held(client, 'kubernetes://late') === keyOf(2))
   })
 
-  it('are named on pages, with the dates of their certificates and without what they hold', async () => {
+  it('are listed on debug pages with certificate dates and without their content', async () => {
     write('edge/shown', pairValues(sites[0] as Pair, root))
     interface Row {
       readonly kind: string
@@ -235,12 +238,12 @@ describe('secrets of gateways', function () {
     expect((await service.debug<Row[]>('configz?namespace=other')).every(({ metadata }) => metadata.namespace === 'other')).to.equal(true)
   })
 
-  it('warn when their certificate has expired', async () => {
+  it('cause a warning if their certificate has expired', async () => {
     write('edge/old', pairValues(made.issue('old.example', root, { days: -1 })))
     await service.output.says(/Secret\/edge\/old in edge-old.json#1: its certificate has expired on 20/)
   })
 
-  it('are left out of refusals that quote them', async () => {
+  it('are removed from NACK messages that quote them', async () => {
     const client = control.connect(node('router', 'edge'), false, 'edge')
     await settled(client, () => undefined)
     client.refuseNext = `cannot be used: inline_bytes: "${keyOf(0).replaceAll('\n', '\\n')}"`
@@ -250,7 +253,7 @@ describe('secrets of gateways', function () {
     )
   })
 
-  it('are in no page, no metric and no line of the log', async () => {
+  it('appear on no page, in no metric and in no log line', async () => {
     const index = await (await fetch(`http://127.0.0.1:${service.httpPort}/debug`)).text()
     const pages = [...index.matchAll(/href="\/debug\/([^"]+)"/g)].map(([, page]) => page as string)
     expect(pages).to.include.members(['configz', 'config_dump', 'adsz', 'cachez'])
@@ -266,7 +269,7 @@ describe('secrets of gateways', function () {
   })
 })
 
-describe('secrets of gateways without the identity check', function () {
+describe('gateway secrets without the identity check', function () {
   this.timeout(60_000)
   const control = new SecuredService({ PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' })
   const made = new SiteCertificates()
@@ -279,7 +282,7 @@ describe('secrets of gateways without the identity check', function () {
     made.dispose()
   })
 
-  it('are served to nobody, which is said at start', async () => {
+  it('are served to nobody, with a log line at start', async () => {
     const client = control.connect(node('router', 'edge'), true, 'edge')
     await settled(client, () => client.watch(secretType, ['kubernetes://site']))
     await until('the answer', () => client.removed.includes('kubernetes://site'))

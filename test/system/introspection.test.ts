@@ -27,7 +27,7 @@ describe('ControlZ', function () {
   })
   after(() => service.dispose())
 
-  it('is said at start, and has pages for people and programs', async () => {
+  it('is announced at start, and has pages for people and for programs', async () => {
     await service.output.says(`ControlZ at 127.0.0.1:${port}: `)
     const home = await (await ask('/')).text()
     for (const topic of ['scope', 'mem', 'env', 'proc', 'arg', 'version', 'metric', 'signal']) {
@@ -45,7 +45,7 @@ describe('ControlZ', function () {
     expect(await (await ask('/scopez')).text()).to.contain('data-form="scope=ads"')
   })
 
-  it('shows no values of variables that are not its own, nor keys', async () => {
+  it('shows neither values of foreign variables nor keys', async () => {
     const values = Object.fromEntries(
       ((await (await ask('/envj')).json()) as { name: string; value: string }[]).map(({ name, value }) => [name, value]),
     )
@@ -55,7 +55,7 @@ describe('ControlZ', function () {
       .and.not.to.contain(secret)
   })
 
-  it('changes what all threads log', async () => {
+  it('changes the log level of all threads', async () => {
     const connect = async (name: string) => {
       const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.1', name, 'shop'), true).connect().ready()
       client.close()
@@ -72,7 +72,7 @@ describe('ControlZ', function () {
     service.output.lacks('~silent')
   })
 
-  it('refuses what is not its own pages, and what it does not know', async () => {
+  it('refuses requests of other sites, and unknown pages and scopes', async () => {
     expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, {})).status, 'a form of another site').to.equal(403)
     expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, { ...marked, origin: 'https://evil.example' })).status).to.equal(403)
     expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, { ...marked, authorization: 'Bearer x' })).status).to.equal(401)
@@ -108,13 +108,13 @@ describe('the address of ControlZ', function () {
     for (const server of taken) server.close()
   })
 
-  it('keeps the service from starting where it was chosen and is taken, and is gone without where it was not', async () => {
+  it('fails the start if it was configured and is in use, and is given up otherwise', async () => {
     const port = await freePort()
     await take(port)
     const chosen = ['--ctrlz_address', 'localhost', '--ctrlz_port', String(port)]
     const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', ...anyPorts, ...chosen])
     expect([code, stderr]).to.deep.equal([255, `Error: --ctrlz_address localhost:${port}: another process listens on it already (EADDRINUSE)\n`])
-    // Whoever has the port of the default, it is taken.
+    // The default port is in use, by this server or by another process.
     await take(9876)
     const service = new Launched([...launchers['the pinned Node'], 'discovery', '--registries', 'Mock', ...anyPorts.slice(0, -2)])
     try {
@@ -125,7 +125,7 @@ describe('the address of ControlZ', function () {
     }
   })
 
-  it('wants a token where callers of this machine need one', async () => {
+  it('requires a token if ENABLE_DEBUG_ON_LOOPBACK is false', async () => {
     const port = await freePort()
     const service = new Service({ env: { ENABLE_DEBUG_ON_LOOPBACK: 'false' }, flags: ['--ctrlz_address', '127.0.0.1', '--ctrlz_port', String(port)] })
     try {

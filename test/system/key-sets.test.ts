@@ -9,7 +9,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const authentication = (name: string, rule: string) =>
   `apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: ${name}, namespace: ns}\nspec: {jwtRules: [${rule}]}\n`
 
-/** What a proxy of the namespace would make of a token. */
+/** Returns the decision of a proxy of the namespace on a token. */
 async function verdict(service: Service, token: string): Promise<{ status: number; reason: string }> {
   return service.debug(`authz?proxyID=one.ns&header=${encodeURIComponent(`authorization: Bearer ${token}`)}`)
 }
@@ -17,7 +17,7 @@ async function verdict(service: Service, token: string): Promise<{ status: numbe
 describe('key sets of RequestAuthentications', function () {
   this.timeout(40_000)
 
-  it('are not fetched from loopback, link-local or metadata addresses, however they are written', async () => {
+  it('are not fetched from loopback, link-local or metadata addresses, in any notation', async () => {
     const issuer = await new Issuer('inside').start()
     const service = new Service()
     const hosts = ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '0.0.0.0', '2130706433', '0x7f.1', '169.254.169.254', '[fd00:ec2::254]']
@@ -35,7 +35,7 @@ describe('key sets of RequestAuthentications', function () {
     }
   })
 
-  describe('where an address is allowed', () => {
+  describe('from an allowed address', () => {
     const service = new Service({
       env: { PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1', PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: '200ms', PILOT_DEBOUNCE_AFTER: '10ms' },
     })
@@ -55,12 +55,12 @@ describe('key sets of RequestAuthentications', function () {
     })
     const accepted = async (token: string) => (await verdict(service, token)).status === 200
 
-    it('are there before the first proxy is served', async () => {
+    it('are fetched before the first proxy is served', async () => {
       expect(await verdict(service, await issuer.token())).to.deep.include({ status: 200, requestPrincipal: `${issuer.name}/subject` })
       expect(await service.metrics()).to.match(/^pilot_jwks_resolver_network_fetch_success_total [1-9]/m)
     })
 
-    it('stay as they were while the issuer does not answer, or answers nonsense', async () => {
+    it('keep their last good state while the issuer is down or answers nonsense', async () => {
       const token = await issuer.token()
       for (const answer of ['not JSON', '{"keys":[]}', '{"keys":[{"kty":"oct","k":"x"}]}', '{"keys":[{"kty":"RSA"}]}', 'x'.repeat(2_000_000)]) {
         const { fetches } = issuer
@@ -74,7 +74,7 @@ describe('key sets of RequestAuthentications', function () {
       expect(await accepted(token)).to.equal(false)
     })
 
-    it('are not fetched by way of a redirect to where they may not come from', async () => {
+    it('are not fetched through a redirect to a forbidden address', async () => {
       let reached = 0
       const inside = createServer((_, response) => {
         reached++
@@ -88,14 +88,14 @@ describe('key sets of RequestAuthentications', function () {
       await service.output.says('127.0.0.2 is a loopback address')
       expect(reached).to.equal(0)
       expect((await verdict(service, await redirecting.token())).status).to.equal(401)
-      // Others are not affected.
+      // Other issuers are not affected.
       expect(await accepted(await issuer.token())).to.equal(true)
       service.remove('redirecting.yaml')
       await redirecting.stop()
       inside.close()
     })
 
-    it('are fetched by way of a redirect to where they may come from', async () => {
+    it('are fetched through a redirect to an allowed address', async () => {
       const other = await new Issuer('https://other.example').start()
       other.answer = (request, response) =>
         request.url === '/elsewhere' ? response.end(other.jwks) : response.writeHead(307, { location: '/elsewhere' }).end()
@@ -105,7 +105,7 @@ describe('key sets of RequestAuthentications', function () {
       await other.stop()
     })
 
-    it('are found by the OpenID configuration of the issuer when no URL is given', async () => {
+    it("are found through the issuer's OpenID configuration if no URL is given", async () => {
       const open = new Issuer('')
       await open.start()
       Object.assign(open, { name: `http://127.0.0.1:${open.port}` })
@@ -115,7 +115,7 @@ describe('key sets of RequestAuthentications', function () {
       await open.stop()
     })
 
-    it('that come too slowly are given up, and nothing waits for them', async () => {
+    it('that arrive too slowly are abandoned after a timeout without delaying anything else', async () => {
       const slow = await new Issuer('https://slow.example').start()
       slow.answer = (_, response) => void response.writeHead(200).write('{')
       service.write('slow.yaml', authentication('slow', `{issuer: '${slow.name}', jwksUri: '${slow.jwksUri}'}`))

@@ -1,4 +1,4 @@
-/** Agents of this machine have their tokens and roots of the discovery service, over its admin socket. */
+/** Local agents get their token and roots from the discovery service through its admin socket. */
 import { statSync } from 'node:fs'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -22,7 +22,7 @@ describe('a token from the admin socket', function () {
     await service.dispose()
   })
 
-  it('is for the workload, good for an hour, and comes with the roots: an agent needs nothing else', async () => {
+  it('names the workload, is valid for an hour and comes with the roots, which is all an agent needs', async () => {
     const files = { tokenFile: at.path('a/token'), rootsFile: at.path('b/root-cert.pem') }
     const state = await at.start({
       certificate: {
@@ -49,7 +49,7 @@ describe('a token from the admin socket', function () {
     service.output.lacks(claims)
   })
 
-  it('is refused for names that are none', async () => {
+  it('is refused for invalid names', async () => {
     for (const [form, reason] of [
       ['namespace=Shop&account=web', 'namespace: "Shop" is not the name of a namespace'],
       ['namespace=shop&account=a:b', 'account: "a:b" is not the name of a service account'],
@@ -61,7 +61,7 @@ describe('a token from the admin socket', function () {
     expect((await askServer({ method: 'GET', path: '/token' }, service.env)).status).to.equal(405)
   })
 
-  it('is not to be had over the network', async () => {
+  it('is not available over the network', async () => {
     for (const where of [service.httpPort, service.monitoringPort])
       for (const method of ['GET', 'POST']) {
         const answer = await fetch(`http://127.0.0.1:${where}/token?namespace=shop&account=web`, { method })

@@ -9,7 +9,7 @@ import { until } from '../harness/until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
-describe('the log of the command', function () {
+describe('the log of pilot-discovery', function () {
   this.timeout(30_000)
   let dir = ''
   beforeEach(() => {
@@ -17,7 +17,7 @@ describe('the log of the command', function () {
   })
   afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
-  /** Runs the service with standard output that nobody reads, until the log file says that it is ready. Resolves to how it ended. */
+  /** Runs the service with an unread stdout until the log file reports readiness. Resolves to its exit status and log. */
   const run = async (flags: readonly string[], treat: (child: ReturnType<typeof spawn>) => Promise<void>) => {
     const file = join(dir, 'all.log')
     const child = spawn(
@@ -40,7 +40,7 @@ describe('the log of the command', function () {
     return { status: await ended, log: log() }
   }
 
-  it('goes on when standard output and standard error are closed', async () => {
+  it('continues when stdout and stderr are closed', async () => {
     const { status, log } = await run([], async (child) => {
       child.stdout?.destroy()
       child.stderr?.destroy()
@@ -51,8 +51,8 @@ describe('the log of the command', function () {
     expect(status).to.equal(0)
   })
 
-  it('answers while nobody reads its standard output, and ends in order', async () => {
-    // A line for each document, more than the 64 KiB that a pipe holds.
+  it('does not block the service while nobody reads its stdout', async () => {
+    // One line for each document: more than the 64 KiB that a pipe holds.
     const documents = Array.from(
       { length: 1000 },
       (_, index) => `{kind: ServiceEntry, apiVersion: networking.mesh.io/v1, metadata: {name: s${index}}, spec: {}}`,
@@ -65,7 +65,7 @@ describe('the log of the command', function () {
     expect(status).to.equal(0)
   })
 
-  it('starts with a directory in the place of its files, and says so', async () => {
+  it('does not prevent the start if a directory is in the place of its files, and reports it', async () => {
     mkdirSync(join(dir, 'taken'))
     const taken = join(dir, 'taken')
     const { status, log } = await run(['--log_target', taken, '--log_rotate', taken], async () => {})

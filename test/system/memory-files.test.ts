@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { anyPorts, Launched, launchers } from '../harness/launched.ts'
 
-/** Where diagnostic reports and heap snapshots would be written. */
+/** The directory for diagnostic reports and heap snapshots. */
 const diagnostics = mkdtempSync(join(tmpdir(), 'mesh-diagnostics-'))
 
-describe('what is in the memory of the process stays out of files', function () {
+describe('process memory', function () {
   if (process.platform !== 'linux') return
   const command = [...launchers['the pinned Node'], 'discovery', '--registries', 'Mock', '--secureGRPCAddr', '', ...anyPorts]
-  // `ulimit` sets the hard limit too; where that is zero already, there is nothing to lower.
+  // `ulimit` sets the hard limit too. If that is zero already, there is nothing to lower.
   const unlimited = ['/bin/sh', '-c', 'ulimit -c unlimited 2>/dev/null; exec "$@"', 'sh', ...command]
   const started: Launched[] = []
   const launch = async (env: Record<string, string>) => {
@@ -25,18 +25,18 @@ describe('what is in the memory of the process stays out of files', function () 
     rmSync(diagnostics, { recursive: true, force: true })
   })
 
-  it('a core dump has the size zero, and no memory in it', async () => {
+  it('is excluded from core dumps, whose size limit is zero', async () => {
     const { pid } = await launch({})
     expect(readFileSync(`/proc/${pid}/limits`, 'utf8')).to.match(/^Max core file size +0 +\S+ +bytes/m)
     expect(Number.parseInt(readFileSync(`/proc/${pid}/coredump_filter`, 'utf8'), 16)).to.equal(0)
   })
 
-  it('without the program that lowers the limit it starts all the same, with empty dumps, and says so', async () => {
+  it('is excluded from core dumps without prlimit too, with a log line', async () => {
     const launched = await launch({ PATH: '/nowhere' })
     await launched.output.says('the limit of core dumps stays: there is no program prlimit; they hold none of the memory')
   })
 
-  it('no signal writes a report or a heap snapshot, and what else would reveal memory is said', async () => {
+  it('is written to no report or heap snapshot on signals, and other ways to reveal it are logged', async () => {
     const launched = await launch({
       NODE_OPTIONS: `--diagnostic-dir=${diagnostics} --report-on-signal --report-signal=SIGURG --heapsnapshot-signal=SIGUSR2 --inspect=127.0.0.1:0`,
     })

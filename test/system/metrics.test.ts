@@ -105,7 +105,7 @@ const specified = {
     galley_runtime_processor_snapshot_lifetime_duration_milliseconds`,
 }
 
-/** The tables of docs/metrics.md but for that of the agent: name and type of each metric, and whether its part is not built yet. */
+/** Parses the tables of docs/metrics.md except that of the agent: name and type of each metric, and whether its part is not built yet. */
 function documented(): Map<string, { type: string; missing: boolean }> {
   const found = new Map<string, { type: string; missing: boolean }>()
   let missing = false
@@ -150,7 +150,7 @@ describe('metrics', () => {
     for (const client of clients.splice(0)) client.close()
   })
 
-  it('are those of the specification and of the documentation, with their types', async () => {
+  it('are those of the specification and of docs/metrics.md, with their types', async () => {
     const docs = documented()
     const known = Object.entries(specified).flatMap(([type, names]) =>
       names
@@ -164,7 +164,7 @@ describe('metrics', () => {
     expect(there.sort()).to.deep.equal(promised.sort())
   })
 
-  it('of streams move: calls, messages, connections, pushes, refusals', async () => {
+  it('count streams: calls, messages, connections, pushes and NACKs', async () => {
     const method = 'grpc_service="envoy.service.discovery.v3.AggregatedDiscoveryService",grpc_method="DeltaAggregatedResources"'
     const labels = `grpc_type="bidi_stream",${method}`
     expect(await value(`grpc_server_started_total{${labels}}`)).to.equal(0)
@@ -190,7 +190,7 @@ describe('metrics', () => {
     ).to.equal(1)
   })
 
-  it('of refusals go with their proxies, and a proxy that refuses in a loop does not fill the log', async () => {
+  it('of NACKs disappear with their proxies, and a proxy that rejects in a loop is logged at a limited rate', async () => {
     const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.1', `long-${'x'.repeat(1500)}`, 'ns'), false).connect().ready()
     clients.push(client)
     client.refuseNext = 'not to be had'
@@ -211,7 +211,7 @@ describe('metrics', () => {
     await service.output.says('again and again', 5, 10)
   })
 
-  it('of configuration move: conflicts, refused servers, what Envoy would refuse, requests that fail', async () => {
+  it('count configuration problems: listener conflicts, rejected servers, invalid resources', async () => {
     await connect(false)
     service.write('tcp.yaml', entry('tcp', 'TCP'))
     await atLeast('pilot_conflict_inbound_listener')

@@ -1,4 +1,4 @@
-/** Name tables from the real command, in state of the world and delta, under the mesh's type URL and under the alias. */
+/** Name tables from the real command, in SotW and delta, under the mesh's type URL and the alias. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { NameTableSchema } from '../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
@@ -28,7 +28,7 @@ describe('name tables of a running service', () => {
     return bytes && Object.fromEntries(Object.entries(fromBinary(NameTableSchema, bytes).table).map(([host, info]) => [host, info.ips]))
   }
 
-  it('come to whoever captures DNS and asks, follow changes, and go to nobody else', async () => {
+  it('are sent to proxies that capture DNS and subscribe, and follow changes', async () => {
     service.write('a.yaml', entry('a.example.com', '192.0.2.1'))
     await service.start()
     const asking = await Promise.all(

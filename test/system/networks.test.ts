@@ -4,7 +4,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('a gateway of a network that is given by host name', () => {
+describe('a network gateway with a host name', () => {
   const service = new Service()
   let client: XdsClient | undefined
   after(async () => {
@@ -13,7 +13,7 @@ describe('a gateway of a network that is given by host name', () => {
   })
   const endpoints = () => client?.resources.get(endpointType)?.get('outbound|80||a.com')?.toString('latin1') ?? ''
 
-  it('is resolved when the file is read; a name that does not exist, and fields without effect, are told', async () => {
+  it('is resolved when the file is read; unresolvable names and fields without effect are logged', async () => {
     service.write(
       'a.yaml',
       'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.7.0.1, serviceAccount: x}]}\n',

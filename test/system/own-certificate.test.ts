@@ -1,4 +1,4 @@
-/** The secured port without any file of certificates: what it serves with is signed by the certificate authority of the process. */
+/** The secured port without certificate files: its certificate is signed by the certificate authority of the process. */
 import { type X509Certificate as Certificate, X509Certificate } from 'node:crypto'
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('a secured port that serves with a certificate of its own authority', function () {
+describe('the secured port with a certificate of its own authority', function () {
   this.timeout(90_000)
   const service = new Service({ env: { MESHD_CUSTOM_HOST: 'mesh.example.com, *.edge.example.com', POD_NAMESPACE: 'control' } })
   const plugged = mkdtempSync(join(tmpdir(), 'mesh-test-root-'))
@@ -47,12 +47,12 @@ describe('a secured port that serves with a certificate of its own authority', f
     rmSync(plugged, { recursive: true, force: true })
   })
 
-  /** The own root, which is no secret. */
+  /** Returns the authority's root, which is not secret. */
   const root = () =>
     /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\\n/s
       .exec(readFileSync(join(service.authorityDir, 'state.json'), 'utf8'))?.[0]
       .replaceAll('\\n', '\n') ?? ''
-  /** The served certificate, where the roots verify it for a name. */
+  /** Returns the served certificate if the roots verify it for a name, or else the error. */
   const served = (servername: string, roots: string) =>
     new Promise<Certificate | string>((resolve) => {
       const socket = tlsConnect({ host: '127.0.0.1', port, servername, ca: roots, ALPNProtocols: ['h2'] }, () => {
@@ -63,7 +63,7 @@ describe('a secured port that serves with a certificate of its own authority', f
     })
   const endpointsOf = (one: XdsClient) => [...(one.resources.get(endpointType)?.values() ?? [])].map(String).join()
 
-  it('is listened on without any flag of certificates, for all names of the control plane', async () => {
+  it('needs no certificate flags, and serves all names of the control plane', async () => {
     const hosts = ['control.example.com', 'mesh.example.com', 'any.edge.example.com', 'localhost']
     const services = ['meshd', 'meshd-remote', 'mesh-pilot', 'istiod'].map((name) => `${name}.control.svc`)
     for (const name of [...hosts, ...services]) expect(await served(name, root()), name).to.be.instanceOf(X509Certificate)
@@ -74,7 +74,7 @@ describe('a secured port that serves with a certificate of its own authority', f
     service.output.lacks(/warn\t(serverca|ads)/)
   })
 
-  it('gives a workload with a token its certificate, which opens its streams', async () => {
+  it('issues a workload with a token its certificate, which then opens XDS streams', async () => {
     const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
     const asking = new CertificateClient(port, { roots: root(), token })
     clients.push(asking)
@@ -89,7 +89,7 @@ describe('a secured port that serves with a certificate of its own authority', f
     expect(connections.clients).to.have.length(1)
   })
 
-  it('is served with another certificate when its names change, in every writer, and no stream ends', async () => {
+  it('changes its certificate in every writer when its names change, without ending a stream', async () => {
     service.write('mesh-config', 'defaultConfig: {discoveryAddress: "moved.example.com:15012"}\n')
     const all = async (name: string) =>
       (await Promise.all(Array.from({ length: 12 }, () => served(name, root())))).every((found) => typeof found !== 'string')
@@ -99,7 +99,7 @@ describe('a secured port that serves with a certificate of its own authority', f
     expect(client.closed).to.equal(undefined)
   })
 
-  it('is served with another certificate when the authority signs with another root', async () => {
+  it('changes its certificate when the authority gets another root', async () => {
     made.authority('ca')
     const names = { 'ca-key.pem': 'ca-key.pem', 'ca-cert.pem': 'ca.pem', 'cert-chain.pem': 'ca.pem', 'root-cert.pem': 'ca.pem' }
     for (const [name, from] of Object.entries(names)) copyFileSync(made.file(from), join(plugged, 'in', name))
@@ -108,7 +108,7 @@ describe('a secured port that serves with a certificate of its own authority', f
     await until('both writers to serve a certificate of the new root', all, 30_000)
   })
 
-  it('is not listened on without anything to serve with, which is said', async () => {
+  it('is not opened without a certificate to serve, with a log line', async () => {
     for (const [env, words] of [
       [{ ENABLE_CA_SERVER: 'false' }, 'is not listened on: it needs the certificate authority of this process, or --tlsCertFile and --tlsKeyFile'],
       [{ PILOT_CERT_PROVIDER: 'orchestrator' }, 'is not listened on: PILOT_CERT_PROVIDER=orchestrator needs an orchestrator'],

@@ -10,7 +10,7 @@ const entry = (name: string, address: string, port = 8080, labels = '{}') =>
 const policy =
   'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {selector: {matchLabels: {app: b}}, action: DENY, rules: [{}]}\n'
 
-describe('a change of the own endpoint, and of a service that goes', () => {
+describe("changes of a proxy's own endpoint, and deleted services", () => {
   const service = new Service()
   let own: XdsClient
   before(async () => {
@@ -27,7 +27,7 @@ describe('a change of the own endpoint, and of a service that goes', () => {
   const inbound = () => [...(own.resources.get(clusterType)?.keys() ?? [])].filter((name) => name.startsWith('inbound|')).join()
   const denied = () => [...(own.resources.get(listenerType)?.values() ?? [])].some((bytes) => bytes.includes('ns[ns]-policy[p]'))
 
-  it('a port and a label at the same address reach the proxy at that address', async () => {
+  it('update inbound listeners when port or labels change at the same address', async () => {
     expect([inbound(), denied()]).to.deep.equal(['inbound|8080||', false])
     service.write('own.yaml', entry('own', '10.1.1.1', 9090))
     await until('the inbound cluster of the new port', () => inbound() === 'inbound|9090||')
@@ -35,7 +35,7 @@ describe('a change of the own endpoint, and of a service that goes', () => {
     await until('the policy that selects the new label', denied)
   })
 
-  it('a deleted service is gone after its own time, while something changes all the time', async () => {
+  it('remove a deleted service after two seconds although other changes continue', async () => {
     const going = () => own.resources.get(clusterType)?.has('outbound|80||going.ns.svc.cluster.local')
     service.remove('going.yaml')
     let round = 0

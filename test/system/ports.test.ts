@@ -7,7 +7,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const pinned = launchers['the pinned Node']
 
-/** Listens on an address until the function is done. */
+/** Listens on an address while the function runs. */
 async function occupied<T>(host: string, run: (port: number) => Promise<T>): Promise<T> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, host, resolve))
@@ -18,7 +18,7 @@ async function occupied<T>(host: string, run: (port: number) => Promise<T>): Pro
   }
 }
 
-/** How many sockets listen on a port of 127.0.0.1. */
+/** Returns the number of sockets that listen on a port of 127.0.0.1. */
 function listeners(port: number): number {
   const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const listening = '0A'
@@ -29,7 +29,7 @@ function listeners(port: number): number {
 describe('listening addresses', function () {
   this.timeout(30_000)
 
-  it('port 0 is one port for all writers, and every real address is told', async () => {
+  it('with port 0 are one port for all writers, and each actual address is logged', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '3', ...anyPorts])
     try {
       await service.output.says('ready after')
@@ -46,7 +46,7 @@ describe('listening addresses', function () {
     }
   })
 
-  it('port 0 is served by one writer, too', async () => {
+  it('with port 0 work with a single writer too', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '1', ...anyPorts])
     try {
       await service.output.says('ready after')
@@ -77,7 +77,7 @@ describe('listening addresses', function () {
       })
     })
 
-  it('all addresses that are taken are named in one error', async () => {
+  it('in use are all named in one error', async () => {
     await occupied('127.0.0.1', async (first) =>
       occupied('127.0.0.1', async (second) => {
         const flags = ['--grpcAddr', `127.0.0.1:${first}`, '--httpAddr', '127.0.0.1:0', '--monitoringAddr', `127.0.0.1:${second}`]
@@ -90,7 +90,7 @@ describe('listening addresses', function () {
     )
   })
 
-  it('the same port of two addresses is not the same', async () => {
+  it('may have the same port at two IP addresses', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', ...anyPorts, '--monitoringAddr', ''])
     try {
       await service.output.says('ready after')

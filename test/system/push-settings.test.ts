@@ -24,7 +24,7 @@ const clusterRequest = (name: string) => {
   )
 }
 
-/** Milliseconds from a change until the client has what it asks for: as they passed, and of own time, for lower and upper limits. */
+/** Returns the milliseconds from a change until the condition holds: elapsed time for lower limits, own time for upper limits. */
 async function timeOf(change: () => void, there: () => boolean): Promise<{ passed: number; own: number }> {
   const time = new OwnTime()
   change()
@@ -32,7 +32,7 @@ async function timeOf(change: () => void, there: () => boolean): Promise<{ passe
   return { passed: time.passed(), own: time.ms() }
 }
 
-/** Runs with a service of its own. */
+/** Runs the function with a service of its own. */
 async function withService(
   options: { env?: Record<string, string>; flags?: readonly string[]; files?: Record<string, string> },
   use: (service: Service) => Promise<void>,
@@ -55,7 +55,7 @@ const endpointIs = (client: XdsClient, service: string, address: string) =>
 describe('settings of the push path', function () {
   this.timeout(40_000)
 
-  it('PILOT_DEBOUNCE_AFTER and PILOT_ENABLE_EDS_DEBOUNCE: endpoints alone need not wait for quiet', () =>
+  it('PILOT_ENABLE_EDS_DEBOUNCE=false: endpoint changes do not wait for the quiet period', () =>
     withService({ env: { PILOT_DEBOUNCE_AFTER: '1500ms', PILOT_ENABLE_EDS_DEBOUNCE: 'false' } }, async (service) => {
       const client = await clientOf(service)
       const endpoint = await timeOf(
@@ -71,7 +71,7 @@ describe('settings of the push path', function () {
       client.close()
     }))
 
-  it('PILOT_DEBOUNCE_AFTER and PILOT_DEBOUNCE_MAX: endpoints wait for quiet too, and changes without a pause only so long', () =>
+  it('PILOT_DEBOUNCE_AFTER and PILOT_DEBOUNCE_MAX: endpoints wait for a quiet period, and continuous changes up to the maximum', () =>
     withService({ env: { PILOT_DEBOUNCE_AFTER: '700ms', PILOT_DEBOUNCE_MAX: '1500ms' } }, async (service) => {
       const client = await clientOf(service)
       const endpoint = await timeOf(
@@ -119,7 +119,7 @@ describe('settings of the push path', function () {
     })
   }
 
-  it('PILOT_XDS_CACHE_STATS and PILOT_XDS_CACHE_SIZE: reads, size and evictions are counted, and the size is kept', () =>
+  it('PILOT_XDS_CACHE_STATS and PILOT_XDS_CACHE_SIZE: reads and evictions are counted, and the size is respected', () =>
     withService({ env: { PILOT_XDS_CACHE_STATS: 'true', PILOT_XDS_CACHE_SIZE: '3' }, flags: ['--writers', '1'] }, async (service) => {
       const clients = [await clientOf(service, 'one'), await clientOf(service, 'two')]
       const metrics = await service.metrics()
@@ -130,7 +130,7 @@ describe('settings of the push path', function () {
       for (const client of clients) client.close()
     }))
 
-  it('PILOT_XDS_CACHE_SIZE large enough: what one proxy was sent is found for the next; PILOT_ENABLE_XDS_CACHE=false keeps nothing', async () => {
+  it('PILOT_ENABLE_XDS_CACHE: responses for one proxy are cached for the next, and not with false', async () => {
     for (const [enabled, hits] of [
       ['true', true],
       ['false', false],
@@ -143,7 +143,7 @@ describe('settings of the push path', function () {
     }
   })
 
-  it('MESH_GPRC_MAXSTREAMS is what a connection is told and held to', () =>
+  it('MESH_GPRC_MAXSTREAMS: is announced to a connection as its maximum of concurrent streams', () =>
     withService({ env: { MESH_GPRC_MAXSTREAMS: '3' } }, async (service) => {
       const session = connect(`http://127.0.0.1:${service.grpcPort}`)
       await new Promise((resolve) => session.once('remoteSettings', resolve))
@@ -151,7 +151,7 @@ describe('settings of the push path', function () {
       session.destroy()
     }))
 
-  it('keepalive flags: pings at their interval, a peer that does not answer is cut off, and a connection ends at its age', () =>
+  it('keepalive flags: set the ping interval, the timeout for a silent peer, and the maximum connection age', () =>
     withService({ flags: ['--keepaliveInterval', '1s', '--keepaliveTimeout', '1s', '--keepaliveMaxServerConnectionAge', '4s'] }, async (service) => {
       const alive = connect(`http://127.0.0.1:${service.grpcPort}`)
       let pings = 0
@@ -172,7 +172,7 @@ describe('settings of the push path', function () {
       alive.destroy()
     }))
 
-  it('the time to convergence ends with the last type: routes that wait for the answer to new clusters count', () =>
+  it('pilot_proxy_convergence_time: ends with the last type, including routes that wait for the ACK of new clusters', () =>
     withService({ env: { PILOT_DEBOUNCE_AFTER: '20ms' } }, async (service) => {
       const client = await clientOf(service)
       const read = async () => {
@@ -194,7 +194,7 @@ describe('settings of the push path', function () {
       client.close()
     }))
 
-  it('the histograms of the push path agree with what the proxies see', () =>
+  it('histograms of the push path: agree with what proxies observe', () =>
     withService({ env: { PILOT_DEBOUNCE_AFTER: '300ms' } }, async (service) => {
       const clients = await Promise.all(Array.from({ length: 20 }, (_, index) => clientOf(service, `pod-${index}`)))
       const read = async () => {
@@ -226,7 +226,7 @@ describe('settings of the push path', function () {
       const mean = (name: string) => ((after[name]?.sum ?? 0) - (before[name]?.sum ?? 0)) / ((after[name]?.count ?? 0) - (before[name]?.count ?? 0))
       const clientMean = seen.reduce((sum, ms) => sum + ms, 0) / seen.length / 1000
       expect((after.pilot_proxy_convergence_time?.count ?? 0) - (before.pilot_proxy_convergence_time?.count ?? 0)).to.equal(100)
-      // It begins with the change and ends before its client, which looks now and then, has seen it.
+      // The measured time begins with the change and ends before its client, which polls, has noticed it.
       expect(mean('pilot_proxy_convergence_time')).to.be.within(0.3, clientMean + 0.02)
       expect(mean('pilot_proxy_queue_time') * changing.share()).to.be.below(0.1)
       for (const name of ['pilot_xds_push_time', 'pilot_xds_send_time']) {

@@ -1,4 +1,4 @@
-/** What clients refuse, over both protocols (docs/resources.md, F7). */
+/** NACKs of clients over both protocols (docs/resources.md, F7). */
 import { expect } from 'chai'
 import { listenerType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
@@ -40,7 +40,7 @@ for (const delta of [false, true])
       await service.dispose()
     })
 
-    it('is sent a few versions, then nothing, and takes nothing from others of its class', async () => {
+    it('is sent a few versions and then nothing, and other proxies of its class are not affected', async () => {
       const honest = await connect().connect().ready()
       expect(marks(honest, 'first-mark')).to.equal(true)
       const responses = () => clients.slice(1).reduce((sum, client) => sum + client.order.length, 0)

@@ -13,7 +13,7 @@ describe('pilot-discovery request and the admin socket', () => {
   before(() => Promise.all(services.map((service) => service.start())))
   after(() => Promise.all(services.map((service) => service.dispose())))
 
-  it('asks the server whose socket is named, whichever ports that has, and also where pages are off on the network', async () => {
+  it('reach the server of the named socket, whatever its ports, and also if debug pages are off', async () => {
     for (const [index, service] of services.entries()) {
       service.write(
         'a.yaml',
@@ -25,14 +25,14 @@ describe('pilot-discovery request and the admin socket', () => {
     }
   })
 
-  it('sends forms, prints what is not there, and fails with what is refused', async () => {
+  it('send forms, print 404 responses, and fail for other error statuses', async () => {
     const [service] = services as [Service]
     expect((await ask(service, 'POST', '/debug/sidecarz', 'proxyID=nobody')).stdout).to.contain('Proxy not connected')
     const { code, stderr } = await ask(service, 'DELETE', '/debug/configz')
     expect([code, stderr]).to.deep.equal([255, 'Error: received unsuccessful status code 405: DELETE is not answered here, GET, POST is\n'])
   })
 
-  it('pages of other sites in a browser, and names that are let point here, reach no debug page', async () => {
+  it('refuse debug pages to cross-site requests of browsers and to rebound host names', async () => {
     const [service] = services as [Service]
     const status = (headers: Record<string, string>, method = 'GET', path = '/debug/adsz') =>
       new Promise<number>((resolve, reject) => {
@@ -58,7 +58,7 @@ describe('pilot-discovery request and the admin socket', () => {
     expect(await status({ host: 'rebound.example' }, 'GET', '/ready')).to.equal(200)
   })
 
-  it('says which server it looked for when there is none', async () => {
+  it('report the missing server with the path of the socket', async () => {
     const nowhere = join(tmpdir(), 'mesh-nowhere/admin.sock')
     const { code, stderr } = await runCommand(['request', 'GET', '/ready'], { MESHD_ADMIN_SOCKET: nowhere })
     expect(code).to.equal(255)
@@ -67,7 +67,7 @@ describe('pilot-discovery request and the admin socket', () => {
     )
   })
 
-  it('a killed server leaves a socket that the next one replaces', async () => {
+  it('replace the socket that a killed server left behind', async () => {
     const [service] = services as [Service]
     await service.stop('SIGKILL')
     expect(statSync(socket(service)).isSocket()).to.equal(true)
@@ -76,7 +76,7 @@ describe('pilot-discovery request and the admin socket', () => {
     expect((await ask(service, 'GET', '/version')).stdout).to.equal('0.1.0-unknown-Source\n')
   })
 
-  it('a server does not take the socket of a living one: it fails where the socket was chosen', async () => {
+  it('do not replace the socket of a running server: a configured path fails the start', async () => {
     const [service] = services as [Service]
     const dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
     const addresses = ['--grpcAddr', '--httpAddr', '--monitoringAddr'].flatMap((flag) => [flag, '127.0.0.1:0'])

@@ -3,12 +3,12 @@ import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
-describe('a service at rest', function () {
+describe('an idle service', function () {
   this.timeout(90_000)
   const service = new Service({ flags: ['--writers', '1'] })
   after(() => service.dispose())
 
-  it('gives garbage back, in each of its threads', async () => {
+  it('collects garbage in each of its threads', async () => {
     await service.start()
     const heaps = async () =>
       new Map(
@@ -24,7 +24,7 @@ describe('a service at rest', function () {
       for (const [actor, bytes] of await heaps()) most.set(actor, Math.max(bytes, most.get(actor) ?? 0))
     }
     service.remove('many.yaml')
-    // Seldom: to be asked is work.
+    // Polled rarely, since a poll is work for the threads.
     await until(
       'garbage to be collected',
       async () => {

@@ -1,4 +1,4 @@
-/** No private key and no token of a run is printed, served or said in an error, at the most talkative log level. */
+/** No private key and no token of a run is printed, served or quoted in an error, at the most verbose log level. */
 import { generateKeyPairSync } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const newPair = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve })
 
 describe('traces of secrets', () => {
-  it('are found in the forms in which a key or a token could show', async () => {
+  it('are found in every form in which a key or token could appear', async () => {
     const issuer = await new Issuer('i').rotateOnly('ES256')
     const token = await issuer.token()
     const traces = new SecretTraces()
@@ -53,13 +53,13 @@ describe('private keys and tokens', function () {
   this.timeout(120_000)
   const issuer = new Issuer('test-issuer')
   const traces = new SecretTraces()
-  /** What was printed and served, by where. */
+  /** Everything that was printed and served, by source. */
   const seen = new Map<string, string>()
   let service: Service
   let made: ServingCertificates
   let port = 0
 
-  /** Private keys in files of the state of the certificate authority. */
+  /** Returns the files with private keys in the state directory of the certificate authority. */
   function keyFiles(): string[] {
     return readdirSync(service.authorityDir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -84,11 +84,11 @@ describe('private keys and tokens', function () {
     for (const name of ['ca', 'server', 'gateway', 'broken', 'shop']) traces.addKey(`key of ${name}`, made.text(`${name}-key.pem`))
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     service.write('gateway.yaml', secret('good', made.text('gateway.pem'), made.text('gateway-key.pem')))
-    // A pair that does not fit, and one that is cut off: what is said of them has none of it.
+    // A pair that does not match, and one that is truncated: faults must not quote them.
     service.write('misfit.yaml', secret('misfit', made.text('gateway.pem'), made.text('broken-key.pem')))
     service.write('cut.yaml', secret('cut', made.text('broken.pem'), made.text('broken-key.pem').slice(0, 150)))
     service.write('wrong.yaml', `${secret('wrong', 'x', made.text('broken-key.pem'))}\n  oops: ${JSON.stringify(made.text('broken-key.pem'))}\n`)
-    // Documents whose mistake is in the line of the key.
+    // Documents with an error in the line of the key.
     const key = Buffer.from(made.text('broken-key.pem')).toString('base64')
     for (const [index, wrong] of [
       `${key} : ${key}: [`,
@@ -118,7 +118,7 @@ describe('private keys and tokens', function () {
   })
   after(() => service.dispose())
 
-  /** A Secret of TLS, as users write it. */
+  /** Returns a TLS Secret as users write it. */
   const secret = (name: string, cert: string, key: string) => {
     const base64 = (text: string) => Buffer.from(text).toString('base64')
     return `apiVersion: v1\nkind: Secret\nmetadata: {name: ${name}, namespace: edge}\ntype: kubernetes.io/tls\ndata: {tls.crt: ${base64(cert)}, tls.key: ${base64(key)}}\n`
@@ -130,7 +130,7 @@ describe('private keys and tokens', function () {
     return made
   }
 
-  it('stay out of what callers are answered, whether they are served or refused', async () => {
+  it('do not appear in answers to callers, whether served or refused', async () => {
     const tokens = {
       good: await token('that is good', { sub: 'system:serviceaccount:mesh-system:operator' }),
       stale: await token('that has expired', { sub: 'system:serviceaccount:mesh-system:operator', exp: 1 }),
@@ -151,12 +151,12 @@ describe('private keys and tokens', function () {
       }
     }
     expect(seen.get('mesh with a token that is good, form 0')).to.contain('rootNamespace')
-    // A token where a page expects something else.
+    // A token in the place of another parameter.
     seen.set('a token as a parameter', await (await fetch(`http://127.0.0.1:${service.httpPort}/debug/authz?proxyID=${tokens.stale}`)).text())
     seen.set('the command', JSON.stringify(await runCommand(['request', 'GET', '/debug/nowhere'], service.env)))
   })
 
-  it('stay out of what the certificate authority answers, whatever is sent as a request', async () => {
+  it('do not appear in answers of the certificate authority, whatever the request', async () => {
     const local = readFileSync(join(service.dir, 'token'), 'utf8').trim()
     traces.addToken('token of the command', local)
     const own = makeSigningRequest(keys.p256, [])
@@ -171,7 +171,7 @@ describe('private keys and tokens', function () {
     let issued = 0
     for (const [name, caller] of Object.entries(callers)) {
       const client = new CertificateClient(port, { roots: made.text('ca.pem'), ...caller })
-      // The key in place of the request is a mistake that users make.
+      // Users may send the key instead of the request by mistake.
       for (const [index, csr] of [own, key, `${own}${key}`, key.slice(0, 80), Buffer.from(key).toString('base64'), local].entries()) {
         const outcome = await client.ask(csr)
         if ('chain' in outcome) issued++
@@ -185,7 +185,7 @@ describe('private keys and tokens', function () {
     await service.output.says(/\tserverca\t/)
   })
 
-  it('stay out of every page, with proxies connected, and of the metrics', async () => {
+  it('do not appear on any page with proxies connected, nor in metrics', async () => {
     const router = sidecarNode('10.0.0.9', 'gw', 'edge')
     const node = { ...router, id: router.id.replace(/^sidecar/, 'router') }
     const clients = await Promise.all([
@@ -203,7 +203,7 @@ describe('private keys and tokens', function () {
     expect(seen.get('/debug/adsz')).to.contain('pod.shop')
   })
 
-  it('stay out of what is said of certificate files that cannot be used', async () => {
+  it('do not appear in messages about unusable certificate files', async () => {
     const afterMisfit = service.output.fromNow()
     service.write('server-key.pem', made.text('broken-key.pem'))
     await afterMisfit.says('server-key.pem')
@@ -226,7 +226,7 @@ describe('private keys and tokens', function () {
     }
   })
 
-  it('are nowhere in all of that, nor in the log', async () => {
+  it('do not appear in any of these outputs, nor in the log', async () => {
     await service.stop()
     seen.set('the log', await service.output.whole())
     expect(seen.get('the log'), 'the log is talkative').to.contain('\tdebug\t')
@@ -234,7 +234,7 @@ describe('private keys and tokens', function () {
     expect(traced).to.deep.equal([])
   })
 
-  it('are kept in files for the owner alone', () => {
+  it('are stored in files for the owner only', () => {
     for (const file of keyFiles()) expect([file, statSync(file).mode & 0o777]).to.deep.equal([file, 0o600])
     expect(statSync(service.authorityDir).mode & 0o077).to.equal(0)
   })

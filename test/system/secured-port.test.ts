@@ -12,7 +12,7 @@ import { ServingCertificates, servedName } from '../harness/serving-certificates
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-/** A client of the secured port; `identity` names its certificate. */
+/** Returns a client of the secured port. `identity` names its certificate. */
 function secureClient(made: ServingCertificates, port: number, name: string, identity?: string): XdsClient {
   const [key, cert] =
     identity === undefined ? [null, null] : [Buffer.from(made.text(`${identity}-key.pem`)), Buffer.from(made.text(`${identity}.pem`))]
@@ -20,13 +20,13 @@ function secureClient(made: ServingCertificates, port: number, name: string, ide
   return new XdsClient(port, sidecarNode('10.7.0.9', name, 'ns'), name.length % 2 === 0, channel).connect()
 }
 
-/** Puts a serving certificate where the flags say. */
+/** Copies a serving certificate to the files that the flags name. */
 function put(made: ServingCertificates, name: string): void {
   writeFileSync(made.file('tls.key'), made.text(`${name}-key.pem`))
   writeFileSync(made.file('tls.crt'), made.text(`${name}.pem`))
 }
 
-/** Two authorities and what they have signed. */
+/** Creates two authorities and certificates signed by them. */
 function make(made: ServingCertificates): void {
   for (const name of ['ca', 'other']) made.authority(name)
   for (const name of ['first', 'second']) made.issue(name, 'ca')
@@ -55,7 +55,7 @@ describe('the secured gRPC port', function () {
     await until(`${name} to be served or refused`, () => client.closed !== undefined || client.resources.get(endpointType)?.size === 1)
     return client.closed === undefined
   }
-  /** What new connections get, of which there are enough to reach both writers. */
+  /** Returns the certificates of enough new connections to reach both writers. */
   const served = async () => [...new Set(await Promise.all(Array.from({ length: 16 }, () => servedName(port))))]
   let changes = 1
   const allStreamsHaveChanges = async () => {
@@ -83,7 +83,7 @@ describe('the secured gRPC port', function () {
     await service.dispose()
   })
 
-  it('serves configuration over TLS in the writers, and refuses a client certificate of a stranger', async () => {
+  it('serves configuration over TLS in the writers, and refuses client certificates of an unknown authority', async () => {
     await service.output.says(`gRPC over TLS 127.0.0.1:${port}`)
     await service.output.says(`127.0.0.1:${port} speaks TLS and authenticates nobody`)
     for (let index = 0; index < 8; index++) expect(await connected(`nobody-${index}`)).to.equal(true)
@@ -101,7 +101,7 @@ describe('the secured gRPC port', function () {
     expect(await served()).to.deep.equal(['first'])
   })
 
-  it('serves new connections with a new pair, in every writer, and open streams go on', async () => {
+  it('serves a replaced certificate to new connections in every writer, and keeps open streams', async () => {
     put(made, 'second')
     await until('both writers to serve it', async () => String(await served()) === 'second')
     await allStreamsHaveChanges()
@@ -110,7 +110,7 @@ describe('the secured gRPC port', function () {
     expect(await connected('newcomer')).to.equal(true)
   })
 
-  it('keeps the pair in force when the files do not fit, which is logged and counted once', async () => {
+  it('keeps the certificate in force if new files do not match, logged and counted once', async () => {
     writeFileSync(made.file('tls.crt'), made.text('third.pem'))
     await until('it to be counted', async () => (await reloads('refused')) === 1)
     expect(await served()).to.deep.equal(['second'])
@@ -123,7 +123,7 @@ describe('the secured gRPC port', function () {
     await allStreamsHaveChanges()
   })
 
-  it('takes other authorities of clients, and reads all files again when it is told to', async () => {
+  it('reloads client CAs on SIGHUP, and ends streams of clients that are no longer trusted', async () => {
     writeFileSync(made.file('clients.pem'), made.text('other.pem'))
     process.kill(service.pid, 'SIGHUP')
     await until('the change to be counted', async () => (await reloads('used')) === 3)
@@ -140,7 +140,7 @@ describe('the secured gRPC port', function () {
     await allStreamsHaveChanges()
   })
 
-  it('resumes no session, by whichever means and version, so that each connection is judged by what is trusted then', async () => {
+  it('resumes no TLS session, so that each connection is verified against the present CAs', async () => {
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
       for (const secureOptions of [0, constants.SSL_OP_NO_TICKET])
         for (let time = 0; time < 4; time++) {
@@ -157,7 +157,7 @@ describe('the secured gRPC port', function () {
         }
   })
 
-  it('says which file is wrong, and why', async () => {
+  it('reports which certificate file is wrong, and why', async () => {
     writeFileSync(made.file('garbage.pem'), 'garbage')
     const [cert, key] = ['--tlsCertFile', '--tlsKeyFile']
     for (const [flags, words] of [
@@ -180,7 +180,7 @@ describe('the certificate of the secured port', function () {
   const made = new ServingCertificates(discovery.dir)
   after(() => discovery.dispose())
 
-  it('is that of the files after a writer or the watcher was restarted', async () => {
+  it('is that of the files after a writer or the watcher restarted', async () => {
     make(made)
     discovery.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     const port = await freePort()
@@ -201,13 +201,13 @@ describe('the certificate of the secured port', function () {
 
 const tlsOptions = (port: number): ConnectionOptions => ({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
 
-/** Connects and speaks until the server has said everything of its session. */
+/** Connects and reads until the server has sent its session tickets. */
 function handshake(options: ConnectionOptions): Promise<{ session: Buffer | undefined; resumed: boolean }> {
   return new Promise((resolve, reject) => {
     let session: Buffer | undefined
     const socket = tlsConnect(options)
     socket.on('session', (told) => (session = told))
-    // Settings of HTTP/2 come after the tickets of TLS 1.3.
+    // HTTP/2 settings follow the tickets of TLS 1.3.
     socket.once('data', () => {
       resolve({ session: session ?? socket.getSession(), resumed: socket.isSessionReused() })
       socket.destroy()

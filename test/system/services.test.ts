@@ -40,7 +40,7 @@ describe('services beside ADS, and settings of the push path', function () {
     await service.dispose()
   })
 
-  it('client status discovery tells the state of every proxy, whichever writer has it', async () => {
+  it('CSDS reports the state of every proxy, whichever writer serves it', async () => {
     const request = toBinary(ClientStatusRequestSchema, create(ClientStatusRequestSchema))
     await until('everything in sync', async () => {
       for (const method of ['FetchClientStatus', 'StreamClientStatus']) {
@@ -54,7 +54,7 @@ describe('services beside ADS, and settings of the push path', function () {
     })
   })
 
-  it('client status discovery tells of the proxies that are asked for', async () => {
+  it('CSDS reports only the proxies that match the request', async () => {
     const told = async (nodeMatchers: MessageInitShape<typeof NodeMatcherSchema>[]) => {
       const asked = toBinary(ClientStatusRequestSchema, create(ClientStatusRequestSchema, { nodeMatchers }))
       const { messages, status } = await grpc(service.grpcPort, '/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', asked)
@@ -95,7 +95,7 @@ describe('services beside ADS, and settings of the push path', function () {
       }
     })
 
-  it('requests beside ADS are answered each with its own bytes, however they are cut', async () => {
+  it('requests to reflection are answered each with its own name, however their bytes are split', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`)
     const stream = session.request({
       ':method': 'POST',
@@ -110,7 +110,7 @@ describe('services beside ADS, and settings of the push path', function () {
     )
     for (const value of names) {
       const request = create(ServerReflectionRequestSchema, { messageRequest: { case: 'fileByFilename', value } })
-      // Most of them lie in two DATA frames.
+      // Most of them span two DATA frames.
       stream.write(messageFrame(toBinary(ServerReflectionRequestSchema, request)))
     }
     stream.end()
@@ -120,7 +120,7 @@ describe('services beside ADS, and settings of the push path', function () {
     expect(answered).to.deep.equal(names)
   })
 
-  it('requests beside ADS wait with their client while one is answered, and end with the stream', async () => {
+  it('requests to CSDS exert back-pressure while one is answered, and end with the stream', async () => {
     const path = '/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus'
     const counted = async (what: string) => {
       const all = (await service.metrics()).matchAll(new RegExp(`^grpc_server_msg_${what}_total{.*StreamClientStatus"} (\\d+)$`, 'gm'))
@@ -143,11 +143,11 @@ describe('services beside ADS, and settings of the push path', function () {
       const [sent, , again] = [await counted('sent'), await service.debug('syncz'), await counted('sent')]
       return sent === again
     })
-    // Those of the bytes that were read together, and of the window: 13,107 in 65,535 bytes.
+    // The messages of the bytes that were read together, and of the window: 13,107 in 65,535 bytes.
     expect((await counted('received')) - before).to.be.below(40_000)
   })
 
-  it('reflection lists the services and describes them', async () => {
+  it('reflection lists and describes the services', async () => {
     const ask = async (version: string, request: Parameters<typeof create<typeof ServerReflectionRequestSchema>>[1]) => {
       const { messages } = await grpc(
         service.grpcPort,
@@ -171,7 +171,7 @@ describe('services beside ADS, and settings of the push path', function () {
     expect((await ask('v1', { messageRequest: { case: 'fileContainingSymbol', value: 'no.such' } })).case).to.equal('errorResponse')
   })
 
-  it('mesh configuration and networks are reloaded live; a bad one changes nothing', async () => {
+  it('mesh configuration and networks are reloaded at run time, and an invalid file changes nothing', async () => {
     const accessLog = () => [...client.resources.values()].some((held) => [...held.values()].some((value) => value.includes('/dev/mesh-log')))
     const routes = () => client.resources.get(routeType)?.get('80')?.toString('latin1') ?? ''
     service.write('mesh-config', 'accessLogFile: /dev/mesh-log\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n')
@@ -188,7 +188,7 @@ describe('services beside ADS, and settings of the push path', function () {
     await until('the gateway in place of the endpoint', () => endpoints().includes('192.0.2.1') && !endpoints().includes('10.0.0.5'))
   })
 
-  it('flow control holds a push back until the last is answered, and not for ever', async () => {
+  it('flow control delays a push until the ACK of the last one, up to its timeout', async () => {
     const quiet = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.2', 'quiet', 'ns'), false).connect().ready()
     quiet.silent = true
     const count = () => quiet.responses.get(endpointType) ?? 0
@@ -203,7 +203,7 @@ describe('services beside ADS, and settings of the push path', function () {
     quiet.close()
   })
 
-  it('a proxy that does not read is cut off after the send timeout', async () => {
+  it('a proxy that does not read is disconnected after the send timeout', async () => {
     for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, serviceEntry(`many-${index}`))
     await until('many services', () => client.resources.get(clusterType)?.has('outbound|80||many-299.ns.svc.cluster.local') ?? false)
     const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 1000 } })
@@ -228,7 +228,7 @@ describe('services beside ADS, and settings of the push path', function () {
     session.destroy()
   })
 
-  it('a request above the limit ends its stream with a clear status', async () => {
+  it('a request above the size limit ends its stream with RESOURCE_EXHAUSTED', async () => {
     const big = new XdsClient(service.grpcPort, sidecarNode('10.8.0.4', 'big', 'ns', { BIG: 'x'.repeat(30_000) }), true).connect()
     await until('the end', () => big.closed !== undefined)
     expect([big.closed?.code, big.closed?.details]).to.deep.equal([
@@ -237,7 +237,7 @@ describe('services beside ADS, and settings of the push path', function () {
     ])
   })
 
-  it('disconnects a proxy when an admin asks for it', async () => {
+  it('an admin can disconnect a proxy', async () => {
     const victim = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.7', 'victim', 'ns'), true).connect().ready()
     const url = `http://127.0.0.1:${service.httpPort}/debug/force_disconnect?proxyID=victim.ns`
     const asked = await fetch(url)
@@ -252,7 +252,7 @@ describe('services beside ADS, and settings of the push path', function () {
     expect(victim.closed?.code).to.equal(14)
   })
 
-  it('says the version of connected proxies and the metrics of the push path', async () => {
+  it('metrics show the version of connected proxies and the push path', async () => {
     const metrics = await service.metrics()
     for (const line of [
       'pilot_xds{version="1.9.3"} 1',

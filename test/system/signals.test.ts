@@ -36,7 +36,7 @@ describe('signals', function () {
         })
       }
 
-      it('SIGTERM to the first process only ends it in order', async () => {
+      it('SIGTERM to the first process only shuts the service down in order', async () => {
         const process = await launch([...command, ...discovery])
         process.signal('SIGTERM')
         expect(await process.ended).to.deep.equal({ code: 0, signal: null })
@@ -44,14 +44,14 @@ describe('signals', function () {
         await gone(process)
       })
 
-      it('a signal while it starts ends it in order', async () => {
+      it('a signal during the start shuts the service down in order', async () => {
         const process = await launch([...command, ...discovery], 'listening addresses')
         process.signalAll('SIGINT')
         expect(await process.ended).to.deep.equal({ code: 0, signal: null })
         await gone(process)
       })
 
-      it('a second SIGINT ends it at once, by that signal', async () => {
+      it('a second SIGINT ends the service at once, by that signal', async () => {
         const process = await launch([...command, ...discovery])
         const stream = await openStream(await process.address('gRPC'))
         process.signalAll('SIGINT')
@@ -64,7 +64,7 @@ describe('signals', function () {
         await gone(process)
       })
 
-      it('SIGHUP reads the files again, SIGUSR1 opens no debugger', async () => {
+      it('SIGHUP reads the files again, and SIGUSR1 opens no debugger', async () => {
         const process = await launch([...command, ...discovery])
         process.signalAll('SIGHUP')
         await process.output.says('SIGHUP: reading configuration files again')
@@ -76,14 +76,14 @@ describe('signals', function () {
         process.output.lacks('shutting down')
       })
 
-      it('gives the exit status of a start that failed', async () => {
+      it('a failed start has its exit status passed on', async () => {
         const process = await launch([...command, 'discovery', '--httpAddr', 'nonsense'], 'is not an address')
         expect(await process.ended).to.deep.equal({ code: 255, signal: null })
       })
     })
   }
 
-  it('a wrapper that is killed leaves nothing behind', async () => {
+  it('a killed wrapper leaves no process behind', async () => {
     const process = await launch([...launchers['an older Node'], ...discovery])
     expect(process.members()).to.have.length(2)
     process.signal('SIGKILL')
@@ -91,7 +91,7 @@ describe('signals', function () {
     await gone(process)
   })
 
-  it('the death of the service is the death of the wrapper', async () => {
+  it('a killed service ends its wrapper with the same signal', async () => {
     const process = await launch([...launchers['an older Node'], ...discovery])
     const service = process.members().find((pid) => pid !== process.pid) ?? 0
     globalThis.process.kill(service, 'SIGKILL')
@@ -107,7 +107,7 @@ describe('signals', function () {
     })
   }
 
-  it('npm start and Ctrl-C: in order, once', async () => {
+  it('Ctrl-C under npm start shuts the service down once, in order', async () => {
     const process = await launch(['npm', 'start', '--', ...anyPorts])
     process.signalAll('SIGINT')
     await process.ended
@@ -116,7 +116,7 @@ describe('signals', function () {
     await process.output.says(/shutting down/, 1, 1)
   })
 
-  it('SIGHUP takes in a file that changed without a trace', async () => {
+  it('SIGHUP reads a file whose change left no trace in its timestamps', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-hup-'))
     try {
       const file = join(dir, 'entry.yaml')
@@ -141,7 +141,7 @@ describe('signals', function () {
   })
 })
 
-/** A stream that stays open, so that an end in order takes its time. */
+/** Opens a stream that stays open, so that a regular shutdown takes time. */
 async function openStream(address: string) {
   const session = connect(`http://${address}`)
   session.on('error', () => {})

@@ -13,7 +13,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const kib = 1024
 const mib = 1024 * kib
 
-/** A rule that gives a service so many more clusters, about half a kilobyte each. */
+/** A DestinationRule that adds the given number of subset clusters to a service, about half a kilobyte each. */
 const subsets = (name: string, count: number) =>
   `apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: ${name}, namespace: ns}\nspec:\n  host: ${name}.ns.svc.cluster.local\n  trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}, outlierDetection: {consecutive5xxErrors: 5, interval: 10s}}\n  subsets:\n${Array.from({ length: count }, (_, index) => `  - {name: v${index}, labels: {version: v${index}}}`).join('\n')}\n`
 const entry = (name: string, address = '10.0.0.9') =>
@@ -26,7 +26,7 @@ interface Slow {
   readonly outstanding: number
 }
 
-/** A discovery service whose clusters are `services` times 240 KB, and peers of it, over TLS if that is wanted. */
+/** A discovery service with 240 KB of clusters for each of `services`, and its peers, optionally over TLS. */
 function slowPeers(services: number, env: Record<string, string>, flags: readonly string[] = [], tls = false) {
   const service = new Service({ env: { XDS_AUTH: 'false', PILOT_DEBOUNCE_AFTER: '20ms', ...env }, flags })
   const peers: SlowPeer[] = []
@@ -68,7 +68,7 @@ function slowPeers(services: number, env: Record<string, string>, flags: readonl
       clients.push(client)
       return client.ready()
     },
-    /** Changes an endpoint, and returns after how many milliseconds all of the clients have it. */
+    /** Changes an endpoint. Resolves to the milliseconds until all clients have it. */
     async changed(): Promise<number> {
       const address = `10.7.0.${++change}`
       const started = performance.now()
@@ -82,11 +82,11 @@ function slowPeers(services: number, env: Record<string, string>, flags: readonl
   }
 }
 
-describe('readers at any pace, with the send timeout of five seconds', function () {
+describe('readers at any rate, with a send timeout of five seconds', function () {
   this.timeout(60_000)
   const { peer, service, metric } = slowPeers(20, {})
 
-  it('are kept as long as what they grant is less than the buffers of the kernel, or they read 300 KB a second', async () => {
+  it('are kept if their window is smaller than the kernel buffers or they read at least 300 KB/s', async () => {
     const paces: [name: string, bytesPerSecond: number, window: number][] = [
       ['10k-64k', 10_000, 64 * kib],
       ['100k-64k', 100_000, 64 * kib],
@@ -98,7 +98,7 @@ describe('readers at any pace, with the send timeout of five seconds', function 
     ]
     const started = performance.now()
     const readers = paces.map(([name, bytesPerSecond, window]) => ({ name, bytesPerSecond, peer: peer({ window, bytesPerSecond, names: [name] }) }))
-    // Twice the timeout of the slowest: 120 KB at 10 KB a second.
+    // Twice the timeout of the slowest reader: 120 KB at 10 KB/s.
     await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 120_000), 40_000)
     expect(performance.now() - started).to.be.above(10_000)
     for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
@@ -107,7 +107,7 @@ describe('readers at any pace, with the send timeout of five seconds', function 
   })
 })
 
-/** Settings with which a thread of that name stands still for so many milliseconds when it is told to, or dies. */
+/** Settings with which the named thread blocks for a number of milliseconds on command, or dies. */
 function disturbed(thread: string) {
   const file = join(process.env.TMPDIR ?? '/tmp', `mesh-block-${process.pid}`)
   const hook = fileURLToPath(new URL('../harness/block-thread.cjs', import.meta.url))
@@ -123,7 +123,7 @@ function disturbed(thread: string) {
   }
 }
 
-describe('proxies that are slow on the wire', function () {
+describe('proxies that read slowly', function () {
   this.timeout(60_000)
   const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, [
     '--keepaliveInterval',
@@ -134,14 +134,14 @@ describe('proxies that are slow on the wire', function () {
     '2',
   ])
 
-  it('are not cut by the keepalive while its ping waits behind megabytes that they read', async () => {
+  it('are not disconnected by keepalive while its ping waits behind megabytes that they read', async () => {
     const reader = peer({ window: 256 * mib, bytesPerSecond: 1_200_000, names: ['behind'] })
     await until('eight megabytes', () => (reader.read.get('behind') ?? 0) > 8_000_000, 30_000)
     expect(reader.pings).to.be.above(0)
     expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
   })
 
-  it('are ended when their socket stands still: in the log, in the metric, and on the page until then', async () => {
+  it('are disconnected when their socket stands still, with log line and metric, and are listed as slow until then', async () => {
     const before = await metric('pilot_xds_write_timeout')
     const reader = peer({ window: 256 * mib, bytesPerSecond: 10_000_000, names: ['stopped'] })
     await until('something', () => (reader.read.get('stopped') ?? 0) > 0)
@@ -159,7 +159,7 @@ describe('proxies that are slow on the wire', function () {
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
   })
 
-  it('are ended where they read 10 or 100 KB a second of a window of 256 MiB: what the kernel takes at once lasts longer than the timeout', async () => {
+  it('are disconnected at 10 or 100 KB/s with a window of 256 MiB: the kernel buffer outlasts the timeout', async () => {
     const before = await metric('pilot_xds_write_timeout')
     const readers = [10_000, 100_000].map((bytesPerSecond) => peer({ window: 256 * mib, bytesPerSecond, names: [`step-${bytesPerSecond}`] }))
     await until('both to read', () => readers.every(({ read }) => [...read.values()].some((bytes) => bytes > 0)))
@@ -168,10 +168,10 @@ describe('proxies that are slow on the wire', function () {
       await service.output.says(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: nothing was taken within the send timeout`))
   })
 
-  it('are ended alone where another stream of the connection reads', () => endsTheSilentAlone(peer))
+  it('are reset alone if another stream of the connection reads', () => endsTheSilentAlone(peer))
 })
 
-/** A stream that reads nothing beside one that reads, on one connection: the first is reset, the other goes on. */
+/** One connection with a stream that reads nothing and one that reads: only the first is reset. */
 async function endsTheSilentAlone(peer: ReturnType<typeof slowPeers>['peer']): Promise<void> {
   const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
   await until('the silent one to be reset', () => reader.resets.has('mute'))
@@ -180,11 +180,11 @@ async function endsTheSilentAlone(peer: ReturnType<typeof slowPeers>['peer']): P
   expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
 }
 
-describe('proxies that are slow on the wire, over TLS', function () {
+describe('proxies that read slowly, over TLS', function () {
   this.timeout(60_000)
   const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, ['--writers', '2'], true)
 
-  it('are ended when their socket stands still', async () => {
+  it('are disconnected when their socket stands still', async () => {
     const before = await metric('pilot_xds_write_timeout')
     const reader = peer({ window: 256 * mib, bytesPerSecond: 10_000_000, names: ['stopped'] })
     await until('something', () => (reader.read.get('stopped') ?? 0) > 0)
@@ -196,9 +196,9 @@ describe('proxies that are slow on the wire, over TLS', function () {
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
   })
 
-  it('are ended alone where another stream of the connection reads', () => endsTheSilentAlone(peer))
+  it('are reset alone if another stream of the connection reads', () => endsTheSilentAlone(peer))
 
-  it('are kept where they read 10 KB a second of small windows, or 1 MB of large ones', async () => {
+  it('are kept at 10 KB/s of small windows, or 1 MB/s of large ones', async () => {
     const before = await metric('pilot_xds_write_timeout')
     const readers = (
       [
@@ -207,30 +207,30 @@ describe('proxies that are slow on the wire, over TLS', function () {
         ['1m-256m', 1_000_000, 256 * mib],
       ] as const
     ).map(([name, bytesPerSecond, window]) => ({ name, peer: peer({ window, bytesPerSecond, names: [name] }) }))
-    // Three timeouts of the slowest.
+    // Three timeouts of the slowest reader.
     await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 60_000), 30_000)
     for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
     expect(await metric('pilot_xds_write_timeout')).to.equal(before)
   })
 })
 
-describe('a proxy that reads 10 KB a second where one response may be half sent', function () {
+describe('a proxy that reads 10 KB/s with PILOT_PUSH_THROTTLE=1', function () {
   this.timeout(60_000)
   const { peer, client, changed, slow } = slowPeers(1, { PILOT_PUSH_THROTTLE: '1' }, ['--writers', '2'])
 
-  it('keeps nobody else waiting', async () => {
+  it('does not delay other proxies', async () => {
     peer({ window: 64 * kib, bytesPerSecond: 10_000, names: ['creeping'] })
     await until('its permit to be released', async () => (await slow('creeping'))?.releasedEarly === true)
     await Promise.all(Array.from({ length: 12 }, (_, index) => client(`fast-${index}`)))
     const times: number[] = []
     for (let round = 0; round < 12; round++) times.push(await changed())
     expect((await slow('creeping'))?.releasedEarly).to.equal(true)
-    // Permits that nobody was told of came half a second late.
+    // Permits without a notification came half a second late.
     expect(times.filter((ms) => ms > 450).length, times.map(Math.round).join()).to.be.below(4)
   })
 })
 
-describe('newcomers that do not read, or slowly, where one response may be half sent', function () {
+describe('new proxies that do not read or read slowly, with PILOT_PUSH_THROTTLE=1', function () {
   this.timeout(60_000)
   const { service, peer, client, changed, slow, metric } = slowPeers(4, { PILOT_PUSH_THROTTLE: '1' }, ['--writers', '1'])
 
@@ -242,7 +242,7 @@ describe('newcomers that do not read, or slowly, where one response may be half 
     for (const name of all) await service.output.says(`~${name}.ns`)
     const started = performance.now()
     await client('fast')
-    // Each of them would have had the permit for half a second.
+    // Each of them would have held the permit for half a second.
     expect(performance.now() - started).to.be.below(2500)
     await until('them to be sent the rest without a permit', async () => (await metric('pilot_xds_permits_released_early')) === all.length)
     expect((await slow('creeping-0'))?.releasedEarly).to.equal(true)
@@ -262,7 +262,7 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
     '1',
   ])
 
-  it('cuts none of its peers', async () => {
+  it('disconnects none of its peers', async () => {
     const readers = [10_000, 1_000_000].map((bytesPerSecond) => peer({ window: mib, bytesPerSecond, names: ['waits'] }))
     await client('idle')
     await until('something to be under way', () => readers.every(({ read }) => (read.get('waits') ?? 0) > 10_000))
@@ -276,10 +276,10 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
     expect(await metric('pilot_xds_write_timeout')).to.equal(0)
   })
 
-  it('does not cut a peer whose answer to a ping came meanwhile', async () => {
+  it('does not disconnect a peer whose answer to a ping arrived meanwhile', async () => {
     const reader = peer({ window: mib, bytesPerSecond: 100_000_000, names: ['quiet'], holdsPings: true })
     await until('a ping', () => reader.pings > 0, 20_000)
-    // So far into the three seconds for an answer that the time charged for the block is too much.
+    // So late within the three seconds for an answer that the time charged for the block exceeds them.
     const late = performance.now() + 2000
     await until('the answer to be late', () => performance.now() > late)
     await block(3000)
@@ -291,19 +291,19 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
   })
 })
 
-describe('a writer that dies while one of its responses has the only permit', function () {
+describe('a writer that dies while one of its responses holds the only permit', function () {
   this.timeout(60_000)
   const { env, kill } = disturbed('xds-writer/0')
   const { service, peer, client, changed, slow } = slowPeers(4, { ...env, PILOT_PUSH_THROTTLE: '1' }, ['--writers', '2'])
 
-  it('gives the permit back: everyone else goes on', async () => {
+  it('has its permit reclaimed, so that all other proxies continue', async () => {
     let holders = 0
-    /** Whether a proxy is at the writer that dies, once it is connected. Connections are numbered in steps of the number of writers. */
+    /** Whether a proxy is connected to the writer that dies. Connections are numbered in steps of the number of writers. */
     const isThere = async (name: string) => {
       const [, id = ''] = await service.output.says(new RegExp(`new connection (\\S*~${name}\\.ns\\S*)`))
       return Number(id.split('-').at(-1)) % 2 === 0
     }
-    /** A reader of that writer. It takes nine seconds for its response, and may have the permit for two. */
+    /** A reader at that writer. It takes nine seconds for its response, and may hold the permit for two of them. */
     const holder = async () => {
       for (;;) {
         const name = `holder-${holders++}`
@@ -316,7 +316,7 @@ describe('a writer that dies while one of its responses has the only permit', fu
     do {
       reader = await holder()
       await until('its response to be under way', () => [...reader.read.values()].some((bytes) => bytes > 100_000))
-      // On a busy machine it may have paused for half a second.
+      // On a busy machine the reader may have paused for half a second.
     } while ((await slow([...reader.read.keys()].join()))?.releasedEarly)
     await kill()
     await until('its connection to be over', () => reader.closed)
@@ -324,7 +324,7 @@ describe('a writer that dies while one of its responses has the only permit', fu
       const actors = await service.debug<{ name: string; state: string; restarts: number }[]>('actorsz')
       return actors.some(({ name, state, restarts }) => name === 'xds-writer/0' && state === 'running' && restarts === 1)
     })
-    // Until one is at that writer again, which would wait for its own permit.
+    // Until one proxy is at the restarted writer, which would wait for its own permit.
     for (let index = 0; index === 0 || !(await isThere(`after-${index - 1}`)); index++) await client(`after-${index}`)
     for (let round = 0; round < 3; round++) await changed()
   })

@@ -11,21 +11,21 @@ import { adsPath, sidecarNode } from '../harness/xds-client.ts'
 const entry = (name: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.9}]}\n`
 
-describe('proxies that are slow, and proxies that stand still', function () {
+describe('slow proxies, and proxies at standstill', function () {
   this.timeout(60_000)
   const service = new Service({
     env: { PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' },
     flags: ['--keepaliveInterval', '1s', '--keepaliveTimeout', '1s'],
   })
   const sessions: ClientHttp2Session[] = []
-  /** A connection whose streams may be sent so many bytes at once. */
+  /** A connection with the given window for each stream. */
   const session = (window: number) => {
     const made = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: window } })
     made.on('error', () => undefined)
     sessions.push(made)
     return made
   }
-  /** A stream that asks for all clusters, and what became of it. */
+  /** A stream that subscribes to all clusters, and its final status. */
   const subscribe = (on: ClientHttp2Session, name: string) => {
     const stream = on.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
     const seen = { code: undefined as number | undefined, reset: undefined as number | undefined }
@@ -40,7 +40,7 @@ describe('proxies that are slow, and proxies that stand still', function () {
     )
     return { stream, seen }
   }
-  /** Reads so many bytes a second and returns how many have come. */
+  /** Reads the given number of bytes per second. Returns a function with the number of bytes read. */
   const readSlowly = (stream: ClientHttp2Stream, bytesPerSecond: number) => {
     let read = 0
     stream.pause()
@@ -63,7 +63,7 @@ describe('proxies that are slow, and proxies that stand still', function () {
   })
   after(() => service.dispose())
 
-  it('who read 20 KB a second get a response of 100 KB, however long it takes', async () => {
+  it('that read 20 KB/s get a response of 100 KB, however long it takes', async () => {
     const before = await timeouts()
     const started = performance.now()
     const slow = [16_384, 32_768].map((window, index) => {
@@ -76,7 +76,7 @@ describe('proxies that are slow, and proxies that stand still', function () {
     expect(await timeouts()).to.equal(before)
   })
 
-  it('who take nothing are ended once, with a line in the log, and so is nobody else on their connection', async () => {
+  it('that read nothing are ended once, with a log line, without affecting other streams of their connection', async () => {
     const before = await timeouts()
     const shared = session(16_384)
     const silent = subscribe(shared, 'silent')

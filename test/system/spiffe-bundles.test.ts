@@ -1,4 +1,4 @@
-/** Client certificates of other trust domains, by the roots that their bundle endpoints publish. */
+/** Client certificates of other trust domains, verified with the roots that their bundle endpoints publish. */
 import { X509Certificate } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
@@ -20,7 +20,7 @@ describe('SPIFFE bundle endpoints', function () {
   let endpoint: Server
   let fetches = 0
   let port = 0
-  /** What the endpoint of foreign.example answers. */
+  /** The response of the endpoint of foreign.example. */
   let answer: (request: IncomingMessage, response: ServerResponse) => void
 
   const bundle = (sequence: number, ...roots: string[]) =>
@@ -88,7 +88,7 @@ describe('SPIFFE bundle endpoints', function () {
     return client.closed === undefined
   }
 
-  it('have the roots of their own trust domain, and of no other', async () => {
+  it('provide roots for their own trust domain, and for no other', async () => {
     await until('the roots to be used', () => isServed('guest'))
     expect(await isServed('own')).to.equal(true)
     expect(await isServed('forged'), 'of the own trust domain, signed by the root of another').to.equal(false)
@@ -96,7 +96,7 @@ describe('SPIFFE bundle endpoints', function () {
     expect(await isServed('newer'), 'signed by an unknown root').to.equal(false)
   })
 
-  it('bring callers to whom the certificate authority gives no certificates', async () => {
+  it('admit callers to whom the certificate authority issues no certificates', async () => {
     const ask = async (identity: string) => {
       const client = new CertificateClient(port, {
         roots: made.text('ca.pem'),
@@ -116,7 +116,7 @@ describe('SPIFFE bundle endpoints', function () {
     expect(await ask('own')).to.have.property('chain')
   })
 
-  it('that answer nonsense, or may not be asked, harm their trust domain alone', async () => {
+  it('that fail or are not permitted affect only their own trust domain', async () => {
     await log(/roots of broken.example from .* could not be had: it has no key of use x509-svid; its client certificates are refused/)
     await log(/roots of inside.example from .* could not be had: 169.254.169.254 is a linkLocal address/)
     const metrics = await service.metrics()
@@ -126,7 +126,7 @@ describe('SPIFFE bundle endpoints', function () {
     expect(metrics).to.match(/^num_outgoing_requests{request_type="spiffe-bundle"} [1-9]/m)
   })
 
-  it('leave the last good roots while they cannot be used', async () => {
+  it('keep their last good roots while they cannot be used', async () => {
     const answers: (typeof answer)[] = [
       (_, response) => response.end('nonsense'),
       (_, response) => response.end(`{"keys":[${'{},'.repeat(400_000)}{}]}`),
@@ -147,7 +147,7 @@ describe('SPIFFE bundle endpoints', function () {
     await service.output.says(/roots of foreign.example from \S+ could not be had: not JSON; its last roots stay/)
   })
 
-  it('may have bundles elsewhere, for a while', async () => {
+  it('may redirect temporarily', async () => {
     const later = service.output.fromNow()
     let redirected = 0
     answer = (request, response) => {
@@ -160,7 +160,7 @@ describe('SPIFFE bundle endpoints', function () {
     expect(await isServed('guest')).to.equal(true)
   })
 
-  it('exchange roots when they publish others, and an older bundle changes nothing', async () => {
+  it('replace roots when a newer bundle is published, and ignore an older one', async () => {
     serve(bundle(5, 'later'))
     await until('the new root', () => isServed('newer'))
     expect(await isServed('guest')).to.equal(false)

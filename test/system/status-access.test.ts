@@ -1,4 +1,4 @@
-/** Who may ask for client status and reflection, and about which proxies. */
+/** Access to client status and reflection, and to which proxies. */
 import { connect } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
@@ -19,7 +19,7 @@ const reflectionRequest = toBinary(
   create(ServerReflectionRequestSchema, { messageRequest: { case: 'listServices', value: '' } }),
 )
 
-describe('services beside ADS, for callers', function () {
+describe('services beside ADS with access control', function () {
   this.timeout(60_000)
   const service = new Service()
   const made = new ServingCertificates(service.dir)
@@ -51,7 +51,7 @@ describe('services beside ADS, for callers', function () {
     checkServerIdentity: () => undefined,
     ...(identity === undefined ? {} : { cert: made.text(`${identity}.pem`), key: made.text(`${identity}-key.pem`) }),
   })
-  /** The namespaces of the proxies that a caller is told of, or the status. */
+  /** Returns the proxies that a caller is shown, or the gRPC status. */
   const told = async (path: string, identity?: string, headers: Record<string, string> = {}) => {
     const { messages, status } = await grpcCall(`https://127.0.0.1:${port}`, path, statusRequest, { tls: tls(identity), headers })
     if (status !== '0') return `status ${status}`
@@ -68,14 +68,14 @@ describe('services beside ADS, for callers', function () {
     })
   }
 
-  it('reflection is for callers too', async () => {
+  it('reflection requires a caller identity', async () => {
     for (const path of reflectionMethods) {
       expect((await grpcCall(`https://127.0.0.1:${port}`, path, reflectionRequest, { tls: tls('shop') })).status).to.equal('0')
       expect((await grpcCall(`https://127.0.0.1:${port}`, path, reflectionRequest, { tls: tls() })).status).to.equal('16')
     }
   })
 
-  it('in plain text nobody is told anything here: TLS material is configured', async () => {
+  it('CSDS and reflection are refused in plaintext if TLS material is configured', async () => {
     for (const path of [...statusMethods, ...reflectionMethods]) {
       const { status, messages } = await grpcCall(`http://127.0.0.1:${service.grpcPort}`, path, statusRequest)
       expect([status, messages.length]).to.deep.equal(['16', 0])
@@ -83,7 +83,7 @@ describe('services beside ADS, for callers', function () {
     await service.output.says('client status, reflection or a page refused to 127.0.0.1: in plain text')
   })
 
-  it('debug pages on the secured port follow the same rule', async () => {
+  it('debug pages on the secured port show a caller its namespace, and execute actions for the root namespace', async () => {
     const ask = (path: string, identity?: string, method = 'GET', body = '', headers: Record<string, string> = {}) =>
       new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
         const session = connect(`https://127.0.0.1:${port}`, tls(identity))
@@ -116,7 +116,7 @@ describe('services beside ADS, for callers', function () {
       expect((await ask(path, 'root')).status).to.equal(404)
     const push = await ask('/debug/adsz?push=true', 'root')
     expect([push.status, push.headers.allow]).to.deep.equal([405, 'POST'])
-    // A browser sends the certificate of its user whoever's page makes it ask.
+    // A browser sends its user's certificate with requests of any site.
     expect((await ask('/debug/adsz?push=true', 'root', 'POST')).status).to.equal(403)
     const marked = { 'x-mesh-introspection': '1' }
     expect((await ask('/debug/adsz?push=true', 'root', 'POST', 'x'.repeat(100_000), marked)).text).to.equal('Pushed to 2 servers')
@@ -124,11 +124,11 @@ describe('services beside ADS, for callers', function () {
     expect((await ask('/debug/mesh', 'root', 'DELETE')).status).to.equal(405)
   })
 
-  it('who is refused a page holds nothing, though it reads nothing', async () => {
+  it('a refused request holds no resources although its client reads nothing', async () => {
     const session = connect(`https://127.0.0.1:${port}`, { ...tls(), settings: { initialWindowSize: 0 } })
     let [refused, closed] = [0, 0]
     for (let index = 0; index < 500; index++) {
-      // Every other one never ends its request.
+      // Every other request is never ended by the client.
       const stream = session.request({ ':method': index % 2 ? 'POST' : 'GET', ':path': '/debug/configz' }, { endStream: index % 2 === 0 })
       stream.on('response', (headers) => (refused += Number(headers[':status'] === 401)))
       stream.on('error', () => undefined)
@@ -139,7 +139,7 @@ describe('services beside ADS, for callers', function () {
     session.close()
   })
 
-  it('debug pages on this machine are closed by the same rule, and the admin socket is open', async () => {
+  it('debug pages on loopback are closed if TLS material is configured, and the admin socket is open', async () => {
     const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/configz`)
     expect([answer.status, answer.headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer'])
     for (const [at, path] of [

@@ -24,7 +24,7 @@ metadata: {name: strict, namespace: shop}
 spec: {mtls: {mode: STRICT}}
 `
 
-/** What a sidecar of the service is sent, as text. */
+/** Returns the clusters and listeners of a sidecar of the service, as text. */
 async function sent(service: Service): Promise<{ clusters: string; listeners: string }> {
   const client = new XdsClient(service.grpcPort, sidecarNode('10.0.0.1', 'a', 'shop', { PROXY_CONFIG: {}, LABELS: { app: 'a' } }), false)
   try {

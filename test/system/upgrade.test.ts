@@ -2,10 +2,10 @@ import { expect } from 'chai'
 import { policyDocument } from '../harness/policies.ts'
 import { runCommand, Service } from '../harness/service.ts'
 
-describe('what an upgrade makes stricter, and what has no effect', function () {
+describe('stricter policy checks and settings without effect after an upgrade', function () {
   this.timeout(40_000)
 
-  it('a check that is none keeps the service from starting', async () => {
+  it('an opt-out with an unknown check fails the start', async () => {
     const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--httpAddr', '127.0.0.1:0'], {
       MESH_POLICY_OPT_OUTS: 'no-such-check',
     })
@@ -13,7 +13,7 @@ describe('what an upgrade makes stricter, and what has no effect', function () {
     expect(stderr).to.contain('Error: environment variable MESH_POLICY_OPT_OUTS: "no-such-check": no such check; there are: ')
   })
 
-  it('checks that are left out are told at every start, with the objects that they concern, and listed', async () => {
+  it('opted-out checks are logged at every start with the affected objects, and listed', async () => {
     const service = new Service({ env: { MESH_POLICY_OPT_OUTS: 'own-namespace-instances' } })
     service.write(
       'a.yaml',
@@ -36,7 +36,7 @@ spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: STATIC, ports: [
     }
   })
 
-  it('objects and fields without effect are told at start and on change, once each, and listed', async () => {
+  it('objects and fields without effect are logged at start and on change, once each, and listed', async () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const telemetry = 'apiVersion: telemetry.istio.io/v1\nkind: Telemetry\nmetadata: {name: t, namespace: ns}\nspec: {tracing: []}\n---\n'
     const rule = (fields: string) =>

@@ -1,4 +1,4 @@
-/** Tokens of `pilot-discovery token`, and who accepts them. */
+/** Tokens of `pilot-discovery token` and their acceptance. */
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ describe('pilot-discovery token', function () {
   const issue = (...flags: string[]) => runCommand(['token', ...flags], { MESHD_CA_STATE_DIR: state })
   after(() => rmSync(dir, { recursive: true, force: true }))
 
-  it('makes its key when there is none, one for all who ask at once, for this user alone', async () => {
+  it('creates one key for concurrent calls, in files for its user only', async () => {
     const answers = await Promise.all(Array.from({ length: 4 }, () => issue('--namespace', 'shop', '--service-account', 'cart')))
     expect(answers.map(({ code, stderr }) => `${code}${stderr}`)).to.deep.equal(['0', '0', '0', '0'])
     const tokens = answers.map(({ stdout }) => stdout.trim())
@@ -32,7 +32,7 @@ describe('pilot-discovery token', function () {
     expect(['token-key.pem', 'token-keys.json', ''].map((name) => statSync(join(state, name)).mode & 0o777)).to.deep.equal([0o600, 0o600, 0o700])
   })
 
-  it('writes to a file for this user alone, and makes the token that is asked for', async () => {
+  it('writes the requested token to a file for its user only', async () => {
     const file = join(dir, 'token')
     const { stdout } = await issue('-n', 'bank', '--audience', 'x', '--ttl', '90s', '-o', file)
     expect(stdout).to.equal('')
@@ -41,7 +41,7 @@ describe('pilot-discovery token', function () {
     expect({ aud, sub, life: exp - iat }).to.deep.equal({ aud: 'x', sub: 'system:serviceaccount:bank:default', life: 90 })
   })
 
-  it('refuses names that are none, and a key that others can read', async () => {
+  it('rejects invalid names, and a key that other users can access', async () => {
     for (const [flags, reason] of [
       [[], '--namespace: "" is not the name of a namespace'],
       [['-n', 'shop/sa/x'], '--namespace: "shop/sa/x" is not the name of a namespace'],
@@ -62,7 +62,7 @@ describe('pilot-discovery token', function () {
   })
 })
 
-describe('tokens of workloads on the secured port', function () {
+describe('workload tokens on the secured port', function () {
   this.timeout(60_000)
   const issuer = new Issuer('https://issuer.example')
   let service: Service
@@ -93,7 +93,7 @@ describe('tokens of workloads on the secured port', function () {
   })
 
   const issue = async (...flags: string[]) => (await runCommand(['token', ...flags], { MESHD_CA_STATE_DIR: service.authorityDir })).stdout.trim()
-  /** The status with which a stream is refused; undefined when it is served. */
+  /** Returns the status with which a stream is refused. Undefined if it is served. */
   const outcome = async (namespace: string, token: string) => {
     const tls = credentials.createSsl(Buffer.from(made.text('ca.pem')), null, null, { checkServerIdentity: () => undefined })
     const withToken = credentials.createFromMetadataGenerator((_, give) => {
@@ -110,7 +110,7 @@ describe('tokens of workloads on the secured port', function () {
   const page = async (path: string, token: string) =>
     (await fetch(`http://127.0.0.1:${service.httpPort}/debug/${path}`, { headers: { authorization: `Bearer ${token}` } })).status
 
-  it('that the command makes are accepted without further configuration, for their namespace', async () => {
+  it('of the command are accepted for their namespace without further configuration', async () => {
     const token = await issue('-n', 'shop')
     expect(await outcome('shop', token)).to.equal(undefined)
     expect((await outcome('bank', token))?.code).to.equal(7)
@@ -118,7 +118,7 @@ describe('tokens of workloads on the secured port', function () {
     expect(existsSync(join(service.authorityDir, 'token-key.pem'))).to.equal(true)
   })
 
-  it('of an issuer of JWT_RULE are accepted, those of nobody are not', async () => {
+  it('of an issuer in JWT_RULE are accepted, and others are refused', async () => {
     const sub = 'system:serviceaccount:shop:cart'
     expect(await outcome('shop', await issuer.token({ sub, aud: 'mesh-ca' }))).to.equal(undefined)
     for (const token of [
@@ -135,14 +135,14 @@ describe('tokens of workloads on the secured port', function () {
     expect(metrics).to.match(/^pilot_token_authentications_total{authenticator="none",outcome="refused"} [1-9]/m)
   })
 
-  it('show the debug pages of the own namespace, and of all to the root namespace', async () => {
+  it('open debug pages of their namespace, and all pages for the root namespace', async () => {
     const [shop, root] = [await issue('-n', 'shop'), await issue('-n', 'mesh-system')]
     expect(await page('mesh', shop)).to.equal(403)
     expect(await page('mesh', root)).to.equal(200)
     expect(await page('mesh', `${root}x`)).to.equal(401)
   })
 
-  it('stand neither in the log nor in the metrics', async () => {
+  it('appear neither in the log nor in metrics', async () => {
     const token = await issue('-n', 'shop')
     await outcome('shop', token)
     await outcome('shop', `${token}x`)
@@ -152,7 +152,7 @@ describe('tokens of workloads on the secured port', function () {
   })
 })
 
-describe('settings of identities that cannot be read', function () {
+describe('invalid identity settings', function () {
   this.timeout(60_000)
 
   for (const [environment, reason] of [

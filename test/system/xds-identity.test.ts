@@ -1,4 +1,7 @@
-/** Who may fetch configuration from the secured port, and for whom: with certificates of an authority that `--caCertFile` names. */
+/**
+ * Which callers may fetch configuration from the secured port, and for which node, with certificates of an authority that `--caCertFile`
+ * names.
+ */
 import { connect as http2Connect } from 'node:http2'
 import { credentials, Metadata } from '@grpc/grpc-js'
 import { expect } from 'chai'
@@ -32,7 +35,7 @@ describe('callers of the secured port', function () {
     await service.dispose()
   })
 
-  /** Connects, and returns the status with which the stream was ended; undefined when it is served. */
+  /** Connects. Returns the status with which the stream was ended, undefined if it is served. */
   async function outcome(node: { namespace: string; account?: string }, identity?: string, token?: string, delta = false) {
     const [key, cert] =
       identity === undefined ? [null, null] : [made.text(`${identity}-key.pem`), made.text(`${identity}.pem`)].map((text) => Buffer.from(text))
@@ -68,7 +71,7 @@ describe('callers of the secured port', function () {
     )
   })
 
-  it('fetch configuration for the namespace and account of their certificate, and for no other', async () => {
+  it('get configuration for the namespace and account of their certificate, and for no other', async () => {
     for (const delta of [false, true]) {
       expect(await outcome({ namespace: 'shop' }, 'shop', undefined, delta)).to.equal(undefined)
       expect(await outcome({ namespace: 'shop', account: 'cart' }, 'shop', undefined, delta)).to.equal(undefined)
@@ -78,7 +81,7 @@ describe('callers of the secured port', function () {
     expect(await refused('identity')).to.equal(4)
   })
 
-  it('are refused before their first request costs anything', async () => {
+  it('without credentials are refused before their first request is read', async () => {
     const session = http2Connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
     const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc', te: 'trailers' })
     let trailers: Record<string, unknown> = {}
@@ -86,21 +89,21 @@ describe('callers of the secured port', function () {
     stream.on('trailers', (told) => (trailers = told))
     stream.on('error', () => undefined)
     stream.resume()
-    // The prefix of a message of four megabytes, and nothing of it: the answer comes all the same.
+    // The prefix of a message of four megabytes without its content: the stream is refused nevertheless.
     stream.write(Buffer.from([0, 0, 0x40, 0, 0]))
     await until('the status', () => trailers['grpc-status'] !== undefined)
     expect(trailers['grpc-status']).to.equal('16')
     session.destroy()
   })
 
-  it('may still come as whoever they say in plain text, which is said at start', async () => {
+  it('may claim any node in plaintext, with a log line at start', async () => {
     const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.9', 'pod', 'bank'), true).connect().ready()
     client.close()
     await service.output.says('serves configuration in plain text to whoever can reach it, as any proxy that they say they are')
   })
 })
 
-describe('an identity with more than its share', function () {
+describe('an identity above its limits', function () {
   this.timeout(60_000)
   const service = new Service({ env: { PILOT_XDS_IDENTITY_STREAMS: '4', PILOT_XDS_IDENTITY_CLASSES: '2' } })
   const made = new ServingCertificates(service.dir)
@@ -122,7 +125,7 @@ describe('an identity with more than its share', function () {
     await service.dispose()
   })
 
-  it('is refused on whichever connection and writer it comes, by name, and nobody else is', async () => {
+  it('is refused on any connection and writer, by name, and no other identity is affected', async () => {
     const connect = async (identity: string, metadata: Record<string, unknown> = {}) => {
       const [key, cert] = [made.text(`${identity}-key.pem`), made.text(`${identity}.pem`)].map((text) => Buffer.from(text)) as [Buffer, Buffer]
       const channel = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })

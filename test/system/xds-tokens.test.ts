@@ -1,4 +1,4 @@
-/** Tokens of workloads as credentials of XDS streams on the secured port. */
+/** Workload tokens as credentials of XDS streams on the secured port. */
 import { credentials, Metadata } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -57,7 +57,7 @@ describe('tokens on the secured port', function () {
     return client
   }
 
-  it('open streams for the namespace and account that they are about', async () => {
+  it('open streams for the namespace and account that they name', async () => {
     const token = await tokenFor(issuer)
     for (const delta of [false, true]) {
       expect((await connect(() => token, 'shop', delta)).closed).to.equal(undefined)
@@ -67,7 +67,7 @@ describe('tokens on the secured port', function () {
     expect((await connect(() => other)).closed?.code).to.equal(7)
   })
 
-  it('that nobody accepts are refused alike, and are not in the log', async () => {
+  it('that are invalid are all refused with the same status, and do not appear in the log', async () => {
     const bad = [
       await tokenFor(stranger),
       await tokenFor(issuer, -10),
@@ -83,11 +83,11 @@ describe('tokens on the secured port', function () {
     for (const token of bad.slice(0, 4)) service.output.lacks(token.split('.')[2] as string)
   })
 
-  it('are not looked at where the client certificate says who it is', async () => {
+  it('are ignored if there is a client certificate', async () => {
     expect((await connect(() => 'garbage', 'shop', true, 'cart')).closed).to.equal(undefined)
   })
 
-  it('end their streams soon after they expire, and the client comes back with another', async () => {
+  it('end their streams soon after they expire, and other streams continue', async () => {
     const short = await tokenFor(issuer, 2)
     const long = await tokenFor(issuer)
     const [ends, stays] = [await connect(() => short), await connect(() => long)]
@@ -102,13 +102,13 @@ describe('tokens on the secured port', function () {
   })
 })
 
-describe('a client certificate that expires', function () {
+describe('an expired client certificate', function () {
   this.timeout(60_000)
   const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
   const made = new ServingCertificates(service.dir)
   after(() => service.dispose())
 
-  it('ends its streams soon after, with Unavailable', async () => {
+  it('ends its streams after the grace period with UNAVAILABLE', async () => {
     made.authority('ca')
     made.issue('server', 'ca')
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))

@@ -44,7 +44,7 @@ describe('XDS', function () {
     await service.dispose()
   })
 
-  it('takes an answer with thousands of names in one go: it fits into the window of the connection and of each stream', async () => {
+  it('announces windows large enough for a request with thousands of names', async () => {
     const session = http2(`http://127.0.0.1:${service.grpcPort}`)
     try {
       await until('the windows', () => session.remoteSettings?.initialWindowSize === 262_144 && session.state.remoteWindowSize === 262_144)
@@ -103,7 +103,7 @@ describe('XDS', function () {
     })
   }
 
-  it('pushes nothing when nothing a proxy could see changed', async () => {
+  it('pushes nothing if no resource of a proxy changed', async () => {
     const client = await connect(false)
     const before = JSON.stringify([...client.responses])
     const avoided = async () => Number(/pilot_pushes_avoided_total (\d+)/.exec(await service.metrics())?.[1] ?? 0)
@@ -117,7 +117,7 @@ describe('XDS', function () {
     service.remove('marker.yaml')
   })
 
-  it('delta: a reconnecting proxy gets only what differs, and learns what is gone', async () => {
+  it('delta: sends a reconnecting proxy only differences and removed names', async () => {
     const first = await connect(true, '10.9.0.60')
     await until('settled', () => first.resources.get(clusterType)?.has('outbound|80||a.ns-0.svc.cluster.local') ?? false)
     const versions = Object.fromEntries(
@@ -131,7 +131,7 @@ describe('XDS', function () {
     expect([...(again.resources.get(clusterType)?.keys() ?? [])]).to.deep.equal(['BlackHoleCluster'])
   })
 
-  it('ignores stale nonces and answers unsubscription with silence', async () => {
+  it('ignores stale nonces, and answers an unsubscription with nothing', async () => {
     const client = await connect(false, '10.9.0.61')
     const count = client.responses.get(endpointType)
     client.sendRaw(
@@ -147,7 +147,7 @@ describe('XDS', function () {
     expect(client.responses.get(endpointType)).to.equal(count)
   })
 
-  it('scopes by Sidecar and exportTo', async () => {
+  it('limits services by Sidecar and exportTo', async () => {
     service.write('private.yaml', entry('private', { namespace: 'ns-2', extra: '  exportTo: ["."]' }))
     service.write(
       'scope.yaml',
@@ -165,7 +165,7 @@ describe('XDS', function () {
     expect(own.resources.get(routeType)?.get('80')?.includes('private:80')).to.equal(true)
   })
 
-  it('state of the world and delta hold the same after random changes, and the same as a fresh proxy', async () => {
+  it('gives SotW, delta and a new proxy the same resources after random changes', async () => {
     const random = seededRandom(42)
     const pair = [await connect(false, '10.9.5.1', 'ns-1'), await connect(true, '10.9.5.1', 'ns-1')] as const
     for (let step = 0; step < 30; step++) {
@@ -211,7 +211,7 @@ describe('XDS', function () {
     })
   })
 
-  it('a service that is found another way now is sent at once, to namespaces with and without services of their own', async () => {
+  it('replaces a cluster at once when the resolution of its service changes, with and without private services', async () => {
     const found = (resolution: string) => `${entry('found', { namespace: 'ns-1' }).replace('STATIC', resolution)}\n`
     service.write('found.yaml', found('STATIC'))
     service.write('own.yaml', `${entry('only-own', { namespace: 'ns-2' })}\n  exportTo: [.]\n`)
@@ -231,14 +231,14 @@ describe('XDS', function () {
       for (const proxy of proxies) await until('both services', () => cluster(proxy, 'going') !== undefined && cluster(proxy, 'found') !== undefined)
       service.write('found.yaml', found(resolution))
       service.remove('going.yaml')
-      // What is only gone stays for two seconds; what was replaced must not.
+      // A cluster that was only removed stays for two seconds, a replaced one must not.
       await until('the new cluster', () => proxies.every((proxy) => type(proxy) === wanted))
       for (const proxy of proxies) expect(cluster(proxy, 'going')).not.to.equal(undefined)
       for (const proxy of await connectAll()) expect(type(proxy)).to.equal(wanted)
     }
   })
 
-  it('says why a node is refused', async () => {
+  it('refuses an invalid node with the reason', async () => {
     const bad = new XdsClient(service.grpcPort, { id: 'sidecar~not-an-address~x~y', metadata: {} }, false).connect()
     clients.push(bad)
     await until('the stream to end', () => bad.closed !== undefined)
