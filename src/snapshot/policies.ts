@@ -130,7 +130,9 @@ export function mutualTls({ peers }: Pick<WorkloadPolicies, 'peers'>, port: numb
   for (const policy of peers.toReversed()) {
     if (isStandIn(policy)) return 'STRICT'
     const { portLevelMtls, mtls } = policy.spec
-    for (const mode of [portLevelMtls?.[port]?.mode, mtls?.mode]) if (mode !== undefined && mode !== 'UNSET') return mode
+    // A port may be written with leading zeros.
+    const ofPort = Object.entries(portLevelMtls ?? {}).find(([named]) => Number(named) === port)?.[1]
+    for (const mode of [ofPort?.mode, mtls?.mode]) if (mode !== undefined && mode !== 'UNSET') return mode
   }
   return 'PERMISSIVE'
 }

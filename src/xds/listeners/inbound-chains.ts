@@ -15,7 +15,7 @@ import { inboundSocket, meshProtocols } from '../security/mutual-tls.ts'
 import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { type Filter, httpConnectionManager, tcpFilters } from './filters.ts'
-import { wildcardOf } from './own-addresses.ts'
+import { virtualInboundPort, wildcardOf } from './own-addresses.ts'
 import type { TcpLimits } from './tcp-targets.ts'
 
 /** A port of the workload, declared by a Sidecar or a service. */
@@ -91,8 +91,12 @@ export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snap
   return { ...guard, undeclared: { http: undeclaredChains(true, undefined, guard), tcp: undeclaredChains(false, undefined, guard) } }
 }
 
-/** Whether a port with unknown protocol may speak HTTP. */
-const mayBeHttp = (guard: Guard): boolean => guard.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+/**
+ * Whether ports with unknown protocol accept HTTP: because protocols are detected, or, without detection, because policies apply to requests
+ * (docs/resources.md, A11).
+ */
+const mayBeHttp = ({ needRequests, snapshot }: Guard): boolean =>
+  needRequests || snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
 
 /**
  * Whether the protocol of a port is detected. If policies apply to requests, only HTTP is accepted and there is nothing to detect
@@ -150,7 +154,8 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
  * as TCP, and detected HTTP as requests, so that policies on requests apply. If there are such policies, only requests are passed through.
  */
 export function passthroughChains(declared: readonly number[], guard: GuardedWorkload): Chain[] {
-  const named = guard.named.filter((port) => !declared.includes(port))
+  // Connections to the port of the listener itself are dropped; with chains of its own they would be passed through to the listener again.
+  const named = guard.named.filter((port) => !declared.includes(port) && port !== virtualInboundPort)
   const { tcp, http } = guard.undeclared
   return [
     ...named.flatMap((port) => undeclaredChains(false, port, guard)),

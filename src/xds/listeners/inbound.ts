@@ -51,7 +51,8 @@ export interface InboundPorts {
 
 /**
  * Returns the inbound ports of a workload: those of its Sidecar, else those of its services, one for each port number. Ports that lead to
- * the proxy or its agent are left out: their servers trust callers on their own machine (docs/resources.md, E8).
+ * the proxy or its agent are left out: their servers trust callers on their own machine (docs/resources.md, E8). So is the port of the
+ * catch-all listener, which drops connections to it (L8).
  */
 export function inboundPorts(
   view: View,
@@ -61,8 +62,9 @@ export function inboundPorts(
   snapshot: MeshSnapshot,
 ): InboundPorts {
   const isChecked = !snapshot.settings.optOuts.has('endpoint-addresses')
-  const isOpen = ({ endpoint, endpointPort }: InboundPort) =>
-    !isChecked || !(endpoint.startsWith('unix://') ? isOwnSocket(endpoint) : isOwnPort(endpointPort, traits, snapshot))
+  const isOpen = ({ port, bind, endpoint, endpointPort }: InboundPort) =>
+    !(bind === '' && port === virtualInboundPort) &&
+    (!isChecked || !(endpoint.startsWith('unix://') ? isOwnSocket(endpoint) : isOwnPort(endpointPort, traits, snapshot)))
   const listed = view.sidecar?.spec.ingress
   if (!listed?.length) {
     const { ports, conflicts } = portsOfServices(instances, traits, address)

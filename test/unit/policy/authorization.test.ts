@@ -419,6 +419,11 @@ describe('policy documents', () => {
     ['PeerAuthentication', '{portLevelMtls: {80: {mode: STRICT}}}', /portLevelMtls: needs a selector/],
     ['PeerAuthentication', '{selector: {matchLabels: {a: b}}, portLevelMtls: {}}', /portLevelMtls: needs at least one port/],
     ['PeerAuthentication', '{selector: {matchLabels: {a: b}}, portLevelMtls: {0: {mode: STRICT}}}', /portLevelMtls\[0\]: not a port/],
+    [
+      'PeerAuthentication',
+      '{selector: {matchLabels: {a: b}}, portLevelMtls: {80: {mode: STRICT}, "080": {mode: DISABLE}}}',
+      /portLevelMtls: names a port twice/,
+    ],
     ['PeerAuthentication', '{mtls: {mode: MAYBE}}', /mtls\.mode/],
   ]
   for (const [kind, spec, fault] of refused)
