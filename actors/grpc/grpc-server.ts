@@ -125,7 +125,7 @@ export class GrpcServer {
     this.#log = parts.log
     this.#standstillTimer = parts.standstillTimer
     const { page, log } = parts
-    this.#pages = page && new GrpcPages(page, (error) => log.error(`a page failed: ${error instanceof Error ? error.message : error}`))
+    this.#pages = page && new GrpcPages(page, (error) => log.error(`a debug page failed: ${error instanceof Error ? error.message : error}`))
     this.#trust = parts.trust
     this.#methods = this.#served(parts)
     this.#pace = new FleetPace(options.sendTimeout)
@@ -147,7 +147,7 @@ export class GrpcServer {
       () => parts.refused(),
       (count, address) =>
         parts.log.warn(
-          `refused ${count} connections, the last from ${address}: this server has ${most} at most, half of them from one address, as many as the limit of file descriptors allows`,
+          `refused ${count} connections, the last from ${address}: the maximum is ${most} connections, and half of that from one address; it follows from the limit of file descriptors`,
         ),
     )
   }
@@ -277,7 +277,7 @@ export class GrpcServer {
   #tell(peer: string, reason: string): void {
     const told = this.#lines.take(`${peer}|${reason}`, monotonicMs())
     if (told === 'no') return
-    this.#log.warn(`connection from ${peer} ended: ${reason}${told === 'last' ? '; more of this is not logged for ten seconds' : ''}`)
+    this.#log.warn(`connection from ${peer} ended: ${reason}${told === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
   }
 
   /** Charges elapsed milliseconds to all connections and streams under way. Returns whether there are any. */

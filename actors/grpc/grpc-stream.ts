@@ -275,7 +275,7 @@ export class Http2GrpcStream implements GrpcStream {
     // While reading is paused, the delay is not the client's.
     if (this.#holds > 0) return
     if (!this.#messageTimer.charge(ms, this.#reader.expected ?? 0)) return
-    this.#giveUp('a message of the client did not come', this.#flow.isAtBoundary)
+    this.#giveUp('the client did not finish sending a message in time', this.#flow.isAtBoundary)
   }
 
   #giveUp(reason: string, atBoundary: boolean): void {

@@ -115,7 +115,7 @@ export class Http2Connection {
         probe: () => this.#ping(),
       },
       flowLimits,
-      { busy: () => events.busy(), dead: () => this.#giveUp('its peer takes nothing and does not answer a ping') },
+      { busy: () => events.busy(), dead: () => this.#giveUp('the peer reads no data and does not answer a ping') },
     )
     const interval = Math.max(shortestIntervalMs, limits.keepaliveInterval)
     this.#keepalive = new Keepalive(interval, limits.keepaliveTimeout)
@@ -140,7 +140,7 @@ export class Http2Connection {
   checkTrust(trusts: (client: VerifiedClient) => boolean): void {
     if (!this.#client || trusts(this.#client)) return
     const at = wallClockMs() + distrustedMs * randomShare()
-    if (!this.#dismissal || at < this.#dismissal.at) this.#dismissal = { at, reason: 'the client certificate is not trusted any more' }
+    if (!this.#dismissal || at < this.#dismissal.at) this.#dismissal = { at, reason: 'the client certificate is no longer trusted' }
   }
 
   /** Ends all streams with `Unavailable` and then the connection; the client needs a new connection for new streams. */
@@ -170,8 +170,8 @@ export class Http2Connection {
     if (next === 'ping') this.#ping()
     else if (next === 'give up') {
       // With outstanding bytes this is also a standstill of the streams, so they are reported as such.
-      this.flow.giveUp('nothing was taken, nor was a keepalive ping answered')
-      this.#giveUp('its peer did not answer a keepalive ping')
+      this.flow.giveUp('the client read no data and did not answer a keepalive ping')
+      this.#giveUp('the peer did not answer a keepalive ping')
     }
   }
 

@@ -73,8 +73,8 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
   const incoming = new Set<(code: number, message: string, retryAfterMs?: number) => void>()
   return (stream) => {
     const clientLimit = clientTimeLimit(stream.headers['grpc-timeout'])
-    if (clientLimit === undefined) return stream.end(status.invalidArgument, 'grpc-timeout cannot be read')
-    const tooMany = `more than ${bounds.concurrent} calls at a time`
+    if (clientLimit === undefined) return stream.end(status.invalidArgument, 'the header grpc-timeout is invalid')
+    const tooMany = `more than ${bounds.concurrent} concurrent calls of this method`
     const [oldest] = incoming
     if (running >= bounds.concurrent) oldest?.(status.resourceExhausted, tooMany, retryMs())
     if (running >= bounds.concurrent) return stream.end(status.resourceExhausted, tooMany, retryMs())
@@ -87,14 +87,16 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       stream.end(code, message, retryAfterMs)
     }
     incoming.add(refuse)
-    const limit = deadlineAfter(Math.min(clientLimit, bounds.timeLimit), () => refuse(status.deadlineExceeded, 'the time for the call is over'))
+    const limit = deadlineAfter(Math.min(clientLimit, bounds.timeLimit), () =>
+      refuse(status.deadlineExceeded, 'the deadline of the call was exceeded'),
+    )
     stream.onBorrowed((message) => {
-      if (request) refuse(status.unimplemented, 'the method takes one message')
+      if (request) refuse(status.unimplemented, 'the method is unary: it takes exactly one request message')
       else request = Buffer.from(message)
     })
     stream.onEnd(async () => {
       if (waiting.signal.aborted || stream.status !== undefined) return
-      if (!request) return refuse(status.unimplemented, 'the method takes one message, and none came')
+      if (!request) return refuse(status.unimplemented, 'the method is unary: no request message was received')
       incoming.delete(refuse)
       const { peer, headers, isSecure, isLocal, certificateCaller, connection } = stream
       const call = { peer, headers, isSecure, isLocal, certificateCaller, connection, signal: waiting.signal }

@@ -89,10 +89,10 @@ function reasonOf(error: NodeJS.ErrnoException): string {
     case 'EADDRNOTAVAIL':
       return 'this machine does not have the address (EADDRNOTAVAIL)'
     case 'EACCES':
-      return 'the port may not be listened on without more rights (EACCES)'
+      return 'no permission to listen on this port (EACCES)'
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `the host is not known (${error.code})`
+      return `the host name cannot be resolved (${error.code})`
     default:
       return error.message
   }

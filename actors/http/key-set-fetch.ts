@@ -23,7 +23,7 @@ export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused
   try {
     allowed = readRanges(allowedAddresses)
   } catch (error) {
-    refused(`PILOT_JWKS_ALLOWED_ADDRESSES: ${(error as Error).message}; it allows nothing`)
+    refused(`PILOT_JWKS_ALLOWED_ADDRESSES: ${(error as Error).message}; no special address is allowed`)
   }
   return { timeoutMs, bytes: 1_048_576, redirects: 3, allowed, authorities }
 }
@@ -78,10 +78,10 @@ export class KeySetFetcher {
     if (known && monotonicMs() < known.until) return known.uri
     const content = await this.#get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, retry, timeoutMs)
     const { uri, issuer: speaker } = readConfiguration(content)
-    if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('its OpenID configuration names no jwks_uri')
+    if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('the OpenID configuration of the issuer has no http or https jwks_uri')
     const fault = this.#urlFault?.(uri)
-    if (fault !== undefined) throw new Error(`the jwks_uri of its OpenID configuration: ${fault}`)
-    if (this.#urlFault && speaker !== issuer) throw new Error('its OpenID configuration is that of another issuer')
+    if (fault !== undefined) throw new Error(`jwks_uri in the OpenID configuration of the issuer: ${fault}`)
+    if (this.#urlFault && speaker !== issuer) throw new Error('the OpenID configuration names another issuer')
     this.#discovered.set(issuer, { uri, until: monotonicMs() + discoveryMs })
     return uri
   }
@@ -107,6 +107,6 @@ function readConfiguration(content: string): { uri: unknown; issuer: unknown } {
     const { jwks_uri: uri, issuer } = JSON.parse(content) as { jwks_uri?: unknown; issuer?: unknown }
     return { uri, issuer }
   } catch {
-    throw new Error('its OpenID configuration is not JSON')
+    throw new Error('the OpenID configuration of the issuer is not JSON')
   }
 }

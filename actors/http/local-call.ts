@@ -45,7 +45,7 @@ export function callLocal({ port, method, path, body }: LocalRequest, timeoutMs:
     response.on('error', failed)
   })
   const failed = (error: NodeJS.ErrnoException) =>
-    reject(new Error(`localhost:${port}: ${error.code === 'ECONNREFUSED' ? 'nobody listens there' : error.message}`))
+    reject(new Error(`localhost:${port}: ${error.code === 'ECONNREFUSED' ? 'no process listens there' : error.message}`))
   const late = deadlineAfter(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
   request.on('error', failed)
   refuseUpgrade(request, failed)

@@ -125,7 +125,7 @@ export class PageServer {
 
   async #serve(request: IncomingMessage): Promise<Page> {
     const url = URL.parse(request.url ?? '', 'http://localhost')
-    if (!url) return new Page('the address cannot be read', undefined, 400)
+    if (!url) return new Page('the request URL is invalid', undefined, 400)
     const answers = this.#pages.get(url.pathname)
     if (!answers) return new Page(`there is no page ${url.pathname}`, undefined, 404)
     const method = request.method === 'HEAD' ? 'GET' : request.method
@@ -139,9 +139,10 @@ export class PageServer {
   async #parameters(request: IncomingMessage, url: URL): Promise<URLSearchParams> {
     const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
     if (request.method !== 'POST' || type === undefined) return url.searchParams
-    if (type !== 'application/x-www-form-urlencoded') throw new Refused(new Page('only forms are read here', undefined, 415))
+    if (type !== 'application/x-www-form-urlencoded')
+      throw new Refused(new Page('the request body must be a form (application/x-www-form-urlencoded)', undefined, 415))
     const body = boundedBody(request, this.#formBytes).catch((error: Error) => {
-      throw error instanceof BodyTooLarge ? new Refused(new Page(`a form has at most ${this.#formBytes} bytes`, undefined, 413)) : error
+      throw error instanceof BodyTooLarge ? new Refused(new Page(`the form is larger than ${this.#formBytes} bytes`, undefined, 413)) : error
     })
     return new URLSearchParams(await body)
   }
@@ -150,7 +151,7 @@ export class PageServer {
 /** The response for a method that a page does not answer. */
 export function notAnswered(method: string, { get, post }: { readonly get?: unknown; readonly post?: unknown }): Page {
   const allowed = [...(get ? ['GET'] : []), ...(post ? ['POST'] : [])].join(', ')
-  return new Page(`${method} is not answered here, ${allowed} is`, undefined, 405, { Allow: allowed })
+  return new Page(`method ${method} is not allowed here; allowed: ${allowed}`, undefined, 405, { Allow: allowed })
 }
 
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {

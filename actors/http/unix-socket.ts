@@ -48,12 +48,12 @@ export async function listenLocally(
 /** Prepares a path for listening. */
 async function clearSocketPath(path: string, directory: SocketDirectory): Promise<void> {
   const bytes = Buffer.byteLength(path)
-  if (bytes > longestPath) throw new Error(`${path}: has ${bytes} bytes, and the path of a unix socket at most ${longestPath}`)
+  if (bytes > longestPath) throw new Error(`${path}: the path has ${bytes} bytes; the path of a unix socket has at most ${longestPath}`)
   await makeDirectory(dirname(path), directory)
   const found = await lstat(path).catch(nothing)
   if (!found) return
-  if (!found.isSocket()) throw new Error(`${path}: is there already and is not a socket; it is left alone`)
-  if (await isServed(path)) throw new Error(`${path}: a living server listens on it`)
+  if (!found.isSocket()) throw new Error(`${path}: exists and is not a socket; it was not changed`)
+  if (await isServed(path)) throw new Error(`${path}: another server already listens on it`)
   await removeStale(path)
 }
 
@@ -67,9 +67,13 @@ async function makeDirectory(path: string, kind: SocketDirectory): Promise<void>
   if (!found.isDirectory()) throw new Error(`${path}: is not a directory`)
   const isTrusted = found.uid === process.getuid?.() || (kind === 'mounted' && found.uid === 0)
   if (!isTrusted)
-    throw new Error(`${path}: belongs to user ${found.uid}, and a socket needs a directory of its own user${kind === 'mounted' ? ' or of root' : ''}`)
+    throw new Error(
+      `${path}: belongs to user ${found.uid}; the directory of the socket must belong to the user of this process${kind === 'mounted' ? ' or of root' : ''}`,
+    )
   if (kind === 'own' && (found.mode & 0o077) !== 0)
-    throw new Error(`${path}: has mode ${(found.mode & 0o777).toString(8)}, and a socket needs a directory that its owner alone may enter: 700`)
+    throw new Error(
+      `${path}: has mode ${(found.mode & 0o777).toString(8)}; the directory of the socket must be accessible to its owner only (chmod 700)`,
+    )
 }
 
 /** Whether a server accepts connections on a socket. */
@@ -98,7 +102,7 @@ async function removeStale(path: string): Promise<void> {
   const isAlive = await isServed(aside)
   if (isAlive) await link(aside, path)
   await unlink(aside)
-  if (isAlive) throw new Error(`${path}: a living server listens on it`)
+  if (isAlive) throw new Error(`${path}: another server already listens on it`)
 }
 
 function nothing(error: unknown): undefined {

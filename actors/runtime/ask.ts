@@ -60,9 +60,9 @@ export async function askWithin<Answer>(
   open = new OpenQuestions(),
 ): Promise<Answer> {
   const answer = asks?.[question]
-  if (!answer) throw new Error(`nobody to ask ${question}`)
+  if (!answer) throw new Error(`request ${question} failed: no actor that answers it is running`)
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const timer = deadlineAfter(deadlineMs, () => reject(new Error(`no answer to ${question} within ${deadlineMs} ms`)))
+  const timer = deadlineAfter(deadlineMs, () => reject(new Error(`no answer to request ${question} within ${deadlineMs} ms`)))
   open.add(reject)
   try {
     answer(...details).then(resolve as (value: unknown) => void, reject)

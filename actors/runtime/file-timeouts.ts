@@ -24,7 +24,8 @@ export class FileTimeouts {
 
   /** Runs an operation. Resolves or rejects with its result; rejects after the timeout, or when too many operations have timed out. */
   run<T>(ask: () => Promise<T>): Promise<T> {
-    if (this.#left >= mostLeft) return Promise.reject(new Error(`not asked for: ${this.#left} files have not answered yet`))
+    if (this.#left >= mostLeft)
+      return Promise.reject(new Error(`not attempted: ${this.#left} earlier file operations timed out and have not returned yet`))
     return new Promise((resolve, reject) => {
       const operation = {}
       const over = () => {
@@ -32,7 +33,7 @@ export class FileTimeouts {
       }
       const late = () => {
         this.#left++
-        reject(new Error(`no answer within ${this.#ms} ms`))
+        reject(new Error(`no answer within ${this.#ms} ms from the file system`))
       }
       this.#waiting.set(operation, { until: monotonicMs() + this.#ms, late })
       // One shared timer: most operations return at once, and a timer for each would be too expensive.

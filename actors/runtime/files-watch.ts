@@ -57,7 +57,7 @@ export class FilesWatch {
 
   /** Reads the files now. Resolves when that is done, whether it succeeded or failed. */
   look(): Promise<void> {
-    return this.#work.add('looking at files', async () => {
+    return this.#work.add('checking watched files', async () => {
       await this.#listener.look()
       this.#fault = undefined
     })

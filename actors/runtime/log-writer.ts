@@ -35,9 +35,9 @@ export function openLog(options: LogOptions): LogWriter {
   }
   const targetOf = (name: string, output: Output, silent = false): LogTarget => {
     const target: LogTarget = new LogTarget(output, {
-      lostLine: (count, reason) => line(`${count} log lines were lost for ${name}: ${reason}`),
+      lostLine: (count, reason) => line(`${count} log lines for ${name} were dropped: ${reason}`),
       failed: (reason) => {
-        if (!silent) tell(`lines of the log are lost for ${name} until it can be written: ${reason}`, target)
+        if (!silent) tell(`cannot write the log to ${name}: ${reason}; lines for it are dropped until it can be written again`, target)
       },
     })
     return target

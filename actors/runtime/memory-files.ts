@@ -18,12 +18,15 @@ export async function keepMemoryOutOfFiles(): Promise<string[]> {
   muteHeapSnapshots(options)
   const told = options
     .filter((option) => revealing.test(option))
-    .map((option) => `${option}: whoever uses it can read keys and tokens of this process`)
+    .map((option) => `Node option ${option} is set: keys and tokens of this process can be read through it`)
   if (process.platform !== 'linux') return told
   const emptied = emptyCoreDumps()
   const failed = await noCoreDumps()
   if (failed === undefined) return told
-  return [...told, `the limit of core dumps stays: ${failed}; ${emptied ? 'they hold none of the memory' : 'they hold keys and tokens'}`]
+  return [
+    ...told,
+    `core dumps could not be disabled: ${failed}; ${emptied ? 'they contain no memory of the process' : 'they contain keys and tokens'}`,
+  ]
 }
 
 /** Disables automatic diagnostic reports. The program itself requests none. */
@@ -65,7 +68,7 @@ async function noCoreDumps(): Promise<string | undefined> {
   )
   if (coreLimit() === '0') return undefined
   return (failure as NodeJS.ErrnoException | null)?.code === 'ENOENT'
-    ? 'there is no program prlimit'
+    ? 'the program prlimit is not installed'
     : (failure?.message.trim() ?? 'prlimit had no effect')
 }
 

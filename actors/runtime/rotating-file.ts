@@ -70,7 +70,7 @@ export class RotatingFile implements Output {
       })
       if (kept.length < known.length) this.#remember(kept)
     } catch (error) {
-      this.#problem(`backups of ${this.#rotation.path} are not looked through: ${(error as Error).message}`)
+      this.#problem(`backups of the log file ${this.#rotation.path} cannot be listed, old ones are not deleted: ${(error as Error).message}`)
     }
   }
 
@@ -85,7 +85,7 @@ export class RotatingFile implements Output {
       this.#bytes = 0
     } catch (error) {
       this.#notBefore = monotonicMs() + retryMs
-      this.#problem(`${this.#rotation.path} cannot be rotated, it grows on: ${(error as Error).message}`)
+      this.#problem(`log file ${this.#rotation.path} cannot be rotated and keeps growing: ${(error as Error).message}`)
     }
   }
 
@@ -125,7 +125,7 @@ export class RotatingFile implements Output {
       return true
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true
-      this.#problem(`backup ${path} of the log cannot be deleted: ${(error as Error).message}`)
+      this.#problem(`backup ${path} of the log file cannot be deleted: ${(error as Error).message}`)
       return false
     }
   }

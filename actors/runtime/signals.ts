@@ -47,8 +47,8 @@ export function listenToSignals(actions: SignalActions): void {
     if (signal === 'SIGHUP' && !(terminal && !hasTerminal())) return stopping ? undefined : actions.reload()
     if (signal !== 'SIGHUP' && stopping && actions.hurry) return actions.hurry(signal)
     if (signal === 'SIGINT' && stopping) return dieOf('SIGINT')
-    if (stopping) return actions.ignored(`${signal} has no effect: the service is ending already`)
-    stop(signal === 'SIGHUP' ? 'the terminal is gone' : signal)
+    if (stopping) return actions.ignored(`${signal} is ignored: the shutdown has already begun`)
+    stop(signal === 'SIGHUP' ? 'the terminal was closed' : signal)
   }
   const obeyOnce = npmScript() === undefined ? obey : withoutCopies(obey)
   const copies = new SignalCopies(monotonicMs)
@@ -56,9 +56,9 @@ export function listenToSignals(actions: SignalActions): void {
     if (!copies.isCopy(signal, way)) obeyOnce(signal)
   }
   for (const signal of passedOn) process.on(signal, () => take(signal, 'direct'))
-  process.on('SIGUSR1', () => actions.ignored('SIGUSR1 has no effect'))
+  process.on('SIGUSR1', () => actions.ignored('SIGUSR1 is ignored'))
   listenToWrapper(take, stop)
-  watchLaunchers(() => stop('what started the service has ended'))
+  watchLaunchers(() => stop('the process that started this one has ended'))
 }
 
 /** Ends the process by a signal with its default action, so that the parent sees the true cause. */
@@ -81,7 +81,7 @@ function withoutCopies(obey: (signal: Ending) => void): (signal: Ending) => void
 /** Receives signals that the wrapper of `bin/runtime.js` forwards as messages. The wrapper is told first that this process listens. */
 function listenToWrapper(take: (signal: Ending, way: Way) => void, stop: (reason: string) => void): void {
   if (process.env.MESH_WRAPPER !== String(process.ppid) || !process.send) return
-  const gone = () => stop('the wrapper that started the service has ended')
+  const gone = () => stop('the wrapper process that started this one has ended')
   process.on('message', (message: { signal?: Ending }) => {
     if (message.signal && passedOn.includes(message.signal)) take(message.signal, 'passed')
   })

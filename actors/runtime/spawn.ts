@@ -88,7 +88,7 @@ export function spawnActor(
       end(failure)
     }
   })
-  started.onExit((error) => end(failure ?? error ?? { name: 'Error', message: 'the actor ended without a word', stack: '' }))
+  started.onExit((error) => end(failure ?? error ?? { name: 'Error', message: 'the actor ended without reporting an error', stack: '' }))
   const send = (control: Control, transfer: MessagePort[] = []) => started.post(control, transfer)
   serveAsks(asking.port1, answers)
   send({ type: 'UseAsks', port: asking.port2 }, [asking.port2])

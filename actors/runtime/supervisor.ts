@@ -122,9 +122,10 @@ export class Supervisor {
    */
   async ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
     const child = this.#children.get(name)
-    if (!child?.actor) throw new Error(`nobody to ask ${question}: ${name} is not running`)
+    if (!child?.actor) throw new Error(`request ${question} to actor ${name} failed: the actor is not running`)
     const silentMs = this.#silentMs(child)
-    if (silentMs > 0) throw new Error(`${name} is not asked ${question}: it has not answered for ${Math.round(silentMs / 1000)} s`)
+    if (silentMs > 0)
+      throw new Error(`request ${question} to actor ${name} was not sent: the actor has not answered for ${Math.round(silentMs / 1000)} s`)
     return child.actor.ask<Answer>(question, details)
   }
 

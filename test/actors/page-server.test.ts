@@ -34,7 +34,7 @@ describe('the server of pages', () => {
     expect((await ask('/form', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }))[0]).to.equal(415)
     expect((await ask('/form', { ...form, body: 'x'.repeat(1_100_000) }))[0]).to.equal(413)
     expect(await ask('/act?name=a', { method: 'POST' })).to.deep.equal([200, 'a'])
-    expect(await ask('/act?name=a')).to.deep.equal([405, 'GET is not answered here, POST is'])
+    expect(await ask('/act?name=a')).to.deep.equal([405, 'method GET is not allowed here; allowed: POST'])
     for (const [path, allowed] of [
       ['/plain', 'GET'],
       ['/form', 'GET, POST'],

@@ -247,7 +247,7 @@ describe('timeouts with the file system', () => {
       'no answer within 20 ms',
       'no answer within 20 ms',
     ])
-    expect(await reasonOf(timeouts.run(async () => 'quick'))).to.equal('not asked for: 2 files have not answered yet')
+    expect(await reasonOf(timeouts.run(async () => 'quick'))).to.equal('not attempted: 2 earlier file operations timed out and have not returned yet')
     answers[0]?.()
     await until('room', async () => (await reasonOf(timeouts.run(async () => 'quick'))) === 'quick')
   })

@@ -231,7 +231,7 @@ describe("the agent's secrets", () => {
       () => 'started',
       (error: Error) => error.message,
     )
-    expect(failure).to.include('a living server listens on it')
+    expect(failure).to.include('another server already listens on it')
     await at.stopAgents()
     expect(existsSync(at.path('run/SDS'))).to.equal(false)
   })

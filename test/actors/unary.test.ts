@@ -119,7 +119,7 @@ describe('a method of single calls', () => {
   it('takes so many calls at a time, counted until their answers are there', async () => {
     const [one, other] = [start('Wait'), start('Wait')]
     await until('both to be answered', () => held.count === 2)
-    expect(await call('Wait')).to.deep.equal([status.resourceExhausted, 'more than 2 calls at a time'])
+    expect(await call('Wait')).to.deep.equal([status.resourceExhausted, 'more than 2 concurrent calls of this method'])
     expect(Number(retries.at(-1))).to.be.within(500, 1500)
     one.cancel()
     expect((await one.ended)[0]).to.equal(status.canceled)
@@ -158,7 +158,7 @@ describe('a method of single calls', () => {
 
   it('ends with the time that it has, of the server or of the client', async () => {
     const late = start('Late')
-    expect(await late.ended).to.deep.equal([status.deadlineExceeded, 'the time for the call is over'])
+    expect(await late.ended).to.deep.equal([status.deadlineExceeded, 'the deadline of the call was exceeded'])
     expect(held.signals.map(({ aborted }) => aborted)).to.deep.equal([true])
     held.release('too late')
     expect((await start('Wait', '', { deadline: Date.now() + 50 }).ended)[0]).to.equal(status.deadlineExceeded)
@@ -180,10 +180,10 @@ describe('a method of single calls', () => {
       })
     const frame = messageFrame(Buffer.from('a'))
     expect(await ask([frame])).to.deep.equal(['0', ''])
-    expect(await ask([])).to.deep.equal(['12', 'the method takes one message, and none came'])
-    expect(await ask([frame, frame])).to.deep.equal(['12', 'the method takes one message'])
+    expect(await ask([])).to.deep.equal(['12', 'the method is unary: no request message was received'])
+    expect(await ask([frame, frame])).to.deep.equal(['12', 'the method is unary: it takes exactly one request message'])
     for (const timeout of ['1', 'S', '123456789m', '1x', '-1S'])
-      expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['3', 'grpc-timeout cannot be read'])
+      expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['3', 'the header grpc-timeout is invalid'])
     for (const timeout of ['99999999H', '10S', '5000m']) expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['0', ''])
   })
 

@@ -43,7 +43,7 @@ describe('a server of pages on a unix socket', () => {
   it('takes the place of a server that is gone, and not that of a living one', async () => {
     const path = join(root, 'place/admin.sock')
     const first = await serve(path, 'first')
-    expect(await refusal(path)).to.equal(`${path}: a living server listens on it`)
+    expect(await refusal(path)).to.equal(`${path}: another server already listens on it`)
     // What a killed server leaves: a socket on which nobody listens.
     renameSync(path, `${path}.kept`)
     await first.close()
@@ -76,17 +76,17 @@ describe('a server of pages on a unix socket', () => {
 
   it('is refused with the reason where it cannot be safe', async () => {
     const long = join(root, 'x'.repeat(120), 'admin.sock')
-    expect(await refusal(long)).to.equal(`${long}: has ${long.length} bytes, and the path of a unix socket at most 107`)
+    expect(await refusal(long)).to.equal(`${long}: the path has ${long.length} bytes; the path of a unix socket has at most 107`)
     const open = join(root, 'open')
     mkdirSync(open)
     chmodSync(open, 0o750)
     expect(await refusal(join(open, 'admin.sock'))).to.equal(
-      `${open}: has mode 750, and a socket needs a directory that its owner alone may enter: 700`,
+      `${open}: has mode 750; the directory of the socket must be accessible to its owner only (chmod 700)`,
     )
     chmodSync(open, 0o700)
     const file = join(open, 'file')
     writeFileSync(file, 'kept')
-    expect(await refusal(file)).to.equal(`${file}: is there already and is not a socket; it is left alone`)
+    expect(await refusal(file)).to.equal(`${file}: exists and is not a socket; it was not changed`)
     expect(await refusal(join(file, 'admin.sock'))).to.equal(`${file}: is not a directory`)
   })
 })

@@ -133,10 +133,10 @@ describe('the relay', () => {
     let fault = ''
     metrics = new Registry()
     await relayTo(1).catch((error: Error) => (fault = error.message))
-    expect(fault).to.include(`${socket}: a living server listens on it`)
+    expect(fault).to.include(`${socket}: another server already listens on it`)
     metrics = new Registry()
     await relayTo(1, { socket: join(dir, 'x'.repeat(200)) }).catch((error: Error) => (fault = error.message))
-    expect(fault).to.include('the path of a unix socket at most')
+    expect(fault).to.include('the path of a unix socket has at most')
   })
 
   for (const isDelta of [false, true])

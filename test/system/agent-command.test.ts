@@ -111,7 +111,7 @@ describe('the command pilot-agent', () => {
     it('reports that nothing listens on the admin port', async () => {
       const port = await freePort()
       const { code, stderr } = await run(['request', 'GET', '/'], { PROXY_CONFIG: `proxyAdminPort: ${port}` })
-      expect([code, stderr]).to.deep.equal([255, `Error: localhost:${port}: nobody listens there\n`])
+      expect([code, stderr]).to.deep.equal([255, `Error: localhost:${port}: no process listens there\n`])
     })
   })
 

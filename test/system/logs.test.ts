@@ -47,7 +47,7 @@ describe('the log of pilot-discovery', function () {
       child.kill('SIGHUP')
       await until('the loss to be told', () => readFileSync(join(dir, 'all.log'), 'utf8').includes('EPIPE'))
     })
-    expect(log).to.contain('lines of the log are lost for --log_target stdout until it can be written: EPIPE').and.to.contain('shutting down')
+    expect(log).to.contain('cannot write the log to --log_target stdout: EPIPE').and.to.contain('shutting down')
     expect(status).to.equal(0)
   })
 

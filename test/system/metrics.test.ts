@@ -206,7 +206,7 @@ describe('metrics', () => {
     expect(await series()).to.be.a('string')
     client.close()
     await until('the series to go', async () => !(await service.metrics()).includes('pilot_xds_cds_reject{'))
-    await service.output.says('more of this is not logged')
+    await service.output.says('further such lines are suppressed')
     // Five in ten seconds.
     await service.output.says('again and again', 5, 10)
   })

@@ -29,7 +29,10 @@ describe('pilot-discovery request and the admin socket', () => {
     const [service] = services as [Service]
     expect((await ask(service, 'POST', '/debug/sidecarz', 'proxyID=nobody')).stdout).to.contain('Proxy not connected')
     const { code, stderr } = await ask(service, 'DELETE', '/debug/configz')
-    expect([code, stderr]).to.deep.equal([255, 'Error: received unsuccessful status code 405: DELETE is not answered here, GET, POST is\n'])
+    expect([code, stderr]).to.deep.equal([
+      255,
+      'Error: received unsuccessful status code 405: method DELETE is not allowed here; allowed: GET, POST\n',
+    ])
   })
 
   it('refuse debug pages to cross-site requests of browsers and to rebound host names', async () => {
@@ -86,7 +89,7 @@ describe('pilot-discovery request and the admin socket', () => {
     rmSync(dir, { recursive: true, force: true })
     expect([code, stderr]).to.deep.equal([
       255,
-      `Error: environment variable MESHD_ADMIN_SOCKET: admin socket: ${socket(service)}: a living server listens on it\n`,
+      `Error: environment variable MESHD_ADMIN_SOCKET: admin socket: ${socket(service)}: another server already listens on it\n`,
     ])
   })
 })

@@ -134,7 +134,7 @@ describe('the secured gRPC port', function () {
     for (const name of ['known', 'far']) {
       const client = clients.find(({ node }) => node.id.includes(name)) as XdsClient
       await until('the stream to end whose client is not trusted any more', () => client.closed !== undefined)
-      expect(client.closed).to.deep.equal({ code: 14, details: 'the client certificate is not trusted any more' })
+      expect(client.closed).to.deep.equal({ code: 14, details: 'the client certificate is no longer trusted' })
       clients.splice(clients.indexOf(client), 1)
     }
     await allStreamsHaveChanges()

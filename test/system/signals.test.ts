@@ -69,7 +69,7 @@ describe('signals', function () {
         process.signalAll('SIGHUP')
         await process.output.says('SIGHUP: reading configuration files again')
         process.signalAll('SIGUSR1')
-        await process.output.says('SIGUSR1 has no effect')
+        await process.output.says('SIGUSR1 is ignored')
         process.signalAll('SIGHUP')
         await process.output.says('SIGHUP: reading configuration files again', 2)
         process.output.lacks('Debugger')

@@ -153,7 +153,7 @@ describe('proxies that read slowly', function () {
     expect(await metric('pilot_xds_standing_still')).to.equal(1)
     expect(await metric('pilot_xds_permits_released_early')).to.equal(1)
     await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
-    await service.output.says(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    await service.output.says(/stopped\.ns\S* ended with DeadlineExceeded: the client read no data within the send timeout/)
     expect(await slow('stopped')).to.equal(undefined)
     reader.bytesPerSecond = 100_000_000
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
@@ -165,7 +165,7 @@ describe('proxies that read slowly', function () {
     await until('both to read', () => readers.every(({ read }) => [...read.values()].some((bytes) => bytes > 0)))
     await until('both to be ended', async () => (await metric('pilot_xds_write_timeout')) === before + 2)
     for (const name of ['step-10000', 'step-100000'])
-      await service.output.says(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: nothing was taken within the send timeout`))
+      await service.output.says(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: the client read no data within the send timeout`))
   })
 
   it('are reset alone if another stream of the connection reads', () => endsTheSilentAlone(peer))
@@ -191,7 +191,7 @@ describe('proxies that read slowly, over TLS', function () {
     reader.bytesPerSecond = 0
     await until('it on the page', async () => ((await slow('stopped'))?.stillMs ?? 0) >= 500)
     await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
-    await service.output.says(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    await service.output.says(/stopped\.ns\S* ended with DeadlineExceeded: the client read no data within the send timeout/)
     reader.bytesPerSecond = 100_000_000
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
   })

@@ -94,6 +94,6 @@ describe('slow proxies, and proxies at standstill', function () {
     expect(await connected('live')).to.equal(true)
     expect([silent.seen.reset, live.seen.reset]).to.deep.equal([8, undefined])
     expect(await timeouts()).to.equal(before + 1)
-    await service.output.says(/silent\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    await service.output.says(/silent\.ns\S* ended with DeadlineExceeded: the client read no data within the send timeout/)
   })
 })

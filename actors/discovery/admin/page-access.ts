@@ -51,7 +51,7 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
   const refuse = (request: PageRequest, page: Page, reason: string) => {
     const from = request.remoteAddress ?? ''
     const told = lines.take(`${from}|${page.body}`, monotonicMs())
-    if (told !== 'no') warn(`debug page refused to ${from}: ${reason}${told === 'last' ? '; more of this is not logged for ten seconds' : ''}`)
+    if (told !== 'no') warn(`debug page refused to ${from}: ${reason}${told === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
     return page
   }
   return async (request) => {

@@ -51,7 +51,7 @@ import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the last log line about a client before further lines are suppressed. */
-const suppressionNotice = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
+const suppressionNotice = '; further such lines are suppressed for ten seconds (metrics and /debug/adsz show all)'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
 type Told = WriterEvent | IdentityEvent | SecretCommand

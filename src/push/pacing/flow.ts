@@ -212,7 +212,7 @@ export class SessionFlow {
     }
     if (longest < standstillMs) return
     const dead = this.#probedAt === bytesRead
-    for (const stream of charged) if (stream.chargedMs >= standstillMs) stream.giveUp('nothing was taken within the send timeout')
+    for (const stream of charged) if (stream.chargedMs >= standstillMs) stream.giveUp('the client read no data within the send timeout')
     if (dead) this.#events.dead()
   }
 }
