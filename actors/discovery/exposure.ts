@@ -20,10 +20,16 @@ export function exposure(options: DiscoveryOptions, features: Features, openOnLo
   const pages = [httpAddr, monitoringAddr].filter((address) => address !== '').join(' and ')
   return [
     { level: 'info', message: `listening addresses: ${servers.map(([name, address]) => `${name} ${address}`).join(', ')}` },
-    { level: 'info', message: `${grpcAddr} serves configuration in plain text to whoever can reach it, as any proxy that they say they are` },
+    {
+      level: 'info',
+      message: `${grpcAddr} serves configuration in plain text without authentication: every client that can reach it may claim to be any proxy`,
+    },
     ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
     ...gatewaySecrets(secureGRPCAddr, features),
-    { level: 'info', message: `${pages} show metrics and readiness to whoever can reach them, and ${debugPages(features, openOnLoopback)}` },
+    {
+      level: 'info',
+      message: `${pages} serve metrics and readiness to every client that can reach them, and ${debugPages(features, openOnLoopback)}`,
+    },
   ]
 }
 
@@ -31,17 +37,17 @@ function securedPort(address: string, { XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHEC
   if (!XDS_AUTH)
     return {
       level: 'warn',
-      message: `${address} speaks TLS and authenticates nobody (XDS_AUTH=false): whoever can reach it is served, with or without a client certificate or token`,
+      message: `${address} serves TLS without authentication (XDS_AUTH=false): every client that can reach it is served, with or without a client certificate or token`,
     }
   const serves = `${address} serves configuration over TLS to callers with a client certificate or a token of the mesh`
   if (PILOT_ENABLE_XDS_IDENTITY_CHECK) return { level: 'info', message: `${serves}, for their own namespaces` }
-  return { level: 'warn', message: `${serves}, for whichever namespace they name (PILOT_ENABLE_XDS_IDENTITY_CHECK=false)` }
+  return { level: 'warn', message: `${serves}, for any namespace that they claim (PILOT_ENABLE_XDS_IDENTITY_CHECK=false)` }
 }
 
 /** A line that says why gateway secrets are served to no caller: without verified identities they must not be. */
 function gatewaySecrets(address: string, { MESHD_ENABLE_SDS_SERVER, XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHECK }: Features): Notice[] {
   if (!MESHD_ENABLE_SDS_SERVER) return []
-  const to = 'secrets of gateways (credentialName) are served to nobody'
+  const to = 'gateway secrets (credentialName) are not served'
   if (address === '') return [{ level: 'info', message: `${to}: there is no secured port` }]
   if (!PILOT_ENABLE_XDS_IDENTITY_CHECK) return [{ level: 'warn', message: `${to}: PILOT_ENABLE_XDS_IDENTITY_CHECK=false` }]
   return XDS_AUTH ? [] : [{ level: 'warn', message: `${to}: XDS_AUTH=false` }]
@@ -51,5 +57,5 @@ function gatewaySecrets(address: string, { MESHD_ENABLE_SDS_SERVER, XDS_AUTH, PI
 function debugPages(features: Features, openOnLoopback: boolean): string {
   if (!features.ENABLE_DEBUG_ON_HTTP) return 'no debug pages (ENABLE_DEBUG_ON_HTTP=false)'
   const withToken = 'the debug pages to callers with a token of the mesh'
-  return openOnLoopback ? `${withToken}, and without one to callers of this machine (ENABLE_DEBUG_ON_LOOPBACK=false ends that)` : withToken
+  return openOnLoopback ? `${withToken}, and to callers on this machine without a token (ENABLE_DEBUG_ON_LOOPBACK=false disables this)` : withToken
 }

@@ -33,7 +33,7 @@ export class FileTimeouts {
       }
       const late = () => {
         this.#left++
-        reject(new Error(`no answer within ${this.#ms} ms from the file system`))
+        reject(new Error(`no answer within ${this.#ms} ms`))
       }
       this.#waiting.set(operation, { until: monotonicMs() + this.#ms, late })
       // One shared timer: most operations return at once, and a timer for each would be too expensive.

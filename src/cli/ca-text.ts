@@ -28,7 +28,7 @@ export function pageText(page: AuthorityPage): string {
     ),
     '',
     `${holders} workloads hold a certificate; ${rotation.plaintextProxies} proxies are on the plaintext port.`,
-    ...(rotation.blocking > 0 ? [`${rotation.blocking} hold the rotation up: see "ca rotate --dry-run".`] : []),
+    ...(rotation.blocking > 0 ? [`${rotation.blocking} holders block the rotation: see "ca rotate --dry-run".`] : []),
   ].join('\n')
 }
 
@@ -36,7 +36,7 @@ export function pageText(page: AuthorityPage): string {
 export function blockersText({ rotation }: AuthorityPage): string {
   const { stage, next, blocking, blockers, plaintextProxies, plaintext } = rotation
   return [
-    blocking === 0 ? `Stage ${stage}: nobody would be hurt by ${next}.` : `Stage ${stage}: ${blocking} are not ready for ${next}:`,
+    blocking === 0 ? `Stage ${stage}: all holders are ready for ${next}.` : `Stage ${stage}: ${blocking} are not ready for ${next}:`,
     ...blockers.flatMap(blockerLines),
     ...(blocking > blockers.length ? [`  and ${blocking - blockers.length} more`] : []),
     ...(plaintextProxies === 0 ? [] : [`On the plaintext port, without certificates, not waited for: ${plaintextProxies} proxies:`]),

@@ -49,11 +49,11 @@ const ledgerFlags = {
 } as const satisfies FlagTable
 const rotateFlags = {
   ...outputFlag,
-  'dry-run': { type: 'switch', default: false, about: 'say who would be hurt if the rotation went on now, and change nothing' },
-  force: { type: 'switch', default: false, about: 'go on although somebody is not ready' },
+  'dry-run': { type: 'switch', default: false, about: 'list who is not ready for the next stage, without changing anything' },
+  force: { type: 'switch', default: false, about: 'continue although some holders of certificates are not ready' },
 } as const satisfies FlagTable
 const exportFlags = {
-  to: { type: 'string', default: '.', about: 'directory that the files are written to; none of them may be there' },
+  to: { type: 'string', default: '.', about: 'directory that the files are written to; none of the files may exist' },
   'private-key': {
     type: 'switch',
     default: false,
@@ -79,7 +79,7 @@ export function caCommands(
 ): Readonly<Record<string, CommandSpec>> {
   const command = (summary: string, examples: readonly string[], table: FlagTable, run: (line: CommandLine) => Promise<void>): CommandSpec => ({
     summary,
-    description: 'Asks the server on this machine (MESHD_ADMIN_SOCKET); when none runs, works on what it keeps (MESHD_CA_STATE_DIR).',
+    description: 'Asks the server on this machine (MESHD_ADMIN_SOCKET); when none runs, works on the stored state (MESHD_CA_STATE_DIR).',
     examples,
     args: [],
     flags: [{ heading: '', table }, ...shared],

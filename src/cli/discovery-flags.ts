@@ -54,7 +54,7 @@ export const discoveryFlags = {
     type: 'switch',
     default: false,
     about:
-      'becomes ready although files of the first start cannot be read, or hold what cannot be told the kind of: what they say is not in force; without it the process waits until they are mended or gone',
+      'becomes ready although files cannot be read at the first start, or contain documents of unknown kind: their content is not in force; without this flag the process waits until they are fixed or removed',
   },
   appNamespace: {
     type: 'string',
@@ -150,7 +150,12 @@ export const discoveryFlags = {
 export const tokenFlags = {
   namespace: { type: 'string', char: 'n', default: '', about: 'namespace of the workload; required' },
   'service-account': { type: 'string', default: 'default', about: 'service account of the workload' },
-  audience: { type: 'string', default: '', about: 'whom the token is for; unless given, the first of TOKEN_AUDIENCES' },
-  ttl: { type: 'duration', default: '12h', range: ['1s', '8760h'], about: 'how long the token is good for' },
-  output: { type: 'string', char: 'o', default: '', about: 'file to write it to, for this user alone; unless given, it is printed' },
+  audience: { type: 'string', default: '', about: 'audience of the token; the first of TOKEN_AUDIENCES when not given' },
+  ttl: { type: 'duration', default: '12h', range: ['1s', '8760h'], about: 'lifetime of the token' },
+  output: {
+    type: 'string',
+    char: 'o',
+    default: '',
+    about: 'file to which the token is written, readable by this user only; it is printed when not given',
+  },
 } as const satisfies FlagTable

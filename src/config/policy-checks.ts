@@ -110,7 +110,7 @@ function endpointAddresses({ hosts, endpoints, resolution }: ServiceEntrySpec, i
 export function optOutWarnings(optOuts: OptOuts): string[] {
   return Object.entries<PolicyCheck>(policyChecks)
     .filter(([name]) => optOuts.has(name as PolicyCheckName))
-    .map(([name, { stricter }]) => `policy check ${name} is left out (MESH_POLICY_OPT_OUTS), so this does not hold: ${stricter}`)
+    .map(([name, { stricter }]) => `policy check ${name} is disabled (MESH_POLICY_OPT_OUTS), so this does not hold: ${stricter}`)
 }
 
 /** The objects that a check affects. */
@@ -162,8 +162,8 @@ export function checkedPolicyLines(checked: readonly CheckedPolicies[]): string[
     if (objects.length === 0) return []
     const first = objects.slice(0, named).map(({ kind, namespace, name, fields }) => `${kind}/${namespace}/${name} (${shortened(fields)})`)
     const more = objects.length > named ? ` and ${objects.length - named} more` : ''
-    const state = optedOut ? 'is left out' : 'is in force'
-    return `policy check ${check} ${state} and concerns ${first.join(', ')}${more}: ${stricter}; /debug/policyz has all of them, MESH_POLICY_OPT_OUTS=${check} leaves it out`
+    const state = optedOut ? 'is disabled' : 'is in force'
+    return `policy check ${check} ${state} and concerns ${first.join(', ')}${more}: ${stricter}; /debug/policyz lists all of them, MESH_POLICY_OPT_OUTS=${check} disables the check`
   })
 }
 

@@ -107,7 +107,7 @@ async function checkToken(token: string, rule: JwtRule, keySets: KeySets, now: n
   if (rule.audiences?.length && !audienceMatches(rule.audiences, claims.aud)) return refuse('the token is for another audience', 403)
   const source = keySource(rule)
   const keys = source === undefined ? rule.jwks : keySets.get(source)
-  if (keys === undefined) return refuse(`the keys of ${source} could not be had`)
+  if (keys === undefined) return refuse(`the keys of ${source} could not be fetched`)
   return (await new TokenKeys(keys, 'proxy').haveSigned(read)) ? { claims } : refuse('no key of the issuer fits its signature')
 }
 

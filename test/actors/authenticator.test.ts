@@ -269,7 +269,7 @@ describe('tokens of workloads', function () {
       await until('the fetch', () => changing.fetches > fetches)
       expect(await subject.whose(token)).to.equal(identity)
     }
-    expect(subject.log.filter((line) => line.includes('could not be had'))[0]).to.contain('not JSON; its last keys stay')
+    expect(subject.log.filter((line) => line.includes('could not be fetched'))[0]).to.contain('not JSON; its last keys stay')
     await changing.stop()
   })
 

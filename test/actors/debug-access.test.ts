@@ -121,12 +121,12 @@ describe('debug pages for callers of one namespace', () => {
     expect([asked.status, asked.headers.get('allow'), asked.text]).to.deep.equal([
       405,
       'POST',
-      'this changes something: POST /debug/adsz with push=true',
+      'this action needs the method POST: POST /debug/adsz with push=true',
     ])
     for (const path of ['/adsz?push=true', '/force_disconnect?proxyID=pod.own', '/ca_rotate'])
       expect(await ask(path, 'misled', 'POST').then((answer) => [answer.status, answer.text])).to.deep.equal([
         403,
-        'this changes something: a request for it has the header x-mesh-introspection',
+        'this action changes state: the request must have the header x-mesh-introspection',
       ])
     expect((await ask('/adsz', 'misled', 'POST')).status, 'what only shows').to.equal(200)
     expect(said).to.deep.equal([])

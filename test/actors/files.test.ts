@@ -199,7 +199,7 @@ describe('watched files', () => {
           const lines = await waits()
           return discovery.state('push-queue').restarts === 1 && lines.some((line) => line.startsWith(reason))
         })
-        expect(await waits()).to.include('source registry-watcher/files has not said everything yet')
+        expect(await waits()).to.include('source registry-watcher/files has not delivered its complete state yet')
         writeFileSync(path('mesh-config'), 'rootNamespace: mended')
         await until('the mended configuration', async () => (await mesh()).rootNamespace === 'mended')
         expect(await mesh()).to.deep.include({ trustDomain: 'flag.example' })
@@ -255,7 +255,7 @@ describe('watched files', () => {
       symlinkSync('networks', path('networks'))
       const files = await settings({ meshConfig: path('mesh'), networksConfig: path('networks') })
       expect(files.events()).to.deep.equal([])
-      expect(logged.filter((line) => line.includes('what was in force stays'))).to.have.length(2)
+      expect(logged.filter((line) => line.includes('the settings in force stay'))).to.have.length(2)
       rmSync(path('networks'))
       writeFileSync(path('networks'), 'networks: {n: {gateways: [{address: 1.2.3.4}]}}')
       writeFileSync(path('mesh'), 'rootNamespace: given')
@@ -272,7 +272,7 @@ describe('watched files', () => {
         return [resolved.networks.networks?.n?.gateways?.map(({ address }) => address), resolved.missing.sort()]
       }
       const missing = (host: string, consequence: string) => `${host}: ENOTFOUND; ${consequence}`
-      expect(await gateways()).to.deep.equal([['10.0.0.1', 'b.example'], [missing('b.example', 'it is left out until it is found')]])
+      expect(await gateways()).to.deep.equal([['10.0.0.1', 'b.example'], [missing('b.example', 'it is left out until it can be resolved')]])
       hosts.delete('a.example')
       hosts.set('b.example', ['10.0.0.2', '10.0.0.3'])
       for (let round = 0; round < 2; round++)

@@ -29,7 +29,7 @@ describe('a first start with files that cannot be read', function () {
     await until('the watcher to say why', async () => (await discovery.ready()).text.includes('garbage.yaml'))
     const { status, text } = await discovery.ready()
     expect(status).to.equal(503)
-    expect(text).to.match(/^source registry-watcher\/files has not said everything yet$/m)
+    expect(text).to.match(/^source registry-watcher\/files has not delivered its complete state yet$/m)
     expect(text).to.match(/^mesh configuration .*mesh: not YAML, line 1: /m)
     expect(text).to.match(/^garbage.yaml, document 2: not YAML, line \d: /m)
     expect(text).to.match(/^link.yaml, document 1: cannot be read: ENOENT/m)
@@ -58,7 +58,7 @@ describe('a first start with files that cannot be read', function () {
   it('goes on without what they say when it is told to, and says so', async () => {
     await (await start(true)).ready()
     await until('the log to say so', () =>
-      /warn.*--allowUnreadableConfig: goes on without what these say: .*garbage.yaml, document 2/.test(discovery.log()),
+      /warn.*--allowUnreadableConfig is set: the process goes on without the configuration in these: .*garbage.yaml, document 2/.test(discovery.log()),
     )
     expect(JSON.stringify(await discovery.debug('configz'))).to.include('"invalid"')
   })

@@ -328,7 +328,7 @@ describe('an XDS writer', () => {
     await seen('ProxyDisconnected', 1)
     writer.receive({ type: 'ReleaseConnections', count: 1 }, queue as never)
     await until('the newest connection that is there to go', () => newest.closed !== undefined)
-    expect(newest.closed).to.deep.equal({ code: 14, details: 'connection moves to another writer' })
+    expect(newest.closed).to.deep.equal({ code: 14, details: 'the connection is closed for load balancing' })
     expect(oldest.closed).to.equal(undefined)
     const transports = queue.told.flatMap((event) => (event.type === 'ProxyConnected' ? [event.transport] : []))
     expect(transports).to.deep.equal([0, 1, 2])

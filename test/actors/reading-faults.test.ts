@@ -158,7 +158,7 @@ describe('what cannot be read in a configuration directory', () => {
     ])
     expect(directory.isComplete).to.equal(false)
     expect(logged).to.include(`${root}: pipes, sockets and devices are not read: pipe.yaml`)
-    expect(logged).to.include('values.yaml: left alone: a document without apiVersion and kind (1)')
+    expect(logged).to.include('values.yaml: ignored, not mesh configuration: a document without apiVersion and kind (1)')
     expect(directory.standIns().map(({ key, origin }) => `${key} ${origin}`)).to.deep.equal(['AuthorizationPolicy/ns/p policy.yaml#1'])
     rmSync(at('a.yaml'))
     rmSync(at('garbage.yaml'))
@@ -225,7 +225,7 @@ describe('what cannot be read in a configuration directory', () => {
     await until('the contest', () => counts().join() === '!ns/b,ns/a' || counts().join() === 'ns/a,!ns/b')
     // Also where a good version was known before.
     expect(told.at(-1)).to.have.property('type', 'ConfigChanged')
-    expect(logged.filter((line) => line.includes('a2.yaml already defines it, otherwise'))).to.have.length(1)
+    expect(logged.filter((line) => line.includes('a2.yaml already defines it differently'))).to.have.length(1)
     rmSync(at('sub', 'b.yaml'))
     await until('the one that is left', () => counts().join() === 'ns/a,ns/b')
     write('a3.yaml', allow.replace('rules', '"rules'))

@@ -113,7 +113,10 @@ describe('the own root of the certificate authority', () => {
       seen.push(`${stage} ${ids(rotation).length} ${keys().length}`)
       const refused = await rotation.advance(false)
       if (stage === 'stable') break
-      expect(refused).to.have.property('refused', `1 block stage ${stage}; --force goes on all the same`)
+      expect(refused).to.have.property(
+        'refused',
+        `the rotation stays in stage ${stage}: 1 holders of certificates are not ready; --force continues without them`,
+      )
       const [blocker] = rotation.status().blockers
       if (stage === 'announce') expect(blocker).to.deep.include({ identity: workload, proxies: [node], why: 'not known' })
       else expect(blocker).to.deep.include({ identity: workload, proxies: [node], why: 'not issued since' })
@@ -126,7 +129,7 @@ describe('the own root of the certificate authority', () => {
     const rotation = await open()
     delay = Promise.withResolvers<void>()
     const answer = await rotate(rotation, false, () => undefined, 10)
-    expect(answer).to.have.property('refused').that.includes('is still being begun')
+    expect(answer).to.have.property('refused').that.includes('has not been reached yet')
     expect(rotation.status().stage).to.equal('stable')
     delay.resolve()
     expect(await rotate(rotation, false, () => undefined)).to.deep.equal({ from: 'announce', went: 'trust-both', forcedOver: [] })

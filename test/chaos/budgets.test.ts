@@ -177,7 +177,7 @@ describe('bounds of one client', function () {
       const since = performance.now()
       await until('several looks at how connections are spread', () => performance.now() - since > 7000)
       expect(good.filter(({ closed }) => closed !== undefined)).to.deep.equal([])
-      two.output.lacks('to spread them evenly')
+      two.output.lacks('to balance them among the writers')
     } finally {
       session.destroy()
       for (const client of good) client.close()

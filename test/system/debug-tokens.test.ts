@@ -55,7 +55,11 @@ describe('debug pages with tokens', function () {
   })
 
   it('are refused without a token, and with an invalid one', async () => {
-    expect(await ask('configz')).to.deep.equal({ status: 401, text: 'a token of the mesh is needed', challenge: 'Bearer' })
+    expect(await ask('configz')).to.deep.equal({
+      status: 401,
+      text: 'a token of the mesh is required (header authorization: Bearer)',
+      challenge: 'Bearer',
+    })
     const past = Math.floor(Date.now() / 1000) - 10
     for (const [what, bad] of [
       ['expired', await token('mesh-system', { exp: past })],
@@ -76,7 +80,7 @@ describe('debug pages with tokens', function () {
     socket.write('POST /debug/authz HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n\r\nx')
     let answer = ''
     socket.on('data', (bytes) => (answer += bytes)).on('error', () => undefined)
-    await until('the answer', () => answer.includes('a token of the mesh is needed'))
+    await until('the answer', () => answer.includes('a token of the mesh is required (header authorization: Bearer)'))
     expect(answer)
       .to.match(/^HTTP\/1\.1 401 /)
       .and.to.match(/\r\nconnection: close\r\n/i)

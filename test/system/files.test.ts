@@ -197,12 +197,12 @@ describe('files named by flags, and unreadable files', () => {
     const root = async () => (await service.debug<{ rootNamespace: string }>('mesh')).rootNamespace
     expect(await root()).to.equal('given')
     service.remove('mesh-config')
-    await says(`${join(service.dir, 'mesh-config')}: the file is gone; what was in force stays`)
+    await says(`${join(service.dir, 'mesh-config')}: the file is gone; the settings in force stay`)
     expect(await root()).to.equal('given')
     service.write('mesh-config', 'rootNamespace: again')
     await until('the new root namespace', async () => (await root()) === 'again')
     service.remove('networks')
-    await says(`${join(service.dir, 'networks')}: the file is gone; what was in force stays`)
+    await says(`${join(service.dir, 'networks')}: the file is gone; the settings in force stay`)
   })
 
   it('lose no object because of an error in another document or because of their size', async () => {

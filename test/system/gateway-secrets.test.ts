@@ -208,7 +208,7 @@ describe('gateway secrets', function () {
     const clients = [false, true].map((delta) => control.connect(node('router', 'edge'), delta, 'edge'))
     for (const client of clients) await settled(client, () => client.watch(secretType, ['kubernetes://late']))
     await until('the answer that there is none', () => clients[1]?.removed.includes('kubernetes://late') ?? false)
-    const line = 'gateways of service account gateway in namespace edge want kubernetes://late, which is not there'
+    const line = 'gateways of service account gateway in namespace edge request kubernetes://late, which does not exist'
     await service.output.says(line)
     write('edge/late', pairValues(sites[2] as Pair))
     for (const client of clients) await until('the secret', () => held(client, 'kubernetes://late') === keyOf(2))
@@ -287,6 +287,6 @@ describe('gateway secrets without the identity check', function () {
     await settled(client, () => client.watch(secretType, ['kubernetes://site']))
     await until('the answer', () => client.removed.includes('kubernetes://site'))
     expect(client.resources.get(secretType)?.size).to.equal(0)
-    await control.service.output.says('secrets of gateways (credentialName) are served to nobody: PILOT_ENABLE_XDS_IDENTITY_CHECK=false')
+    await control.service.output.says('gateway secrets (credentialName) are not served: PILOT_ENABLE_XDS_IDENTITY_CHECK=false')
   })
 })

@@ -118,7 +118,7 @@ describe('the address of ControlZ', function () {
     await take(9876)
     const service = new Launched([...launchers['the pinned Node'], 'discovery', '--registries', 'Mock', ...anyPorts.slice(0, -2)])
     try {
-      await service.output.says('there is no ControlZ (--ctrlz_port chooses another port, 0 none)')
+      await service.output.says('ControlZ is not served (set another port with --ctrlz_port; 0 disables it)')
       await service.output.says('ready after')
     } finally {
       service.dispose()

@@ -85,7 +85,7 @@ describe('the secured gRPC port', function () {
 
   it('serves configuration over TLS in the writers, and refuses client certificates of an unknown authority', async () => {
     await service.output.says(`gRPC over TLS 127.0.0.1:${port}`)
-    await service.output.says(`127.0.0.1:${port} speaks TLS and authenticates nobody`)
+    await service.output.says(`127.0.0.1:${port} serves TLS without authentication`)
     for (let index = 0; index < 8; index++) expect(await connected(`nobody-${index}`)).to.equal(true)
     expect(await connected('known', 'client')).to.equal(true)
     expect(await connected('far', 'deep'), 'over two intermediates').to.equal(true)

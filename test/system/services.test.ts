@@ -177,7 +177,7 @@ describe('services beside ADS, and settings of the push path', function () {
     service.write('mesh-config', 'accessLogFile: /dev/mesh-log\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n')
     await until('the mesh configuration', () => accessLog() && routes().includes('block_all'))
     service.write('mesh-config', 'accessLogFile: [not text]\n')
-    await service.output.says('field accessLogFile: expected text, got a list; what was in force stays')
+    await service.output.says('field accessLogFile: expected text, got a list; the settings in force stay')
     expect(accessLog()).to.equal(true)
     service.write(
       'b.yaml',
@@ -244,7 +244,7 @@ describe('services beside ADS, and settings of the push path', function () {
     expect([asked.status, asked.headers.get('allow'), await asked.text()]).to.deep.equal([
       405,
       'POST',
-      'this changes something: POST /debug/force_disconnect with proxyID=<name or id of a proxy>',
+      'this action needs the method POST: POST /debug/force_disconnect with proxyID=<name or id of a proxy>',
     ])
     expect(victim.closed).to.equal(undefined)
     expect(await (await fetch(url, { method: 'POST', headers: { 'x-mesh-introspection': '1' } })).text()).to.equal('OK')

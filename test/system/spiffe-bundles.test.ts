@@ -117,8 +117,8 @@ describe('SPIFFE bundle endpoints', function () {
   })
 
   it('that fail or are not permitted affect only their own trust domain', async () => {
-    await log(/roots of broken.example from .* could not be had: it has no key of use x509-svid; its client certificates are refused/)
-    await log(/roots of inside.example from .* could not be had: 169.254.169.254 is a linkLocal address/)
+    await log(/roots of broken.example from .* could not be fetched: it has no key of use x509-svid; its client certificates are refused/)
+    await log(/roots of inside.example from .* could not be fetched: 169.254.169.254 is a linkLocal address/)
     const metrics = await service.metrics()
     expect(metrics).to.match(/^pilot_spiffe_bundle_fetches_total{trust_domain="foreign.example",outcome="fetched"} [1-9]/m)
     expect(metrics).to.match(/^pilot_spiffe_bundle_fetches_total{trust_domain="broken.example",outcome="failed"} [1-9]/m)
@@ -144,7 +144,7 @@ describe('SPIFFE bundle endpoints', function () {
       await until('two fetches', () => fetches >= before + 2)
       expect(await isServed('guest')).to.equal(true)
     }
-    await service.output.says(/roots of foreign.example from \S+ could not be had: not JSON; its last roots stay/)
+    await service.output.says(/roots of foreign.example from \S+ could not be fetched: not JSON; its last roots stay/)
   })
 
   it('may redirect temporarily', async () => {

@@ -25,8 +25,8 @@ spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: STATIC, ports: [
     )
     try {
       await service.start()
-      await service.output.says('policy check own-namespace-instances is left out (MESH_POLICY_OPT_OUTS), so this does not hold: ')
-      await service.output.says('policy check own-namespace-instances is left out and concerns ServiceEntry/ns/a (')
+      await service.output.says('policy check own-namespace-instances is disabled (MESH_POLICY_OPT_OUTS), so this does not hold: ')
+      await service.output.says('policy check own-namespace-instances is disabled and concerns ServiceEntry/ns/a (')
       const rows = await service.debug<{ check: string; optedOut: boolean; objects: { name: string; fields: string[] }[] }[]>('policyz')
       const row = rows.find(({ check }) => check === 'own-namespace-instances')
       expect([row?.optedOut, row?.objects.map(({ name }) => name)]).to.deep.equal([true, ['a']])

@@ -48,7 +48,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     this.#resolver = new SystemResolver(
       config.resolvConf,
       ({ servers }) => this.#log.info(`${config.resolvConf} has changed: other names are asked of ${servers.join(', ') || 'nobody'}`),
-      (reason) => this.#log.warn(`${reason}; what it said before stays`),
+      (reason) => this.#log.warn(`${reason}; the objects read from it before stay in force`),
     )
   }
 

@@ -137,11 +137,11 @@ async function listenLocally(server: PageServer, { features, log }: AdminParts):
   if (process.platform === 'win32') return
   try {
     await server.listenLocally(path)
-    log('default').info(`admin socket ${resolve(path)}: its owner reads and does everything there (pilot-discovery request)`)
+    log('default').info(`admin socket ${resolve(path)}: its owner has access to all pages and actions through it (pilot-discovery request)`)
   } catch (error) {
     const reason = `admin socket: ${(error as Error).message}`
     if (path !== variables.MESHD_ADMIN_SOCKET.default) throw new Error(`environment variable MESHD_ADMIN_SOCKET: ${reason}`, { cause: error })
-    log('default').warn(`${reason}; pilot-discovery request does not reach this service (MESHD_ADMIN_SOCKET names another socket)`)
+    log('default').warn(`${reason}; "pilot-discovery request" cannot reach this service (set MESHD_ADMIN_SOCKET to another path)`)
   }
 }
 
@@ -160,14 +160,14 @@ async function startIntrospection(
   const server = introspectionServer(parts, bounds)
   try {
     await listen(server, 'ctrlz_address', ctrlzAddr)
-    const alone = openOnLoopback ? ', and to callers of this machine without one' : ''
+    const alone = openOnLoopback ? ', and to callers on this machine without a token' : ''
     log('default').info(
       `ControlZ at ${ctrlzAddr}: log levels, environment and signals of this process, to callers with a token of the root namespace${alone}`,
     )
     return [server]
   } catch (error) {
     if (ctrlzAddr !== `${rootFlags.ctrlz_address.default}:${rootFlags.ctrlz_port.default}`) throw error
-    log('default').warn(`${(error as Error).message}; there is no ControlZ (--ctrlz_port chooses another port, 0 none)`)
+    log('default').warn(`${(error as Error).message}; ControlZ is not served (set another port with --ctrlz_port; 0 disables it)`)
     return []
   }
 }
@@ -183,7 +183,7 @@ function sendSignal(signal: NodeJS.Signals): void {
 function refusals({ metrics, log }: AdminParts, most: number): () => void {
   const counter = new Counter({
     name: 'pilot_http_refused_connections_total',
-    help: 'connections to the HTTP and monitoring addresses that were closed because there were too many: those without a request for longest',
+    help: 'connections to the HTTP and monitoring addresses that were closed because the maximum was reached, longest idle first',
     registers: [metrics],
   })
   let lastMs = Number.NEGATIVE_INFINITY
@@ -192,7 +192,7 @@ function refusals({ metrics, log }: AdminParts, most: number): () => void {
     const now = monotonicMs()
     if (now - lastMs > quietRefusalsMs)
       log('default').warn(
-        `HTTP connections are closed, those without a request first: there are ${most}, as many as the limit of file descriptors leaves to one address`,
+        `the maximum of ${most} HTTP connections of one address is reached (from the limit of file descriptors): connections are closed, idle ones first`,
       )
     lastMs = now
   }

@@ -70,7 +70,7 @@ async function asked(
   if (!action?.isMeant(query)) return page.shows === 'nothing' ? notAnswered(method, { post: true }) : shown(page, sources, viewer, query)
   if (method !== 'POST') {
     const allowed = notAnswered(method, { post: true })
-    return new Page(`this changes something: POST ${path} with ${action.form}`, undefined, allowed.status, allowed.headers)
+    return new Page(`this action needs the method POST: POST ${path} with ${action.form}`, undefined, allowed.status, allowed.headers)
   }
   if (!viewer.isOperator) return forNoOperator
   if (!viewer.isDeliberate) return notDeliberate

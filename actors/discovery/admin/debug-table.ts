@@ -45,7 +45,7 @@ export type DebugPage = { readonly what: string; readonly action?: Action } & (
 /** The pages, by their names below `/debug/`. */
 export const debugPages: Readonly<Record<string, DebugPage>> = {
   adsz: {
-    what: 'connected proxies and what they watch; POST with push=true sends everything again',
+    what: 'connected proxies and their subscriptions; POST with push=true sends all configuration again',
     shows: 'namespaces',
     page: async (sources, _, sees) => {
       const clients = (await sources.writers<ConnectionWatches>('watches')).filter(({ namespace }) => sees(namespace))
@@ -58,27 +58,27 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
   syncz: {
-    what: 'nonces sent to each proxy and taken by it',
+    what: 'nonces sent to each proxy and acknowledged by it',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await sources.connections()).filter(({ namespace }) => sees(namespace)).map(syncStatus),
   },
   slowz: {
-    what: 'proxies that take nothing of a response, or are sent it without a permit, because they are slow',
+    what: 'slow proxies: they read no data of a response at present, or are sent one without a permit of PILOT_PUSH_THROTTLE',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await sources.writers<SlowConnection>('slow')).filter(({ namespace }) => sees(namespace)),
   },
   identityz: {
-    what: 'identities with most streams, and what these have together',
+    what: 'identities with the most streams, and how much the streams of each use in total',
     shows: 'mesh',
     page: (sources) => sources.queue<Share[]>('shares'),
   },
   budgetz: {
-    what: 'proxies that asked for more than one client may, and when',
+    what: 'streams that were ended because the client exceeded one of its limits, with limit and time',
     shows: 'mesh',
     page: (sources) => sources.writers<Exceeded>('exceeded'),
   },
   filez: {
-    what: 'configuration files that cannot be read or keep the process from being ready, and policies that are stood in for',
+    what: 'configuration files that cannot be read or keep the process from being ready, and unusable policies that a strict stand-in replaces',
     shows: 'mesh',
     page: (sources) => sources.supervisor.ask('registry-watcher/files', 'files'),
   },
@@ -127,9 +127,9 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'namespaces',
     page: distributionPage,
   },
-  cachez: { what: 'groups of encoded resources', shows: 'mesh', page: (sources) => sources.queue('cacheKeys') },
+  cachez: { what: 'groups of encoded resources in the XDS cache', shows: 'mesh', page: (sources) => sources.queue('cacheKeys') },
   sidecarz: {
-    what: 'what a proxy may see (proxyID)',
+    what: 'what is visible to a proxy under its Sidecar (proxyID)',
     shows: 'proxy',
     page: (sources, _, proxy) => sources.ofProxy('sidecarScope', proxy),
   },
@@ -168,7 +168,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
   push_status: {
-    what: 'problems of the present configuration',
+    what: 'faults of the current configuration, conflicts of listeners, and use of memory',
     shows: 'mesh',
     page: async (sources) => ({
       faults: await sources.queue('faults'),
@@ -178,7 +178,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   },
   mesh: { what: 'mesh configuration', shows: 'mesh', page: (sources) => sources.queue('mesh') },
   resourcesz: {
-    what: 'kinds that are watched',
+    what: 'kinds of configuration objects that are present',
     shows: 'namespaces',
     page: async (sources, _, sees) => {
       const seen = (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace))
@@ -186,17 +186,17 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
   ca: {
-    what: 'the certificate authority: roots, expiries, the stage of a rotation and who holds it up',
+    what: 'the certificate authority: roots, expiries, the stage of a root rotation and what blocks it',
     shows: 'mesh',
     page: (sources) => sources.authority('page'),
   },
   ca_ledger: {
-    what: 'who holds which certificate until when; start and length, at most 1000',
+    what: 'which identity holds which certificate until when; parameters start and length (at most 1000)',
     shows: 'namespaces',
     page: ledgerOf,
   },
   ca_rotate: {
-    what: 'POST begins the rotation of the own root, or takes it one stage further; force=true although somebody is not ready',
+    what: 'POST begins a rotation of the own root, or advances it by one stage; force=true: although some holders are not ready',
     shows: 'nothing',
     action: {
       form: 'force=<true or false>',

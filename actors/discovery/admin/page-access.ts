@@ -58,7 +58,7 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
     const { authorization } = request.headers
     if (authorization !== undefined) {
       const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1]
-      if (token === undefined) return refuse(request, unauthenticated('authorization holds no bearer token'), 'no bearer token')
+      if (token === undefined) return refuse(request, unauthenticated('the authorization header has no bearer token'), 'no bearer token')
       try {
         const answer = await authenticate({ token, service: 'pages' })
         if ('caller' in answer) return viewerOf(answer.caller, await names(), true)
@@ -69,7 +69,7 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
       }
     }
     if (!onLoopback || !isLoopbackAddress(request.localAddress) || !isLoopbackAddress(request.remoteAddress) || isPassedOn(request.remoteAddress))
-      return refuse(request, unauthenticated('a token of the mesh is needed'), 'no token')
+      return refuse(request, unauthenticated('a token of the mesh is required (header authorization: Bearer)'), 'no token')
     const foreign = foreignOrigin(request)
     return foreign === undefined
       ? operator('a caller of this machine', request.headers[changeHeader] !== undefined)
@@ -94,8 +94,8 @@ function foreignOrigin({ headers }: PageRequest): string | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackHost(host)) return 'without a token, Host must be localhost or a loopback address'
   const site = headers['sec-fetch-site']
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') return 'without a token, pages of other sites may not ask this one'
-  if (origin !== undefined && origin !== `http://${host}`) return 'without a token, pages of other origins may not ask this one'
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return 'without a token, requests from pages of other sites are refused'
+  if (origin !== undefined && origin !== `http://${host}`) return 'without a token, requests from pages of other origins are refused'
   return undefined
 }
 
@@ -103,10 +103,10 @@ const unauthenticated = (reason: string): Page => new Page(reason, undefined, 40
 const unavailable = new Page('tokens cannot be checked at present', undefined, 503)
 
 /** The answer to a caller who is no operator, for mesh-wide pages and actions. */
-export const forNoOperator: Page = new Page('this is about the mesh as a whole: it is for callers of the root namespace', undefined, 403)
+export const forNoOperator: Page = new Page('this concerns the whole mesh: only callers of the root namespace may use it', undefined, 403)
 
 /** The answer to a changing request that may be a cross-site request forgery. */
-export const notDeliberate: Page = new Page(`this changes something: a request for it has the header ${changeHeader}`, undefined, 403)
+export const notDeliberate: Page = new Page(`this action changes state: the request must have the header ${changeHeader}`, undefined, 403)
 
 /** The answer to a caller who names a namespace that is not its own, whether or not it exists. */
 export function forbiddenNamespace(namespace: string): Page {

@@ -24,8 +24,10 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
   const queue = states.find(({ name }) => name === 'push-queue')
   const unsynced = (queue?.notes.get(unsyncedNote) as readonly string[] | undefined) ?? sources
   const lines = [
-    ...(ready ? [] : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: no complete state is served']),
-    ...unsynced.map((source) => `source ${source} has not said everything yet`),
+    ...(ready
+      ? []
+      : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: the complete configuration is not served yet']),
+    ...unsynced.map((source) => `source ${source} has not delivered its complete state yet`),
     ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
     ...states.flatMap((state) => fault(state) ?? []),
   ]
@@ -41,7 +43,7 @@ function fault(state: ActorState): string | undefined {
   const now = state.state === 'running' ? 'runs again' : state.state
   if (state.silentMs > 0 && state.state === 'running') return `actor ${name} has not answered for ${seconds(state.silentMs)} s`
   if (health === 'failing') return `actor ${name} keeps failing (${now}): ended ${ends} times${last}`
-  if (health === 'unstable') return `actor ${name} ended ${ends === 1 ? 'once' : `${ends} times`} of late (${now})${last}`
+  if (health === 'unstable') return `actor ${name} ended ${ends === 1 ? 'once' : `${ends} times`} recently (${now})${last}`
   return state.state === 'running' ? undefined : `actor ${name} is ${state.state}`
 }
 

@@ -70,7 +70,7 @@ export class AuthoritySource {
     this.#files = new FilesWatch(pluggedInPaths(features.ROOT_CA_DIR), {
       look: () => this.#establish(),
       refused: (reason) => log('ca').error(`${reason}; ${this.#inForce ? 'the authority in force stays' : 'no certificate is signed'}`),
-      unwatchable: (directory, error) => log('ca').warn(`${directory} cannot be watched: ${error.message}; it is looked at every ten seconds`),
+      unwatchable: (directory, error) => log('ca').warn(`${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })
   }
 
@@ -123,7 +123,7 @@ export class AuthoritySource {
     const adopted = found.by && !isSame ? await signing.adopt(found.by) : undefined
     try {
       if (found.by) await this.rotation.usePlugged(found.roots)
-      else if (before.by) throw new Error(`${features.ROOT_CA_DIR}: holds no ca-key.pem any more`)
+      else if (before.by) throw new Error(`${features.ROOT_CA_DIR}: no longer contains ca-key.pem`)
       else await this.rotation.useOwn()
     } catch (error) {
       adopted?.drop()

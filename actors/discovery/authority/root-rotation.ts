@@ -224,7 +224,7 @@ export class RootRotation {
     this.#isChecked = true
     if (checkInterval <= 0) {
       this.#log.info(
-        'CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL is not above zero: the root is not checked; "pilot-discovery ca rotate" exchanges it',
+        'CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL is not above zero: the root is not checked; rotate it with "pilot-discovery ca rotate"',
       )
       return
     }
@@ -258,8 +258,11 @@ export class RootRotation {
     if (blockers.length > 0 && !force) {
       const [{ identity, reason }] = blockers as [Blocker]
       const others = blockers.length > 1 ? `, and ${blockers.length - 1} more` : ''
-      this.#log.info(`stage ${from} goes on later: ${identity} ${reason}${others}`)
-      return { refused: `${blockers.length} block stage ${from}; --force goes on all the same`, status: this.status() }
+      this.#log.info(`the root rotation stays in stage ${from}: ${identity} ${reason}${others}`)
+      return {
+        refused: `the rotation stays in stage ${from}: ${blockers.length} holders of certificates are not ready; --force continues without them`,
+        status: this.status(),
+      }
     }
     const now = this.#parts.now()
     const living = authorities.filter((one) => chainExpiry(one) > now)
@@ -336,7 +339,7 @@ export class RootRotation {
         this.ledger.sweep(this.#believedNow())
         await this.#parts.storage.writeNote(ledgerNote, ledgerLines(this.ledger, inOrder))
       } catch (error) {
-        this.#log.warn(`the ledger cannot be kept: ${(error as Error).message}`)
+        this.#log.warn(`the ledger of issued certificates cannot be saved: ${(error as Error).message}`)
       }
     })
     return this.#kept
@@ -352,7 +355,7 @@ export class RootRotation {
     gauge('citadel_server_ledger_holders', 'addresses in the ledger that hold a certificate', () => this.ledger.size)
     return new Counter({
       name: 'citadel_server_rotation_steps_total',
-      help: 'stages of root rotations that began; forced: although somebody blocked the one before',
+      help: 'stages of root rotations that began; forced=true: although identities blocked the stage before',
       labelNames: ['stage', 'forced'],
       registers,
     })

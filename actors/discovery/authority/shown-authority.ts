@@ -68,7 +68,8 @@ export async function rotate(
   const timer = after(patience, () => late.resolve(undefined))
   try {
     const answer = await Promise.race([rotation.advance(force), late.promise])
-    if (!answer) return { refused: 'the stage is still being begun (a large key takes long to make): see "ca show"', page: page() }
+    if (!answer)
+      return { refused: 'the next stage has not been reached yet (a large key takes long to generate): check with "ca show"', page: page() }
     if ('refused' in answer) return { refused: answer.refused, page: page() }
     return { from: answer.from, went: answer.went, forcedOver: answer.forcedOver.slice(0, longest).map(shownBlocker) }
   } finally {

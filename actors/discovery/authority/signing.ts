@@ -126,7 +126,7 @@ export class Signing {
   }
 
   async close(): Promise<void> {
-    for (let one = this.#queue.take(); one; one = this.#queue.take()) one.settle(this.#refusal('died', 'the authority ends'))
+    for (let one = this.#queue.take(); one; one = this.#queue.take()) one.settle(this.#refusal('died', 'the certificate authority is shutting down'))
     await this.#pool.destroy()
   }
 
@@ -155,13 +155,13 @@ export class Signing {
       const next = this.#queue.take()
       if (!next) break
       if (next.since < oldest) {
-        next.settle(this.#refusal('late', `waited for more than ${longestWait} ms`))
+        next.settle(this.#refusal('late', `the request waited for more than ${longestWait} ms`))
         continue
       }
       const { csr, identity, grant } = next.wanted
       const granted = grant()
       if (!granted) {
-        next.settle(this.#refusal('unready', 'there is nothing to sign with'))
+        next.settle(this.#refusal('unready', 'no signing certificate is available'))
         continue
       }
       taken++

@@ -27,7 +27,7 @@ class CertificateWatcher implements Behaviour<never, Told> {
     const labelNames = ['outcome']
     const reloads = new Counter({
       name: 'pilot_certificate_reloads_total',
-      help: 'changes of the certificate files of the secured port, by whether they are used',
+      help: 'changes of the certificate files of the secured port, by whether they were applied',
       labelNames,
       registers: [metrics],
     })
@@ -48,7 +48,7 @@ class CertificateWatcher implements Behaviour<never, Told> {
         reloads.inc({ outcome: 'refused' })
         log('default').error(`${reason}; the certificate that is in force stays`)
       },
-      unwatchable: (directory, error) => log('default').warn(`${directory} cannot be watched: ${error.message}; it is looked at every ten seconds`),
+      unwatchable: (directory, error) => log('default').warn(`${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })
   }
 

@@ -91,7 +91,7 @@ export class BundleFetches {
       this.#metrics.fetches.inc({ trust_domain, outcome: 'failed' })
       const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
       const level = watched.failures === 0 ? 'error' : 'debug'
-      this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be had: ${(error as Error).message}; ${consequence}`)
+      this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be fetched: ${(error as Error).message}; ${consequence}`)
       next = Math.min(watched.bundle?.refreshMs ?? retry.mostMs, retry.firstMs * 2 ** watched.failures)
       watched.failures = Math.min(watched.failures + 1, 24)
     }

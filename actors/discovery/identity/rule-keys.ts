@@ -114,7 +114,7 @@ export class RuleKeys {
       const consequence = this.#content === undefined ? 'they cannot be checked' : 'its last keys stay'
       this.#say(
         this.#failures === 0 ? 'error' : 'debug',
-        `keys of the tokens of ${issuer} could not be had: ${(error as Error).message}; ${consequence}`,
+        `keys of the tokens of ${issuer} could not be fetched: ${(error as Error).message}; ${consequence}`,
       )
       next = Math.min(refreshMs, longestRetryMs, 1000 * 2 ** this.#failures)
       this.#failures = Math.min(this.#failures + 1, 10)
@@ -138,7 +138,7 @@ export class RuleKeys {
         if (isPrivate) this.#forget()
         this.#say(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
       },
-      unwatchable: (directory, error) => this.#say('error', `${directory} cannot be watched: ${error.message}; it is looked at every ten seconds`),
+      unwatchable: (directory, error) => this.#say('error', `${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })
   }
 

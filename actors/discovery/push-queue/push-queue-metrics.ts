@@ -72,7 +72,11 @@ export function pushQueueMetrics(registry: Registry, planner: Planner) {
     triggered(reasons: readonly string[]): void {
       for (const reason of reasons) triggers.inc({ type: triggerTypes.has(reason) ? reason : 'unknown' })
     },
-    avoided: new Counter({ name: 'pilot_pushes_avoided_total', help: 'events that altered nothing a proxy could see', registers }),
+    avoided: new Counter({
+      name: 'pilot_pushes_avoided_total',
+      help: 'events that caused no push, since they changed the configuration of no proxy',
+      registers,
+    }),
   }
 }
 

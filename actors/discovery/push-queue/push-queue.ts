@@ -127,7 +127,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       case 'PushApplied':
         return this.#writers.taken(from.name, message.push)
       case 'FullStateRequested':
-        this.#context.log('ads').warn(`${from.name} refused a patch of a state that it does not have; it gets everything again`)
+        this.#context
+          .log('ads')
+          .warn(`${from.name} could not apply a patch, since it lacks the state that the patch changes; the complete state is sent to it again`)
         if (this.#ready) this.#tellEverything(from.name)
         return
       default:

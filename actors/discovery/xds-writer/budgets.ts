@@ -36,12 +36,12 @@ export class Budgets {
   constructor(registry: Registry) {
     this.#connections = new Counter({
       name: 'pilot_xds_refused_connections_total',
-      help: 'connections that were closed at once because there were as many as the limit of file descriptors allows',
+      help: 'connections closed at once because the maximum, which follows from the limit of file descriptors, was reached',
       registers: [registry],
     })
     this.#streams = new Counter({
       name: 'pilot_xds_exceeded_budgets_total',
-      help: 'XDS streams that were ended because the client asked the server to keep more than one client may',
+      help: 'XDS streams that were ended because the client exceeded one of its limits',
       registers: [registry],
     })
   }

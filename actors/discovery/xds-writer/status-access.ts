@@ -48,7 +48,7 @@ export class StatusAccess {
     if (!asker.isSecure)
       return this.#parts.onLoopback && asker.isLocal
         ? () => true
-        : this.#refuse(asker, 'in plain text, where only this machine is told, if ENABLE_DEBUG_ON_LOOPBACK says so')
+        : this.#refuse(asker, 'plain-text connection: only clients on this machine are admitted, and only if ENABLE_DEBUG_ON_LOOPBACK allows it')
     const caller = await this.#parts.admission.admit(asker, 'pages')
     if (isRefused(caller)) return this.#refuse(asker, caller.reason, caller)
     return (namespace) => {

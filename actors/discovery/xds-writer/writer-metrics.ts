@@ -66,7 +66,7 @@ function connectionGauges(registry: Registry, connections: ReadonlyMap<string, C
         this.set(slow().filter(counts).length)
       },
     })
-  slowGauge('pilot_xds_standing_still', 'proxies that take nothing of a response at present', ({ stillMs }) => stillMs > 0)
+  slowGauge('pilot_xds_standing_still', 'proxies that currently read no data of a response', ({ stillMs }) => stillMs > 0)
   slowGauge(
     'pilot_xds_permits_released_early',
     'responses that are sent without a permit of PILOT_PUSH_THROTTLE, because their proxy is slow',

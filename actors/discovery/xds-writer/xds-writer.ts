@@ -108,7 +108,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#parts.subscriptions, ({ namespace, account }, resource) =>
       this.#warn(
         `missing|${namespace}|${account}`,
-        `gateways of service account ${account} in namespace ${namespace} want ${resource}, which is not there: what needs it refuses connections until it is`,
+        `gateways of service account ${account} in namespace ${namespace} request ${resource}, which does not exist: listeners and clusters that need it refuse connections until it does`,
       ),
     )
     this.#pushes = new Pushes({
@@ -279,8 +279,9 @@ class XdsWriter implements Behaviour<Message, Told> {
   /** Closes the newest transport connections with all of their streams. The clients reconnect, and the kernel chooses a writer for each. */
   #release(count: number): void {
     const newest = this.#transports.newest(count)
-    this.#context.log('ads').info(`letting ${newest.length} of ${this.#transports.size} connections go, to spread them evenly`)
-    for (const { streams } of newest) for (const { stream } of streams) stream.release(status.unavailable, 'connection moves to another writer')
+    this.#context.log('ads').info(`closing ${newest.length} of ${this.#transports.size} connections to balance them among the writers`)
+    for (const { streams } of newest)
+      for (const { stream } of streams) stream.release(status.unavailable, 'the connection is closed for load balancing')
   }
 
   #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {

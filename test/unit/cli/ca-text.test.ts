@@ -49,7 +49,7 @@ describe('the output of the command `ca`', () => {
       '0d                   bbbbbbbbbbbbbbbb  2026-05-01T00:00:00.000Z',
       '',
       '3 workloads hold a certificate; 1 proxies are on the plaintext port.',
-      '2 hold the rotation up: see "ca rotate --dry-run".',
+      '2 holders block the rotation: see "ca rotate --dry-run".',
     ])
   })
 
@@ -63,7 +63,7 @@ describe('the output of the command `ca`', () => {
       '  n2',
     ])
     const ready = { ...page, rotation: { ...page.rotation, blocking: 0, blockers: [], plaintextProxies: 0, plaintext: [] } }
-    expect(blockersText(ready)).to.equal('Stage trust-both: nobody would be hurt by sign-with-new.')
+    expect(blockersText(ready)).to.equal('Stage trust-both: all holders are ready for sign-with-new.')
   })
 
   it('lists the ledger of certificates by identity and address', () => {

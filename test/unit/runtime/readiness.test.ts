@@ -34,14 +34,14 @@ describe('readiness', () => {
     const judged = readiness([queue, mock, actor('xds-writer/0')], sources, false)
     expect(judged.ready).to.equal(false)
     expect(judged.text.split('\n')).to.deep.equal([
-      'discovery is not ready: no complete state is served',
-      'source registry-watcher/mock has not said everything yet',
-      'actor registry-watcher/mock ended 2 times of late (restarting), last: boom',
+      'discovery is not ready: the complete configuration is not served yet',
+      'source registry-watcher/mock has not delivered its complete state yet',
+      'actor registry-watcher/mock ended 2 times recently (restarting), last: boom',
     ])
     expect(readiness([actor('push-queue', { state: 'starting' })], sources, false).text).to.equal(
       [
-        'discovery is not ready: no complete state is served',
-        ...sources.map((source) => `source ${source} has not said everything yet`),
+        'discovery is not ready: the complete configuration is not served yet',
+        ...sources.map((source) => `source ${source} has not delivered its complete state yet`),
         'actor push-queue is starting',
       ].join('\n'),
     )
@@ -60,8 +60,8 @@ describe('readiness', () => {
     const judged = readiness([queue, ...sources.map((name) => actor(name)), serving('xds-writer/0'), hung], sources, true)
     expect(judged.ready).to.equal(true)
     expect(judged.text.split('\n')).to.deep.equal([
-      ...sources.map((source) => `source ${source} has not said everything yet`),
-      'actor push-queue ended once of late (starting), last: boom',
+      ...sources.map((source) => `source ${source} has not delivered its complete state yet`),
+      'actor push-queue ended once recently (starting), last: boom',
       'actor xds-writer/1 has not answered for 7.5 s',
     ])
   })

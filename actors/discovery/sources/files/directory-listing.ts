@@ -65,7 +65,7 @@ export class DirectoryListing {
       }
     }
     await read(this.#root)
-    this.#say('links to directories are not followed: files that are only there are not read', left.links, 'warn')
+    this.#say('links to directories are not followed, files behind them are not read', left.links, 'warn')
     this.#say('pipes, sockets and devices are not read', left.pipes, 'warn')
     this.#say('files are not read whose names do not end in .yaml, .yml or .json', left.others, 'info')
     return files.sort()
@@ -80,7 +80,7 @@ export class DirectoryListing {
           await opened.read().finally(() => opened.close())
         } catch (error) {
           if (!isGone(error) || directory === this.#root || (error as NodeJS.ErrnoException).code === 'ENOTDIR') throw error
-          if (await this.#isEntry(directory)) throw Object.assign(new Error('it is a link that leads nowhere'), { code: 'ENOLINK' })
+          if (await this.#isEntry(directory)) throw Object.assign(new Error('it is a symbolic link without a target'), { code: 'ENOLINK' })
           return 'above'
         }
         await this.#checkPlace(directory)
@@ -125,7 +125,7 @@ export class DirectoryListing {
       } else if (known?.code !== code) {
         const isUnknown = known?.isUnknown ?? !this.#read.has(directory)
         this.#unreadable.set(directory, { code, reason: message, isUnknown })
-        this.#log('source').error(`cannot read the configuration directory ${directory}: ${message}; the objects of its files stay`)
+        this.#log('source').error(`cannot read the configuration directory ${directory}: ${message}; the objects of its files stay in force`)
       }
       return undefined
     }

@@ -78,7 +78,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
       },
       unwatchable: (directory, error) => {
         unwatchable.inc()
-        log('default').warn(`${directory} cannot be watched: ${error.message}; it is looked at every ${auditMs / 1000} s`)
+        log('default').warn(`${directory} cannot be watched: ${error.message}; it is checked every ${auditMs / 1000} s`)
       },
     }
     const root = config.configDir === '' ? '' : resolve(config.configDir)
@@ -157,10 +157,11 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     const unknown = this.#unknown
     const log = this.#context.log('source')
     const what = unknown.slice(0, mostNamed).join('; ') + (unknown.length > mostNamed ? `; and ${unknown.length - mostNamed} more` : '')
-    if (!this.#waits && unknown.length > 0) log.warn(`--allowUnreadableConfig: goes on without what these say: ${what}`)
+    if (!this.#waits && unknown.length > 0)
+      log.warn(`--allowUnreadableConfig is set: the process goes on without the configuration in these: ${what}`)
     else if (unknown.length > 0)
       log.error(
-        `not ready: policies may be in what cannot be read: ${what}; mend these or take them away, or let the process go on without what they say (--allowUnreadableConfig)`,
+        `not ready: these cannot be read and may contain policies: ${what}; fix or remove them, or start with --allowUnreadableConfig to go on without them`,
       )
     this.#waits &&= unknown.length > 0
     this.#noteUnknown()
@@ -205,7 +206,9 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     if (this.#owesReplay)
       this.#context
         .log('source')
-        .warn('not every configuration document can be told: objects that are gone since an earlier start stay until it can be')
+        .warn(
+          'some configuration documents cannot be read or identified: objects that were deleted since an earlier start stay in force until all can be',
+        )
     replay.finish(!this.#owesReplay)
   }
 }

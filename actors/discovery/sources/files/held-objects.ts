@@ -220,7 +220,7 @@ export class HeldObjects {
     const [one, ...rest] = all
     const counts =
       one && isPolicyKind(one.kind) && !this.#optOuts.has('file-readability')
-        ? contest([one, ...rest], `${names} define it, and not alike`)
+        ? contest([one, ...rest], `${names} define it differently`)
         : first?.held
     const isContested = counts !== first?.held
     const state = `${isContested ? 'otherwise' : ''} ${names}`
@@ -230,7 +230,7 @@ export class HeldObjects {
         this.#listener
           .log('validation')
           .warn(
-            `${key} in ${held.origin} is left out: ${first?.name} already defines it${isContested ? ', otherwise; as long as they disagree, the workloads that one of them selects are guarded by the strictest they could mean' : ''}`,
+            `${key} in ${held.origin} is ignored: ${first?.name} already defines it${isContested ? ' differently; until the definitions agree, the workloads that one of them selects are guarded by the strictest policy that they could mean' : ''}`,
           )
     }
     // Reuses the previous object for equal definitions, so that it is not emitted again.
@@ -250,7 +250,10 @@ export class HeldObjects {
       const { key } = fault
       this.#metrics.rejected.inc({ kind: key?.split('/')[0] ?? 'unknown' })
       if (key === undefined || found.has(key)) {
-        const stays = key === undefined && doubtful.size > 0 ? '; what the file said before stays, except where it says otherwise' : ''
+        const stays =
+          key === undefined && doubtful.size > 0
+            ? '; objects that the file defined before and does not define now stay in force, since this document may define them'
+            : ''
         this.#report('error', fault, stays)
         continue
       }
@@ -261,10 +264,11 @@ export class HeldObjects {
       for (const kept of [lastGood, standIn]) if (kept) objects.set(key, kept)
       if (lastGood && before?.objects.get(key) !== lastGood) borrowed.set(key, parsed.standIns.get(key))
       if (!isKept) unusable.add(key)
-      this.#report('error', fault, isKept ? '; what the file said before of this kind stays' : consequence(lastGood, standIn))
+      this.#report('error', fault, isKept ? '; objects of this kind that the file defined before stay in force' : consequence(lastGood, standIn))
     }
     const foreign = foreignIn(parsed)
-    if (foreign !== '' && foreign !== before?.foreign) this.#listener.log('validation').info(`${reading.name}: left alone: ${foreign}`)
+    if (foreign !== '' && foreign !== before?.foreign)
+      this.#listener.log('validation').info(`${reading.name}: ignored, not mesh configuration: ${foreign}`)
     for (const warning of parsed.warnings) this.#report('warn', warning, '')
     for (const key of objects.keys()) unusable.delete(key)
     const unknown = before && before.unknown === undefined ? undefined : unknownIn(parsed)
@@ -334,5 +338,5 @@ function eventOf(key: string, object: ConfigObject | undefined, at: number): Sou
 /** The consequence of a fault, for the log. */
 function consequence(lastGood: Held | undefined, standIn: ConfigObject | undefined): string {
   if (lastGood) return '; its last good state stays'
-  return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest it could mean' : ''
+  return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean' : ''
 }

@@ -74,7 +74,7 @@ export class ObjectDirectory {
     this.#names = names
     this.#optOuts = optOuts
     this.#parts = parts
-    const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
+    const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#work = queue()
     this.#aside = queue()
     this.#held = new HeldObjects(register, optOuts, parts)
@@ -212,7 +212,7 @@ export class ObjectDirectory {
     const readings = new Map<string, Reading | undefined>()
     const load = (file: string) =>
       this.#load(file, readings).catch((error: unknown) =>
-        this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; what it said before stays`),
+        this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; the objects read from it before stay in force`),
       )
     for (const file of files) await load(file)
     // A symbolic link changes with its target without an event. Both must be read together, or two definitions of one policy would seem

@@ -29,7 +29,7 @@ export function gatewayResolver(find: (host: string) => Promise<string[]> = find
       if (address === undefined || isIp(address)) return [gateway]
       const last = known.get(address)
       const addresses = await find(address).catch((error: Error) => {
-        missing.push(`${address}: ${error.message}; ${last ? 'its last addresses stay' : 'it is left out until it is found'}`)
+        missing.push(`${address}: ${error.message}; ${last ? 'its last addresses stay' : 'it is left out until it can be resolved'}`)
         return last
       })
       if (!addresses) return [gateway]

@@ -58,7 +58,7 @@ export class SettingsFiles {
     this.#parts = parts
     this.#names = namesOfMesh(withTrustDomain(defaultMeshConfig(), config.trustDomain))
     this.#resolve = resolve
-    this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
+    this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#timeouts)
     this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#timeouts)
   }
@@ -101,7 +101,7 @@ export class SettingsFiles {
   /** Finds changes that the file system did not report, and looks up gateways again that were not found. */
   audit(): void {
     for (const watch of this.#watches) void watch.audit().catch(() => undefined)
-    void this.#work.add('looking at the settings', async () => {
+    void this.#work.add('checking the settings files', async () => {
       await this.#readMesh(false)
       void this.#readNetworks(false)
     })
@@ -214,7 +214,7 @@ class SettingsFile<T> {
     const result = content === undefined ? { error: 'the file is gone' } : 'fault' in content ? { error: content.fault } : this.#read(content.text)
     this.#reason = 'error' in result ? result.error : undefined
     if ('error' in result) {
-      log.error(`${this.#what} ${this.#path}: ${result.error}; what was in force stays`)
+      log.error(`${this.#what} ${this.#path}: ${result.error}; the settings in force stay`)
       return undefined
     }
     this.#isKnown = true
