@@ -33,7 +33,7 @@ export function readIssued(elements: readonly string[], key: KeyObject, now: num
   const roots = read(elements.at(-1) as string)
   const [leaf, ...between] = read(elements.slice(0, -1).join('\n'))
   if (!leaf || roots.length === 0) throw new BadAnswer('the answer has no certificate or no root')
-  if (!leaf.checkPrivateKey(key)) throw new BadAnswer('the certificate is of another key')
+  if (!leaf.checkPrivateKey(key)) throw new BadAnswer('the certificate is for another key')
   const trust = new ClientTrust()
   const textOf = (certificates: typeof roots) => [...new Set(certificates.map((one) => one.toString()))].join('')
   for (const name of uriNames(leaf.subjectAltName ?? '')) trust.set('', { [parseSpiffeId(name)?.trustDomain ?? '']: textOf(roots) })

@@ -71,8 +71,8 @@ function extraHeaders(environment: Readonly<Record<string, string | undefined>>)
 /** Returns why a header cannot be sent as metadata (gRPC over HTTP/2, Custom-Metadata). Undefined when it can. */
 function headerFault(name: string, value: string): string | undefined {
   if (!/^[0-9a-z_.-]{1,200}$/.test(name)) return 'names no header: letters, digits, "-", "_" and "." are allowed'
-  if (ownHeaders.test(name)) return `names the header ${name}, which is not a user's`
-  if (name.endsWith('-bin')) return 'names a header of bytes, which is not supported'
+  if (ownHeaders.test(name)) return `names the header ${name}, which is reserved`
+  if (name.endsWith('-bin')) return 'names a binary header (-bin), which is not supported'
   if (!/^[\x20-\x7e]{0,8192}$/.test(value)) return 'has a value that is not of at most 8192 printable ASCII characters'
   return undefined
 }

@@ -43,7 +43,7 @@ function fetcherConfig(features: AgentFeatures): FetcherConfig | undefined {
   if (canonicalCloudName(type) !== cloudFetcher && type !== localFetcher) return undefined
   const variable = `environment variable CREDENTIAL_FETCHER_TYPE: ${type}`
   const file = tokenFile(features)
-  if (file === undefined) throw new Error(`${variable} needs a file for the token, and JWT_POLICY names none`)
+  if (file === undefined) throw new Error(`${variable} needs JWT_POLICY to name a token, whose file it writes`)
   if (type !== localFetcher) return { from: 'cloud', metadataHost: features.GCE_METADATA_HOST, audience: features.TRUST_DOMAIN, tokenFile: file }
   if (namespace === '' || account === '') throw new Error(`${variable} needs POD_NAMESPACE and SERVICE_ACCOUNT`)
   return { from: 'local', socket: features.MESHD_ADMIN_SOCKET, namespace, account, tokenFile: file, rootsFile: defaultRoots }
@@ -55,7 +55,7 @@ const cloudDomain = 'googleapis.com'
 
 function checkProvider(features: AgentFeatures): void {
   const [provider, address] = [features.CA_PROVIDER, features.CA_ADDR]
-  const why = 'the certificate service of a cloud has a client of its own, which this agent does not have'
+  const why = 'the certificate service of this cloud needs a client that this agent does not have'
   if (canonicalCloudName(provider) === cloudProvider) throw new Error(`environment variable CA_PROVIDER: ${provider}: ${why}`)
   if (address.includes(cloudDomain)) throw new Error(`environment variable CA_ADDR: ${JSON.stringify(address.slice(0, 200))}: ${why}`)
 }
@@ -68,7 +68,7 @@ function noticesOf(features: AgentFeatures): string[] {
   const quoted = (value: string) => JSON.stringify(value.slice(0, 100))
   const known = ['', localFetcher, cloudFetcher]
   return [
-    ...(provider === 'Citadel' ? [] : [`CA_PROVIDER: ${quoted(provider)} is asked by the client that there is, as Citadel`]),
+    ...(provider === 'Citadel' ? [] : [`CA_PROVIDER: ${quoted(provider)} has no client of its own: the one for Citadel is used`]),
     ...(known.includes(canonicalCloudName(fetcher))
       ? []
       : [`CREDENTIAL_FETCHER_TYPE: ${quoted(fetcher)} has no effect: it is neither CloudComputeEngine nor meshd`]),

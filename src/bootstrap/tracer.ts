@@ -20,7 +20,7 @@ export function tracerFault(config: ProxyConfig): string | undefined {
   if (tracerPeer(config)) return undefined
   const field = (['lightstep', 'openCensusAgent', 'stackdriver'] as const).find((name) => config.tracing[name])
   if (!field) return undefined
-  return `proxy configuration: field tracing.${field}: Envoy has no such tracer any more; traces are not sent. tracing.zipkin and tracing.datadog are sent`
+  return `proxy configuration: field tracing.${field}: Envoy no longer has this tracer; no traces are sent. Use tracing.zipkin or tracing.datadog`
 }
 
 /** Returns the `tracing` of a bootstrap. Undefined without a tracer. */

@@ -121,7 +121,7 @@ function idList(flag: 'proxy-uid' | 'proxy-gid', text: string, file: string): st
   const ids = listItems(text).map((item) =>
     checked(flag, isId(item) ? String(Number(item)) : (idOf(file, item) ?? item), isId, 'a numeric id, or a name that this host knows'),
   )
-  if (ids.length === 0) throw new Error(`--${flag}: ${shown(text)} names nobody: all traffic of the proxy would be sent back to it`)
+  if (ids.length === 0) throw new Error(`--${flag}: ${shown(text)} names no user: all traffic of the proxy would be redirected back to it`)
   return [...new Set(ids)]
 }
 

@@ -13,7 +13,7 @@ export class FaultLog {
   line({ type, resource, reason, consequence, objects }: ResourceFault, now: number): string | undefined {
     const told = this.#bounds.take(JSON.stringify([type, objects, reason]), now)
     if (told === 'no') return undefined
-    const more = told === 'last' ? '; what more there is of it is on /debug/push_status' : ''
+    const more = told === 'last' ? '; further faults of this kind are shown at /debug/push_status only' : ''
     return `${type} ${resource}: ${reason}; ${consequence}${more}`
   }
 }

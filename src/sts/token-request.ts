@@ -45,7 +45,7 @@ export function readTokenRequest(body: string): TokenRequest {
   }
   const expect = (name: string, expected: string) => {
     const given = field(name)
-    if (given !== expected) throw new TokenFault('invalid_request', `${name} has to be ${expected}, not ${JSON.stringify(given.slice(0, 100))}`)
+    if (given !== expected) throw new TokenFault('invalid_request', `${name} must be ${expected}, not ${JSON.stringify(given.slice(0, 100))}`)
   }
   expect('grant_type', grantType)
   const subjectToken = field('subject_token')

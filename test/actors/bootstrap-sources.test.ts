@@ -29,7 +29,7 @@ describe('sources of the bootstrap', () => {
       ['10.0.0.1', '10.0.0.2'],
     ]
     expect(await interfaceAddresses(log, () => reads.shift() ?? [])).to.deep.equal(['10.0.0.1', '10.0.0.2'])
-    expect(said).to.deep.equal(['an interface has no address yet: the agent waits for it'])
+    expect(said).to.deep.equal(['no network interface has an address yet: the agent waits for one'])
     expect(await interfaceAddresses(log)).to.not.include('127.0.0.1')
   })
 
@@ -82,7 +82,7 @@ describe('sources of the bootstrap', () => {
     writeFileSync(override, 'x'.repeat(131_072))
     expect((await written({ env: { MESH_BOOTSTRAP_OVERRIDE: override } })).args).to.not.include('--config-yaml')
     expect(said.at(-1)).to.equal(
-      `environment variable MESH_BOOTSTRAP_OVERRIDE: ${override}: has 131072 bytes or more, which no command line takes; nothing is overridden`,
+      `environment variable MESH_BOOTSTRAP_OVERRIDE: ${override}: has 131072 bytes or more, which no command line takes; the bootstrap is not overridden`,
     )
   })
 

@@ -58,7 +58,9 @@ describe('a first start with files that cannot be read', function () {
   it('goes on without what they say when it is told to, and says so', async () => {
     await (await start(true)).ready()
     await until('the log to say so', () =>
-      /warn.*--allowUnreadableConfig is set: the process goes on without the configuration in these: .*garbage.yaml, document 2/.test(discovery.log()),
+      /warn.*--allowUnreadableConfig is set: the process goes on without the configuration in these: .*garbage.yaml, document 2/.test(
+        discovery.log(),
+      ),
     )
     expect(JSON.stringify(await discovery.debug('configz'))).to.include('"invalid"')
   })

@@ -189,7 +189,9 @@ describe("the agent's secrets", () => {
     const provisioned = 'spiffe://cluster.local/ns/vm/sa/provisioned'
     at.write('prov/key.pem', 'garbled')
     at.write('prov/cert-chain.pem', service.chain(makeSigningRequest(privateKey, []), provisioned)[0] as string)
-    await until('that it is garbled', () => at.lines.some((line) => /no provisioned certificate is sent: .*key.pem: holds no private key/.test(line)))
+    await until('that it is garbled', () =>
+      at.lines.some((line) => /provisioned certificate cannot be used, so none is sent: .*key.pem: holds no private key/.test(line)),
+    )
     at.write('prov/key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
     const presented = () => service.calls.map((call) => call.presented).filter((one) => one !== undefined)
     await until('a renewal', () => presented().length > 1)

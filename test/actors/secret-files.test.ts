@@ -87,7 +87,7 @@ describe('secrets in files', () => {
     symlinkSync('loop', at.path('loop'))
     for (const name of ['one', 'two']) at.envoy([`file-root:${at.path(`loop/${name}.pem`)}`])
     await until('both to be looked at', () => at.count('num_file_watcher_failures_total') === 2)
-    const told = at.lines.filter((line) => /loop: cannot be watched, and is looked at every ten seconds: .*ELOOP/.test(line))
+    const told = at.lines.filter((line) => /loop: cannot be watched, and is checked every ten seconds instead: .*ELOOP/.test(line))
     expect(told).to.have.length(1)
   })
 

@@ -67,8 +67,8 @@ describe('a token of a metadata server', () => {
     const large = 'x'.repeat(1_100_000)
     const answers: [(response: ServerResponse) => void, RegExp][] = [
       [(response) => response.writeHead(404).end(), /HTTP status 404/],
-      [(response) => response.writeHead(200).end('a.b.c'), /what answers is not a metadata server/],
-      [(response) => response.writeHead(200, { 'metadata-flavor': 'Google' }).end('two words'), /something else than a token/],
+      [(response) => response.writeHead(200).end('a.b.c'), /the answer is not that of a metadata server/],
+      [(response) => response.writeHead(200, { 'metadata-flavor': 'Google' }).end('two words'), /the answer is not a token/],
       [(response) => response.writeHead(200, { 'metadata-flavor': 'Google' }).end(token('old', -5)), /has expired/],
       [(response) => response.writeHead(200, { 'metadata-flavor': 'Google' }).end(large), /longer than 1048576 bytes/],
       [(response) => response.destroy(), /socket hang up/],
@@ -105,6 +105,6 @@ describe('a token of a metadata server', () => {
     const state = await at.agent(service, { authority: at.connection(service, { tokenFile: at.path('tokens/fetched') }) }, { fetcher: fetcher() })
     await until('a certificate', () => state().notAfter !== undefined)
     expect(service.calls[0]?.headers.authorization).to.equal('Bearer an.opaque.token')
-    expect(at.lines.join('\n')).to.match(/what was fetched is not written: .*EISDIR/)
+    expect(at.lines.join('\n')).to.match(/the fetched token or roots could not be written: .*EISDIR/)
   })
 })

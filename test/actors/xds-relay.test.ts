@@ -273,7 +273,7 @@ describe('the relay', () => {
       client.send(sotw({ node, typeUrl: clusterType }))
       await until('a refusal', () => state().fault !== undefined)
       expect(state()).to.deep.include({ stream: 'waiting' })
-      expect(warnings().join()).to.match(/no configuration from 127\.0\.0\.1:\d+: .*certificate.*; tried again in \d\.\d s/)
+      expect(warnings().join()).to.match(/no configuration from 127\.0\.0\.1:\d+: .*certificate.*; retry in \d\.\d s/)
       expect(client.ended).to.equal(undefined)
       write('learned.pem', certificates.text('other.pem'))
       await until('the stream', () => server.last?.messages.length === 1)
@@ -405,7 +405,7 @@ describe('the relay', () => {
       expect([client.messages[0]?.includes('a-cluster'), (client.messages[0]?.length ?? 0) > padding.length]).to.deep.equal([true, true])
       client.send(sotw({ typeUrl: clusterType, versionInfo: 'kept', responseNonce: 'kept-1' }))
       expect(state().stream).to.equal('kept')
-      expect(warnings().join()).to.match(/starts with the configuration that was kept at \d{4}-/)
+      expect(warnings().join()).to.match(/starts with the configuration saved at \d{4}-/)
       await server.start()
       await until('an attempt', () => server.calls.length === 2 && server.last?.messages.length === 2)
       server.last?.send(response(false, clusterType, textField(1, 'another')))
@@ -415,7 +415,7 @@ describe('the relay', () => {
 
     it('and gives it to nobody else, nor to one that has its configuration, nor what it cannot read', async () => {
       const server = await keep()
-      const noted = () => logged.filter(({ message }) => /tried again/.test(message)).length
+      const noted = () => logged.filter(({ message }) => /retry in/.test(message)).length
       const others = [
         sotw({ node: { id: 'sidecar~10.0.0.2~other.shop~shop.svc.cluster.local' }, typeUrl: clusterType }),
         sotw({ node, typeUrl: clusterType, versionInfo: 'v1' }),
@@ -441,7 +441,7 @@ describe('the relay', () => {
     it('as far as it can: a directory that cannot be written costs a warning', async () => {
       writeFileSync(join(dir, 'kept'), '')
       await keep()
-      expect(warnings().filter((text) => text.startsWith('the configuration cannot be kept: '))).to.have.length(1)
+      expect(warnings().filter((text) => text.startsWith('the configuration of the proxy cannot be saved: '))).to.have.length(1)
     })
   })
 
@@ -580,9 +580,9 @@ describe('the relay', () => {
       server.onCall = (call) => answers[server.calls.length - 1]?.(call)
       const client = proxy()
       client.send(sotw({ node, typeUrl: clusterType }))
-      const faults = () => warnings().map((line) => /: (.*); tried again in/.exec(line)?.[1])
+      const faults = () => warnings().map((line) => /: (.*); retry in/.exec(line)?.[1])
       await until('all of them', () => faults().length === answers.length)
-      expect(faults().join('; ')).to.match(/^answered with HTTP status 503; .*something else than gRPC; .*INTERNAL_ERROR; status 0$/)
+      expect(faults().join('; ')).to.match(/^answered with HTTP status 503; .*the answer is not gRPC; .*INTERNAL_ERROR; status 0$/)
       expect(client.ended).to.equal(undefined)
     })
 

@@ -127,7 +127,7 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     expect(await agent.stop()).to.equal(0)
     await agent.start()
     await until('the same certificate', async () => (await presented(ports.issued)) === before)
-    expect(agent.output).to.match(/as it was kept in \.\/var\/lib\/mesh\/data\/secrets/)
+    expect(agent.output).to.match(/loaded from \.\/var\/lib\/mesh\/data\/secrets/)
     await service.start()
     await until('a new token', () => agent.output.split('token fetched').length === 3)
   })

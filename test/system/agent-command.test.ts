@@ -155,7 +155,7 @@ describe('the command pilot-agent', () => {
       }
       expect(await run(['wait', '--timeoutSeconds', '0'])).to.include({
         code: 255,
-        stderr: 'Error: the proxy is not ready after 0 s: it was not asked\n',
+        stderr: 'Error: the proxy is not ready after 0 s: no request was made\n',
       })
     })
   })

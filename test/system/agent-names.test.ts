@@ -64,6 +64,6 @@ describe('service names through the agent', function () {
     await service.stop()
     await agent.start()
     expect(await addresses('b.example.com')).to.deep.equal([given])
-    expect(agent.output).to.include('as they were in the last run')
+    expect(agent.output).to.include('are answered from the last run')
   })
 })

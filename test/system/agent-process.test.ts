@@ -53,7 +53,7 @@ describe('pilot-agent proxy', () => {
     one.signal('SIGTERM')
     expect(await one.ended()).to.equal(0)
     expect(isAlive(pid)).to.equal(false)
-    expect(one.output).to.contain('the proxy was not told to drain: status 503').and.to.contain('ended by SIGKILL')
+    expect(one.output).to.contain('the proxy could not be told to drain: status 503').and.to.contain('ended by SIGKILL')
   })
 
   for (const [what, end, status, said] of [
@@ -90,7 +90,7 @@ describe('pilot-agent proxy', () => {
       process.env.PATH = PATH
     }
     if (process.platform === 'linux')
-      await until('it to be said', () => /debug\tthe proxy outlives the agent if that is killed: .*setpriv/.test(one.output))
+      await until('it to be said', () => /debug\tif the agent is killed, the proxy keeps running: .*setpriv/.test(one.output))
   })
 
   it('exits with 0 when it gets a signal while it starts', async () => {

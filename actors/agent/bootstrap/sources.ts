@@ -82,7 +82,7 @@ export async function interfaceAddresses(log: ScopedLogger, read: () => readonly
   for (let times = 1; ; times++) {
     const addresses = read()
     if (!hasUnspecified(addresses) || times > addressPoll.mostTimes) return addresses
-    if (times === 1) log.info('an interface has no address yet: the agent waits for it')
+    if (times === 1) log.info('no network interface has an address yet: the agent waits for one')
     await pause(addressPoll.everyMs)
   }
 }

@@ -83,7 +83,7 @@ async function readOverride(path: string, log: ScopedLogger): Promise<string | u
     if (Buffer.byteLength(content) >= longestArgument) throw new Error(`${path}: has ${longestArgument} bytes or more, which no command line takes`)
     return content
   } catch (error) {
-    log.warn(`environment variable MESH_BOOTSTRAP_OVERRIDE: ${(error as Error).message}; nothing is overridden`)
+    log.warn(`environment variable MESH_BOOTSTRAP_OVERRIDE: ${(error as Error).message}; the bootstrap is not overridden`)
   }
   return undefined
 }

@@ -17,7 +17,7 @@ export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutM
   const seconds = timeoutMs / 1000
   log.info(`waiting for the proxy to be ready, at most ${seconds} s`)
   const deadline = monotonicMs() + timeoutMs
-  let failure: string | undefined = 'it was not asked'
+  let failure: string | undefined = 'no request was made'
   while (failure !== undefined && monotonicMs() < deadline) {
     failure = await attempt(url, requestTimeoutMs)
     if (failure === undefined) break

@@ -47,7 +47,8 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     this.#upstream = new Upstream(config.serverPort, this.#metrics)
     this.#resolver = new SystemResolver(
       config.resolvConf,
-      ({ servers }) => this.#log.info(`${config.resolvConf} has changed: other names are asked of ${servers.join(', ') || 'nobody'}`),
+      ({ servers }) =>
+        this.#log.info(`${config.resolvConf} has changed: names outside the mesh are forwarded to ${servers.join(', ') || 'no server'}`),
       (reason) => this.#log.warn(`${reason}; the objects read from it before stay in force`),
     )
   }
@@ -57,7 +58,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     this.#restore()
     await this.#listeners.open(...splitAddress(this.#config.address))
     const { servers } = this.#resolver.config
-    this.#log.info(`DNS on ${this.#listeners.addresses.join(', ')}; names that are not of the mesh are asked of ${servers.join(', ') || 'nobody'}`)
+    this.#log.info(`DNS on ${this.#listeners.addresses.join(', ')}; names outside the mesh are forwarded to ${servers.join(', ') || 'no server'}`)
     return this
   }
 
@@ -69,7 +70,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       this.#log.error(`a name table cannot be used, the one before stays: ${(error as Error).message}`)
       return
     }
-    this.#log.debug(`name table of ${this.#table.hosts} hosts`)
+    this.#log.debug(`received a name table of ${this.#table.hosts} hosts`)
     if (this.#config.keptIn === undefined) return
     this.#unwritten = table
     this.#writing ??= after(keepAfterMs, () => this.#write()).unref()
@@ -108,7 +109,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
   #sayLoop(): void {
     if (this.#saidLoop) return
     this.#saidLoop = true
-    this.#log.error('queries of the agent come back to it: the redirect rules must leave out the user that it runs as; such queries fail')
+    this.#log.error('DNS queries of the agent are redirected back to it and fail: exclude the user that it runs as from the redirect rules')
   }
 
   /** Loads the table that the last run stored. It is used until discovery sends one. */
@@ -120,7 +121,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       if (!kept) return
       this.#table = new NameTable(kept, this.#config)
       this.#isKept = true
-      this.#log.info(`names of ${this.#table.hosts} hosts are answered as they were in the last run, until discovery tells of them`)
+      this.#log.info(`names of ${this.#table.hosts} hosts are answered from the last run, until discovery sends a name table`)
     } catch (error) {
       this.#log.warn(`the names of the last run are not used: ${(error as Error).message}`)
     }
@@ -137,7 +138,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       writeKeptTable(keptIn, domain, table)
       this.#saidUnwritten = false
     } catch (error) {
-      if (!this.#saidUnwritten) this.#log.warn(`names are not kept for the next start: ${(error as Error).message}`)
+      if (!this.#saidUnwritten) this.#log.warn(`the name table could not be saved for the next start: ${(error as Error).message}`)
       this.#saidUnwritten = true
     }
   }

@@ -17,9 +17,9 @@ export interface DnsMetrics {
 export function dnsMetrics(registry: Registry): DnsMetrics {
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers })
-  const requests = counter('dns_requests_total', 'DNS queries that came')
-  const upstream = counter('dns_upstream_requests_total', 'DNS queries that the servers of the system were asked')
-  const failures = counter('dns_upstream_failures_total', 'DNS queries that no server of the system answered')
+  const requests = counter('dns_requests_total', 'DNS queries received')
+  const upstream = counter('dns_upstream_requests_total', 'DNS queries forwarded to the servers of the system')
+  const failures = counter('dns_upstream_failures_total', 'forwarded DNS queries that no server of the system answered')
   const duration = new Histogram({
     name: `${metricPrefix}dns_upstream_request_duration_seconds`,
     help: 'time until a server of the system answered, in seconds',

@@ -19,7 +19,7 @@ export async function proxyGuard(log: ScopedLogger): Promise<string[]> {
     )
     return [program, ...args]
   } catch (error) {
-    log.debug(`the proxy outlives the agent if that is killed: ${(error as Error).message.trim()}`)
+    log.debug(`if the agent is killed, the proxy keeps running: ${(error as Error).message.trim()}`)
     return []
   }
 }

@@ -19,7 +19,7 @@ import { validate } from './validation.ts'
  * not route the application's response.
  */
 const needsLoopbackRoutes =
-  'TPROXY: net.ipv4.conf.all.route_localnet is 0: applications will not be able to answer their callers; set it to 1 in this network namespace'
+  'TPROXY: net.ipv4.conf.all.route_localnet is 0: replies of applications will not reach their callers; set it to 1 in this network namespace'
 
 /**
  * Executes the command. Rejects with an ExitError when rules cannot be applied or the validation fails, and with an Error when a setting is
@@ -110,7 +110,7 @@ function optionalRules(network: Network, warn: HostAccess['warn']): Listing | un
   try {
     return network.rules(6)
   } catch (error) {
-    warn(`warning: rules of IPv6 are left as they are: ${(error as Error).message}`)
+    warn(`warning: IPv6 rules are not changed: ${(error as Error).message}`)
     return 'not there'
   }
 }

@@ -76,7 +76,7 @@ function createCertificate(authority: ServerAddress, path: string, order: Certif
     try {
       session = connect(urlOf(authority), { maxSessionMemory: 4, ...tlsOptions(authority, credentials) })
       session.on('error', failed)
-      session.on('close', () => done(new CallFailed(status.unavailable, 'the connection was closed without an answer')))
+      session.on('close', () => done(new CallFailed(status.unavailable, 'the connection was closed before a response arrived')))
       call(session, path, order, credentials.token, done)
     } catch (error) {
       failed(error)

@@ -59,9 +59,7 @@ class SecretAgent implements Behaviour<never, never> {
       output &&
       new OutputFiles(output, (reason) => {
         this.#metrics.failed()
-        log('cache').error(
-          `the certificate is not written to ${output.directory}: ${reason}; it is served all the same, and written as soon as it can be`,
-        )
+        log('cache').error(`the certificate is not written to ${output.directory}: ${reason}; it is served to the proxy, and writing is retried`)
       })
     this.#server = new SecretServer(
       config.socket,
@@ -121,7 +119,9 @@ class SecretAgent implements Behaviour<never, never> {
     if (this.#mounted && held !== this.#held)
       this.#context
         .log('cache')
-        .info(`${this.#context.config.mounted}: ${held === '' ? 'holds nothing any more' : `its ${held} come before those of the authority`}`)
+        .info(
+          `${this.#context.config.mounted}: ${held === '' ? 'no longer contains usable certificates; those of the authority are served' : `its ${held} come before those of the authority`}`,
+        )
     this.#held = held
     this.#certificate?.want(this.#mayAsk && (pair === undefined || roots === undefined))
     this.#changed()
@@ -140,14 +140,14 @@ class SecretAgent implements Behaviour<never, never> {
       changed,
       refused: (name, reason) => {
         this.#metrics.failed()
-        log.warn(`${name.slice(0, 500)}: what it holds is not used, and what was served before is served on: ${reason.slice(0, 1000)}`)
+        log.warn(`${name.slice(0, 500)}: its content cannot be used, and the previous content stays in use: ${reason.slice(0, 1000)}`)
       },
       unwatchable: (directory, error) => {
         this.#metrics.unwatchable()
         if (this.#unwatched.has(directory)) return
         if (this.#unwatched.size >= mostUnwatched) this.#unwatched.clear()
         this.#unwatched.add(directory)
-        log.warn(`${directory}: cannot be watched, and is looked at every ten seconds: ${error.message}`)
+        log.warn(`${directory}: cannot be watched, and is checked every ten seconds instead: ${error.message}`)
       },
     }
   }

@@ -113,7 +113,7 @@ export class SecretServer {
         const { refused, unknown, isStale } = state.take(message)
         if (isStale) this.#metrics.expired()
         if (refused !== undefined) this.#refused(refused)
-        for (const name of unknown) this.#log.warn(`Envoy asks for the secret ${JSON.stringify(name.slice(0, 200))}, which this agent does not have`)
+        for (const name of unknown) this.#log.warn(`Envoy requested the secret ${JSON.stringify(name.slice(0, 200))}, which this agent does not have`)
       } catch (error) {
         if (!(error instanceof BadRequest)) throw error
         this.#log.warn(`a stream of secrets was ended: ${error.message}`)
@@ -140,7 +140,7 @@ export class SecretServer {
 
   #refused(reason: string): void {
     this.#metrics.refused()
-    this.#log.warn(`Envoy refused a secret and keeps the one it had: ${reason}`)
+    this.#log.warn(`Envoy rejected a secret and keeps the previous one: ${reason}`)
   }
 
   #send(stream: GrpcStream, state: SecretStream): void {

@@ -77,14 +77,14 @@ export class TokenFetcher {
       this.#token = { text: fetched.token, endsAt: wallClockMs() + life }
       this.#failures = 0
       delay = refreshDelay(life)
-      this.#log.info(`token fetched, good for ${Math.round(life / 1000)} s; the next is fetched in ${Math.round(delay / 1000)} s`)
+      this.#log.info(`token fetched, valid for ${Math.round(life / 1000)} s; the next is fetched in ${Math.round(delay / 1000)} s`)
       this.#write(fetched)
       this.#fetched()
     } catch (error) {
       if (this.#isOver) return
       const rest = Math.max(0, (this.#token?.endsAt ?? 0) - wallClockMs())
       delay = retryDelay(++this.#failures, 0, rest, chance)
-      this.#log.warn(`no token: ${(error as Error).message}; fetched again in ${(delay / 1000).toFixed(1)} s`)
+      this.#log.warn(`fetching the token failed: ${(error as Error).message}; retry in ${(delay / 1000).toFixed(1)} s`)
     }
     this.#first.resolve()
     this.#due = { wall: wallClockMs() + delay, monotonic: monotonicMs() + delay }
@@ -104,7 +104,7 @@ export class TokenFetcher {
         mkdirSync(dirname(path), { recursive: true })
         replaceFile(path, content, mode)
       } catch (error) {
-        this.#log.warn(`what was fetched is not written: ${(error as Error).message}`)
+        this.#log.warn(`the fetched token or roots could not be written: ${(error as Error).message}`)
       }
   }
 }

@@ -29,7 +29,7 @@ export async function cloudToken({ metadataHost, audience }: CloudFetcher): Prom
   const [host, answered] = [hostname.replace(/^\[|\]$/g, ''), Number(port) || 80]
   const { status, body, headers } = await ask(where, { host, port: answered, path, method: 'GET', headers: { [flavor.name]: flavor.value } })
   if (status !== 200) throw new Error(`${where}: answered with HTTP status ${status}`)
-  if (headers[flavor.name] !== flavor.value) throw new Error(`${where}: what answers is not a metadata server`)
+  if (headers[flavor.name] !== flavor.value) throw new Error(`${where}: the answer is not that of a metadata server`)
   return { token: checkedToken(where, body.trim()), roots: undefined }
 }
 
@@ -55,12 +55,12 @@ function readAnswer(where: string, body: string): LocalToken {
     // The parser's error is discarded because it may quote the token.
   }
   const { token, roots } = Object(read) as Partial<Record<keyof LocalToken, unknown>>
-  if (typeof token !== 'string' || typeof roots !== 'string') throw new Error(`${where}: answered with something else than a token and roots`)
+  if (typeof token !== 'string' || typeof roots !== 'string') throw new Error(`${where}: the answer is not a token with roots`)
   return { token, roots }
 }
 
 function checkedToken(where: string, token: string): string {
-  if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw new Error(`${where}: answered with something else than a token`)
+  if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw new Error(`${where}: the answer is not a token`)
   return token
 }
 

@@ -89,16 +89,14 @@ export class WorkloadCertificate {
       if (!kept) return
       const { roots, pair, isDue } = restore(kept, this.#config, this.#authority, wallClockMs())
       this.#secrets.restoreRoots(roots)
-      if (typeof pair === 'string') return this.#log.warn(`the certificate that was kept in ${keptIn} is not used: ${pair}; the roots are`)
+      if (typeof pair === 'string') return this.#log.warn(`the saved certificate in ${keptIn} is not used: ${pair}; its roots are`)
       this.#secrets.restored(pair.issued, pair.key, kept.issuedAt, now(), chance())
       if (isDue) this.#secrets.renewNow(now())
       const { identity: holder, notAfter } = pair.issued
       const wait = Math.round(this.#secrets.wait(now()) / 1000)
-      this.#log.info(
-        `certificate of ${holder} as it was kept in ${keptIn}, valid until ${new Date(notAfter).toISOString()}; the next is asked for in ${wait} s`,
-      )
+      this.#log.info(`certificate of ${holder} loaded from ${keptIn}, valid until ${new Date(notAfter).toISOString()}; renewal in ${wait} s`)
     } catch (error) {
-      this.#log.warn(`what was kept in ${keptIn} is not used: ${(error as Error).message}`)
+      this.#log.warn(`the saved certificate and roots in ${keptIn} are not used: ${(error as Error).message}`)
     }
   }
 
@@ -146,7 +144,7 @@ export class WorkloadCertificate {
       this.#attempts = 0
       this.#fault = undefined
       const wait = Math.round(this.#secrets.wait(at) / 1000)
-      this.#log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; the next is asked for in ${wait} s`)
+      this.#log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; renewal in ${wait} s`)
       this.#changed()
       this.#keep(issued, key, at.wall)
     } catch (error) {
@@ -155,7 +153,7 @@ export class WorkloadCertificate {
       this.#attempts++
       this.#fault = error instanceof Error ? error.message : String(error)
       const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
-      this.#log.warn(`no certificate from ${this.#authority}: ${this.#fault}; asked again in ${(wait / 1000).toFixed(1)} s`)
+      this.#log.warn(`no certificate from ${this.#authority}: ${this.#fault}; retry in ${(wait / 1000).toFixed(1)} s`)
     }
     this.#look()
   }
@@ -186,7 +184,7 @@ export class WorkloadCertificate {
 
   /** Resolves with the result, or with undefined after a logged warning when the file cannot be used. */
   #given<T>(read: Promise<T>, what: string): Promise<T | undefined> {
-    return read.catch((error: Error) => void this.#log.warn(`no ${what} is sent: ${error.message}`))
+    return read.catch((error: Error) => void this.#log.warn(`the ${what} cannot be used, so none is sent: ${error.message}`))
   }
 
   #keep({ chain, roots }: Issued, key: string, issuedAt: number): void {
@@ -199,7 +197,7 @@ export class WorkloadCertificate {
       const { message } = error as Error
       if (this.#keptFault === message) return
       this.#keptFault = message
-      this.#log.warn(`the certificate is not kept over a restart: ${message}`)
+      this.#log.warn(`the certificate could not be saved for a restart: ${message}`)
     }
   }
 }

@@ -32,7 +32,7 @@ export function checkHealth({ port, service, userAgent, isIpv6Only }: HealthQues
     }
     signal.addEventListener('abort', leave)
     session.on('error', done)
-    session.on('close', () => done(new Error('the connection was closed without an answer')))
+    session.on('close', () => done(new Error('the connection was closed before a response arrived')))
     if (signal.aborted) return leave()
     const stream = session.request({
       ':method': 'POST',

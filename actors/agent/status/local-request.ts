@@ -51,7 +51,7 @@ export function reasonOf(error: unknown): string {
  */
 export async function within<T>(ms: number, gone: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const end = new AbortController()
-  const leave = () => end.abort(new Error('nobody waits for the answer any more'))
+  const leave = () => end.abort(new Error('the caller no longer waits for the answer'))
   const timer = Number.isFinite(ms) ? deadlineAfter(ms, () => end.abort(new Error(`no answer within ${ms} ms`))) : undefined
   gone?.addEventListener('abort', leave)
   if (gone?.aborted) leave()

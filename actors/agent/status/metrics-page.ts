@@ -45,7 +45,7 @@ export class MetricsPage {
 
   /** Answers a scrape. The status is 200 even when parts are missing. Each part is streamed; a page is never buffered as a whole. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (this.#open >= pages.atOnce) return void response.writeHead(503).end(`${pages.atOnce} pages of metrics are being made already`)
+    if (this.#open >= pages.atOnce) return void response.writeHead(503).end(`${pages.atOnce} requests for metrics are already being answered`)
     this.#open++
     const limit = deadlineAfter(pages.ms, () => response.destroy())
     try {
@@ -92,7 +92,7 @@ export class MetricsPage {
     try {
       const { 'content-type': type, 'content-encoding': encoding } = answer.headers
       if (answer.statusCode !== 200) throw new Error(`HTTP status ${answer.statusCode}`)
-      if (!isMergeable(type, encoding)) throw new Error(`the answer is no text of metrics: ${`${type} ${encoding ?? ''}`.slice(0, 200)}`)
+      if (!isMergeable(type, encoding)) throw new Error(`the answer is not in a Prometheus text format: ${`${type} ${encoding ?? ''}`.slice(0, 200)}`)
       await turn
       await copyLines(answer, response)
     } finally {
@@ -160,7 +160,7 @@ async function copyLines(part: IncomingMessage, to: ServerResponse): Promise<voi
 }
 
 async function write(to: ServerResponse, bytes: Buffer): Promise<void> {
-  if (to.destroyed) throw new Error('the scraper has gone')
+  if (to.destroyed) throw new Error('the scraper closed its connection')
   if (to.write(bytes)) return
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const event of ['drain', 'close']) to.once(event, resolve)

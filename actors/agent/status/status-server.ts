@@ -70,7 +70,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
       await listenOn(this.#server, undefined, port)
       this.#log.info(`status server listens on port ${this.#port()}`)
     } catch (error) {
-      if (!this.#listenAgain) this.#log.error(`status server cannot listen on port ${port}, which is tried again: ${reasonOf(error)}`)
+      if (!this.#listenAgain) this.#log.error(`status server cannot listen on port ${port}, retrying: ${reasonOf(error)}`)
       this.#listenAgain = after(listenAgainMs, () => void this.listen())
     }
     return this
@@ -115,7 +115,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     // Request bodies are discarded.
     request.resume()
     this.#answer(request, response).catch((error: unknown) => {
-      this.#log.warn(`${request.method} of a page failed: ${reasonOf(error)}`)
+      this.#log.warn(`answering a ${request.method} request failed: ${reasonOf(error)}`)
       if (response.headersSent) response.destroy()
       else response.writeHead(500).end()
     })
@@ -142,7 +142,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
 
   #quit(request: IncomingMessage, response: ServerResponse): void {
     if (!isOperator(request)) return void response.writeHead(403, plain).end('only clients on this machine may end the agent')
-    if (request.method !== 'POST') return void response.writeHead(405, { ...plain, Allow: 'POST' }).end('the agent is ended with POST')
+    if (request.method !== 'POST') return void response.writeHead(405, { ...plain, Allow: 'POST' }).end('ending the agent needs the method POST')
     response.writeHead(200, plain).end('OK')
     this.#context
       .ask(statusAsks.quit, 'asked by /quitquitquit')

@@ -123,7 +123,7 @@ class TokenService implements Behaviour<never, never> {
       const reason = (error as Error).message
       const last = this.#cache.get(key, wallClockMs(), 0)
       if (!last) throw new TokenFault('invalid_target', reason)
-      this.#log.warn(`a token could not be exchanged anew, and the last one is still good: ${reason}`)
+      this.#log.warn(`a token could not be exchanged again; the previous one is still valid and used: ${reason}`)
       return last
     }
   }
@@ -134,9 +134,9 @@ const secondsLeft = ({ expiresAt }: { readonly expiresAt: number }): number => M
 /** Reads a token request. Rejects with {@link TokenFault}. */
 async function readRequest(request: IncomingMessage): Promise<TokenRequest> {
   const type = request.headers['content-type']
-  if (request.method !== 'POST') throw new TokenFault('invalid_request', `the method has to be POST, not ${request.method}`)
+  if (request.method !== 'POST') throw new TokenFault('invalid_request', `the method must be POST, not ${request.method}`)
   if (type !== formType)
-    throw new TokenFault('invalid_request', `the content type has to be ${formType}, not ${JSON.stringify(type?.slice(0, 100) ?? '')}`)
+    throw new TokenFault('invalid_request', `the content type must be ${formType}, not ${JSON.stringify(type?.slice(0, 100) ?? '')}`)
   const form = await boundedBody(request, formBytes).catch((error: Error) => {
     throw new TokenFault('invalid_request', `the form cannot be read: ${error.message}`)
   })

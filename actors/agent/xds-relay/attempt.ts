@@ -78,7 +78,7 @@ export class Attempt {
       own: (message) => this.#take(message),
       tooLarge: (typeUrl, nonce) => {
         const message = 'the table of names is larger than 32 MiB'
-        events.warn(`${message}; the last one stays in use`)
+        events.warn(`${message}; the previous one stays in use`)
         this.#answer(typeUrl, { nonce, error: { code: status.resourceExhausted, message } })
       },
       ended: () => events.responded(),

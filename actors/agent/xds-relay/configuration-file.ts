@@ -56,7 +56,7 @@ export class ConfigurationFile {
         if (!(error instanceof BadFrame || error instanceof WireError)) throw error
         isOver = true
         this.#current = undefined
-        this.#log.warn(`the configuration is not kept: ${error.message}`)
+        this.#log.warn(`the configuration of the proxy could not be saved: ${error.message}`)
       }
     }
   }
@@ -103,7 +103,7 @@ export class ConfigurationFile {
       await rename(next, this.#path)
       this.#hasFailed = false
     } catch (error) {
-      if (!this.#hasFailed) this.#log.warn(`the configuration cannot be kept: ${(error as Error).message}`)
+      if (!this.#hasFailed) this.#log.warn(`the configuration of the proxy cannot be saved: ${(error as Error).message}`)
       this.#hasFailed = true
       await rm(next, { force: true }).catch(() => undefined)
     }

@@ -126,13 +126,13 @@ export class DiscoveryStream {
   #listen(stream: ClientHttp2Stream): void {
     this.#queue = new SendQueue(stream, limits.standstillMs, {
       hasRoom: () => this.#isOver || this.#events.hasRoom(),
-      stoodStill: () => this.#lost(`it has taken no requests for ${limits.standstillMs / 1000} s`),
+      stoodStill: () => this.#lost(`it has read no requests for ${limits.standstillMs / 1000} s`),
     })
     stream.on('response', (headers) => {
       // A response without messages has its status in the headers (Trailers-Only).
       if (headers['grpc-status'] !== undefined) this.#trailers = headers
       else if (headers[':status'] !== 200) this.#lost(`answered with HTTP status ${headers[':status']}`)
-      else if (!String(headers['content-type'] ?? '').startsWith('application/grpc')) this.#lost('answered with something else than gRPC')
+      else if (!String(headers['content-type'] ?? '').startsWith('application/grpc')) this.#lost('the answer is not gRPC')
     })
     stream.on('trailers', (headers) => {
       this.#trailers = headers

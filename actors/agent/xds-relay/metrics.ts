@@ -23,8 +23,8 @@ export function relayMetrics(registry: Registry): RelayMetrics {
     return (isExpected: boolean) => ended.inc({ type: isExpected ? 'cancelled' : 'error' })
   }
   const failures = counter('meshd_connection_failures', 'failed connections to discovery')
-  const requests = counter('xds_proxy_requests', 'requests of the proxy that were relayed')
-  const responses = counter('xds_proxy_responses', 'responses of discovery that were relayed or taken')
+  const requests = counter('xds_proxy_requests', 'requests of the proxy that were relayed to discovery')
+  const responses = counter('xds_proxy_responses', 'responses of discovery that were relayed to the proxy or used by the agent')
   return {
     discoveryFailed: () => failures.inc(),
     discoveryEnded: ends('meshd_connection_terminations', 'streams to discovery that ended'),

@@ -105,7 +105,7 @@ export class RelayedStream {
     const { log, metrics } = this.#parts
     metrics.proxyEnded(isExpected)
     if (isExpected) log.debug('the proxy has ended its stream')
-    else log.warn('the stream of the proxy ended: it was reset, or the proxy took nothing')
+    else log.warn('the stream of the proxy ended: it was reset, or the proxy stopped reading')
     this.#stop()
   }
 
@@ -216,7 +216,7 @@ export class RelayedStream {
    */
   #isBack(): void {
     const { log, backOff, address } = this.#parts
-    log.info(`${address.host}:${address.port} answers again: the proxy asks anew`)
+    log.info(`${address.host}:${address.port} answers again: the stream of the proxy is ended so that it reconnects`)
     this.end(status.ok, '')
     backOff.reset()
   }
@@ -233,7 +233,7 @@ export class RelayedStream {
 
   #leave(attempt: Attempt): void {
     if (this.#attempt !== attempt || !attempt.isBetween) return
-    this.#parts.log.debug('discovery has asked that its connection be left')
+    this.#parts.log.debug('discovery closes the connection gracefully (GOAWAY)')
     this.#parts.metrics.discoveryEnded(true)
     this.end(status.ok, '')
   }
@@ -270,6 +270,6 @@ export class RelayedStream {
     this.#tryLater()
     if (file && !this.#standIn && monotonicMs() - this.#began > file.fallbackAfterMs)
       this.#standIn = new StandIn(this.#proxy, file, log, this.#kept.bytes())
-    log.warn(`${text}; tried again in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
+    log.warn(`${text}; retry in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
   }
 }

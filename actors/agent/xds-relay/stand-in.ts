@@ -46,7 +46,7 @@ export class StandIn {
     const waiting = this.#waiting ?? []
     this.#waiting = undefined
     if (!found || this.#proxy.isFinished) return
-    this.#log.warn(`discovery cannot be reached: the proxy starts with the configuration that was kept at ${new Date(found.writtenAt).toISOString()}`)
+    this.#log.warn(`discovery cannot be reached: the proxy starts with the configuration saved at ${new Date(found.writtenAt).toISOString()}`)
     const answers = new KeptAnswers(this.#proxy.isDelta, found.kept)
     this.#answers = answers
     for (const bytes of waiting) this.#answer(answers, bytes)

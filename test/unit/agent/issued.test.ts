@@ -50,7 +50,7 @@ describe('response of a certificate authority', () => {
       ['not certificates in PEM', [leaf(), '']],
       ['not certificates in PEM', [leaf(), keyText]],
       ['not certificates in PEM', [leaf().slice(0, 200), root.pem]],
-      ['of another key', [root.pem, root.pem]],
+      ['for another key', [root.pem, root.pem]],
       ['no root of the trust domain', [leaf(next), root.pem]],
       ['instead of one', [serving, root.pem]],
       ['is valid from', [leaf(root, -500), root.pem]],

@@ -69,6 +69,6 @@ describe('secrets that the agent keeps in a file', () => {
     expect(() => restored(kept({ key: 'none' }))).to.throw(/^has no private key$/)
     expect(() => restored(kept({ roots: 'none' }))).to.throw('holds no certificate')
     const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
-    expect(restored(kept({ key: keyText(stranger, ec) })).pair).to.equal('the certificate is of another key')
+    expect(restored(kept({ key: keyText(stranger, ec) })).pair).to.equal('the certificate is for another key')
   })
 })

@@ -100,7 +100,7 @@ describe("settings of the agent's secrets", () => {
     })
     expect(fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', FILE_MOUNTED_CERTS: 'true' })).to.equal(undefined)
     expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', SERVICE_ACCOUNT: '' })).to.throw('CREDENTIAL_FETCHER_TYPE: meshd needs POD_NAMESPACE')
-    expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', JWT_POLICY: 'none' })).to.throw('JWT_POLICY names none')
+    expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', JWT_POLICY: 'none' })).to.throw('needs JWT_POLICY to name a token')
   })
 
   it('give a notice for variables without effect, and reject certificate services that are not supported', () => {

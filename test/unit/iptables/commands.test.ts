@@ -79,7 +79,7 @@ describe('the redirection commands', () => {
     expect(await failureOf(redirect(order({}), bare.surroundings))).to.deep.equal([2, 'iptables-save failed: iptables-save is not on this host'])
     const half = host({ 'ip6tables-save': { error: 'ip6tables-save is not on this host' } })
     await redirect(order({ 'restore-format': true }), half.surroundings)
-    expect(half.warned).to.deep.equal(['warning: rules of IPv6 are left as they are: ip6tables-save failed: ip6tables-save is not on this host'])
+    expect(half.warned).to.deep.equal(['warning: IPv6 rules are not changed: ip6tables-save failed: ip6tables-save is not on this host'])
     expect(half.ran.some((line) => line.startsWith('ip6tables-restore'))).to.equal(false)
     await cleanRedirection(false, half.surroundings)
   })

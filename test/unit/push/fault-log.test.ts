@@ -8,7 +8,7 @@ describe('the log of faults', () => {
     const log = new FaultLog()
     const lines = Array.from({ length: 9 }, (_, index) => log.line(fault(`x${index}`), index))
     expect(lines[0]).to.equal('cds x0: r; c')
-    expect(lines[4]).to.equal('cds x4: r; c; what more there is of it is on /debug/push_status')
+    expect(lines[4]).to.equal('cds x4: r; c; further faults of this kind are shown at /debug/push_status only')
     expect(lines.slice(5)).to.deep.equal([undefined, undefined, undefined, undefined])
     expect(log.line(fault('y', 'another'), 20)).to.equal('cds y: another; c')
     expect(log.line(fault('z'), 10_000)).to.equal('cds z: r; c')

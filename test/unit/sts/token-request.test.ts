@@ -17,10 +17,10 @@ describe('token requests', () => {
   })
 
   const bad: readonly [form: string, expected: RegExp][] = [
-    ['', /^grant_type has to be/],
-    [new URLSearchParams({ ...good, grant_type: 'password' }).toString(), /^grant_type has to be urn:ietf:.*, not "password"/],
+    ['', /^grant_type must be/],
+    [new URLSearchParams({ ...good, grant_type: 'password' }).toString(), /^grant_type must be urn:ietf:.*, not "password"/],
     [new URLSearchParams({ ...good, subject_token: '' }).toString(), /^subject_token is empty/],
-    [new URLSearchParams({ ...good, subject_token_type: 'saml' }).toString(), /^subject_token_type has to be/],
+    [new URLSearchParams({ ...good, subject_token_type: 'saml' }).toString(), /^subject_token_type must be/],
     [`${new URLSearchParams(good)}&subject_token=d.e.f`, /^subject_token is given more than once/],
   ]
   for (const [form, expected] of bad)
