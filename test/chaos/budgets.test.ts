@@ -25,7 +25,7 @@ function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode, r
 }
 
 describe('bounds of one client', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let service: Service
 
   before(async () => {
@@ -200,7 +200,7 @@ describe('bounds of one client', function () {
 })
 
 describe('proxies that came and went', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   it('leave no classes and no shared memory behind, without any change', async () => {
     const service = new Service({ env: { PILOT_MOCK_SERVICES: '50' } })
@@ -227,7 +227,7 @@ describe('proxies that came and went', function () {
 })
 
 describe('a limit of file descriptors', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   it('bounds connections, and files, pages and proxies that are there go on', async () => {
     const service = new Service({ descriptors: 300, flags: ['--writers', '1'] })

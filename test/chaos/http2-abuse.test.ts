@@ -14,7 +14,7 @@ import { until } from '../harness/until.ts'
 import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 describe('abuse of HTTP/2', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const service = new Service({
     env: { PILOT_DEBOUNCE_AFTER: '20ms', PILOT_XDS_SEND_TIMEOUT: '2s' },
     flags: ['--keepaliveInterval', '2s', '--keepaliveTimeout', '2s'],

@@ -113,7 +113,7 @@ describe('abuse of the secured port', function () {
       }
     }
     await Promise.all(Array.from({ length: 50 }, worker))
-    await until('their descriptors to be closed', () => descriptors() <= files + 4, 30_000)
+    await until('their descriptors to be closed', () => descriptors() <= files + 4)
     expect(residentMib() - memory).to.be.below(100)
     await goodIsServed()
   })
@@ -128,7 +128,7 @@ describe('abuse of the secured port', function () {
     }
     await until('them to be there', () => descriptors() >= files + 190)
     await goodIsServed()
-    await until('the server to end them', () => descriptors() <= files + 4, 30_000)
+    await until('the server to end them', () => descriptors() <= files + 4)
   })
 
   /** What a client says first. */

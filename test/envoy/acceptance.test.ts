@@ -10,7 +10,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
   describe(`Envoy ${version} takes everything`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: { PILOT_MOCK_SERVICES: '30', PILOT_MOCK_PROXIES_PER_SERVICE: '1' } })
     const backend = new HttpBackend('secure')
     const proxies: Envoy[] = []

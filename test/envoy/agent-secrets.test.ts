@@ -57,7 +57,7 @@ const http2 = {
 
 const [binary] = envoyBinaries().slice(-1)
 describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let service: Service
   let agent: Agent
   let made: ServingCertificates

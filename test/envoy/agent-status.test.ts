@@ -14,7 +14,7 @@ const releases = envoyBinaries()
 
 for (const { version, path: binary } of releases) {
   describe(`the status server beside Envoy ${version}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service()
     const authority = new Authority()
     const application = createServer((request, response) => {

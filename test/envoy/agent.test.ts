@@ -42,7 +42,7 @@ for (const { version, path: binary } of releases) {
       expect(first.server.roots).to.have.length(1)
       const { statuses, answered } = await pair.during(async () => {
         for (const role of ['server', 'client'] as const)
-          await until(`another certificate of the ${role}`, async () => (await pair.certificates(role)).leaf !== first[role].leaf, 30_000)
+          await until(`another certificate of the ${role}`, async () => (await pair.certificates(role)).leaf !== first[role].leaf)
       })
       expect(statuses).to.deep.equal({ 200: answered })
       expect(answered).to.be.above(50)
@@ -55,11 +55,11 @@ for (const { version, path: binary } of releases) {
       const states = Object.values(pair.members).map(({ state }) => state)
       const { statuses, answered } = await pair.during(async () => {
         await pair.service.stop('SIGKILL')
-        await until('an agent to notice', () => states.some((state) => state().fault !== undefined), 30_000)
+        await until('an agent to notice', () => states.some((state) => state().fault !== undefined))
         await pair.service.start()
         const started = Date.now()
         const isRenewed = ({ notAfter = 0, fault }: SecretState) => fault === undefined && notAfter - started > 20_000
-        await until('both to be renewed', () => states.every((state) => isRenewed(state())), 30_000)
+        await until('both to be renewed', () => states.every((state) => isRenewed(state())))
       })
       expect(statuses).to.deep.equal({ 200: answered })
       expect(await pair.members.client.envoy.rejected()).to.equal(0)

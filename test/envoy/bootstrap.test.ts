@@ -58,7 +58,7 @@ const proxies: Record<string, GivenProxy> = {
 
 for (const { version, path: binary } of envoyBinaries()) {
   describe(`the bootstrap and Envoy ${version}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const folder = mkdtempSync(join(tmpdir(), 'mesh-bootstrap-'))
     after(() => rmSync(folder, { recursive: true, force: true }))
 

@@ -18,7 +18,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary, delta } of envoysWith({ delta: true }, { delta: false })) {
   describe(`servers of Gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const made = new SiteCertificates()
     const dir = mkdtempSync(join(tmpdir(), 'mesh-servers-'))

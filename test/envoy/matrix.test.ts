@@ -7,7 +7,8 @@ import { enforce, policyDocument, workloadEnvoy, workloadSidecar } from '../harn
 import { send } from '../harness/raw-http.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
-import { type Case, cases, issuers, type Row } from './matrix/cases.ts'
+import { cases } from './matrix/cases.ts'
+import { type Case, issuers, type Row } from './matrix/shape.ts'
 import { makeTokens } from './matrix/tokens.ts'
 
 it('the matrix has rows enough', () => {
@@ -16,7 +17,7 @@ it('the matrix has rows enough', () => {
 
 for (const { version, path: binary } of envoyBinaries()) {
   describe(`policies by requests, Envoy ${version} and /debug/authz`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
     const one = new Issuer(issuers.one)

@@ -14,7 +14,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary, from } of envoysWith({ from: 'files' }, { from: 'an agent' })) {
   describe(`mutual TLS between two sidecars, Envoy ${version}, certificates from ${from}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
     const authority = new Authority()

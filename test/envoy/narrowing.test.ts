@@ -9,7 +9,7 @@ import { until } from '../harness/until.ts'
 for (const { version, path: binary } of envoyBinaries()) {
   for (const delta of [false, true]) {
     describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, while a host is hidden from it`, function () {
-      this.timeout(60_000)
+      this.timeout(120_000)
       const service = new Service()
       const hidden = new HttpBackend('hidden')
       const open = new HttpBackend('open')

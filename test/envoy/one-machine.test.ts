@@ -18,7 +18,7 @@ type Workload = keyof typeof addresses
 const { version, path: binary } = envoyBinaries().at(-1) ?? { version: 'none', path: '' }
 
 describe(`two workloads on one machine, Envoy ${version}`, function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   const service = new Service()
   const backend = new HttpBackend('stock')
   const ports = { http: 0, inbound: 0, secure: 0 }
@@ -62,7 +62,7 @@ describe(`two workloads on one machine, Envoy ${version}`, function () {
 
   it('speak mutual TLS, each as itself, with tokens that their agents have fetched', async () => {
     for (const agent of Object.values(agents))
-      await until('the proxy to be ready', async () => (await fetch(`http://127.0.0.1:${agent.readyPort}/healthz/ready`)).status === 200, 30_000)
+      await until('the proxy to be ready', async () => (await fetch(`http://127.0.0.1:${agent.readyPort}/healthz/ready`)).status === 200)
     await until('a call to arrive', async () => (await request()) === 200)
     expect(String(backend.seen.at(-1)?.headers['x-forwarded-client-cert'])).to.include('URI=spiffe://cluster.local/ns/demo/sa/shop')
     expect(await call(addresses.stock, ports.inbound, '/', { host }).catch(() => undefined), 'in plain text').to.equal(undefined)
@@ -92,6 +92,6 @@ describe(`two workloads on one machine, Envoy ${version}`, function () {
     agents.stock = newAgent('stock')
     await stock.dispose()
     await agents.stock.start()
-    await until('a call to arrive', async () => (await request()) === 200, 30_000)
+    await until('a call to arrive', async () => (await request()) === 200)
   })
 })

@@ -16,7 +16,7 @@ const golden = (name: string, ports: Readonly<Record<string, number>>): string =
 
 for (const { version, path: binary } of envoyBinaries())
   describe(`Envoy ${version} takes overlapping matches`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service()
     const proxies: Envoy[] = []
     const authority = new Authority()

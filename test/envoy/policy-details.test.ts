@@ -10,7 +10,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
   describe(`details of policies, Envoy ${version}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
     const issuer = new Issuer('https://issuer.example')

@@ -16,7 +16,7 @@ for (const { version, path: binary, side, source } of envoysWith(
   { side: 'sidecar', source: 'jwksUri' },
 )) {
   describe(`the six rules, Envoy ${version} as ${side}, keys by ${source}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: allowLoopback })
     const backend = new HttpBackend('app')
     const issuer = new Issuer('issuer@mesh.example')

@@ -33,7 +33,7 @@ const listener = (regex: string, index: number) =>
 
 for (const { version, path } of envoyBinaries()) {
   describe(`program sizes of Envoy ${version}`, function () {
-    this.timeout(30_000)
+    this.timeout(120_000)
 
     it('are those that are written down', async () => {
       const dir = mkdtempSync(join(tmpdir(), 'mesh-sizes-'))

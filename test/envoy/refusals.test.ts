@@ -60,7 +60,7 @@ const withKeys = (keys: unknown[]) =>
   textOf({ kind: requestAuthentication, name: 'x', spec: { jwtRules: [{ issuer: 'i', jwks: JSON.stringify({ keys }) }] } }, 'ns')
 
 describe('key sets', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const batch = new AcceptanceBatch()
   before(() => {
     const [good] = Object.values(usableKeys)

@@ -10,7 +10,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
   describe(`Envoy ${version} at the secured port`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service()
     const made = new ServingCertificates(service.dir)
     const envoys: Envoy[] = []

@@ -29,7 +29,7 @@ const commands = [
 
 for (const { version, path: binary, delta } of envoysWith({ delta: false }, { delta: true })) {
   describe(`VirtualServices, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const v1 = new HttpBackend('v1')
     const v2 = new HttpBackend('v2')

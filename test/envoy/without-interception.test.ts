@@ -29,7 +29,7 @@ function overTls(port: number, servername: string): Promise<string> {
 
 for (const { version, path: binary } of envoyBinaries())
   describe(`Envoy ${version} without interception`, function () {
-    this.timeout(60_000)
+    this.timeout(120_000)
     const service = new Service()
     const authority = new Authority()
     const names = ['a', 'b'] as const

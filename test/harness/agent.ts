@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
 import { type CommandResult, runCommand } from './service.ts'
@@ -91,6 +92,8 @@ export class Agent {
     await until('the proxy to answer', async () => {
       return child.exitCode !== null || (await this.admin('/ready')).length > 0
     })
+    // What the agent wrote before its proxy answered is in the pipe, which is read once more.
+    for (let turns = 0; turns < 3; turns++) await turn()
     if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
   }
 

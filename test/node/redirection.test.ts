@@ -44,7 +44,7 @@ class ServedPod {
 }
 
 describe('redirection in a pod', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let network: PodNetwork
   let other: Pod
   let served: ServedPod

@@ -11,7 +11,7 @@ const size = { namespaces: 5, services: 50 }
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 describe('shapes of the benchmark in a running service', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   for (const name of ['plain', 'sidecars', 'ten-hosts', 'default-export', 'mixed'] as ShapeName[])
     it(`${name}: proxies see the services that the bench waits for, and no others of the plain mesh`, async () => {
       const shape = shapes[name]
@@ -41,7 +41,7 @@ describe('shapes of the benchmark in a running service', function () {
 })
 
 describe('npm run bench -- --set views', function () {
-  this.timeout(120_000)
+  this.timeout(400_000)
   const run = (...args: string[]) => {
     const script = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
     return spawnSync(process.execPath, [script, '--set', 'views', '--mode', 'delta', '--namespaces', '3', ...args], { encoding: 'utf8' })

@@ -15,7 +15,7 @@ import { keys, requestPem, uri } from '../harness/signing-requests.ts'
 const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
 
 describe('CreateCertificate', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const service = new Service()
   const made = new ServingCertificates(service.dir)
   const clients: CertificateClient[] = []
@@ -117,7 +117,7 @@ describe('CreateCertificate', function () {
 })
 
 describe('pilot-discovery without a usable certificate authority', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const started = (env: Record<string, string>) =>
     runCommand(['discovery', '--registries', 'Mock', ...anyPorts, '--secureGRPCAddr', '127.0.0.1:0'], env)
 

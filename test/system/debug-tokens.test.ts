@@ -7,7 +7,7 @@ import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
 describe('debug pages with tokens', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const issuer = new Issuer('test-issuer')
   const stranger = new Issuer('test-issuer')
   let service: Service

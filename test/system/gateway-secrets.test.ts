@@ -96,7 +96,7 @@ async function settled(client: XdsClient, ask: () => void): Promise<XdsClient> {
 }
 
 describe('gateway secrets', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const control = new SecuredService()
   const { service } = control
   const made = new SiteCertificates()
@@ -180,6 +180,7 @@ describe('gateway secrets', function () {
       expect(responses()[0]?.filter((line) => !line.startsWith(secretType))).to.deep.equal(before[0]?.filter((line) => !line.startsWith(secretType)))
       expect(await pushes()).to.deep.equal(others)
       expect(await count('pilot_push_triggers{type="secret"}')).to.equal(triggered + 1)
+      await until('the push to be counted', async () => (await count('pilot_xds_pushes{type="sds"}')) > sent)
       expect(await count('pilot_xds_pushes{type="sds"}')).to.equal(sent + 1)
     })
   }
@@ -270,7 +271,7 @@ describe('gateway secrets', function () {
 })
 
 describe('gateway secrets without the identity check', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const control = new SecuredService({ PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' })
   const made = new SiteCertificates()
   before(async () => {

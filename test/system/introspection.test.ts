@@ -11,7 +11,7 @@ const secret = 'swordfish-of-another-program'
 const marked = { 'x-mesh-introspection': '1' }
 
 describe('ControlZ', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let port = 0
   const service = new Service({
     env: { OTHER_PROGRAM_PASSWORD: secret, JWT_RULE: '{"issuer": "https://issuer.invalid", "audiences": ["mine"]}' },
@@ -97,7 +97,7 @@ describe('ControlZ', function () {
 })
 
 describe('the address of ControlZ', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const taken: Server[] = []
   const take = (port: number) =>
     new Promise<void>((resolve) => {

@@ -15,7 +15,7 @@ async function verdict(service: Service, token: string): Promise<{ status: numbe
 }
 
 describe('key sets of RequestAuthentications', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
 
   it('are not fetched from loopback, link-local or metadata addresses, in any notation', async () => {
     const issuer = await new Issuer('inside').start()

@@ -8,7 +8,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 describe('a token from the admin socket', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const at = new AgentSecrets()
   let service: Service
   let port = 0

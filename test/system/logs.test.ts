@@ -10,7 +10,7 @@ import { until } from '../harness/until.ts'
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
 describe('the log of pilot-discovery', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
   let dir = ''
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'mesh-log-'))

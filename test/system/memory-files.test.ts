@@ -19,7 +19,7 @@ describe('process memory', function () {
     await launched.output.says('ready after')
     return launched
   }
-  this.timeout(60_000)
+  this.timeout(120_000)
   after(() => {
     for (const launched of started) launched.dispose()
     rmSync(diagnostics, { recursive: true, force: true })

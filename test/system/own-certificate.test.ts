@@ -19,7 +19,7 @@ import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 describe('the secured port with a certificate of its own authority', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   const service = new Service({ env: { MESHD_CUSTOM_HOST: 'mesh.example.com, *.edge.example.com', POD_NAMESPACE: 'control' } })
   const plugged = mkdtempSync(join(tmpdir(), 'mesh-test-root-'))
   const made = new ServingCertificates(plugged)
@@ -105,7 +105,7 @@ describe('the secured port with a certificate of its own authority', function ()
     for (const [name, from] of Object.entries(names)) copyFileSync(made.file(from), join(plugged, 'in', name))
     const all = async () =>
       (await Promise.all(Array.from({ length: 12 }, () => served('localhost', made.text('ca.pem'))))).every((found) => typeof found !== 'string')
-    await until('both writers to serve a certificate of the new root', all, 30_000)
+    await until('both writers to serve a certificate of the new root', all)
   })
 
   it('is not opened without a certificate to serve, with a log line', async () => {

@@ -27,7 +27,7 @@ function listeners(port: number): number {
 }
 
 describe('listening addresses', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
 
   it('with port 0 are one port for all writers, and each actual address is logged', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '3', ...anyPorts])

@@ -1,6 +1,5 @@
 import { connect } from 'node:http2'
 import { connect as tcpConnect } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
@@ -53,7 +52,7 @@ const endpointIs = (client: XdsClient, service: string, address: string) =>
   client.resources.get(endpointType)?.get(`outbound|80||${service}.ns.svc.cluster.local`)?.includes(address) ?? false
 
 describe('settings of the push path', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
 
   it('PILOT_ENABLE_EDS_DEBOUNCE=false: endpoint changes do not wait for the quiet period', () =>
     withService({ env: { PILOT_DEBOUNCE_AFTER: '1500ms', PILOT_ENABLE_EDS_DEBOUNCE: 'false' } }, async (service) => {
@@ -105,13 +104,15 @@ describe('settings of the push path', function () {
         session.on('connect', () => session.setLocalWindowSize(window)).on('error', () => undefined)
         const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
         stream.on('error', () => undefined)
+        const asked = new OwnTime()
         stream.write(clusterRequest('deaf'))
         await until('the deaf one to be known', async () => JSON.stringify(await service.debug('adsz')).includes('deaf.ns'))
         const took = await timeOf(
           () => service.write('a.yaml', serviceEntry('a', '10.0.0.2')),
           () => endpointIs(client, 'a', '10.0.0.2'),
         )
-        if (blocked) expect(took.passed).to.be.above(350)
+        // Since the proxy asked: on a busy machine its permit is gone before it is known and the change is written.
+        if (blocked) expect(asked.passed()).to.be.above(350)
         expect(took.own).to.be.below(blocked ? 2000 : 350)
         session.destroy()
         client.close()
@@ -166,7 +167,7 @@ describe('settings of the push path', function () {
       expect(started.passed()).to.be.above(1500)
       expect(started.ms()).to.be.below(3500)
       await goaway
-      expect(pings).to.be.within(2, 5)
+      expect(pings, 'one each second').to.be.within(2, started.passed() / 1000 + 1)
       expect(started.passed()).to.be.above(3500)
       expect(started.ms()).to.be.below(6000)
       alive.destroy()
@@ -221,7 +222,10 @@ describe('settings of the push path', function () {
           }),
         )
       }
-      await pause(500)
+      await until(
+        'all pushes to be counted',
+        async () => ((await read()).pilot_proxy_convergence_time?.count ?? 0) >= (before.pilot_proxy_convergence_time?.count ?? 0) + 100,
+      )
       const after = await read()
       const mean = (name: string) => ((after[name]?.sum ?? 0) - (before[name]?.sum ?? 0)) / ((after[name]?.count ?? 0) - (before[name]?.count ?? 0))
       const clientMean = seen.reduce((sum, ms) => sum + ms, 0) / seen.length / 1000

@@ -4,7 +4,7 @@ import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
 describe('an idle service', function () {
-  this.timeout(90_000)
+  this.timeout(120_000)
   const service = new Service({ flags: ['--writers', '1'] })
   after(() => service.dispose())
 
@@ -32,7 +32,7 @@ describe('an idle service', function () {
         const left = await heaps()
         return ['registry-watcher/files', 'push-queue', 'jwks-resolver'].every((actor) => (left.get(actor) ?? 0) < 0.75 * (most.get(actor) ?? 0))
       },
-      45_000,
+      90_000,
     )
   })
 })

@@ -44,7 +44,7 @@ function make(made: ServingCertificates): void {
 }
 
 describe('the secured gRPC port', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   const service = new Service({ env: { XDS_AUTH: 'false' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
@@ -175,7 +175,7 @@ describe('the secured gRPC port', function () {
 })
 
 describe('the certificate of the secured port', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   const discovery = new LocalDiscovery({})
   const made = new ServingCertificates(discovery.dir)
   after(() => discovery.dispose())

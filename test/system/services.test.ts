@@ -18,11 +18,11 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const grpc = (port: number, path: string, message: Uint8Array) => grpcCall(`http://127.0.0.1:${port}`, path, message)
 
 describe('services beside ADS, and settings of the push path', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   const service = new Service({
     env: {
       PILOT_ENABLE_FLOW_CONTROL: 'true',
-      PILOT_FLOW_CONTROL_TIMEOUT: '2s',
+      PILOT_FLOW_CONTROL_TIMEOUT: '5s',
       PILOT_XDS_SEND_TIMEOUT: '1s',
       MESH_GPRC_MAXRECVMSGSIZE: '20000',
       PILOT_DEBOUNCE_AFTER: '30ms',
@@ -194,11 +194,11 @@ describe('services beside ADS, and settings of the push path', function () {
     const count = () => quiet.responses.get(endpointType) ?? 0
     const start = count()
     service.write('a.yaml', serviceEntry('a', '10.0.9.1'))
-    await until('the first push', () => count() === start + 1)
+    await until('the first push', () => count() > start)
     service.write('a.yaml', serviceEntry('a', '10.0.9.2'))
     await until('the delay to be counted', async () => /pilot_xds_delayed_pushes_total\{type="eds"\} [1-9]/.test(await service.metrics()))
     expect(count()).to.equal(start + 1)
-    await until('the push after all', () => count() === start + 2)
+    await until('the push after all', () => count() > start + 1)
     expect(await service.metrics()).to.match(/pilot_xds_delayed_push_timeouts_total\{type="eds"\} [1-9]/)
     quiet.close()
   })

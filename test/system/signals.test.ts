@@ -11,7 +11,7 @@ const discovery = ['discovery', '--registries', 'Mock', ...anyPorts]
 const ready = 'ready after'
 
 describe('signals', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const started: Launched[] = []
   afterEach(() => {
     for (const process of started.splice(0)) process.dispose()

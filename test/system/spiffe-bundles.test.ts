@@ -13,7 +13,7 @@ import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 describe('SPIFFE bundle endpoints', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const service = new Service()
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []

@@ -20,7 +20,7 @@ const reflectionRequest = toBinary(
 )
 
 describe('services beside ADS with access control', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const service = new Service()
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []

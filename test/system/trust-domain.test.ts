@@ -37,7 +37,7 @@ async function sent(service: Service): Promise<{ clusters: string; listeners: st
 }
 
 describe('--trust-domain', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
 
   for (const [title, mesh] of [
     ['is the trust domain of names, certificates and principals', undefined],

@@ -3,7 +3,7 @@ import { policyDocument } from '../harness/policies.ts'
 import { runCommand, Service } from '../harness/service.ts'
 
 describe('stricter policy checks and settings without effect after an upgrade', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
 
   it('an opt-out with an unknown check fails the start', async () => {
     const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--httpAddr', '127.0.0.1:0'], {

@@ -14,7 +14,7 @@ import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 describe('pilot-discovery token', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const dir = mkdtempSync(join(tmpdir(), 'mesh-token-'))
   const state = join(dir, 'state')
   const issue = (...flags: string[]) => runCommand(['token', ...flags], { MESHD_CA_STATE_DIR: state })
@@ -63,7 +63,7 @@ describe('pilot-discovery token', function () {
 })
 
 describe('workload tokens on the secured port', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const issuer = new Issuer('https://issuer.example')
   let service: Service
   let made: ServingCertificates
@@ -153,7 +153,7 @@ describe('workload tokens on the secured port', function () {
 })
 
 describe('invalid identity settings', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   for (const [environment, reason] of [
     [

@@ -11,7 +11,7 @@ import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 describe('tokens on the secured port', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
@@ -88,7 +88,7 @@ describe('tokens on the secured port', function () {
   })
 
   it('end their streams soon after they expire, and other streams continue', async () => {
-    const short = await tokenFor(issuer, 2)
+    const short = await tokenFor(issuer, 6)
     const long = await tokenFor(issuer)
     const [ends, stays] = [await connect(() => short), await connect(() => long)]
     expect(ends.closed).to.equal(undefined)
@@ -103,7 +103,7 @@ describe('tokens on the secured port', function () {
 })
 
 describe('an expired client certificate', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
   const made = new ServingCertificates(service.dir)
   after(() => service.dispose())
@@ -117,7 +117,7 @@ describe('an expired client certificate', function () {
     service.flags.push(...made.servingFlags())
     await service.start()
     const now = Date.now()
-    made.between('cart', 'ca', 'spiffe://cluster.local/ns/shop/sa/cart', now - 60_000, now + 3000)
+    made.between('cart', 'ca', 'spiffe://cluster.local/ns/shop/sa/cart', now - 60_000, now + 8000)
     const [key, cert] = [made.text('cart-key.pem'), made.text('cart.pem')].map((text) => Buffer.from(text)) as [Buffer, Buffer]
     const channel = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })
     const client = new XdsClient(port, sidecarNode('10.7.0.9', 'pod', 'shop'), true, channel).connect()

@@ -25,7 +25,7 @@ spec:
 ${options.extra ?? ''}`
 
 describe('XDS', function () {
-  this.timeout(40_000)
+  this.timeout(120_000)
   const service = new Service()
   const clients: XdsClient[] = []
   const connect = (delta: boolean, address = '10.9.0.1', namespace = 'ns-0', metadata = {}) => {

@@ -22,9 +22,14 @@ const hasty = [
   "expect(service.output.soFar().includes('x')).to.equal(true)",
   "expect(service.output.soFar().length, 'why').to.equal(1)",
 ] as const
+const brief = [
+  "await until('it', () => true, 500)",
+  "await until('it', async () => true, 5_000)",
+  "await until('it', () => true, 20000)",
+] as const
 
 describe('the linter', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
   let findings = ''
   before(() => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-lint-'))
@@ -39,6 +44,8 @@ describe('the linter', function () {
         write(`${room}/state.ts`, state)
       }
       for (const [index, code] of hasty.entries()) write(`test/hasty-${index}.ts`, code)
+      for (const [index, code] of brief.entries()) write(`test/brief-${index}.ts`, code)
+      write('test/long.ts', "await until('it', () => true)\nawait until('it', () => true, 30_000)\nawait until('it', () => true, 100_000)")
       write('test/waits.ts', "await service.output.says('ready')\nexpect(await service.output.whole()).to.equal('')")
       findings = spawnSync(join(root, 'node_modules/.bin/biome'), ['lint', '--reporter=github', '--max-diagnostics=none', 'src', 'actors', 'test'], {
         cwd: dir,
@@ -63,6 +70,11 @@ describe('the linter', function () {
 
   for (const [index, code] of hasty.entries())
     it(`refuses ${code} in tests`, () => expect(of(`test/hasty-${index}.ts`).join('\n')).to.contain('is waited for'))
+
+  for (const [index, code] of brief.entries())
+    it(`refuses ${code} in tests`, () => expect(of(`test/brief-${index}.ts`).join('\n')).to.contain('Leave the deadline of until() out'))
+
+  it('accepts deadlines of until() that are not shorter than the default', () => expect(of('test/long.ts').join('\n')).not.to.contain('deadline'))
 
   it('accepts tests that wait for the output of a process', () => expect(of('test/waits.ts').join('\n')).not.to.contain('is waited for'))
 })

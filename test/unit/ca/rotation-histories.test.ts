@@ -151,7 +151,7 @@ describe('rotations over random histories', () => {
       { numRuns: Number(process.env.ROTATION_RUNS ?? 300) },
     )
     expect(further, 'stages that were gone through').to.be.greaterThan(300)
-  }).timeout(60_000)
+  }).timeout(120_000)
 
   it('end: whoever never renews stops to block when his certificate has expired', () => {
     fc.assert(

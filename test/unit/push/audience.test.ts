@@ -236,7 +236,7 @@ const event = fc.oneof(
 )
 
 describe('the audience of a writer', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
 
   it('gives a writer what its connections need, and nothing else beyond the class grace period, after any history', () => {
     let moved = 0

@@ -110,7 +110,7 @@ describe('permits that several writers share', () => {
   })
 
   it('are limited across threads, and reclaimed from a killed thread', async function () {
-    this.timeout(30_000)
+    this.timeout(120_000)
     const [most, threads] = [3, 4]
     const shared = permitWords(threads)
     const out = new Int32Array(new SharedArrayBuffer(16))
