@@ -20,7 +20,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
   })
 
 describe('the table of actors', () => {
-  it('gives writers the key of the sums that the push queue makes, of each process another', () => {
+  it("gives writers the push queue's version key, a different one in each process", () => {
     const keys = () => {
       const { actors } = wiring({})
       const of = (prefix: string) => actors.filter(({ name }) => name.startsWith(prefix)).map(({ config }) => config)
@@ -31,7 +31,7 @@ describe('the table of actors', () => {
     expect([one.size, other.size, new Set([...one, ...other]).size]).to.deep.equal([1, 1, 2])
   })
 
-  it('links those of whom one emits what the other consumes, and nobody else', () => {
+  it('links exactly the pairs of which one emits what the other consumes', () => {
     const file = { flag: 'f', path: '/f' }
     const { actors, links, sources } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([

@@ -12,7 +12,7 @@ const off = { fallback: 'none', scopes: {} } as const
 const logOptions = { output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }
 
 describe('the HTTP servers', () => {
-  it('name the flag of an address that was taken after it was found to be free', async () => {
+  it('report the flag of an address that another process took after it was found free', async () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const address = `127.0.0.1:${(taken.address() as { port: number }).port}`

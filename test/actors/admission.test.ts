@@ -5,8 +5,8 @@ import type { Caller, TokenAnswer, TokenQuestion } from '../../protocols/message
 const caller: Caller = { identities: ['spiffe://cluster.local/ns/a/sa/b'], via: 'token', method: 'test', expiresAt: 1e15 }
 const certified: Caller = { ...caller, via: 'certificate' }
 
-describe('admission', () => {
-  /** An authenticator whose answers are given by hand. */
+describe('admission of streams', () => {
+  /** An authenticator whose answers the test gives. */
   function examiner() {
     const asked: { question: TokenQuestion; answer: (answer: TokenAnswer) => void; fail: (error: Error) => void }[] = []
     const admission = new Admission((question) => new Promise((answer, fail) => asked.push({ question, answer, fail })))
@@ -20,13 +20,13 @@ describe('admission', () => {
   })
   const outcome = (admitted: Admitted) => (isRefused(admitted) ? `${admitted.code} ${admitted.message}` : admitted.via)
 
-  it('takes the client certificate first, and asks nobody then', async () => {
+  it('prefers the client certificate, and then authenticates no token', async () => {
     const { asked, admission } = examiner()
     expect(await admission.admit(asker('Bearer abc', {}, certified))).to.equal(certified)
     expect(asked).to.deep.equal([])
   })
 
-  it('takes nobody in plain text, without a credential or with a header that is none', async () => {
+  it('refuses plaintext, missing credentials and malformed headers', async () => {
     const { asked, admission } = examiner()
     expect(outcome(await admission.admit({ ...asker('Bearer abc', {}, certified), isSecure: false }))).to.equal('16 authentication failure')
     for (const header of [undefined, '', 'Bearer', 'Bearer ', 'Basic abc', 'Bearer a b', `Bearer ${'x'.repeat(16_385)}`])
@@ -34,7 +34,7 @@ describe('admission', () => {
     expect(asked).to.deep.equal([])
   })
 
-  it('takes the caller of a token, and tells a bad one from one that cannot be examined', async () => {
+  it('accepts the caller of a token, and distinguishes an invalid token from one that cannot be checked', async () => {
     const { asked, admission } = examiner()
     const answers: readonly ((open: (typeof asked)[number]) => void)[] = [
       ({ answer }) => answer({ caller }),
@@ -54,7 +54,7 @@ describe('admission', () => {
     expect(asked[0]?.question).to.deep.equal({ token: 'abc', service: 'ca', clusterId: 'one' })
   })
 
-  it('asks once for all streams of a connection that bring the same token, and for few tokens of one connection at a time', async () => {
+  it('asks once for all streams of a connection with the same token, and limits the tokens of one connection', async () => {
     const { asked, admission } = examiner()
     const connection = {}
     const same = [1, 2, 3].map(() => admission.admit(asker('Bearer same', connection)))
@@ -70,7 +70,7 @@ describe('admission', () => {
     expect(asked).to.have.length(6)
   })
 
-  it('has a thousand tokens of a writer examined at a time', async () => {
+  it('limits the tokens of a writer that are checked at a time to a thousand', async () => {
     const { asked, admission } = examiner()
     for (let index = 0; index < 1000; index++) void admission.admit(asker(`Bearer ${index}`))
     expect(outcome(await admission.admit(asker('Bearer one-more')))).to.equal('14 credentials cannot be checked at present')

@@ -46,7 +46,7 @@ class Subject {
     return (await this.#actor?.asks?.authenticate?.({ token, ...more } as never)) as TokenAnswer
   }
 
-  /** The identities of a token, or why there are none. */
+  /** Returns the identities of a token, or the reason for its refusal. */
   async whose(token: string, more?: Partial<TokenQuestion>): Promise<string> {
     const answer = await this.ask(token, more)
     return 'caller' in answer ? answer.caller.identities.join() : `${answer.unavailable ? 'unavailable: ' : ''}${answer.refused}`
@@ -64,7 +64,7 @@ class Subject {
   }
 }
 
-describe('tokens of workloads', function () {
+describe('workload tokens', function () {
   this.timeout(20_000)
   const identity = 'spiffe://td.example/ns/shop/sa/cart'
   const issuer = new Issuer('https://issuer.example')
@@ -79,7 +79,7 @@ describe('tokens of workloads', function () {
   afterEach(() => subject.stop())
   after(() => issuer.stop())
 
-  it('are those of a service account in the trust domain of the mesh, until they expire', async () => {
+  it('name a service account in the trust domain of the mesh, until they expire', async () => {
     await started()
     const exp = Math.floor(Date.now() / 1000) + 600
     expect(await subject.ask(await issuer.token({ sub, aud, exp }))).to.deep.equal({
@@ -88,7 +88,7 @@ describe('tokens of workloads', function () {
     expect(subject.counted('jwt-rule', 'accepted')).to.equal(1)
   })
 
-  it('may be for several audiences, of which one counts', async () => {
+  it('may have several audiences, one of which is required', async () => {
     await started({ TOKEN_AUDIENCES: 'mesh-ca,other' })
     for (const audience of ['other', ['x', 'mesh-ca'], ['other', 7]])
       expect(await subject.whose(await issuer.token({ sub, aud: audience as string }))).to.equal(identity)
@@ -120,17 +120,17 @@ describe('tokens of workloads', function () {
       expect(subject.log.join('\n'), 'the log').not.to.contain(token.slice(-40))
     })
 
-  it('may be a minute early, and not a second late', async () => {
+  it('may have times up to a minute in the future', async () => {
     await started()
     expect(await subject.whose(await issuer.token({ sub, aud, nbf: seconds + 30, iat: seconds + 30 }))).to.equal(identity)
   })
 
-  describe('whose signature does not fit', () => {
+  describe('with a bad signature or header', () => {
     const parts = (header: object, claims: object) =>
       [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
     const claims = { iss: issuer.name, sub, aud, exp: seconds + 36_000 }
 
-    it('are refused: none, HMAC with the public key, another key with that kid, changed claims, empty and foreign parts', async () => {
+    it('are refused: algorithm none, HMAC with the public key, another key with that kid, changed claims, empty parts', async () => {
       await started()
       const good = await issuer.token({ sub, aud })
       const [head = '', body = '', signature = ''] = good.split('.')
@@ -158,7 +158,7 @@ describe('tokens of workloads', function () {
       expect(await subject.whose(good)).to.equal(identity)
     })
 
-    it('are refused when they bring their own key, or name a file, a URL or a list as kid', async () => {
+    it('are refused if they carry their own key, or have a file, a URL or a list as kid', async () => {
       await started()
       const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
       const jwk = publicKey.export({ format: 'jwk' })
@@ -183,7 +183,7 @@ describe('tokens of workloads', function () {
     })
   })
 
-  it('that are too long, or nested deep, are refused without being read', async () => {
+  it('that are too long or deeply nested are refused without being parsed', async () => {
     await started()
     expect(await subject.whose('x'.repeat(16_385))).to.contain('longer than 16384 characters')
     expect(await subject.whose(`${'.'.repeat(16_000)}`)).to.contain('three parts')
@@ -193,7 +193,7 @@ describe('tokens of workloads', function () {
     for (const strange of [undefined, 7, {}, ['a']]) expect(await subject.whose(strange as never)).to.contain('not a token')
   })
 
-  it('with the kid of another issuer need the key of their own', async () => {
+  it('with the kid of another issuer are verified with the keys of their own issuer', async () => {
     const other = await new Issuer('https://other.example').start()
     await started({ JWT_RULE: `[${rule()},${JSON.stringify({ issuer: other.name, jwks_uri: other.jwksUri })}]` })
     expect(await subject.whose(await other.token({ sub, aud }))).to.equal(identity)
@@ -201,7 +201,7 @@ describe('tokens of workloads', function () {
     await other.stop()
   })
 
-  it('of TOKEN_ISSUER are accepted by the certificate authority alone', async () => {
+  it('of TOKEN_ISSUER are accepted by the certificate authority only', async () => {
     const open = await new Issuer('').start()
     Object.assign(open, { name: `http://127.0.0.1:${open.port}` })
     await started({ JWT_RULE: '', TOKEN_ISSUER: open.name, AUDIENCE: 'x' })
@@ -212,7 +212,7 @@ describe('tokens of workloads', function () {
     await open.stop()
   })
 
-  it('are accepted with a key that came after the last fetch; tokens of unknown keys make no more than one fetch', async () => {
+  it('are accepted with a rotated key, and unknown keys cause at most one fetch', async () => {
     await started()
     await subject.whose(await issuer.token({ sub, aud }))
     const { fetches } = issuer
@@ -225,7 +225,7 @@ describe('tokens of workloads', function () {
     expect(issuer.fetches).to.equal(fetches + 1)
   })
 
-  it('wait for the first keys, and cannot be checked while there are none', async () => {
+  it('wait for the first keys, and are unavailable while there are none', async () => {
     const slow = await new Issuer('https://slow.example').start()
     let answer: (() => void) | undefined
     slow.answer = (_, response) => {
@@ -249,7 +249,7 @@ describe('tokens of workloads', function () {
     expect(await subject.whose(await issuer.token({ sub, aud })), 'another issuer').to.equal(identity)
   })
 
-  it('are checked with the last good keys while an issuer answers nonsense, too much, too slowly or with redirects', async () => {
+  it('are verified with the last good keys while an issuer fails in any way', async () => {
     const changing = await new Issuer('https://changing.example').start()
     await started({ JWT_RULE: JSON.stringify({ issuer: changing.name, jwks_uri: changing.jwksUri }), PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: '100ms' })
     const token = await changing.token({ sub, aud })
@@ -273,7 +273,7 @@ describe('tokens of workloads', function () {
     await changing.stop()
   })
 
-  it('are checked with the keys of a file as it is now', async () => {
+  it('are verified with the present keys of a file', async () => {
     const path = join(mkdtempSync(join(tmpdir(), 'mesh-keys-')), 'keys.json')
     const written = await new Issuer('https://file.example').rotateOnly('ES256')
     const replace = () => {
@@ -295,7 +295,7 @@ describe('tokens of workloads', function () {
     rmSync(join(path, '..'), { recursive: true })
   })
 
-  it('of the local issuer need a file that nobody else may write', async () => {
+  it('of the local issuer need a key file that nobody else can write', async () => {
     await started({ JWT_RULE: '' })
     const local = await new Issuer('mesh-local').rotateOnly('ES256')
     const path = join(subject.dir, 'token-keys.json')
@@ -313,7 +313,7 @@ describe('tokens of workloads', function () {
     await until('the refusal', async () => (await subject.whose(await local.token({ sub, aud }))).includes('there are no keys'))
   })
 
-  it('are reviewed by an orchestrator where no rule accepts them', async () => {
+  it('are reviewed by an orchestrator if no rule accepts them', async () => {
     const reviews: unknown[] = []
     let verdict: ReviewVerdict = { account: { namespace: 'a', account: 'b' }, expiresAt: 7 }
     const reviewer: TokenReviewer = {
@@ -334,14 +334,14 @@ describe('tokens of workloads', function () {
     expect(await subject.whose(await issuer.token({ sub, aud: 'x' }))).to.match(/^unavailable: jwt-rule .*audience "x".*; token-review: no$/)
   })
 
-  it('cannot be told before the trust domain is known', async () => {
+  it('are unavailable before the trust domain is known', async () => {
     subject = await new Subject().start({ JWT_RULE: rule() }, undefined, null as never)
     expect(await subject.whose(await issuer.token({ sub, aud })))
       .to.contain('unavailable: ')
       .and.contain('the trust domain is not known yet')
   })
 
-  it('are refused without a line of its own: whoever asks logs it, with the address', async () => {
+  it('are refused without a log line, which the caller writes with the address', async () => {
     await started()
     await subject.ask('a.b.c')
     expect(subject.log.filter((line) => line.startsWith('warn'))).to.deep.equal([])
@@ -351,7 +351,7 @@ describe('tokens of workloads', function () {
 describe('the authenticator of a service', function () {
   this.timeout(30_000)
 
-  it('that dies checks tokens again when it has started anew: it is told the names of the mesh, and has its keys fetched', async () => {
+  it('checks tokens again after a restart, with the names of the mesh and its keys', async () => {
     const issuer = await new Issuer('https://issuer.example').start()
     const env = { JWT_RULE: JSON.stringify({ issuer: issuer.name, jwks_uri: issuer.jwksUri }), PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' }
     const local = new LocalDiscovery({ mode: 'in-thread' }, env)

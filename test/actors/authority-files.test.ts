@@ -1,4 +1,4 @@
-/** Files of an authority that the ca command exports and imports. */
+/** Authority files that the `ca` command exports and imports. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { type MadeRoot, rootOf, signedBy } from '../harness/authorities.ts'
 const pem = ({ key }: MadeRoot) => key.export({ type: 'pkcs8', format: 'pem' }) as string
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-describe('files of an authority', () => {
+describe('authority files', () => {
   let dir: string
   const at = (name: string) => join(dir, name)
   const write = (name: string, content: string) => {
@@ -45,7 +45,7 @@ describe('files of an authority', () => {
   })
   const importing = (change: Parameters<typeof files>[0], replace = false) => importAuthority(files(change), at('plugged'), replace, Date.now())
 
-  it('are exported without the key, or with it, for their user alone', () => {
+  it('are exported with or without the key, readable for their user only', () => {
     mkdirSync(at('keys'))
     storeKey({ kind: 'directory', directory: at('keys') }, root.record.id, root.key)
     const page = pageOf(root.record.certificate, '')
@@ -55,7 +55,7 @@ describe('files of an authority', () => {
     expect(readFileSync(at('all/ca-key.pem'), 'utf8')).to.equal(pem(root))
     expect(paths.map(mode)).to.deep.equal(paths.map(() => '600'))
     expect(() => exportAuthority(page, at('all'), false, '')).to.throw(`${at('all/root-cert.pem')}: is there already`)
-    // What was exported can be plugged in.
+    // Exported files can be plugged in.
     importAuthority(
       { cert: at('all/ca-cert.pem'), key: at('all/ca-key.pem'), chain: '', root: at('all/root-cert.pem') },
       at('plugged'),
@@ -70,7 +70,7 @@ describe('files of an authority', () => {
     )
   })
 
-  it('are imported with what leads to the root', () => {
+  it('are imported with the intermediates', () => {
     const intermediate = signedBy(root, below)
     const paths = importing({ cert: write('cert', intermediate), key: write('key', pem(below)), root: write('root', root.record.root) })
     expect(paths.map((path) => path.slice(at('plugged/').length))).to.deep.equal(['root-cert.pem', 'ca-cert.pem', 'cert-chain.pem', 'ca-key.pem'])
@@ -78,7 +78,7 @@ describe('files of an authority', () => {
     expect(mode(at('plugged/ca-key.pem'))).to.equal('600')
   })
 
-  it('that do not fit are refused by name, and nothing is written', () => {
+  it("that do not match are rejected with the file's name, and nothing is written", () => {
     const refused: [string, Parameters<typeof files>[0]][] = [
       [`${at('other-key')}: is not the key of the signing certificate`, { key: write('other-key', pem(below)) }],
       [`${at('garbled-key')}: holds no private key in PEM`, { key: write('garbled-key', 'secret words') }],
@@ -100,7 +100,7 @@ describe('files of an authority', () => {
     }
   })
 
-  it('take the place of others only when that is wanted', () => {
+  it('replace others only if requested', () => {
     importing({})
     const other = { cert: write('cert', below.record.certificate), key: write('key', pem(below)) }
     expect(() => importing(other)).to.throw('root-cert.pem: is there already')

@@ -1,4 +1,6 @@
-/** The certificate authority dies while workloads ask for certificates: calls fail for a while with a code that is worth another try, and the root stays. */
+/**
+ * The certificate authority dies while workloads request certificates: calls fail temporarily with a retryable code, and the root stays.
+ */
 import { X509Certificate } from 'node:crypto'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -18,7 +20,7 @@ describe('a certificate authority that dies', function () {
     await discovery.dispose()
   })
 
-  it('comes back with its root; calls meanwhile fail and say when to try again', async () => {
+  it('restarts with its root, and calls meanwhile fail with a retry delay', async () => {
     made.authority('ca')
     made.issue('server', 'ca')
     made.workload('cart', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
@@ -41,7 +43,7 @@ describe('a certificate authority that dies', function () {
       await until('it to be there again, with its root', async () => rootOf(await open.ask(requestPem())) === root)
       expect(discovery.state('certificate-authority').restarts).to.equal(restarts + 1)
     }
-    // Unavailable; Internal while what is in force is being worked out.
+    // Unavailable, or Internal while the authority determines the certificate in force.
     expect([...codes].filter((code) => code !== 14 && code !== 13)).to.deep.equal([])
   })
 })

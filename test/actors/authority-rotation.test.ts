@@ -1,4 +1,4 @@
-/** The authority through a rotation, with real signers: what its servers present, and what writers are told to trust. */
+/** The authority during a rotation, with real signers: what its servers present, and what writers are told to trust. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -27,7 +27,7 @@ const names: MeshNamesEvent = {
 }
 const key = keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string
 
-describe('the authority through a rotation', function () {
+describe('the authority during a root rotation', function () {
   this.timeout(60_000)
   const directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
   const writer = new RecordingPeer<TrustEvent>('xds-writer/0')
@@ -54,7 +54,7 @@ describe('the authority through a rotation', function () {
     if (!('chain' in answer)) throw new Error(answer.message)
     return answer.chain.slice(0, -1).join('')
   }
-  /** Whether a client that trusts these roots alone completes a handshake with a server that presents this chain. */
+  /** Whether a client that trusts only these roots completes a handshake with a server that presents this chain. */
   const isTaken = async (cert: string, ca: string): Promise<boolean> => {
     const server = createServer({ cert, key }, (socket) => socket.end())
     server.on('tlsClientError', () => {})
@@ -73,7 +73,7 @@ describe('the authority through a rotation', function () {
   }
   const roots = () => (writer.told.at(-1)?.roots[''] ?? '').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n/g) ?? []
 
-  it('presents what both those who trust the old root alone and those who trust the new one alone take, from trust-both on', async () => {
+  it('presents a chain that verifies with the old root alone and with the new root alone, from trust-both on', async () => {
     const [old = ''] = roots()
     const seen: Record<string, unknown> = {}
     let next = ''

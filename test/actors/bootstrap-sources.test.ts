@@ -1,4 +1,4 @@
-/** What the agent reads for the bootstrap of its proxy. */
+/** The files and settings that the agent reads for the bootstrap of its proxy. */
 import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ describe('sources of the bootstrap', () => {
 
   const failure = async (promise: Promise<unknown>): Promise<string> => promise.then(String, (error: Error) => error.message)
 
-  it('wait for an interface that has no address yet', async () => {
+  it('wait for an interface without an address', async () => {
     const reads = [
       ['10.0.0.1', '0.0.0.0'],
       ['10.0.0.1', '::'],
@@ -33,7 +33,7 @@ describe('sources of the bootstrap', () => {
     expect(await interfaceAddresses(log)).to.not.include('127.0.0.1')
   })
 
-  it('are YAML or JSON of bounded size and depth, and named when they are not', async () => {
+  it('are YAML or JSON of limited size and depth, and rejected with their name otherwise', async () => {
     expect((await textLayer('s', ' {"a": {"b": 1}}')).document).to.deep.equal({ a: { b: 1 } })
     expect((await textLayer('s', '{a: [1, x]}')).document).to.deep.equal({ a: [1, 'x'] })
     expect((await textLayer('s', 'a:\n  b: 1\n')).document).to.deep.equal({ a: { b: 1 } })
@@ -44,7 +44,7 @@ describe('sources of the bootstrap', () => {
     expect(await failure(textLayer('s', 'a: "b'))).to.match(/^s: not YAML, line 1/)
   })
 
-  it('have of the mesh file the part that is for proxies', async () => {
+  it('include only the proxy configuration of the mesh file', async () => {
     const file = (content: string) => {
       writeFileSync(join(folder, 'mesh'), content)
       return meshFileLayer(join(folder, 'mesh'))
@@ -62,7 +62,7 @@ describe('sources of the bootstrap', () => {
     return writeBootstrap({ ...prepared, config: { ...prepared.config, configPath: join(folder, 'proxy') } }, log)
   }
 
-  it('become a file of its own, whatever stands where it is made', async () => {
+  it('are written to a regular file of its own, even if a symbolic link is in its place', async () => {
     const [other, file] = [join(folder, 'other'), join(folder, 'proxy/envoy-rev0.json')]
     writeFileSync(other, 'kept')
     await written({})
@@ -72,7 +72,7 @@ describe('sources of the bootstrap', () => {
     expect(lstatSync(file).isFile() && lstatSync(file).mode & 0o777).to.equal(0o600)
   })
 
-  it('resolve the collector of statistics, and keep an override within what a command line takes', async () => {
+  it('resolve the statsd address, and ignore an override that exceeds the limit of a command line', async () => {
     const override = join(folder, 'override')
     writeFileSync(override, 'x'.repeat(131_071))
     const { args } = await written({ env: { MESH_BOOTSTRAP_OVERRIDE: override }, proxyConfig: { statsdUdpAddress: 'localhost:9125' } })
@@ -86,7 +86,7 @@ describe('sources of the bootstrap', () => {
     )
   })
 
-  it('have the roots of the discovery service that are there, and a certificate of its own when it is whole', async () => {
+  it('include the existing root files, and a provisioned certificate only if it is complete', async () => {
     for (const name of ['root-cert.pem', 'cert-chain.pem']) writeFileSync(join(folder, name), 'x')
     const given = { env: { PROXY_XDS_VIA_AGENT: 'false', PROV_CERT: folder } }
     const clusters = async () => {

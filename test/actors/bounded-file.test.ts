@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { type FileBounds, readBoundedFile, readBoundedFileSync } from '../../actors/runtime/bounded-file.ts'
 
-describe('a file of which only the name is known', () => {
+describe('the reader of bounded files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-bounded-'))
   const path = (name: string) => join(dir, name)
   after(() => rmSync(dir, { recursive: true }))
@@ -23,7 +23,7 @@ describe('a file of which only the name is known', () => {
     return now
   }
 
-  it('is read whole, at most as much as it may have', async () => {
+  it('reads a whole file up to the limit', async () => {
     const text = 'é'.repeat(100_000)
     writeFileSync(path('text'), text)
     expect(await both(path('text'), { most: 200_000 })).to.equal(text)
@@ -31,13 +31,13 @@ describe('a file of which only the name is known', () => {
     expect(await both(path('none'), { most: 1 })).to.include('ENOENT')
   })
 
-  it('is not waited for when it is a pipe, nor read without end when it says nothing of its size', async () => {
+  it('rejects pipes and devices without waiting, and limits files that do not report their size', async () => {
     execFileSync('mkfifo', [path('pipe')])
     for (const name of [path('pipe'), '/dev/zero', dir]) expect(await both(name, { most: 10 })).to.equal('Error: is not a file')
     expect(await both('/proc/self/status', { most: 10 })).to.equal('Error: has more than 10 bytes')
   })
 
-  it('is checked before it is read, and may have to be no link', async () => {
+  it('checks a file before it is read, and can reject symbolic links', async () => {
     const check = () => {
       throw new Error('belongs to somebody else')
     }

@@ -1,4 +1,4 @@
-/** The certificate authority with its signer threads: what it signs with, what it refuses, and what happens when threads and files fail. */
+/** The certificate authority with its signer threads: its signing certificates, its refusals, and failures of threads and files. */
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { until } from '../harness/until.ts'
 const identity = 'spiffe://td.example/ns/shop/sa/cart'
 const caller = { identities: [identity], via: 'token', method: 'test', expiresAt: 0 } as const
 
-/** The answers of a started authority. */
+/** The questions of a started authority. */
 interface Asks {
   signCertificate(request: CertificateRequest): Promise<CertificateAnswer>
   signServingCertificate(request: { csr: string }): Promise<CertificateAnswer>
@@ -56,7 +56,7 @@ describe('the certificate authority', function () {
     copyFileSync(made.file(`${name}-key.pem`), join(plugged, 'ca-key.pem'))
   }
 
-  /** Starts it, with a writer that is told what it trusts. */
+  /** Starts the authority with a writer that receives its roots. */
   async function start(env: Record<string, string> = {}) {
     const { features } = readFeatures({ ROOT_CA_DIR: plugged, MESHD_CA_STATE_DIR: join(dir, 'state'), ...env })
     const authority = (await startActor(actor, { features }, { logged: ({ message }) => logged.push(message) })) as unknown as Behaviour<
@@ -81,7 +81,7 @@ describe('the certificate authority', function () {
     throw new Error(`${answer.code} ${answer.message}`)
   }
 
-  it('makes a root in the name of the trust domain, and keeps it', async () => {
+  it('creates a root with the name of the trust domain, and keeps it', async () => {
     const first = await start()
     expect(await first.sign()).to.include({ code: 13, error: 'CA_NOT_READY' })
     await told()
@@ -98,7 +98,7 @@ describe('the certificate authority', function () {
     expect(writer.told[0]?.generation).to.be.greaterThan(generation)
   })
 
-  it('signs for the own servers what they ask for', async () => {
+  it('signs certificates for its own servers with the requested names', async () => {
     const { asks } = await start()
     await told()
     const request = makeSigningRequest(keys.p256, [{ dns: 'meshd.mesh-system.svc' }, { address: Buffer.from([127, 0, 0, 1]) }])
@@ -108,7 +108,7 @@ describe('the certificate authority', function () {
     expect(await asks.signServingCertificate({ csr: requestPem() })).to.include({ code: 3, error: 'CSR_ERROR' })
   })
 
-  it('signs with what is plugged in, and with another as soon as its files are exchanged', async () => {
+  it('signs with a plugged-in certificate, and with its replacement as soon as the files change', async () => {
     plug('one')
     const { sign } = await start()
     await told()
@@ -119,7 +119,7 @@ describe('the certificate authority', function () {
     expect(writer.told.length).to.equal(2)
   })
 
-  it('keeps what is in force when the files spoil, its key too', async () => {
+  it('keeps the certificate and key in force if the files become invalid', async () => {
     plug('one')
     const { authority, sign } = await start()
     await told()
@@ -141,7 +141,7 @@ describe('the certificate authority', function () {
     expect(chainOf(await sign())[0]?.issuer).to.equal('CN=one')
   })
 
-  it('has the key in every thread, so that a file that spoils fails no call, and the key of the same certificate is checked again', async () => {
+  it('has the key in every thread, so that an invalid file fails no call, and rechecks the permissions of the key file', async () => {
     plug('one')
     const { authority, sign } = await start({ MESHD_CA_SIGNERS: '4' })
     await told()
@@ -161,7 +161,7 @@ describe('the certificate authority', function () {
     await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
   })
 
-  it('does not sign without a chain to a root, nor with the key of another', async () => {
+  it('does not sign without a chain to a root, nor with a key of another certificate', async () => {
     for (const [name, root, key] of [
       ['one', 'stranger', 'one'],
       ['one', 'root', 'two'],
@@ -175,7 +175,7 @@ describe('the certificate authority', function () {
     }
   })
 
-  it('trusts further roots beside its own', async () => {
+  it('trusts additional roots', async () => {
     copyFileSync(made.file('stranger.pem'), join(plugged, 'root-cert.pem'))
     const { sign } = await start()
     await told()
@@ -185,7 +185,7 @@ describe('the certificate authority', function () {
     expect(writer.told.at(-1)?.roots['']).to.equal(bundle)
   })
 
-  it('cuts lives to that of the authority, and refuses longer ones than it may give', async () => {
+  it('limits lifetimes to that of the authority, and rejects requests above the maximum', async () => {
     plug('one')
     const { sign } = await start()
     await told()
@@ -195,7 +195,7 @@ describe('the certificate authority', function () {
     expect(await sign(requestPem(), 91 * 86_400_000)).to.include({ code: 3, error: 'TTL_ERROR' })
   })
 
-  /** Has it sign for each kind of key, and hands the answer over as files of the directory. */
+  /** Issues a certificate for each kind of key, and passes the answer as files. */
   async function issued(check: (files: { roots: string; between: string; leaf: string }) => void) {
     for (const isPlugged of [false, true]) {
       if (isPlugged) plug('one')
@@ -213,7 +213,7 @@ describe('the certificate authority', function () {
     }
   }
 
-  it('gives certificates that openssl verifies, strictly', () =>
+  it('issues certificates that OpenSSL verifies strictly', () =>
     issued(({ roots, between, leaf }) => {
       const untrusted = readFileSync(between, 'utf8') === '' ? [] : ['-untrusted', between]
       for (const purpose of ['sslserver', 'sslclient'])
@@ -222,7 +222,7 @@ describe('the certificate authority', function () {
         ).to.equal(`${leaf}: OK\n`)
     }))
 
-  it('gives certificates that Go verifies, and that are X.509-SVIDs', function () {
+  it('issues certificates that Go verifies and that are X.509-SVIDs', function () {
     const verifier = goVerifier()
     if (verifier === undefined) return this.skip()
     return issued(({ roots, between, leaf }) => {
@@ -230,7 +230,7 @@ describe('the certificate authority', function () {
     })
   })
 
-  it('gives way to other threads once it signs for workloads, and not before', async function () {
+  it('lowers the priority of its threads only once it signs for workloads', async function () {
     if (process.platform !== 'linux') return this.skip()
     // The 19th field, after the name in parentheses.
     const priorityOf = (task: string): number | readonly number[] => {
@@ -251,7 +251,7 @@ describe('the certificate authority', function () {
     expect(Math.max(...priorities())).to.equal(Math.max(own, 10))
   })
 
-  it('has its keys in files for its user alone, and nowhere else', async () => {
+  it('stores its keys in files for its user only, and nowhere else', async () => {
     await start()
     await told()
     const [key = ''] = readdirSync(join(dir, 'state', 'keys'))

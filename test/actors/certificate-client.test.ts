@@ -80,7 +80,7 @@ describe("the agent's client of the authority", () => {
       expect(await answerOf(answer)).to.match(expected)
     })
 
-  it('takes a server that speaks something else for what it is', async () => {
+  it('reports a server of another protocol as unavailable', async () => {
     for (const bytes of ['HTTP/1.1 400 Bad Request\r\n\r\n', '\0\0\0\0\0\0\0\0\0\0', 'x'.repeat(100_000)]) {
       const server = createTcpServer((socket) => {
         socket.on('error', () => undefined)
@@ -90,7 +90,7 @@ describe("the agent's client of the authority", () => {
     }
   })
 
-  it('asks by the other name an authority that does not have the first, and from then on by that', async () => {
+  it('retries under the alias service name if the first is not implemented, and then prefers that name', async () => {
     const asked: string[] = []
     let known = 'istio'
     const server = createServer()
@@ -109,7 +109,7 @@ describe("the agent's client of the authority", () => {
     expect(asked).to.deep.equal(['/mesh', '/istio', '/istio', '/istio', '/mesh', '/mesh', '/istio'])
   })
 
-  it('has metrics that are documented', () => {
+  it('has documented metrics', () => {
     const registry = new Registry()
     secretMetrics(registry, () => [])
     fileMetrics(registry)
@@ -121,7 +121,7 @@ describe("the agent's client of the authority", () => {
   })
 })
 
-/** The answer, a byte a frame. */
+/** Sends the response one byte per frame. */
 function inBytes(stream: ServerHttp2Stream): void {
   stream.respond(headers, { waitForTrailers: true })
   stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))

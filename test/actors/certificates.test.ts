@@ -43,7 +43,7 @@ describe('certificate files', () => {
     return { watch, changed, refused }
   }
 
-  it('are told anew when both fit together, and what does not is refused once', async () => {
+  it('are reloaded when certificate and key match, and a mismatch is reported once', async () => {
     const { watch, changed, refused } = await watched()
     try {
       put('two')
@@ -77,7 +77,7 @@ describe('certificate files', () => {
     }
   })
 
-  it('may be links into a directory that is exchanged', async () => {
+  it('may be symbolic links into a directory that is replaced', async () => {
     const mount = join(dir, 'mount')
     for (const name of ['one', 'two']) {
       mkdirSync(join(mount, `..${name}`), { recursive: true })
@@ -93,7 +93,7 @@ describe('certificate files', () => {
     watch.close()
   })
 
-  it('are refused whatever is wrong with them', async () => {
+  it('are rejected with the reason, whatever is wrong', async () => {
     const bad = (cert: string, key: string) =>
       readCertificate({ cert: { flag: 'c', path: cert }, key: { flag: 'k', path: key }, ca: undefined }).then(
         () => 'taken',
@@ -116,7 +116,7 @@ describe('certificate files', () => {
     expect(validityFault(read, 0)).to.match(/is not valid before/)
   })
 
-  it('serve pages over TLS, and are exchanged under open connections', async () => {
+  it('serve pages over TLS, and are replaced without closing connections', async () => {
     const { watch, changed } = await watched()
     const server = new PageServer({ certificate: await readCertificate(filesIn(dir)) })
     server.add('/', () => new Page('hello'))

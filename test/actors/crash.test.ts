@@ -38,7 +38,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
 
     const issuer = new Issuer('https://issuer.example')
     let change = 1
-    /** Connects those again whose writer died. */
+    /** Reconnects the clients whose writer died. */
     const reconnect = async () => {
       for (const client of clients.filter((known) => known.closed)) {
         clients.splice(clients.indexOf(client), 1)
@@ -47,7 +47,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         await again.ready()
       }
     }
-    /** Makes a change and waits until every proxy has it; those that lose their connection meanwhile have it when they are back. */
+    /** Makes a change and waits until every proxy has it. Proxies that lose their connection meanwhile get it after they reconnect. */
     const converges = async () => {
       const address = `10.77.0.${++change}`
       discovery.write('a.yaml', serviceEntry('a', address))
@@ -57,7 +57,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       for (const client of clients) await until(`${client.node.id} to have ${address}`, () => has(client))
     }
 
-    /** Whether a token of the issuer is taken at a proxy. */
+    /** Whether a proxy accepts a token of the issuer. */
     const tokensAreTaken = async () => {
       const url = `http://127.0.0.1:${discovery.httpPort}/debug/authz?proxyID=pod-1.ns&header=${encodeURIComponent(`authorization: Bearer ${await issuer.token()}`)}`
       return ((await (await fetch(url)).json()) as { status: number }).status === 200
@@ -81,7 +81,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         const hasKeys = (client: XdsClient) => [...(client.resources.get(listenerType)?.values() ?? [])].some((listener) => listener.includes(kid))
         await until('every proxy to have the keys', () => clients.every(hasKeys))
         if (!name.startsWith('xds-writer')) expect(connected()).to.equal(before)
-        // Versions are what they were: nothing but the changed endpoints was sent.
+        // Versions are unchanged: only the changed endpoints were sent.
         if (name === 'push-queue') expect(sent()).to.deep.equal(sentBefore)
         const fresh = connect(200 + change)
         await fresh.ready()
@@ -89,7 +89,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       })
     }
 
-    it('connections are spread evenly again after a writer was gone', async function () {
+    it('connections are balanced again after a writer was gone', async function () {
       this.timeout(60_000)
       for (let index = 0; index < 40; index++) connect(20 + index)
       await Promise.all(clients.map((client) => client.ready()))
@@ -100,7 +100,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         const numbers = known.map(({ connectionId }) => Number(connectionId.slice(connectionId.lastIndexOf('-') + 1)) % 2)
         return [numbers.filter((number) => number === 0).length, numbers.filter((number) => number === 1).length] as const
       }
-      // While it is away all of them come to the other.
+      // While one writer is gone, all connections go to the other.
       for (let time = 0; time < 3; time++) {
         discovery.service.supervisor.kill('xds-writer/0')
         await until('the connections to be elsewhere', async () => {

@@ -6,7 +6,7 @@ import { pairReader, readPair, readRoots, readToken } from '../../actors/agent/c
 import { type MadeRoot, rootOf } from '../harness/authorities.ts'
 import { rejected } from '../harness/rejected.ts'
 
-describe('files of credentials', () => {
+describe('credential files', () => {
   let dir = ''
   let roots: readonly MadeRoot[] = []
   before(() => {
@@ -23,11 +23,11 @@ describe('files of credentials', () => {
   const keyOf = (index: number) => roots[index]?.key.export({ type: 'pkcs8', format: 'pem' }) as string
 
   describe('with a token', () => {
-    it('give it without the space around it', async () => {
+    it('give the token without surrounding white space', async () => {
       expect(await readToken(write('token', ' a.b.c \n'))).to.equal('a.b.c')
     })
 
-    it('are refused by name when they hold none', async () => {
+    it('are rejected with their name if they contain no token', async () => {
       const refused: [string, RegExp][] = [
         [write('two', 'a.b.c\nd.e.f'), /two: holds no token/],
         [write('empty', ''), /empty: holds no token/],
@@ -41,7 +41,7 @@ describe('files of credentials', () => {
   })
 
   describe('with roots', () => {
-    it('are those of the first that is there, and what was learned', async () => {
+    it('use the first file that exists, and learned roots', async () => {
       const [first, second] = [write('first.pem', pem(0)), write('second.pem', pem(1))]
       expect(await readRoots({ files: [path('nowhere'), first, second], isPinned: false, learned: undefined })).to.deep.equal([pem(0)])
       expect(await readRoots({ files: [first], isPinned: false, learned: second })).to.deep.equal([pem(0), pem(1)])
@@ -51,7 +51,7 @@ describe('files of credentials', () => {
       expect(await readRoots({ files: undefined, isPinned: true, learned: undefined })).to.equal(undefined)
     })
 
-    it('do no harm when they are garbled, as long as there are others, and are named when there are none', async () => {
+    it('are ignored if they are malformed and others exist, and named if there are none', async () => {
       const garbled = write('garbled.pem', pem(0).slice(0, 80))
       expect(await readRoots({ files: [garbled], isPinned: false, learned: write('good.pem', pem(1)) })).to.deep.equal([pem(1)])
       expect(await rejected(readRoots({ files: [garbled], isPinned: false, learned: undefined }))).to.match(/garbled.pem: the CERTIFICATE has no end/)
@@ -60,14 +60,14 @@ describe('files of credentials', () => {
       )
     })
 
-    it('hold no more than certificates, whatever else the file has', async () => {
+    it('use only the certificates of a file', async () => {
       const file = write('both.pem', `${keyOf(0)}${pem(0)}`)
       expect(await readRoots({ files: [file], isPinned: false, learned: undefined })).to.deep.equal([pem(0)])
     })
   })
 
   describe('with a certificate and its key', () => {
-    it('are read when both are there and belong together', async () => {
+    it('are used if both exist and match', async () => {
       const chain = write('chain.pem', pem(0))
       const key = keyOf(0)
       expect(await readPair({ chain, key: write('key.pem', key) })).to.deep.equal({ chain: pem(0), key })
@@ -78,7 +78,7 @@ describe('files of credentials', () => {
       expect(await rejected(readPair({ chain: path('garbled'), key: path('key.pem') }))).to.match(/garbled: holds no certificate/)
     })
 
-    it('are checked once for each content', async () => {
+    it('are verified once for each content', async () => {
       const files = { chain: write('chain.pem', pem(0)), key: write('key.pem', keyOf(0)) }
       const read = pairReader(files)
       const first = await read()
@@ -89,7 +89,7 @@ describe('files of credentials', () => {
       expect(await read()).to.deep.equal({ chain: pem(1), key: keyOf(1) })
     })
 
-    it('are no directories', async () => {
+    it('must not be directories', async () => {
       mkdirSync(path('directory'))
       expect(await rejected(readPair({ chain: path('directory'), key: path('directory') }))).to.match(/is not a file/)
     })

@@ -9,7 +9,7 @@ import { LocalDiscovery } from '../harness/discovery.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-/** Objects, services and endpoints of a namespace, all of which are named after it. */
+/** Objects, services and endpoints of a namespace, named after it. */
 const objects = (namespace: string, address: string) => `
 apiVersion: networking.mesh.io/v1
 kind: ServiceEntry
@@ -78,7 +78,7 @@ describe('debug pages for callers of one namespace', () => {
     })
   }
 
-  it('show what is of the own namespace, and operators everything', async () => {
+  it("show the caller's namespace, and everything to operators", async () => {
     for (const name of [
       'adsz',
       'syncz',
@@ -98,7 +98,7 @@ describe('debug pages for callers of one namespace', () => {
     expect((await ask('/mesh', 'operator')).status).to.equal(200)
   })
 
-  it('narrow to a namespace that is named; one that is not the viewer’s is refused by name, whether it is there or not', async () => {
+  it('can be filtered by namespace, and refuse a foreign one whether it exists or not', async () => {
     expect(await text('/configz?namespace=own', 'operator')).not.to.match(/foreign/)
     for (const namespace of ['foreign', 'nowhere'])
       for (const query of [`configz?namespace=${namespace}`, `config_distribution?resource=ServiceEntry/${namespace}/x`]) {
@@ -107,14 +107,14 @@ describe('debug pages for callers of one namespace', () => {
       }
   })
 
-  it('answer for a proxy of another namespace as for one that is not connected', async () => {
+  it('treat a proxy of another namespace like one that is not connected', async () => {
     for (const name of ['edsz', 'ndsz', 'config_dump', 'sidecarz', 'authz'])
       expect(await ask(`/${name}?proxyID=pod.foreign`, 'own').then(({ status, text }) => [status, text])).to.deep.equal(
         await ask(`/${name}?proxyID=pod.nowhere`, 'own').then(({ status, text }) => [status, text]),
       )
   })
 
-  it('act only for operators and with POST, and the log says who did', async () => {
+  it('execute actions only for operators with POST, and log who requested them', async () => {
     expect((await ask('/adsz?push=true', 'own', 'POST')).status).to.equal(403)
     expect((await ask('/force_disconnect?proxyID=pod.own', 'own', 'POST')).status).to.equal(403)
     const asked = await ask('/adsz?push=true', 'operator')

@@ -10,7 +10,7 @@ import { until } from '../harness/until.ts'
 describe('the watch of a directory', function () {
   this.timeout(30_000)
 
-  it('goes on in one that takes its place, whenever that comes', async () => {
+  it('continues in a directory that replaces it, at any time', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
     const root = join(dir, 'root')
     const told = new Set<string>()
@@ -27,12 +27,12 @@ describe('the watch of a directory', function () {
       for (let round = 0; round < 150; round++) {
         told.clear()
         renameSync(root, join(dir, `old-${round}`))
-        // Between no time and longer than it takes to see that it is gone.
+        // Between no time and longer than it takes to detect that the directory is gone.
         for (let turns = round % 15; turns > 0; turns--) await turn()
         mkdirSync(root)
         await until('the change to be told', () => told.has('everything'))
         const file = join(root, 'a.yaml')
-        // Written until it is told: the new directory is watched soon, if not yet.
+        // Written until it is reported: the new directory is watched soon, if not yet.
         await until(`a file of round ${round} to be told`, () => writeFileSync(file, '') === undefined && told.has(file))
       }
     } finally {
@@ -41,7 +41,7 @@ describe('the watch of a directory', function () {
     }
   })
 
-  it('holds nothing up where the file system does not answer, and begins when it does', async () => {
+  it('does not block if the file system does not answer, and starts when it does', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
     const told = new Set<string>()
     let hangs = true
@@ -63,7 +63,7 @@ describe('the watch of a directory', function () {
     try {
       expect(await watch.refresh()).to.equal(false)
       expect([...told]).to.deep.equal([`${dir}: no answer within 20 ms`])
-      // The one that was left behind does not keep others from being asked.
+      // The abandoned call does not prevent further ones.
       hangs = false
       await watch.audit()
       expect(told).to.include('everything')

@@ -1,4 +1,4 @@
-/** The agent's DNS server on real sockets: what it answers, what it asks of others, and what nobody can make it do. */
+/** The agent's DNS server on real sockets: its answers, its upstream queries, and attacks. */
 import { Resolver } from 'node:dns/promises'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -43,7 +43,7 @@ class TcpClient {
   }
 }
 
-describe('the DNS server of an agent', () => {
+describe("the agent's DNS server", () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-test-dns-'))
   const resolvConf = join(dir, 'resolv.conf')
   const closing: (() => unknown)[] = []
@@ -95,7 +95,7 @@ describe('the DNS server of an agent', () => {
     return { server, state, tell, port, client, stream, relay, metrics: () => writeExposition(metrics.collect()) }
   }
 
-  it('answers names of the table over UDP and TCP, with a resolver that is not ours', async () => {
+  it('answers names of the table over UDP and TCP to an independent resolver', async () => {
     const { port, state } = await start()
     expect(state()).to.deep.include({ hosts: 2, isKept: false, servers: ['127.0.0.1'] })
     const resolver = new Resolver({ timeout: 20_000, tries: 1 })
@@ -106,20 +106,20 @@ describe('the DNS server of an agent', () => {
     expect(upstream.queries).to.have.length(0)
   })
 
-  it('says that a known name has no addresses of a family, and is the authority for it', async () => {
+  it('answers authoritatively that a known name has no addresses of a family', async () => {
     const { client } = await start()
     const read = await client.ask(dnsQuery({ name: 'API.example.com', type: 28 }))
     expect(read).to.deep.include({ rcode: 0, isAuthoritative: true, answers: [], question: { name: 'API.example.com', type: 28 } })
   })
 
-  it('gives addresses in another order each time', async () => {
+  it('shuffles the addresses of an answer', async () => {
     const { client } = await start({ 'a.com': { ips: Array.from({ length: 20 }, (_, index) => `10.0.0.${index}`) } })
     const orders = new Set<string>()
     for (let time = 0; time < 5; time++) orders.add((await client.ask(dnsQuery({ name: 'a.com' }))).answers.map(({ data }) => data).join())
     expect(orders.size).to.be.above(1)
   })
 
-  it('has everything else answered by the servers of the system, over the same transport, unchanged', async () => {
+  it("forwards all other queries unchanged to the system's nameservers over the same transport", async () => {
     const { client, stream } = await start()
     const asked = [
       dnsQuery({ name: 'WWW.Example.com', size: 1400 }),
@@ -144,7 +144,7 @@ describe('the DNS server of an agent', () => {
     expect(readDnsResponse(tcp.received[0] as Buffer)).to.include({ rcode: 3, id: 0x1234 })
   })
 
-  it('asks from ports that the kernel gives to no application, another for each query', async () => {
+  it("uses source ports outside of the kernel's ephemeral range, a different one for each query", async () => {
     const { client } = await start()
     const [least = 0, most = 0] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t').map(Number)
     for (let time = 0; time < 10; time++) await client.ask(dnsQuery({ name: 'www.example.com' }))
@@ -153,7 +153,7 @@ describe('the DNS server of an agent', () => {
     expect(new Set(ports).size).to.be.above(7)
   })
 
-  it('lets nobody say that a name of the table is none, whatever is asked of it', async () => {
+  it('gives an authoritative answer for a known name even if upstream says that it does not exist', async () => {
     const { client } = await start()
     const nothing = await client.ask(dnsQuery({ name: 'api.example.com', type: 65 }))
     expect(nothing).to.deep.include({ rcode: 0, isAuthoritative: true, answers: [] })
@@ -162,13 +162,13 @@ describe('the DNS server of an agent', () => {
     expect(upstream.queries).to.have.length(2)
   })
 
-  it('resolves names outside the mesh before it has a table', async () => {
+  it('resolves external names before it has a table', async () => {
     const { client, state } = await start(null)
     expect(state().hosts).to.equal(undefined)
     expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
   })
 
-  it('takes no response under another id, for another question or from elsewhere', async () => {
+  it('ignores responses with another id, question or source', async () => {
     const { client } = await start()
     upstream.onQuery = ({ message, reply }) => {
       const good = emptyResponse(message, 3)
@@ -190,13 +190,13 @@ describe('the DNS server of an agent', () => {
     expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
   })
 
-  it('asks from another port and under another id each time', async () => {
+  it('uses a random id for each upstream query', async () => {
     const { client } = await start()
     for (let time = 0; time < 8; time++) await client.ask(dnsQuery({ name: 'www.example.com' }))
     expect(new Set(upstream.queries.map(({ message }) => message.readUInt16BE(0))).size).to.be.above(6)
   })
 
-  it('goes on to the next server when one is not there, and says so when none is', async () => {
+  it('tries the next nameserver if one is down, and fails the query if all are', async () => {
     const several = join(dir, 'several.conf')
     writeFileSync(several, 'nameserver 127.0.0.2\nnameserver 127.0.0.1\n')
     const { client, stream, metrics } = await start(table, { resolvConf: several })
@@ -212,7 +212,7 @@ describe('the DNS server of an agent', () => {
     expect(metrics()).to.match(/mesh_agent_dns_upstream_request_duration_seconds_count 2\n/)
   })
 
-  it('answers queries of one connection as they are done, in any order', async () => {
+  it('answers the queries of one TCP connection as they complete, in any order', async () => {
     const { stream } = await start()
     const held: (() => void)[] = []
     upstream.onQuery = ({ message, reply }) => held.push(() => reply(emptyResponse(message, 3)))
@@ -227,7 +227,7 @@ describe('the DNS server of an agent', () => {
     await until('the end', () => tcp.isClosed)
   })
 
-  it('reads no more of a connection than it answers', async () => {
+  it('stops reading a connection at its limit of pending queries', async () => {
     const { stream } = await start()
     upstream.onQuery = () => undefined
     const tcp = stream()
@@ -236,10 +236,10 @@ describe('the DNS server of an agent', () => {
     tcp.socket.destroy()
   })
 
-  it('asks so many queries at a time and refuses one more', async () => {
+  it('limits pending upstream queries, and refuses one above the limit', async () => {
     const { client } = await start()
     upstream.onQuery = () => undefined
-    // In portions that fit into the buffers of sockets.
+    // In portions that fit into the socket buffers.
     for (let sent = 0; sent < 512; ) {
       for (const end = sent + 64; sent < end; sent++) client.send(dnsQuery({ name: `a${sent}.example.com`, id: sent }))
       await until('these to be asked', () => upstream.queries.length === sent)
@@ -248,7 +248,7 @@ describe('the DNS server of an agent', () => {
     expect((await client.ask(dnsQuery({ name: 'api.example.com' }))).answers).to.have.length(1)
   })
 
-  it('lets a connection go that asks and does not read, or says nothing', async () => {
+  it('closes connections that do not read their answers or send nothing', async () => {
     const { stream } = await start({ 'many.com': { ips: Array.from({ length: 4096 }, (_, index) => `10.0.${index >> 8}.${index & 255}`) } })
     const tcp = stream()
     tcp.socket.pause()
@@ -266,7 +266,7 @@ describe('the DNS server of an agent', () => {
     expect(taken).to.have.length(0)
   })
 
-  it('lives through what cannot be read, and goes on answering', async () => {
+  it('survives malformed messages and continues to answer', async () => {
     const { client, stream } = await start()
     const message = dnsQuery({ name: 'api.example.com' })
     const broken = Buffer.from(message)
@@ -283,7 +283,7 @@ describe('the DNS server of an agent', () => {
     expect((await client.ask(dnsQuery({ name: 'api.example.com', size: 1400, version: 1 }))).additional[0]?.ttl).to.equal(0x0100_0000)
   })
 
-  it('reads the resolver configuration again when it is another, and keeps it when it cannot be read', async () => {
+  it('reloads the resolver configuration, and keeps the last one if it cannot be read', async () => {
     const changing = join(dir, 'changing.conf')
     writeFileSync(changing, 'nameserver 127.0.0.2\n')
     const { client, state } = await start(table, { resolvConf: changing })
@@ -295,7 +295,7 @@ describe('the DNS server of an agent', () => {
     expect(state().servers).to.deep.equal(['127.0.0.1'])
   })
 
-  it('does not start without the configuration of the resolver, or where somebody else listens', async () => {
+  it('does not start without a resolver configuration, or if its port is taken', async () => {
     const failed = async (given: Partial<DnsConfig>) =>
       start(table, given).then(
         () => 'started',
@@ -307,7 +307,7 @@ describe('the DNS server of an agent', () => {
     expect(await failed({ address: 'example.com:0' })).to.include('neither localhost nor an IP address')
   })
 
-  it('notices that its own queries come back to it, as redirect rules make them that do not leave out the agent', async () => {
+  it('detects that its own queries are redirected back to it', async () => {
     const port = await freePort()
     const { client, stream } = await start(table, { address: `:${port}`, serverPort: port })
     expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(2)
@@ -320,14 +320,14 @@ describe('the DNS server of an agent', () => {
     expect((await own.client.ask(dnsQuery({ name: 'api.example.com' }))).rcode).to.equal(0)
   })
 
-  it('keeps the table of before when another cannot be read', async () => {
+  it('keeps the last table if a new one is invalid', async () => {
     const { server, state, relay } = await start()
     server.receive({ type: 'NameTableChanged', table: Uint8Array.of(10, 200) }, relay)
     expect(state().hosts).to.equal(2)
     expect(lines.some((line) => line.includes('a name table cannot be used'))).to.equal(true)
   })
 
-  it('answers from the table of the last run until there is another', async () => {
+  it('answers from the table of the last run until it gets a new one', async () => {
     const keptIn = join(dir, 'kept')
     const first = await start(table, { keptIn })
     await first.server.drain?.()
@@ -346,7 +346,7 @@ describe('the DNS server of an agent', () => {
     expect(lines.some((line) => line.includes('the names of the last run are not used'))).to.equal(true)
   })
 
-  it('says once that names cannot be kept', async () => {
+  it('logs once that the table cannot be saved', async () => {
     const file = join(dir, 'a-file')
     writeFileSync(file, '')
     const { server } = await start(table, { keptIn: join(file, 'kept') })

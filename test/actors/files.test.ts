@@ -27,7 +27,7 @@ const log = {
 } as const
 
 const isRoot = process.getuid?.() === 0
-/** User id of nobody in particular. */
+/** User id of an unprivileged user. */
 const ordinary = 65_534
 
 describe('watched files', () => {
@@ -68,7 +68,7 @@ describe('watched files', () => {
       return { root, directory, keys: () => [...directory.events()].map((event) => ('key' in event ? event.key : '')).sort() }
     }
 
-    it('stay while the whole directory is not there, and go when it is there without them', async () => {
+    it('keep their objects while the whole directory is missing, and lose them when it is back without them', async () => {
       const { root, directory, keys } = await objects()
       writeFileSync(join(root, 'b.yaml'), entry('b'))
       await directory.reload()
@@ -84,8 +84,8 @@ describe('watched files', () => {
       rmSync(root, { recursive: true })
     })
 
-    it('stay while their own directory may not be read, and files beside it are read', async () => {
-      // Root may read everything: it acts as an ordinary user here.
+    it('keep their objects while their directory is unreadable, and other files are read', async () => {
+      // Root can read everything, so the test acts as an unprivileged user.
       if (isRoot) {
         chownSync(dir, ordinary, ordinary)
         process.seteuid?.(ordinary)
@@ -106,13 +106,13 @@ describe('watched files', () => {
       rmSync(root, { recursive: true })
     })
 
-    it('are looked for again after they could not be read, however little the file changes', async () => {
+    it('are retried after they could not be read, even if the file itself does not change', async () => {
       const { root, directory, keys } = await objects()
       rmSync(join(root, 'a.yaml'))
       symlinkSync('a.yaml', join(root, 'a.yaml'))
       await directory.reload()
       expect(keys()).to.deep.equal(['ServiceEntry/ns/a'])
-      // What the link leads to comes to be there, of which the directory is told nothing.
+      // The target of the link is created, of which the directory is not notified.
       rmSync(join(root, 'a.yaml'))
       symlinkSync(path('far', 'a.yaml'), join(root, 'a.yaml'))
       symlinkSync(path('far'), path('far'))
@@ -160,8 +160,8 @@ describe('watched files', () => {
       })
   })
 
-  it('are remembered under no signature after they could not be read, so that the next look reads them', async () => {
-    // There, of no size, and not to be read from its beginning.
+  it('have no signature after they could not be read, so that the next audit reads them', async () => {
+    // It exists, has no size, and cannot be read at its beginning.
     symlinkSync('/proc/self/mem', path('unreadable'))
     const content = await readContent(path('unreadable'), new FileTimeouts())
     expect(content)
@@ -172,8 +172,8 @@ describe('watched files', () => {
     expect(signatureAfter({ text: '' }, 'known')).to.equal('known')
   })
 
-  describe('of a watcher that is restarted', () => {
-    it('leave the mesh configuration in force that cannot be read any more', async () => {
+  describe('of a restarted watcher', () => {
+    it('keep the mesh configuration in force if it is no longer readable', async () => {
       const discovery = new LocalDiscovery({ mode: 'in-thread' }, { PILOT_MOCK_SERVICES: '0' })
       try {
         writeFileSync(path('mesh-config'), 'rootNamespace: given')
@@ -184,7 +184,7 @@ describe('watched files', () => {
         expect(await mesh()).to.deep.include(inForce)
         writeFileSync(path('mesh-config'), 'rootNamespace: [')
         discovery.service.supervisor.kill('registry-watcher/files')
-        // Objects that are told after the settings, so that these have been told or not.
+        // Objects are sent after the settings: once they arrived, the settings were sent or skipped.
         discovery.write('after.yaml', entry('after'))
         await until('the watcher to tell everything', async () => {
           const objects = await discovery.debug<{ metadata: { name: string } }[]>('configz')
@@ -192,7 +192,7 @@ describe('watched files', () => {
         })
         expect(await mesh()).to.deep.include(inForce)
         discovery.service.supervisor.kill('push-queue')
-        // Nobody knows what the file said any more: writers serve what they had until it is mended.
+        // The former content of the file is not known any more: writers serve the last state until the file is corrected.
         const waits = async () => (await (await fetch(`http://127.0.0.1:${discovery.httpPort}/ready`)).text()).split('\n')
         const reason = `mesh configuration ${path('mesh-config')}: not YAML, line 1: `
         await until('a new push queue that waits', async () => {
@@ -210,7 +210,7 @@ describe('watched files', () => {
     })
   })
 
-  it('without a directory are watched on the main thread, where the watcher starts again, too', async () => {
+  it('without a directory are watched on the main thread, also after a restart', async () => {
     const discovery = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
     try {
       writeFileSync(path('mesh-config'), 'rootNamespace: given')
@@ -244,13 +244,13 @@ describe('watched files', () => {
     }
     const types = () => told.map(({ type }) => type).sort()
 
-    it('are both read where both are one file', async () => {
+    it('are read for both settings if both name the same file', async () => {
       writeFileSync(path('both'), '')
       await settings({ meshConfig: path('both'), networksConfig: path('both') })
       expect(types()).to.deep.equal(['MeshChanged', 'NetworksChanged'])
     })
 
-    it('are not told while they cannot be read: what was in force stays', async () => {
+    it('are skipped while they cannot be read: the last settings stay', async () => {
       writeFileSync(path('mesh'), 'rootNamespace: [')
       symlinkSync('networks', path('networks'))
       const files = await settings({ meshConfig: path('mesh'), networksConfig: path('networks') })
@@ -263,7 +263,7 @@ describe('watched files', () => {
       await until('both to be told', () => types().includes('MeshChanged') && types().includes('NetworksChanged'))
     })
 
-    it('keep the addresses of a gateway whose name is not found any more while another is looked for', async () => {
+    it('keep the addresses of a gateway whose name no longer resolves', async () => {
       const hosts = new Map([['a.example', ['10.0.0.1']]])
       const resolve = gatewayResolver(async (host) => hosts.get(host) ?? Promise.reject(new Error('ENOTFOUND')))
       const networks = { networks: { n: { gateways: [{ address: 'a.example' }, { address: 'b.example' }] } } }
@@ -279,7 +279,7 @@ describe('watched files', () => {
         expect(await gateways()).to.deep.equal([['10.0.0.1', '10.0.0.2', '10.0.0.3'], [missing('a.example', 'its last addresses stay')]])
     })
 
-    it('do not wait for the host names of gateways; the newest file counts, whichever answer comes first', async () => {
+    it('do not wait for host names of gateways, and the newest file applies whichever answer comes first', async () => {
       const answers = new Map<string, () => void>()
       const resolve = (given: MeshNetworks) =>
         new Promise<{ networks: MeshNetworks; missing: string[] }>((resolve) =>

@@ -7,7 +7,7 @@ import { until } from '../harness/until.ts'
 
 const policy = 'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {action: "DENY}\n'
 
-describe('a first start with files that cannot be read', function () {
+describe('a first start with unreadable files', function () {
   this.timeout(60_000)
   let discovery: LocalDiscovery
   beforeEach(() => {
@@ -24,7 +24,7 @@ describe('a first start with files that cannot be read', function () {
       socket.on('connect', () => socket.destroy())
     })
 
-  it('is not ready, says why, and serves nothing, until they are mended or gone', async () => {
+  it('is not ready, reports why and serves nothing, until the files are corrected or removed', async () => {
     await start(false)
     await until('the watcher to say why', async () => (await discovery.ready()).text.includes('garbage.yaml'))
     const { status, text } = await discovery.ready()
@@ -49,13 +49,13 @@ describe('a first start with files that cannot be read', function () {
     writeFileSync(join(discovery.dir, 'mesh'), 'rootNamespace: given')
     await until('the service to be ready', async () => (await discovery.ready()).status === 200)
     expect(await discovery.debug('mesh')).to.include({ rootNamespace: 'given' })
-    // What comes later keeps nothing from being ready.
+    // Later faults do not affect readiness.
     discovery.write('later.yaml', 'b: "never closed\n')
     await until('the fault', () => discovery.log().includes('later.yaml, document 1: not YAML'))
     expect((await discovery.ready()).status).to.equal(200)
   })
 
-  it('goes on without what they say when it is told to, and says so', async () => {
+  it('continues without the unreadable content if --allowUnreadableConfig is set, and logs it', async () => {
     await (await start(true)).ready()
     await until('the log to say so', () =>
       /warn.*--allowUnreadableConfig is set: the process goes on without the configuration in these: .*garbage.yaml, document 2/.test(

@@ -1,4 +1,4 @@
-/** Secrets of gateways over the ends of actors: of the source that has read them, and of a writer that serves them. */
+/** Gateway secrets across failures of actors: of the source that read them, and of a writer that serves them. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
@@ -11,7 +11,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { XdsClient } from '../harness/xds-client.ts'
 
-describe('secrets of gateways when actors end', function () {
+describe('gateway secrets when actors die', function () {
   this.timeout(60_000)
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
   const mesh = new ServingCertificates(control.dir)
@@ -25,7 +25,7 @@ describe('secrets of gateways when actors end', function () {
     control.service.supervisor.kill(name)
     await until(`${name} to run again`, () => control.state(name).state === 'running' && control.state(name).restarts > before)
   }
-  /** A router that watches secrets of its namespace. */
+  /** A router that subscribes to secrets of its namespace. */
   const router = async (delta: boolean, ...names: string[]) => {
     const text = (name: string) => Buffer.from(mesh.text(name))
     const node = { id: 'router~10.7.0.9~gateway.edge~edge.svc.cluster.local', metadata: { NAMESPACE: 'edge' } }
@@ -38,7 +38,7 @@ describe('secrets of gateways when actors end', function () {
       names.map((name) => `kubernetes://${name}`),
     )
   }
-  /** Number of the site whose key a client holds. */
+  /** Returns the index of the site whose key a client has. */
   const held = (client: XdsClient, name: string) => {
     const value = client.resources.get(secretType)?.get(`kubernetes://${name}`)
     const { type } = value ? fromBinary(SecretSchema, value) : { type: undefined }
@@ -64,7 +64,7 @@ describe('secrets of gateways when actors end', function () {
     made.dispose()
   })
 
-  it('stay while their source is away, are not sent again when it is back, and change with it', async () => {
+  it('stay while their source is gone, are not sent again when it is back, and then follow changes', async () => {
     const [one, two] = await Promise.all([router(false, 'one', 'two'), router(true, 'one', 'two')])
     for (const client of [one, two]) await until('the secrets', () => held(client, 'one') === 0 && held(client, 'two') === 1)
     control.write('one.json', secretDocument('edge/one', { ...pairValues(sites[2] as Pair), 'tls.key': 'x' }))
@@ -84,7 +84,7 @@ describe('secrets of gateways when actors end', function () {
     for (const client of [one, two, late]) await until('the new one', () => held(client, 'one') === 1)
   })
 
-  it('are asked for again by a writer that was restarted', async () => {
+  it('are requested again by a restarted writer', async () => {
     await end('xds-writer/0')
     await until('the writer to listen', () => control.ready().then(({ status }) => status === 200))
     for (const delta of [false, true]) {
@@ -93,7 +93,7 @@ describe('secrets of gateways when actors end', function () {
     }
   })
 
-  it('reach those who asked while there was no source', async () => {
+  it('are sent to subscribers that asked while there was no source', async () => {
     write('three', 0)
     const client = await router(true, 'two')
     await until('a secret', () => held(client, 'two') === 2)

@@ -9,7 +9,7 @@ import { until } from '../harness/until.ts'
 /** Three messages, and the beginning of a fourth. */
 const bytes = Buffer.concat([...[1, 2, 3].map((byte) => messageFrame(Buffer.of(byte))), messageFrame(Buffer.alloc(100)).subarray(0, 20)])
 
-describe('a stream whose messages are read in turns', () => {
+describe('a gRPC stream whose messages are read in turns', () => {
   let server: Http2Server
   const sessions: ClientHttp2Session[] = []
   const reading = new Set<Http2GrpcStream>()
@@ -53,7 +53,7 @@ describe('a stream whose messages are read in turns', () => {
     return session
   }
 
-  it('is forgotten when its client is gone before the last turn', async () => {
+  it('is removed if its client disconnects before the last turn', async () => {
     const gone = client()
     onTaken = () => gone.destroy()
     await until('it to be closed', () => streams[0]?.closed === true)

@@ -24,7 +24,7 @@ function host<Config, Message>(definition: ActorDefinition<Config, Message>, con
     reports,
     send,
     stop: () => port1.close(),
-    /** Links it to a peer; returns the peer's end, and the end that is to be sent. */
+    /** Links the host to a peer. Returns the peer's end and a function that delivers the other end. */
     peer(name: string, incarnation: number) {
       const channel = new MessageChannel()
       const link = new Link({ peer: definition.kind, incarnation, port: channel.port1, received: () => {}, closed: () => {} })
@@ -34,7 +34,7 @@ function host<Config, Message>(definition: ActorDefinition<Config, Message>, con
 }
 
 describe('the host of an XDS writer', () => {
-  it('lets no push of a dead push queue through, and keeps the link of the new one when the old port closes', async () => {
+  it('delivers no push of a dead push queue, and keeps the new link when the old port closes', async () => {
     const { features } = readFeatures({})
     const connections = { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 }
     const parts = {
@@ -47,7 +47,7 @@ describe('the host of an XDS writer', () => {
       connections,
     }
     const writer = host(xdsWriter, { features, permits: permitWords(1), ...parts })
-    /** A push whose resource is in a slab: of a queue that numbers its slabs otherwise it would end the writer. */
+    /** A push with a resource in a slab. From a queue that numbers its slabs differently it would end the writer. */
     const push = (slab: number, withSlab: boolean): WriterCommand => ({
       type: 'PublishPush',
       push: { id: 1, startedAt: 0, reasons: [], ledger: '' },
@@ -80,7 +80,7 @@ describe('the host of an XDS writer', () => {
     old.link.tell(push(7, true))
     let answers: unknown[] = []
     await until('the first push to be taken', () => (answers = answers.concat(taken(old.link))).includes('PushApplied'))
-    // The new queue is linked while a push of the old one is still on its way, and before the old port closes.
+    // The new queue is linked while a push of the old one is in flight, and before the old port closes.
     next.arrive()
     old.link.tell(push(7, false))
     next.link.tell(push(1, true))
@@ -88,7 +88,7 @@ describe('the host of an XDS writer', () => {
     answers = []
     await until('the push of the new queue to be taken', () => (answers = answers.concat(taken(next.link))).includes('PushApplied'))
     expect(writer.reports.filter(({ type }) => type === 'Failed')).to.deep.equal([])
-    // The old port closes late; the new link stays.
+    // The old port closes late, and the new link stays.
     old.link.close()
     next.link.tell(push(1, false))
     answers = []

@@ -1,24 +1,24 @@
-/** An agent that starts again with what it kept. */
+/** An agent that restarts with its saved secrets. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { AgentSecrets } from '../harness/agent-secrets.ts'
 import { until } from '../harness/until.ts'
 
-/** A pipe that nobody writes to, in the place of a file. */
+/** Puts a pipe without a writer in the place of a file. */
 function makePipe(path: string): void {
   rmSync(path)
   execFileSync('mkfifo', ['-m', '600', path])
 }
 
-describe('kept secrets', () => {
+describe('saved secrets of an agent', () => {
   let at: AgentSecrets
   beforeEach(() => {
     at = new AgentSecrets()
   })
   afterEach(() => at.dispose())
   const keptIn = () => at.path('state/secrets')
-  /** Runs an agent until it has kept its secrets; returns its certificate. */
+  /** Runs an agent until it has saved its secrets. Returns its certificate. */
   async function kept(service: Awaited<ReturnType<AgentSecrets['authority']>>): Promise<string> {
     await at.agent(service, { keptIn: keptIn() })
     const client = at.envoy(['default'])
@@ -27,7 +27,7 @@ describe('kept secrets', () => {
     return client.last('default')?.chain as string
   }
 
-  it('are served at once while there is no authority, and renewed in time when there is one', async () => {
+  it('are served at once without an authority, and renewed in time when there is one', async () => {
     const service = await at.authority()
     service.lifeMs = 6000
     const chain = await kept(service)
@@ -43,7 +43,7 @@ describe('kept secrets', () => {
     await until('the next', () => late.last('default') !== undefined && late.last('default')?.chain !== chain)
   })
 
-  it('are for the own user alone, and not asked for again while they are good', async () => {
+  it('are readable for their user only, and not requested again while they are valid', async () => {
     const service = await at.authority()
     const chain = await kept(service)
     const modes = ['', '/secrets.json', '/root-cert.pem'].map((name) => statSync(keptIn() + name).mode & 0o777)
@@ -53,7 +53,7 @@ describe('kept secrets', () => {
     expect(service.calls).to.have.length(1)
   })
 
-  it('that have expired are not served; their roots are, and verify the authority', async () => {
+  it('that have expired are not served, but their roots are, and verify the authority', async () => {
     const service = await at.authority()
     service.lifeMs = 400
     const chain = await kept(service)
@@ -93,7 +93,7 @@ describe('kept secrets', () => {
       expect(at.lines.join('\n')).not.to.include('PRIVATE KEY')
     })
 
-  it('that cannot be written cost one warning', async () => {
+  it('that cannot be written cause one warning', async () => {
     const service = await at.authority()
     service.lifeMs = 1500
     at.write('state', 'a file')

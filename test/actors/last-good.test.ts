@@ -10,7 +10,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const policy = (spec: string) => `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`
 const watcher = 'registry-watcher/files'
 
-describe('last good states over a restart of the file watcher', function () {
+describe('last good states across a restart of the file watcher', function () {
   this.timeout(60_000)
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
   let proxy: XdsClient
@@ -37,7 +37,7 @@ describe('last good states over a restart of the file watcher', function () {
     await control.dispose()
   })
 
-  it('stay: of objects that are faulty, of policies, and of files of which nothing can be told', async () => {
+  it('are kept for faulty objects, policies and unreadable files', async () => {
     expect(['faulty', 'unclear', 'gone'].map(has)).to.deep.equal([true, true, true])
     expect(await policyInForce()).to.equal(true)
     write('faulty.yaml', serviceEntry('faulty').replace('80', '99999'))
@@ -50,13 +50,13 @@ describe('last good states over a restart of the file watcher', function () {
     await restart()
     write('marker.yaml', serviceEntry('marker'))
     await until('a change after the restart', () => has('marker'))
-    // What is withdrawn goes two seconds later; the pages tell at once.
+    // Withdrawn resources are removed two seconds later, while the debug pages change at once.
     const objects = await (await fetch(`http://127.0.0.1:${control.httpPort}/debug/configz`)).text()
     for (const name of ['faulty', 'unclear', 'gone']) expect(objects, name).to.contain(`${name}.ns.svc.cluster.local`)
     expect(await policyInForce()).to.equal(true)
   })
 
-  it('go with their documents, also when those go after the restart', async () => {
+  it('are removed with their documents, also if those are deleted after the restart', async () => {
     for (const file of ['faulty.yaml', 'unclear.yaml', 'gone.yaml', 'policy.yaml']) rmSync(join(control.dir, file))
     await until('what is known to go', () => !has('faulty') && !has('gone'))
     expect(await policyInForce()).to.equal(false)

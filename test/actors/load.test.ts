@@ -22,16 +22,16 @@ for (const mode of ['threads', 'in-thread'] as const) {
         PILOT_MOCK_SERVICES: String(mocked),
         PILOT_MOCK_CHURN_PER_SECOND: '1000',
         PILOT_ACTOR_DEADLINE: '3s',
-        // It is never quiet.
+        // Changes never pause.
         PILOT_DEBOUNCE_MAX: '500ms',
       },
     )
     const clients: XdsClient[] = []
-    /** What the files say now: a service by name, and its address. */
+    /** The present content of the files: addresses of services by name. */
     const files = new Map<string, string>()
     let changes = 0
     let changing: NodeJS.Timeout | undefined
-    /** Connections that were lost since the test began. */
+    /** Connections lost since the test began. */
     let reconnects = 0
 
     /** Adds, changes or removes a file. */
@@ -58,7 +58,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         clients.push(await new XdsClient(discovery.grpcPort, client.node, client.delta).connect().ready())
       }
     }
-    /** Whether a proxy has exactly what the files and the registry hold. */
+    /** Whether a proxy has exactly the state of files and registry. */
     const isUpToDate = (client: XdsClient) => {
       const endpoints = client.resources.get(endpointType)
       const own = [...(client.resources.get(clusterType)?.keys() ?? [])].filter((name) => name.endsWith('.ns.svc.cluster.local'))
@@ -69,7 +69,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         new Set(others.map((name) => name.split('|')[3])).size === mocked
       )
     }
-    /** Files stand still for a moment: every proxy, old or new, comes to what they say, and nobody else is there. */
+    /** Files are not changed for a moment: every proxy, old or new, gets their state, and no other proxies are known. */
     const converges = async () => {
       clearInterval(changing)
       await until(
@@ -95,20 +95,20 @@ for (const mode of ['threads', 'in-thread'] as const) {
       })
       changing = setInterval(changeFile, 50)
     }
-    /** It may end before it answers. */
+    /** The actor may end before it answers. */
     const breakIt = (name: string, way: Break) => discovery.service.supervisor.ask(name, 'break', way).catch(() => {})
     const restarts = (name: string) => discovery.state(name).restarts
     const restartOf = async (name: string, since: number, error: string | RegExp) => {
       await until(`${name} to be restarted`, () => restarts(name) > since && discovery.state(name).state === 'running')
       expect(discovery.state(name).lastError?.message).to.match(new RegExp(error))
     }
-    /** Connections that proxies hold, by the writer that has them. */
+    /** Connections of proxies that the push queue knows, by writer. */
     const held = async () => {
       const known = Object.keys(await discovery.debug<Record<string, unknown>>('instancesz'))
       return { all: known.length, of: (writer: string) => known.filter((id) => id.startsWith(`${writer}/`)).length }
     }
 
-    /** A writer that ends loses its own connections; any other actor none. */
+    /** A writer that ends loses its own connections, any other actor none. */
     const losesOnly = async (name: string, before: Awaited<ReturnType<typeof held>>) => {
       const lost = () => clients.filter((client) => client.closed).length
       const expected = name.startsWith('xds-writer') ? before.of(name) : 0
@@ -166,7 +166,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       })
     }
 
-    it('the push queue dies in the middle of a replay of a source that has died before', async () => {
+    it('the push queue dies in the middle of a replay of a source that died before: nothing is lost', async () => {
       for (const source of ['registry-watcher/files', 'registry-watcher/mock']) {
         const since = restarts('push-queue')
         await breakIt('push-queue', { atReceived: 10 })
@@ -177,7 +177,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(reconnects).to.equal(0)
     })
 
-    it('everything dies at once', async () => {
+    it('all actors die at once: the service recovers', async () => {
       for (const { name } of discovery.service.supervisor.states()) discovery.service.supervisor.kill(name)
       await until('writers to serve', async () => (await discovery.ready()).status === 200)
       await converges()

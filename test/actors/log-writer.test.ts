@@ -38,7 +38,7 @@ describe('the log', () => {
       new RotatingFile({ path: path('a.log'), maxSizeMb: 1, maxAgeDays: 0, maxBackups: 0, ...limits }, (problem) => problems.push(problem), now)
     beforeEach(() => problems.splice(0))
 
-    it('renames the file before it is too large, and goes on after a restart', () => {
+    it('renames the file before it exceeds its size, also after a restart', () => {
       const first = rotating()
       first.write(half)
       first.write(half)
@@ -51,7 +51,7 @@ describe('the log', () => {
       expect(backups()[0]).to.match(/^a-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}\.log$/)
     })
 
-    it('keeps so many backups and no more, and never deletes what it has not made', () => {
+    it('keeps the configured number of backups, and never deletes files of others', () => {
       const others = ['a-2020-01-01T00-00-00.000.log', 'a-notes.log', 'a-2019-01-01T00-00-00.000.log']
       for (const name of others) writeFileSync(path(name), 'mine')
       mkdirSync(path('a-2018-01-01T00-00-00.000.log'))
@@ -62,7 +62,7 @@ describe('the log', () => {
       expect(problems).to.deep.equal([])
     })
 
-    it('deletes its backups when they are too old', () => {
+    it('deletes its expired backups', () => {
       let now = Date.UTC(2026, 0, 1)
       const file = rotating({ maxAgeDays: 3 }, () => now)
       for (let count = 0; count < 3; count++) {
@@ -75,7 +75,7 @@ describe('the log', () => {
       expect(backups()).to.deep.equal(['a-2026-01-03T00-00-00.000.log'])
     })
 
-    it('grows on when the file cannot be renamed, and says so once', () => {
+    it('continues in the same file with one log line if it cannot be renamed', () => {
       mkdirSync(path('.a.log.backups'))
       const file = rotating()
       for (let count = 0; count < 4; count++) file.write(half)
@@ -83,7 +83,7 @@ describe('the log', () => {
       expect(problems.filter((problem) => problem.includes('cannot be rotated'))).to.have.length(1)
     })
 
-    it('a directory in the place of a backup on record is left alone', () => {
+    it('leaves a directory in the place of a recorded backup alone', () => {
       const name = 'a-2018-01-01T00-00-00.000.log'
       mkdirSync(path(name))
       writeFileSync(path('.a.log.backups'), `${name}\n../outside\n`)
@@ -95,7 +95,7 @@ describe('the log', () => {
   })
 
   describe('a target that cannot be written', () => {
-    it('a full disk: the others say so once, and the file says how many lines were lost', async () => {
+    it('(a full disk) is reported once by the others, and logs the number of lost lines later', async () => {
       symlinkSync('/dev/full', path('full.log'))
       const log = open([path('good.log'), path('full.log')], path('full.log'))
       for (const message of ['one', 'two', 'three']) log.write(record(message))
@@ -109,21 +109,21 @@ describe('the log', () => {
         .and.to.match(/four\n/)
     })
 
-    it('a directory in the place of a file', () => {
+    it('(a directory in its place) is reported in the others', () => {
       mkdirSync(path('taken'))
       const log = open([path('good.log'), path('taken')], path('taken'))
       log.write(record('one'))
       expect(read('good.log')).to.contain('one\n').and.to.contain('EISDIR')
     })
 
-    it('a directory that cannot be made', () => {
+    it('(a directory that cannot be created) is reported in the others', () => {
       writeFileSync(path('file'), '')
       const log = open([path('good.log'), path('file/below.log')], path('file/rotating.log'))
       log.write(record('one'))
       expect(read('good.log')).to.contain('one\n').and.to.contain('file/below.log').and.to.contain('file/rotating.log')
     })
 
-    it('is written again by itself as soon as it can be', async () => {
+    it('is written again as soon as possible', async () => {
       mkdirSync(path('taken'))
       const log = open([path('taken')])
       log.write(record('one'))
@@ -134,10 +134,10 @@ describe('the log', () => {
     })
   })
 
-  describe('a reader that is slow', () => {
+  describe('a slow log reader', () => {
     const parts = { lostLine: (count: number) => Buffer.from(`lost ${count}\n`), failed: () => {} }
 
-    it('gets every line in order, in whatever pieces it takes them', async () => {
+    it('gets every line in order, in pieces of any size', async () => {
       let taken = ''
       let room = 0
       const target = new LogTarget(
@@ -162,7 +162,7 @@ describe('the log', () => {
       expect(taken).to.equal('one\ntwo\n')
     })
 
-    it('loses lines when it is too far behind, and hears how many', async () => {
+    it('loses lines when it is too far behind, and gets their number', async () => {
       let taken = ''
       let open = false
       const target = new LogTarget(
@@ -186,7 +186,7 @@ describe('the log', () => {
     })
   })
 
-  it('a file that was moved away is opened anew when asked', () => {
+  it('gets a moved file reopened on request', () => {
     const log = open([path('a.log')])
     log.write(record('one'))
     rmSync(path('a.log'))

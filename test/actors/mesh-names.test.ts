@@ -31,7 +31,7 @@ describe('the names of the mesh', () => {
   afterEach(() => watcher.drain?.())
   after(() => rmSync(dir, { recursive: true, force: true }))
 
-  it('are the defaults without a mesh configuration, and the trust domain is what the flag says', async () => {
+  it('are the defaults without a mesh configuration, with the trust domain of the flag', async () => {
     const { told } = await start('', 'td.example')
     expect(told).to.deep.equal([
       {
@@ -44,7 +44,7 @@ describe('the names of the mesh', () => {
     ])
   })
 
-  it('are told again when the mesh configuration names others, and only then', async () => {
+  it('are sent again only when the mesh configuration changes them', async () => {
     writeFileSync(file, 'trustDomain: a@b\nrootNamespace: root\n')
     const peer = await start(file, '')
     expect(peer.told[0]).to.deep.include({ trustDomain: 'a.b', rootNamespace: 'root' })

@@ -19,7 +19,7 @@ const logOptions: LogOptions = {
 
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`metrics of actors (${mode})`, () => {
-    it('are merged on scrape, and no counter goes backwards when an actor is restarted', async () => {
+    it('are merged on scrape, and no counter decreases when an actor restarts', async () => {
       // Away for long enough to be noticed, also on a busy machine.
       const policy = { ...restartPolicy, firstDelay: 2000 }
       const supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, policy })
@@ -40,7 +40,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
 }
 
 describe('metrics of the agent', () => {
-  it('are those of all its actors and of the process, under one prefix', async () => {
+  it('include those of all actors and of the process, with one prefix', async () => {
     const supervisor = new Supervisor({ mode: 'in-thread', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
     const collect = agentMetrics(supervisor, new Registry(), '1.2.3')
     supervisor.start({ name: 'counting/0', module: new URL('parts/counting.ts', import.meta.url), config: {} })

@@ -11,11 +11,11 @@ import { pemOf } from '../../src/identity/pem.ts'
 
 const hour = 3_600_000
 
-describe('the own certificate of a writer', () => {
+describe("a writer's own serving certificate", () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
 
-  /** An authority that signs for so long, unless it is told to answer otherwise. */
+  /** An authority that issues certificates of the given lifetime, unless the test lets it answer otherwise. */
   function authority(lifeMs: number) {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const now = Math.floor(Date.now() / 1000) * 1000
@@ -39,12 +39,12 @@ describe('the own certificate of a writer', () => {
     })
     return { own, asked, used, told, refuse: (times: number) => (refusals = times), hold: (until: Promise<void>) => (wait = until) }
   }
-  /** Keys are made on threads of the process, which no clock of ours moves. */
+  /** Keys are generated on threads of the process, which the mocked timers do not affect. */
   const until = async (condition: () => boolean) => {
     while (!condition()) await turn()
   }
 
-  it('is for a key of its own and all hosts, and is signed again only for other hosts', async () => {
+  it('has a new key and all hosts, and is only signed again for other hosts', async () => {
     const { own, asked, used } = authority(hour)
     own.serve(['a.test', '127.0.0.1', '::1'])
     await until(() => used.length === 1)
@@ -59,7 +59,7 @@ describe('the own certificate of a writer', () => {
     expect(used[1]?.key).not.to.equal(key)
   })
 
-  it('is renewed after half of its life and before two thirds of it', async () => {
+  it('is renewed between half and two thirds of its lifetime', async () => {
     const { own, asked, used } = authority(hour)
     own.serve(['a.test'])
     await until(() => used.length === 1)
@@ -71,7 +71,7 @@ describe('the own certificate of a writer', () => {
     await until(() => used.length === 2)
   })
 
-  it('is renewed in time by the wall clock when timers stood still, as they do while the machine sleeps', async () => {
+  it('is renewed in time by the wall clock after timers stood still during a sleep of the machine', async () => {
     const { own, asked, used } = authority(hour)
     own.serve(['a.test'])
     await until(() => used.length === 1)
@@ -87,7 +87,7 @@ describe('the own certificate of a writer', () => {
     expect(asked).to.have.length(2)
   })
 
-  it('stays while the authority does not sign, which is asked again, less and less often', async () => {
+  it('is kept while the authority does not sign, with retries at increasing intervals', async () => {
     const { own, asked, used, told, refuse } = authority(hour)
     refuse(3)
     own.serve(['a.test'])
@@ -107,7 +107,7 @@ describe('the own certificate of a writer', () => {
     expect(asked).to.have.length(4)
   })
 
-  it('is signed again when something changes while the authority signs', async () => {
+  it('is signed again if its hosts change while the authority signs', async () => {
     const { own, asked, used, hold } = authority(hour)
     const held = Promise.withResolvers<void>()
     hold(held.promise)
@@ -121,7 +121,7 @@ describe('the own certificate of a writer', () => {
     expect(asked).to.have.length(2)
   })
 
-  it('is asked for once its hosts are known', async () => {
+  it('is requested once its hosts are known', async () => {
     const { own, asked } = authority(hour)
     own.renew()
     await turn()

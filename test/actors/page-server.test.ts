@@ -4,7 +4,7 @@ import { Page, type PageRequest, PageServer } from '../../actors/http/page-serve
 import { freePort } from '../../bench/ports.ts'
 import { until } from '../harness/until.ts'
 
-describe('the server of pages', () => {
+describe('the page server', () => {
   const server = new PageServer()
   let base = ''
   let port = 0
@@ -20,7 +20,7 @@ describe('the server of pages', () => {
   })
   after(() => server.close())
 
-  it('answers pages and forms, and says what it does not answer', async () => {
+  it('answers pages and forms, and rejects other paths and methods', async () => {
     const ask = async (path: string, init?: RequestInit) => {
       const answer = await fetch(base + path, init)
       return [answer.status, await answer.text()]
@@ -45,7 +45,7 @@ describe('the server of pages', () => {
     expect(await ask('/broken')).to.deep.equal([500, 'it broke'])
   })
 
-  it('refuses what is not HTTP, survives clients that vanish, and says when an address is taken', async () => {
+  it('rejects what is not HTTP, survives disconnecting clients, and reports an address in use', async () => {
     const raw = (bytes: string) =>
       new Promise<string>((resolve) => {
         const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
@@ -64,7 +64,7 @@ describe('the server of pages', () => {
     expect(refused).to.equal('EADDRINUSE')
   })
 
-  it('closes connections beyond its bound, and tells of each', async () => {
+  it('closes connections beyond its limit, and reports each', async () => {
     let refused = 0
     const small = new PageServer({ maxConnections: 1, refused: () => refused++ })
     const at = await freePort()

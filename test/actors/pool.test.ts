@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { createPool } from '../../actors/runtime/pool.ts'
 
-describe('a task of a pool', () => {
+describe('a pool task', () => {
   const pool = createPool(new URL('./parts/endless-task.ts', import.meta.url), { threads: 1, queue: 4 })
   after(() => pool.destroy())
 
-  it('that does not end in time is ended; the only thread is there for the next', async () => {
+  it('that exceeds its deadline is ended, and the only thread is available for the next task', async () => {
     const ended = await pool.run({ endless: true }, 200).then(
       () => 'answered',
       (error: Error) => error.name,

@@ -15,7 +15,7 @@ import { until } from '../harness/until.ts'
 describe('the writers of the push queue', () => {
   const push = { startedAt: 0, reasons: [], ledger: 'l' }
 
-  /** Nothing is there but one class, with one group. */
+  /** One class with one group. */
   const present = {
     manifest: (classId: string) => ({ classId, groups: { type: [{ group: 'g', hide: [] }] } }),
     wholePatch: (group: string) => ({ group, sequence: 1, base: 0, version: '0', changed: [], removed: [] }),
@@ -28,7 +28,7 @@ describe('the writers of the push queue', () => {
     return { writers, peers, numbers: () => peers.map(({ told }) => told.map((command) => command.type === 'PublishPush' && command.push.id)) }
   }
 
-  it('count pushes of changes only, and say once when all have taken one', () => {
+  it('count only pushes of changes, and report once when all have acknowledged one', () => {
     let taken = 0
     const { writers, numbers } = two(() => taken++)
     expect([writers.publish(push, emptyPush), writers.lastPush, writers.areTaking]).to.deep.equal([false, 0, false])
@@ -43,7 +43,7 @@ describe('the writers of the push queue', () => {
     writers.close()
   })
 
-  it('are told between pushes of changes what concerns them, and of a change all: its ledger is that of all proxies', () => {
+  it('are sent between pushes of changes only what concerns them; the push of a change sets the version for all proxies', () => {
     const { writers, numbers } = two()
     const connected = { ...emptyPush, assignments: [{ connection: 'xds-writer/1/a', classId: 'c' }] }
     writers.publish({ ...push, ledger: 'first' }, { ...emptyPush, whole: true })
@@ -60,7 +60,7 @@ describe('the writers of the push queue', () => {
     writers.close()
   })
 
-  it('are told of their own proxies by their own names', () => {
+  it('are sent their own proxies under their own names', () => {
     const assignments = [
       { connection: 'xds-writer/1/a', classId: 'c' },
       { connection: 'xds-writer/10/b', classId: 'c' },
@@ -72,7 +72,7 @@ describe('the writers of the push queue', () => {
 const boundless = () => new IdentityShares({ streams: 1e9, classes: 1e9, nodeBytes: 1e9 })
 
 describe('the proxies of the push queue', () => {
-  it('go with their writer', () => {
+  it('are removed with their writer', () => {
     const there = new Set<string>()
     const proxies = new Proxies(
       { connect: (name: string) => there.add(name), disconnect: (name: string) => there.delete(name) } as never,
@@ -88,7 +88,7 @@ describe('the proxies of the push queue', () => {
     expect([...there]).to.deep.equal(['xds-writer/1/a'])
   })
 
-  it('are asked to go elsewhere only while few come or go', () => {
+  it('are moved to other writers only while few connect or disconnect', () => {
     const proxies = new Proxies({ connect: () => {}, disconnect: () => {} } as never, boundless())
     for (const writer of ['w/0', 'w/1']) proxies.addWriter(writer)
     const node = {} as ProxyNode
@@ -100,7 +100,7 @@ describe('the proxies of the push queue', () => {
 })
 
 describe('the key sets of the push queue', () => {
-  it('are asked for when they change, hold the first push back until they are heard of, and go when nobody names them', () => {
+  it('are requested on change, delay the first push until they are known, and are dropped if no policy names them', () => {
     const known = new Map<string, string | undefined>()
     const usual = (...names: string[]) => new Map(names.map((name) => [name, 5000]))
     let sources = usual('a', 'b')
@@ -128,7 +128,7 @@ describe('the key sets of the push queue', () => {
 })
 
 describe('the schedule of pushes', () => {
-  it('begins none before the first, one at a time after that, with all that led to it', async () => {
+  it('starts none before the first, and then one at a time with all its reasons', async () => {
     const begun: string[][] = []
     const schedule = new PushSchedule({ after: 5, max: 50 }, false, () => begun.push([...schedule.begin().reasons]))
     schedule.changed('config', 7, false)
@@ -143,8 +143,8 @@ describe('the schedule of pushes', () => {
   })
 })
 
-describe('what has had its time in the push queue', () => {
-  it('goes when the first of it is due, however often it is scheduled', async () => {
+describe('deferred removals of the push queue', () => {
+  it('happen when they are due, however often they are scheduled', async () => {
     const due = [monotonicMs() + 30, monotonicMs() + 60]
     const left: number[] = []
     const removals = new DeferredRemovals(

@@ -12,7 +12,7 @@ describe('/ready', function () {
   /** Actors that end stay away for long enough to be noticed, also on a busy machine. */
   const policy = { ...restartPolicy, firstDelay: 1000, longestDelay: 1000 }
 
-  it('names what is missing before the first complete state, then nothing', async () => {
+  it('reports what is missing before the first complete state, then nothing', async () => {
     discovery = new LocalDiscovery({})
     // A file that cannot be read keeps the first state from being complete for as long as the test needs.
     const link = join(discovery.dir, 'link.yaml')
@@ -27,7 +27,7 @@ describe('/ready', function () {
     expect(await discovery.ready()).to.deep.equal({ status: 200, text: '' })
   })
 
-  it('stays 200 and names a push queue that restarts while writers serve; ends when it restarts again and again', async () => {
+  it('stays 200 and names a restarting push queue while writers serve, and becomes 503 if it keeps restarting', async () => {
     discovery = new LocalDiscovery({ policy })
     const { supervisor } = await discovery.start()
     await discovery.service.ready()

@@ -17,7 +17,7 @@ const policy = (name: string, spec = '{action: DENY, rules: [{}]}') =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
 const never = { fallback: 'none', scopes: {} } as const
 
-describe('what cannot be read in a configuration directory', () => {
+describe('unreadable content of a configuration directory', () => {
   let root: string
   let directory: ObjectDirectory
   let told: SourceEvent[]
@@ -26,7 +26,7 @@ describe('what cannot be read in a configuration directory', () => {
   let metrics: Registry
   const at = (...parts: string[]) => join(root, ...parts)
   const write = (name: string, text: string) => writeFileSync(at(name), text)
-  /** What counts: names of policies, `!` before those that stand in. */
+  /** Returns the policies in force, with `!` before stand-ins. */
   const counts = () =>
     [...directory.events()]
       .flatMap((event) => {
@@ -92,7 +92,7 @@ describe('what cannot be read in a configuration directory', () => {
       expect(troubles().join()).to.match(/^a.yaml: cannot be read: /)
       expect(logged.filter((line) => line.includes('a.yaml, document 1: cannot be read'))).to.have.length(1)
       expect(directory.unknown, 'what keeps a process that starts from being ready').to.deep.equal([])
-      // It heals by itself, and what is then gone is gone.
+      // Corrected content is read again, and deleted objects are removed.
       undo?.()
       rmSync(at('a.yaml'), { recursive: true, force: true })
       write('a.yaml', policy('c'))
@@ -102,11 +102,11 @@ describe('what cannot be read in a configuration directory', () => {
       await until('the deletion', () => counts().join() === 'ns/b')
     })
 
-  it('keeps its last state: a file in the place of a directory, and of the whole', async () => {
+  it('keeps its last state: a file in the place of a directory, and of the whole directory', async () => {
     renameSync(at('sub'), at('away'))
     write('sub', '')
     await directory.reload()
-    // It is found where it is now, and in the directory that is no more.
+    // The object is found at its new place, and kept for the directory that is gone.
     expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
     renameSync(root, `${root}-away`)
     writeFileSync(root, '')
@@ -142,7 +142,7 @@ describe('what cannot be read in a configuration directory', () => {
     await until('what is there now', () => counts().join() === 'ns/a,ns/e')
   })
 
-  it('is unknown where it never could be read, and known no more than it was after a restart', async () => {
+  it('is unknown if it was never readable, also after a restart', async () => {
     rmSync(at('a.yaml'))
     symlinkSync('a.yaml', at('a.yaml'))
     write('garbage.yaml', '"never closed')
@@ -165,11 +165,11 @@ describe('what cannot be read in a configuration directory', () => {
     await until('all to be known', () => directory.unknown.length === 0)
   })
 
-  it('has its last good state by object, whichever file and place it moves to', async () => {
+  it('has a last good state for each object, whatever file and position it moves to', async () => {
     write('a.yaml', [policy('x'), policy('a')].join('---\n'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
-    // Spoilt and moved, within the file, then to another one.
+    // Made invalid and moved, within the file and then to another file.
     write('a.yaml', [policy('a').replace('DENY', '"DENY'), policy('x')].join('---\n'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
@@ -177,28 +177,28 @@ describe('what cannot be read in a configuration directory', () => {
     write('z.yaml', policy('a').replace('DENY', 'DENIED'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
-    // What is gone from a file that can be told is gone.
+    // An object that is missing in a readable file is deleted.
     write('a.yaml', policy('y'))
     rmSync(at('z.yaml'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/b', 'ns/y'])
   })
 
-  it('goes in the same step in which something takes its place', async () => {
+  it('is replaced in one step with the objects that take its place', async () => {
     told = []
     write('a.yaml', policy('other'))
     await until('the change', () => told.length === 2)
     const events = told.map((event) => (event.type === 'ConfigChanged' ? `${event.key} ${event.object ? 'is there' : 'is gone'}` : event.type))
     expect(events.sort()).to.deep.equal(['AuthorizationPolicy/ns/a is gone', 'AuthorizationPolicy/ns/other is there'])
     expect(new Set(told.map(({ at }) => at))).to.have.property('size', 1)
-    // In another file, of which nobody has told yet.
+    // In another file, which was not read yet.
     rmSync(at('a.yaml'))
     write('z.yaml', policy('other').replace('DENY', '"DENY'))
     await until('the fault', () => logged.some((line) => line.startsWith('z.yaml, document 1')))
     expect(counts()).to.deep.equal(['ns/b', 'ns/other'])
   })
 
-  it('that is linked under two names is one definition, whatever becomes of it', async () => {
+  it('counts as one definition if it is linked under two names', async () => {
     symlinkSync('a.yaml', at('link.yaml'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
@@ -208,7 +208,7 @@ describe('what cannot be read in a configuration directory', () => {
         [...directory.events()].some((event) => JSON.stringify(event).includes(`"${action}"`) && JSON.stringify(event).includes('/a"')),
       )
     }
-    // As a mapping says, in whatever order.
+    // Mappings are equal in any order of their keys.
     rmSync(at('link.yaml'))
     write('link.yaml', policy('a', '{rules: [{}], action: AUDIT}'))
     await directory.reload()
@@ -216,14 +216,14 @@ describe('what cannot be read in a configuration directory', () => {
     expect(told.some((event) => JSON.stringify(event).includes('isContested'))).to.equal(false)
   })
 
-  it('that several files define counts as the first by path; of policies that disagree, as the strictest', async () => {
+  it('defined in several files applies as in the first by path, or for differing policies as the strictest', async () => {
     const allow = policy('b', '{rules: [{}]}')
     write('a2.yaml', policy('b'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
     write('a2.yaml', allow)
     await until('the contest', () => counts().join() === '!ns/b,ns/a' || counts().join() === 'ns/a,!ns/b')
-    // Also where a good version was known before.
+    // Also if a valid version was known before.
     expect(told.at(-1)).to.have.property('type', 'ConfigChanged')
     expect(logged.filter((line) => line.includes('a2.yaml already defines it differently'))).to.have.length(1)
     rmSync(at('sub', 'b.yaml'))
@@ -235,8 +235,8 @@ describe('what cannot be read in a configuration directory', () => {
   })
 })
 
-describe('timeouts with the file system', () => {
-  it('leaves what does not answer, and asks for nothing more while too much is left', async () => {
+describe('file system timeouts', () => {
+  it('abandon calls that do not answer, and make no further calls while too many are pending', async () => {
     const timeouts = new FileTimeouts(20)
     const answers: (() => void)[] = []
     const hang = () => new Promise<string>((resolve) => answers.push(() => resolve('late')))

@@ -1,4 +1,4 @@
-/** An actor of the service, named in the query of this module's URL, that fails in the way it is asked to. */
+/** An actor of the service, named in the query of this module's URL, that fails in the requested way. */
 import type { ActorDefinition, Behaviour } from '../../../actors/runtime/actor.ts'
 import type { Peer } from '../../../actors/runtime/link.ts'
 import { after } from '../../../actors/runtime/timers.ts'
@@ -6,7 +6,7 @@ import { after } from '../../../actors/runtime/timers.ts'
 const name = new URL(import.meta.url).search.slice(1)
 const { actor: real } = (await import(`../../../actors/discovery/${name}.ts`)) as { actor: ActorDefinition<unknown, unknown> }
 
-/** How it fails: now, in a loop; at a message; or at a message that it tells in a replay. */
+/** How the actor fails: at once, in an endless loop, on receiving a message, or on sending a message. */
 export type Break = 'throw' | 'hang' | { readonly atReceived: number } | { readonly atTold: number }
 
 export const actor: ActorDefinition<unknown, unknown> = {
@@ -15,7 +15,7 @@ export const actor: ActorDefinition<unknown, unknown> = {
     const behaviour = await real.start(context)
     let received = Number.POSITIVE_INFINITY
     let told = Number.POSITIVE_INFINITY
-    /** A peer that is told so many messages, and no more. */
+    /** A peer that accepts a limited number of messages. */
     const fragile = (peer: Peer): Peer => ({
       name: peer.name,
       kind: peer.kind,

@@ -1,7 +1,7 @@
 import type { ActorDefinition } from '../../../actors/runtime/actor.ts'
 import { Counter, Gauge } from '../../../actors/runtime/metrics.ts'
 
-/** An actor that has counted three things when it has started. */
+/** An actor that has counted three things at its start. */
 export const actor: ActorDefinition<unknown, never> = {
   kind: 'counting',
   start({ metrics }) {

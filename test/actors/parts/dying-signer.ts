@@ -1,4 +1,4 @@
-/** A signer that does as its requests say: it ends its thread, hangs, or signs nothing but says so. */
+/** A signer that does what its requests say: ends its thread, throws, hangs, or returns without signing. */
 import type { JobOutcome, SignerTask } from '../../../actors/discovery/authority/sign-task.ts'
 
 export default function run(task: SignerTask): { outcomes: JobOutcome[] } {

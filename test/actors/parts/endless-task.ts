@@ -1,4 +1,4 @@
-/** Pool task for tests: never ends when it is told so, and otherwise answers with what it is given. */
+/** Pool task for tests: never ends if told so, and otherwise returns its input. */
 export default function answer(task: { endless: boolean }): { endless: boolean } {
   while (task.endless) {}
   return task

@@ -1,6 +1,6 @@
 /**
- * A process that changes the state of a certificate authority, and may end at any call to the file system: run with the directory, what
- * to do, and after which call that changes something to end without a word.
+ * A process that changes the state of a certificate authority, and may be killed at any call to the file system. Arguments: the
+ * directory, the action, and the number of the modifying call after which the process is killed.
  */
 import { createPrivateKey } from 'node:crypto'
 import fs from 'node:fs'

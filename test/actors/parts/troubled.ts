@@ -1,4 +1,4 @@
-/** An actor that fails in every way it is asked to. Its state is a timer, a server, and what it was told. */
+/** An actor that fails in every requested way. Its state is a timer, a server, and the messages that it received. */
 import { createServer, type Server } from 'node:net'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../actors/runtime/actor.ts'
 import type { Peer } from '../../../actors/runtime/link.ts'
