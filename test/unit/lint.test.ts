@@ -22,11 +22,7 @@ const hasty = [
   "expect(service.output.soFar().includes('x')).to.equal(true)",
   "expect(service.output.soFar().length, 'why').to.equal(1)",
 ] as const
-const brief = [
-  "await until('it', () => true, 500)",
-  "await until('it', async () => true, 5_000)",
-  "await until('it', () => true, 20000)",
-] as const
+const brief = ["await until('it', () => true, 500)", "await until('it', async () => true, 5_000)", "await until('it', () => true, 20000)"] as const
 
 describe('the linter', function () {
   this.timeout(120_000)
