@@ -38,13 +38,13 @@ const largest = 4_294_967_295
 const aggressionKey = 'upstream.warmup_aggression'
 
 /**
- * Returns the effective policy of a port (docs/resources.md, C5). Settings for the port in a subset replace all others; other settings of a
- * subset override those of the rule field by field.
+ * Returns the effective policy of a port (docs/resources.md, C5). Settings for the port in a subset replace all others that ports can have;
+ * other settings of a subset override those of the rule field by field.
  */
 export function policyFor(rule: MergedRule | undefined, subset: Subset | undefined, port: number): PolicyInForce {
   const own = levelOf(subset?.policy, port)
-  if (own) return settingsOf(own)
   const top = settingsOf(levelOf(rule?.policy, port) ?? rule?.policy)
+  if (own) return { ...settingsOf(own), proxyProtocol: top.proxyProtocol, retryBudget: top.retryBudget }
   return subset?.policy ? { ...top, ...defined(settingsOf(subset.policy)) } : top
 }
 

@@ -87,7 +87,11 @@ const ofTrustDomains = ({ mesh }: MeshSnapshot): SubjectNames =>
     matcher: { matchPattern: { case: 'prefix' as const, value: `spiffe://${domain}/` } },
   }))
 
-/** Returns the transport socket of a filter chain that requires a certificate of the mesh. */
+/**
+ * Returns the transport socket of a filter chain that requires a certificate of the mesh. A proxy without a certificate refuses all
+ * connections of such a chain. Its listener becomes active at once: while Envoy waits for secrets that nobody serves, it goes by the
+ * policies of the listener's previous version.
+ */
 export function inboundSocket(certificates: Certificates, http: boolean, snapshot: MeshSnapshot) {
   const { features } = snapshot.settings
   const names = features.PILOT_SKIP_VALIDATE_TRUST_DOMAIN ? [] : ofTrustDomains(snapshot)
@@ -97,7 +101,7 @@ export function inboundSocket(certificates: Certificates, http: boolean, snapsho
       commonTlsContext: {
         tlsParams: features.PILOT_SIDECAR_ENABLE_INBOUND_TLS_V2 ? { tlsMinimumProtocolVersion: tls12, cipherSuites } : {},
         alpnProtocols: http ? ['h2', 'http/1.1'] : ['istio-peer-exchange', 'h2', 'http/1.1'],
-        ...certificateContext(certificates.server, names),
+        ...certificateContext(certificates.server, names, certificates.agent ? undefined : 1),
       },
     }),
   )
