@@ -1,4 +1,7 @@
-/** The own root over its life, with a real directory: made once, exchanged in stages, over restarts, by force, and when things fail. */
+/**
+ * The authority's own root over its lifetime, with a real directory: created once, rotated in stages, across restarts, by force, and with
+ * failures.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,7 +76,7 @@ describe('the own root of the certificate authority', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it('is made once, and is the same after restarts', async () => {
+  it('is created once, and is the same after restarts', async () => {
     const first = await open()
     expect(ids(first)).to.deep.equal([rootOf('made 0').record.id])
     await first.close()
@@ -83,7 +86,7 @@ describe('the own root of the certificate authority', () => {
     expect(keys()).to.deep.equal(ids(again))
   })
 
-  it('goes on though keys that are no longer used cannot be removed, which the log says and the next start makes up for', async () => {
+  it('is rotated although unused keys cannot be removed, which is logged and retried at the next start', async () => {
     const rotation = await open()
     const [old] = ids(rotation)
     for (const _ of stages.slice(1)) await rotation.advance(true)
@@ -98,7 +101,7 @@ describe('the own root of the certificate authority', () => {
     expect(keys()).to.deep.equal(ids(again)).and.not.include(old)
   })
 
-  it('is exchanged stage by stage, over a restart in each, waiting for whoever has not renewed', async () => {
+  it('is rotated stage by stage across restarts, waiting for workloads that have not renewed', async () => {
     let rotation = await open()
     const seen: string[] = []
     for (const stage of [...stages.slice(1), 'stable']) {
@@ -125,7 +128,7 @@ describe('the own root of the certificate authority', () => {
     expect(lines.filter((line) => line.startsWith('rootcertrotator the root rotation goes from'))).to.have.length(6)
   })
 
-  it('is said to be under way when its key takes long to make', async () => {
+  it('is reported as being rotated if its key takes long to generate', async () => {
     const rotation = await open()
     delay = Promise.withResolvers<void>()
     const answer = await rotate(rotation, false, () => undefined, 10)
@@ -135,7 +138,7 @@ describe('the own root of the certificate authority', () => {
     expect(await rotate(rotation, false, () => undefined)).to.deep.equal({ from: 'announce', went: 'trust-both', forcedOver: [] })
   })
 
-  it('goes on by force, and says over whom', async () => {
+  it('is rotated by force, with a log of the affected identities', async () => {
     const rotation = await open()
     issue(rotation)
     await rotation.advance(false)
@@ -145,7 +148,7 @@ describe('the own root of the certificate authority', () => {
     expect(lines.join('\n')).to.include(`stage announce was ended by force although ${workload} is not connected from 10.0.0.1`)
   })
 
-  it('lists proxies on the plaintext port, and does not wait for them', async () => {
+  it('is rotated without waiting for proxies on the plaintext port, which are listed', async () => {
     const rotation = await open()
     rotation.connected('xds-writer/0/1', { node, identities: [], presented: undefined })
     await rotation.advance(false)
@@ -153,7 +156,7 @@ describe('the own root of the certificate authority', () => {
     expect(await rotation.advance(false)).to.include({ went: 'trust-both' })
   })
 
-  it('is checked every interval: a rotation begins near the end of its life, and goes on', async () => {
+  it('is checked at every interval, and rotated automatically near its expiry', async () => {
     const rotation = await open({ checkInterval: 10 })
     await until('two checks', () => rotation.ledger.size === 0)
     expect(rotation.status().stage).to.equal('stable')
@@ -167,7 +170,7 @@ describe('the own root of the certificate authority', () => {
     expect(lines.join('\n')).to.include('less than 20 % of the life of root')
   })
 
-  it('is not checked with an interval of 0, and after a random part of the interval with jitter', async () => {
+  it('is not checked with an interval of 0, and first after a random part of the interval with jitter', async () => {
     now += 25 * day
     elapsed += 25 * day
     const rotation = await open()
@@ -181,7 +184,7 @@ describe('the own root of the certificate authority', () => {
     await until('the first check', () => soon.status().stage === 'announce')
   })
 
-  it('that has expired is exchanged at once: nothing that it signed is valid', async () => {
+  it('is replaced at once after it expired, since nothing that it signed is valid', async () => {
     const first = await open()
     issue(first, 40 * day)
     await first.close()
@@ -192,7 +195,7 @@ describe('the own root of the certificate authority', () => {
     expect(rotation.status().stage).to.equal('stable')
   })
 
-  it('does not believe a clock that jumps ahead, nor is it confused by one that goes back', async () => {
+  it('is not rotated early by a clock that jumps ahead, nor blocked by one that goes back', async () => {
     const rotation = await open()
     issue(rotation)
     await rotation.advance(false)
@@ -205,7 +208,7 @@ describe('the own root of the certificate authority', () => {
     expect(rotation.status().blockers, 'issued in this stage, whatever the time').to.have.length(0)
   })
 
-  it('stays as it was when the new stage cannot be kept', async () => {
+  it('stays in its stage if the new stage cannot be saved', async () => {
     const rotation = await open()
     const path = join(directory, 'state.json')
     const text = readFileSync(path, 'utf8')
@@ -218,7 +221,7 @@ describe('the own root of the certificate authority', () => {
     expect(await rotation.advance(false)).to.include({ went: 'announce' })
   })
 
-  it('is that of somebody else when he has written it meanwhile', async () => {
+  it('is taken from the saved state if another process has written it', async () => {
     const rotation = await open()
     const { state, version } = await storage.read()
     await storage.write({ ...state, authorities: [rootOf('theirs').record] }, version)
@@ -228,7 +231,7 @@ describe('the own root of the certificate authority', () => {
     expect(changes).to.equal(1)
   })
 
-  it('stays trusted for a time when a plugged-in one takes its place, and the other way round', async () => {
+  it('stays trusted for some time when a plugged-in root replaces it, and vice versa', async () => {
     const own = await open()
     issue(own, 2 * day)
     await own.close()
@@ -246,7 +249,7 @@ describe('the own root of the certificate authority', () => {
     expect(changes).to.equal(1)
   })
 
-  it('does without its ledger when that is damaged, and then waits for those of whom it cannot know', async () => {
+  it('is rotated without a damaged ledger, waiting for identities that the new ledger does not know', async () => {
     const first = await open()
     await first.advance(false)
     await first.close()

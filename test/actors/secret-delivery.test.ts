@@ -1,4 +1,4 @@
-/** Secrets of the configuration directory on their way to writers, and to nobody else (docs/resources.md, K6, K8). */
+/** Delivery of Secrets from the configuration directory to writers, and to no other actor (docs/resources.md, K6, K8). */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { until } from '../harness/until.ts'
 const reader: SecretReader = { namespace: 'edge', account: 'gateway' }
 const wanted = (...names: string[]): SecretCommand => ({ type: 'SecretsWanted', wanted: [{ reader, names }] })
 
-describe('secrets of the configuration directory', () => {
+describe('Secrets of the configuration directory', () => {
   const made = new SiteCertificates()
   let root: Pair
   let sites: Pair[]
@@ -50,7 +50,7 @@ describe('secrets of the configuration directory', () => {
     }
     watcher = (await startActor(actor, config)) as Behaviour<SecretCommand>
   }
-  /** A linked writer, and what it was told of secrets: `<name>=<number of the site>`, or `<name>-` for none. */
+  /** Links a writer. Returns the events that it received: `<name>=<number of the site>`, or `<name>-` for none. */
   const link = (name: string) => {
     const peer = new RecordingPeer<SecretEvent>(name)
     watcher.linked?.(peer)
@@ -62,7 +62,7 @@ describe('secrets of the configuration directory', () => {
     return { peer, told }
   }
 
-  it('are told to a writer that wants them, which hears of nothing else', async () => {
+  it('are sent to writers that requested them only', async () => {
     write('a.json', document('a', 0))
     write('others.yaml', [document('b', 1), document('a', 2, 'other')].join('---\n'))
     await start()
@@ -83,7 +83,7 @@ describe('secrets of the configuration directory', () => {
     expect(JSON.stringify(queue.told)).not.to.contain('Secret').and.not.to.contain('PRIVATE')
   })
 
-  it('are told again to a writer that wants them anew, and not to one that is gone', async () => {
+  it('are sent again to a writer that requests them again, and not to one that is gone', async () => {
     write('a.json', document('a', 0))
     await start()
     const [one, successor] = [link('xds-writer/0'), link('xds-writer/0')]
@@ -100,7 +100,7 @@ describe('secrets of the configuration directory', () => {
     expect(one.told()).to.deep.equal(['a=0', 'a=0'])
   })
 
-  it('stay as they were when they become faulty, and are told when they are right again', async () => {
+  it('keep their last good state while they are invalid, and are sent once they are valid', async () => {
     write('a.json', document('a', 0))
     await start()
     const { peer, told } = link('xds-writer/0')
@@ -114,7 +114,7 @@ describe('secrets of the configuration directory', () => {
     expect(told()).to.have.members(['a=0', 'b-', 'b=2', 'a=1'])
   })
 
-  it('are said to be gone only where all files can be told', async () => {
+  it('are reported as missing only if all files are readable', async () => {
     write('unclear.yaml', 'kind: [\n')
     write('faulty.json', secretDocument('edge/faulty', { 'tls.crt': 'x', 'tls.key': 'y' }))
     write('a.json', document('a', 0))
@@ -128,7 +128,7 @@ describe('secrets of the configuration directory', () => {
     expect(told()[1]).to.equal('none-')
   })
 
-  it('are named for pages without anything that they hold', async () => {
+  it('are summarised for debug pages without their content', async () => {
     write('a.json', secretDocument('edge/a', pairValues(sites[0] as Pair, root)))
     await start()
     const summaries = (await watcher.asks?.secrets?.()) as object[]
@@ -138,7 +138,7 @@ describe('secrets of the configuration directory', () => {
     expect(JSON.stringify(summaries)).not.to.contain('BEGIN')
   })
 
-  it('of a large file, which is parsed on another thread, are the same', async () => {
+  it('in a large file, which another thread parses, are the same', async () => {
     write('large.yaml', [document('a', 0), `# ${'x'.repeat(70_000)}`, document('b', 1)].join('\n---\n'))
     await start()
     const { peer, told } = link('xds-writer/0')
@@ -149,7 +149,7 @@ describe('secrets of the configuration directory', () => {
     expect(event?.material?.pair?.key.buffer.byteLength, 'memory that is copied with a key').to.equal(event?.material?.pair?.key.byteLength)
   })
 
-  describe('by a source that reviews who may read', () => {
+  describe('with access reviewed by the source', () => {
     const answers = (access: SecretAccess) => {
       const [secret] = parseConfigFile('f', document('a', 0), meshNames('mesh.io')).secrets
       const delivery = new SecretDelivery((key) => key !== 'Secret/edge/a', access, new Registry())
@@ -159,7 +159,7 @@ describe('secrets of the configuration directory', () => {
       return { delivery, told: () => peer.told.map(({ name, material }) => `${name}${material ? '' : '-'}`) }
     }
 
-    it('are told to those who may, and to others there are none', () => {
+    it('are sent if access is allowed, and reported as missing otherwise', () => {
       expect(answers(() => true).told()).to.deep.equal(['a'])
       expect(answers(() => false).told()).to.deep.equal(['a-'])
     })

@@ -1,4 +1,4 @@
-/** Secrets that are in files: those that Envoy asks for by path, those that come before the authority's, and those that are written. */
+/** Secrets in files: those that Envoy requests by path, those that precede the authority's, and those that the agent writes. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,14 +16,14 @@ describe('secrets in files', () => {
     at = new AgentSecrets()
   })
   afterEach(() => at.dispose())
-  /** Files of a pair, and the name of its secret. */
+  /** Writes the files of a pair. Returns the name of its secret. */
   const pair = (name: string, files = 'pair') => {
     at.write(`${files}/chain.pem`, pem(name))
     at.write(`${files}/key.pem`, keyOf(name))
     return `file-cert:${at.path(`${files}/chain.pem`)}~${at.path(`${files}/key.pem`)}`
   }
 
-  it('are served by their paths, in both forms of the protocol, without a certificate authority', async () => {
+  it('are served by path in SotW and delta, without a certificate authority', async () => {
     await at.start({})
     const [cert, root] = [pair('one'), `file-root:${at.write('ca.pem', `${keyOf('two')}${pem('two')}`)}`]
     const clients = [at.accepting([cert, root]), at.accepting([cert, root], true)]
@@ -34,10 +34,10 @@ describe('secrets in files', () => {
     }
   })
 
-  it('are pushed when they are written, exchanged by a link, or come again, to those alone who want them', async () => {
+  it('are pushed to their subscribers when files are written, replaced by a link, or created again', async () => {
     await at.start({})
     for (const name of ['one', 'two', 'three']) pair(name, `mounted/..${name}`)
-    // As orchestrators mount secrets: the files are links into a directory that is a link itself.
+    // Orchestrators mount secrets this way: the files are links into a directory that is a link itself.
     symlinkSync('..one', at.path('mounted/..data'))
     for (const name of ['chain.pem', 'key.pem']) symlinkSync(join('..data', name), at.path(`mounted/${name}`))
     const cert = `file-cert:${at.path('mounted/chain.pem')}~${at.path('mounted/key.pem')}`
@@ -58,7 +58,7 @@ describe('secrets in files', () => {
     expect([client.responses.length, other.responses.length]).to.deep.equal([3, 1])
   })
 
-  it('that are garbled or belong to another key leave the last good ones in force, and are told and counted', async () => {
+  it('keep their last good state while files are invalid or do not match, with log line and metric', async () => {
     await at.start({})
     const cert = pair('one')
     const client = at.envoy([cert])
@@ -73,7 +73,7 @@ describe('secrets in files', () => {
     expect(at.lines.join()).not.to.include('half of a')
   })
 
-  it('are waited for until they are there', async () => {
+  it('are awaited until they exist', async () => {
     await at.start({})
     const root = `file-root:${at.path('later/ca.pem')}`
     const client = at.envoy([root])
@@ -82,7 +82,7 @@ describe('secrets in files', () => {
     await until('it', () => client.last(root)?.roots === pem('one'))
   })
 
-  it('in a directory that cannot be watched are told once, and counted', async () => {
+  it('in a directory that cannot be watched are logged once, and counted', async () => {
     await at.start({})
     symlinkSync('loop', at.path('loop'))
     for (const name of ['one', 'two']) at.envoy([`file-root:${at.path(`loop/${name}.pem`)}`])
@@ -91,7 +91,7 @@ describe('secrets in files', () => {
     expect(told).to.have.length(1)
   })
 
-  it('are refused under other names: no relative path, no third part, nothing that is served under a name of its own', async () => {
+  it('are refused under relative paths, malformed names and names of other secrets', async () => {
     await at.start({})
     const refused = ['file-cert:a.pem~b.pem', 'file-cert:/a~/b~/c', 'file-cert:/a', 'file-root:ca.pem', 'file-root:', 'kubernetes://x', 'other']
     const client = at.envoy(refused, true)
@@ -100,7 +100,7 @@ describe('secrets in files', () => {
     expect(at.lines.filter((line) => line.includes('does not have'))).to.have.length(refused.length)
   })
 
-  it('are at most 256 at a time, and make room when nobody wants them any more', async () => {
+  it('are limited to 256 at a time, and freed without subscribers', async () => {
     await at.start({})
     const first = at.envoy(Array.from({ length: 256 }, (_, index) => `file-root:/nowhere/${index}`))
     await until('all to be looked at', () => at.count('num_file_secret_failures_total') === 256)
@@ -114,8 +114,8 @@ describe('secrets in files', () => {
     await until('it', () => third.last(root)?.roots === pem('one'))
   })
 
-  describe('of the mounted directory', () => {
-    it('come before those of the authority, which is asked for nothing while both are there', async () => {
+  describe('in the mounted directory', () => {
+    it('precede those of the authority, which is not asked while both exist', async () => {
       const service = await at.authority()
       const mounted = at.path('certs')
       mkdirSync(mounted)
@@ -133,7 +133,7 @@ describe('secrets in files', () => {
       expect(service.calls).to.have.length(1)
     })
 
-    it('are all there is at start: the authority is not asked; when they go they are served on', async () => {
+    it('are enough at start without the authority, and are still served after they were removed', async () => {
       const service = await at.authority()
       at.write('certs/root-cert.pem', pem('one'))
       at.write('certs/key.pem', keyOf('two'))
@@ -151,7 +151,7 @@ describe('secrets in files', () => {
       await until('the next', () => late.last('default')?.key !== keyOf('two'))
     })
 
-    it('with one fault still give what is good', async () => {
+    it('are served individually if one of them is invalid', async () => {
       at.write('certs/root-cert.pem', pem('one'))
       at.write('certs/cert-chain.pem', 'garbled')
       at.write('certs/key.pem', keyOf('two'))
@@ -162,8 +162,8 @@ describe('secrets in files', () => {
     })
   })
 
-  describe('that are written', () => {
-    it('hold what is served, for the own user or for all, and follow every renewal', async () => {
+  describe('written by the agent', () => {
+    it('contain what is served, for the own user or for all users, and follow every renewal', async () => {
       const service = await at.authority()
       service.lifeMs = 3000
       for (const [name, isForAll, modes] of [
@@ -188,7 +188,7 @@ describe('secrets in files', () => {
       }
     })
 
-    it('that cannot be do no harm, are told, counted and tried again', async () => {
+    it('are retried if they cannot be written, with log line and metric', async () => {
       const service = await at.authority()
       at.write('out', 'a file')
       await at.agent(service, {}, { output: { directory: at.path('out'), isForAll: false } })
@@ -200,10 +200,10 @@ describe('secrets in files', () => {
       await until('the files', () => at.read('out/key.pem') === client.last('default')?.key)
     })
 
-    it('outlast a full disk: what was there stays whole, what is new is served, and written when there is room', async function () {
+    it('survive a full disk: old files stay complete, and new ones are written when there is space', async function () {
       const directory = at.path('disk')
       mkdirSync(directory)
-      // A small disk takes the right to mount one.
+      // A small disk requires the permission to mount one.
       if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory]).status !== 0) return this.skip()
       try {
         const service = await at.authority()

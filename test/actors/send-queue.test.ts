@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { SendQueue } from '../../actors/agent/xds-relay/send-queue.ts'
 import { until } from '../harness/until.ts'
 
-/** A stream that takes a piece when it is told to. */
+/** A stream that accepts a piece on command. */
 class Tap extends Writable {
   readonly pieces: number[] = []
   #next: (() => void)[] = []
@@ -19,13 +19,13 @@ class Tap extends Writable {
     this.#next.push(done)
   }
 
-  /** Takes the piece that was written last. */
+  /** Accepts the oldest pending piece. */
   take(): void {
     this.#next.shift()?.()
   }
 }
 
-describe('what is to leave on a stream', () => {
+describe('the send queue of a stream', () => {
   const queueOf = (longestMs: number) => {
     const stream = new Tap()
     const heard: string[] = []
@@ -33,7 +33,7 @@ describe('what is to leave on a stream', () => {
     return { stream, heard, queue }
   }
 
-  it('leaves in pieces, and there is room again when most of it has left', async () => {
+  it('sends in pieces, and reports room again when most of the data has left', async () => {
     const { stream, heard, queue } = queueOf(60_000)
     expect(queue.write(Buffer.alloc(200_000))).to.equal(true)
     expect(queue.write(Buffer.alloc(70_000))).to.equal(false)
@@ -65,7 +65,7 @@ describe('what is to leave on a stream', () => {
       await turn()
     }
 
-    it('stands still when nothing of it leaves, however slowly it left before', async () => {
+    it('reports standstill if nothing leaves for its timeout, however slowly data left before', async () => {
       const { stream, heard, queue } = queueOf(1000)
       queue.write(Buffer.alloc(100_000))
       for (let piece = 0; piece < 5; piece++) {
@@ -81,7 +81,7 @@ describe('what is to leave on a stream', () => {
       stream.destroy()
     })
 
-    it('does not stand still when everything has left, nor when it is gone', async () => {
+    it('reports no standstill after everything has left, nor after the stream was destroyed', async () => {
       const { stream, heard, queue } = queueOf(50)
       queue.write(Buffer.alloc(10))
       stream.take()

@@ -1,4 +1,4 @@
-/** Signing on threads that die, hang and are overrun. */
+/** Signing on threads that die, hang and are overloaded. */
 import { expect } from 'chai'
 import { Signing, type SigningResult } from '../../actors/discovery/authority/signing.ts'
 
@@ -14,7 +14,7 @@ describe('signing on a pool of threads', function () {
     signing.sign({ caller, csr, identity: 'x', grant: grant as never })
   const became = (result: SigningResult) => ('refused' in result ? result.refused : 'fault' in result ? result.fault : 'signed')
 
-  it('fails the calls of a thread that ends, and no others', async () => {
+  it('fails only calls of a thread that ends', async () => {
     signing = new Signing(2, module)
     for (const bad of ['die', 'throw']) {
       const results = await Promise.all(Array.from({ length: 300 }, (_, index) => ask(`caller ${index % 7}`, index % 100 === 50 ? bad : 'good')))
@@ -26,16 +26,16 @@ describe('signing on a pool of threads', function () {
     expect(became(await ask('a', 'good'))).to.equal('signed')
   })
 
-  it('ends a thread that hangs, and goes on', async () => {
+  it('ends a thread that hangs, and continues', async () => {
     signing = new Signing(1, module)
     const [hanging, good] = await Promise.all([ask('a', 'hang'), ask('b', 'good')])
     expect(became(hanging)).to.equal('died')
-    // The other waited behind it for longer than anybody waits for an answer.
+    // The other call may have waited behind it for longer than its deadline.
     expect(became(good)).to.be.oneOf(['signed', 'died', 'late'])
     expect(became(await ask('c', 'good'))).to.equal('signed')
   })
 
-  it('turns away whoever has the most waiting, and nobody else, when there is no room', async () => {
+  it('rejects calls of the caller with the most waiting calls when the queue is full', async () => {
     signing = new Signing(1, module)
     const flood = Array.from({ length: 5000 }, (_, index) => ask('flood', `slow ${index}`))
     const others = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(`caller ${index}`, 'good')))
@@ -45,12 +45,12 @@ describe('signing on a pool of threads', function () {
     expect(results.indexOf('full')).to.be.greaterThan(results.indexOf('signed'))
   })
 
-  it('refuses what there is nothing to sign with', async () => {
+  it('rejects calls without a signing certificate', async () => {
     signing = new Signing(1, module)
     expect(became(await ask('a', 'good', (() => undefined) as never))).to.equal('unready')
   })
 
-  it('answers whoever waits when it is closed', async () => {
+  it('answers waiting calls when it is closed', async () => {
     signing = new Signing(1, module)
     const results = Array.from({ length: 100 }, (_, index) => ask('a', `slow ${index}`))
     await signing.close()

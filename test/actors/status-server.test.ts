@@ -18,14 +18,14 @@ import { RecordingPeer, startActor } from '../harness/actor.ts'
 import { Authority } from '../harness/certificates.ts'
 import { until } from '../harness/until.ts'
 
-/** What the proxy's admin interface answers to the two questions. */
+/** Answers of the proxy's admin interface to the two queries. */
 const configured = 'cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n'
 const running = 'listener_manager.workers_started: 1\nserver.state: 0\n'
 
-/** An answer that changes the protocol, which nobody has asked for. */
+/** An answer that changes the protocol without a request. */
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n'
 
-/** What a process was started with; empty when it is gone. */
+/** Returns the command line of a process, empty if the process is gone. */
 function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
@@ -107,7 +107,7 @@ describe('the status server', () => {
     )
 
   describe('readiness', () => {
-    it('is told by the admin interface, step by step, and remembered', async () => {
+    it('is determined from the admin interface step by step, and remembered', async () => {
       const questions: string[] = []
       let stats = ''
       const adminPort = await serve((incoming, response) => {
@@ -135,7 +135,7 @@ describe('the status server', () => {
       expect(lines('info').filter((line) => line.includes('is ready'))).to.have.lengthOf(1)
     })
 
-    it('is asked once however many ask, and withstands an admin interface that is not there, answers errors, or never ends', async () => {
+    it('is queried once for concurrent probes, and is false while the admin interface fails', async () => {
       let requests = 0
       let answer: RequestListener = (_, response) => response.writeHead(500).end()
       const adminPort = await serve((incoming, response) => {
@@ -211,7 +211,7 @@ describe('the status server', () => {
         expect(lines('warn')).to.have.lengthOf(1)
       })
 
-    it('are served when nothing but the agent answers, and when not even that', async () => {
+    it('are served with the remaining parts if others fail', async () => {
       const { port } = await start({ prometheusPort: await freePort() })
       expect(await send(port, '/stats/prometheus')).to.include({ status: 200, body: 'agent 1\n' })
       agentMetrics = () => Promise.reject(new Error('gone'))
@@ -219,7 +219,7 @@ describe('the status server', () => {
       expect(counted('scrape_failures_total')).to.deep.equal({ 'type="proxy"': 2, 'type="agent"': 1 })
     })
 
-    it('are as large as they are, and are not held whole when the scraper reads slowly', async () => {
+    it('of any size are streamed with back-pressure', async () => {
       const chunk = Buffer.from(`${'envoy_x{a="b"} 1\n'.repeat(4096)}`)
       let taken = 0
       const prometheusPort = await serve((_, response) => {
@@ -248,7 +248,7 @@ describe('the status server', () => {
       expect(length).to.equal(500 * chunk.length + 'agent 1\n'.length)
     })
 
-    it('stop when the scraper has gone', async () => {
+    it('are abandoned when the scraper disconnects', async () => {
       let isGone = false
       const prometheusPort = await serve((_, response) => {
         response.write('envoy_a 1\n')
@@ -264,8 +264,8 @@ describe('the status server', () => {
     })
   })
 
-  describe('the end on request', () => {
-    it('is for clients of this machine that send POST', async () => {
+  describe('POST /quitquitquit', () => {
+    it('is accepted from local clients only, not from cross-site requests', async () => {
       const { port } = await start()
       const quit = (options: Parameters<typeof send>[2]) => send(port, '/quitquitquit', options)
       expect((await quit({ method: 'GET' })).status).to.equal(405)
@@ -278,7 +278,7 @@ describe('the status server', () => {
       expect(asked).to.deep.equal(['quit'])
     })
 
-    it('is not for what the sidecar passes on', async () => {
+    it('is refused for connections that the sidecar forwards', async () => {
       const { port } = await start()
       const socket = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.6' })
       socket.write('POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
@@ -287,11 +287,11 @@ describe('the status server', () => {
     })
   })
 
-  describe('probes of the application', () => {
+  describe('application probes', () => {
     const path = '/app-health/api/readyz'
     const probing = (probe: ApplicationProbe, changes: Partial<StatusConfig> = {}) => start({ probes: { [path]: probe }, ...changes })
 
-    it('ask what the container was asked, and answer with the status alone', async () => {
+    it("send the request of the container's probe, and answer with the status only", async () => {
       const seen: IncomingMessage[] = []
       let status = 200
       const application = await serve((incoming, response) => {
@@ -310,7 +310,7 @@ describe('the status server', () => {
       for (status of [404, 503, 204]) expect((await send(port, path)).status).to.equal(status)
     })
 
-    it('speak TLS with whatever certificate, and follow a redirect to it', async () => {
+    it('accept any TLS certificate, and follow a redirect to TLS', async () => {
       const authority = new Authority()
       try {
         const { chain, key } = authority.issue('app', 'spiffe://td/ns/a/sa/b')
@@ -330,7 +330,7 @@ describe('the status server', () => {
       }
     })
 
-    it('are found where the application listens on IPv6 alone', async () => {
+    it('reach an application that listens on IPv6 only', async () => {
       const application = await serve((_, response) => response.end(), '::1')
       for (const isIpv6Only of [false, true]) {
         const { port } = await probing({ httpGet: { port: application } }, { isIpv6Only })
@@ -339,7 +339,7 @@ describe('the status server', () => {
       }
     })
 
-    it('end after their time limit, or when nobody waits any more', async () => {
+    it('end after their timeout, or when the client disconnects', async () => {
       let open = 0
       const application = await serve((_, response) => {
         open++
@@ -358,7 +358,7 @@ describe('the status server', () => {
       await until('the application to be let go', () => open === 0)
     })
 
-    it('follow redirects on this machine, a bounded number of them', async () => {
+    it('follow a limited number of redirects on this machine', async () => {
       let location = '/next'
       const application = await serve((incoming, response) => {
         if (incoming.url === '/next') response.writeHead(204).end()
@@ -377,14 +377,14 @@ describe('the status server', () => {
       expect(await status('/again')).to.equal(500)
     })
 
-    it('answer 500 when the application changes the protocol', async () => {
+    it('answer 500 if the application changes the protocol', async () => {
       const application = await listening(createTcpServer((socket) => socket.on('error', () => undefined).end(switching)))
       const { port } = await probing({ httpGet: { port: application } })
       expect((await send(port, path)).status).to.equal(500)
       expect(lines('warn')[0]).to.include('HTTP status 101')
     })
 
-    it('do not read an answer that never ends', async () => {
+    it('do not read an endless answer', async () => {
       let isClosed = false
       const application = await serve((_, response) => {
         response.once('close', () => (isClosed = true))
@@ -399,7 +399,7 @@ describe('the status server', () => {
       await until('the application to be let go', () => isClosed)
     })
 
-    it('answer 500 when nobody is there, and say it once; 400 when there is no such probe', async () => {
+    it('answer 500 without a listener, logged once, and 400 for an unknown probe', async () => {
       const { port } = await probing({ httpGet: { port: await freePort() } })
       for (let times = 0; times < 3; times++) expect((await send(port, path)).status).to.equal(500)
       expect(lines('warn')).to.have.lengthOf(1)
@@ -410,14 +410,14 @@ describe('the status server', () => {
       expect((await send(port, '/app-health/__proto__/readyz')).status).to.equal(400)
     })
 
-    it('connect', async () => {
+    it('of TCP connect to the port', async () => {
       const { port } = await probing({ tcpSocket: { port: await listening(createTcpServer((socket) => socket.destroy())) } })
       expect((await send(port, path)).status).to.equal(200)
       const { port: other } = await probing({ tcpSocket: { port: await freePort() } })
       expect((await send(other, path)).status).to.equal(500)
     })
 
-    it('call the health service of gRPC', async () => {
+    it('of gRPC call the health service', async () => {
       const bodies: Buffer[] = []
       let answer = { bytes: Buffer.from([0, 0, 0, 0, 2, 8, 1]), status: '0' }
       const server = createHttp2Server()
@@ -446,8 +446,8 @@ describe('the status server', () => {
     })
   })
 
-  describe('the health of the workload', () => {
-    it('is told to the relay when it changes, and again to one that comes later', async () => {
+  describe('workload health', () => {
+    it('is sent to the relay when it changes, and to a relay that is linked later', async () => {
       let status = 500
       const application = await serve((_, response) => response.writeHead(status).end())
       let stats = configured
@@ -499,7 +499,7 @@ describe('the status server', () => {
         await until('a probe to fail', () => lines('debug').some((line) => reason.test(line)))
       })
 
-    it('leaves nothing of a command that takes too long', async () => {
+    it('leaves no process of a command that exceeds its timeout', async () => {
       const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
       const mark = `${process.pid}.${process.hrtime.bigint()}`
       const exec = { command: ['sh', '-c', `sleep ${mark} & sleep ${mark}`] }
@@ -510,7 +510,7 @@ describe('the status server', () => {
       await started.drain?.()
     })
 
-    it('is found out by a connection', async () => {
+    it('is probed by a TCP connection', async () => {
       const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
       const server = createTcpServer((socket) => socket.destroy())
       const tcpSocket = { port: await listening(server) }
@@ -520,7 +520,7 @@ describe('the status server', () => {
       await until('the workload to be unhealthy', () => state().healthy === false)
     })
 
-    it('waits for the proxy', async () => {
+    it('is not probed before the proxy is ready', async () => {
       const { state } = await start({
         adminPort: await freePort(),
         workloadProbe: { exec: { command: ['true'] }, periodSeconds: 0.01 },
@@ -531,7 +531,7 @@ describe('the status server', () => {
     })
   })
 
-  it('serves no profiles and nothing else', async () => {
+  it('answers 404 for profiles and other paths', async () => {
     const { port } = await start()
     expect((await send(port, '/debug/pprof/heap')).status).to.equal(404)
     expect((await send(port, '/')).status).to.equal(404)
@@ -541,7 +541,7 @@ describe('the status server', () => {
     expect(await text(socket)).to.match(/^HTTP\/1\.1 400 /)
   })
 
-  it('answers connections that are open when it stops to listen', async () => {
+  it('answers on open connections after it stopped listening', async () => {
     const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
     const { started, port } = await start({ adminPort })
     const stop = started.asks?.stopListening as () => void
@@ -557,7 +557,7 @@ describe('the status server', () => {
     expect(await send(port, '/healthz/ready').catch((error: NodeJS.ErrnoException) => error.code)).to.equal('ECONNREFUSED')
   })
 
-  it('answers probes while others hold as many connections as there may be', async () => {
+  it('answers probes while other clients hold the maximum of connections', async () => {
     const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
     const { port } = await start({ adminPort })
     const held = Array.from({ length: 700 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
@@ -573,7 +573,7 @@ describe('the status server', () => {
     }
   })
 
-  it('comes back when it has failed, with what it knew of the proxy asked anew and the health of the workload found out anew', async () => {
+  it('restarts after a failure, and determines readiness and workload health again', async () => {
     let questions = 0
     const adminPort = await serve((incoming, response) => {
       questions++
@@ -603,7 +603,7 @@ describe('the status server', () => {
     expect(await send(port, '/healthz/ready').catch((error: NodeJS.ErrnoException) => error.code)).to.equal('ECONNREFUSED')
   })
 
-  it('says that its port is taken, and starts all the same', async () => {
+  it('starts although its port is taken, and logs it', async () => {
     const taken = await serve((_, response) => response.end(), '::')
     const { state } = await start({ port: taken })
     expect(state().port).to.equal(undefined)

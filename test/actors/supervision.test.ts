@@ -38,12 +38,12 @@ for (const mode of ['threads', 'in-thread'] as const) {
         await supervisor.started()
         const port = await supervisor.ask<number>('troubled/0', 'port')
         seen.length = 0
-        // It may have ended before its answer is here.
+        // The actor may have ended before its answer arrives.
         await supervisor.ask('troubled/0', 'later', way).catch(() => undefined)
         await restarted('troubled/0')
         expect(state('troubled/0')?.lastError?.message).to.equal(message)
         expect([state('troubled/0')?.health, state('troubled/1')?.health]).to.deep.equal(['unstable', 'well'])
-        // What it held is closed, as it is in a thread that ends.
+        // Its resources are closed, as when a thread ends.
         await until('its server to be closed', () => refuses(port))
         if (mode === 'in-thread') {
           expect(seen.filter((entry) => entry === 'troubled/0 drained')).to.have.length(1)
@@ -52,7 +52,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       })
     }
 
-    it('while they take a message are restarted, with links of their own', async () => {
+    it('on receiving a message are restarted, with new links', async () => {
       start()
       for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
       supervisor.connect('troubled/0', 'troubled/1')
@@ -68,7 +68,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(await supervisor.ask('troubled/1', 'told')).to.deep.equal(['linked troubled/0', 'after'])
     })
 
-    it('when a peer goes are ended and restarted; nothing else is', async () => {
+    it('when a peer is unlinked are restarted, and no other actor is', async () => {
       start()
       for (const name of ['troubled/0', 'troubled/1', 'troubled/2'])
         supervisor.start({ name, module, config: { throwsWhenUnlinked: name === 'troubled/1' } })
@@ -80,7 +80,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(state('troubled/2')?.health).to.equal('well')
     })
 
-    it('stop ticking when they are killed', async () => {
+    it('stop their timers when they are killed', async () => {
       start()
       supervisor.start({ name: 'troubled/0', module, config: {} })
       await supervisor.started()
@@ -88,14 +88,14 @@ for (const mode of ['threads', 'in-thread'] as const) {
       await restarted('troubled/0')
       const ticks = () => seen.filter((entry) => entry === 'troubled/0 ticks').length
       if (mode === 'threads') return
-      // One timer ticks, not two: as many ticks as fit into the time, whatever the load.
+      // One timer ticks, not two: at most as many ticks as fit into the time, whatever the load.
       const before = ticks()
       const since = performance.now()
       await until('some ticks', () => ticks() > before + 20)
       expect(ticks() - before).to.be.at.most((performance.now() - since) / 5 + 2)
     })
 
-    it('log by the levels that are set, also when they start again', async () => {
+    it('log with the configured levels, also after a restart', async () => {
       start()
       said = []
       supervisor.start({ name: 'troubled/0', module, config: {} })
@@ -115,7 +115,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(said).to.deep.equal(['first', 'second'])
     })
 
-    it('reject what they were asked when they end', async () => {
+    it('reject pending questions when they end', async () => {
       start()
       supervisor.start({ name: 'troubled/0', module, config: {} })
       await supervisor.started()
@@ -128,7 +128,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       await restarted('troubled/0')
     })
 
-    it('at their start are tried again, and leave no timer behind', async () => {
+    it('at their start are retried, and leave no timer behind', async () => {
       start(0, { firstDelay: 10, longestDelay: 50, intensity: 3, window: 60_000 })
       seen.length = 0
       supervisor.start({ name: 'troubled/0', module, config: { throwsAtStart: true } })
@@ -155,7 +155,7 @@ describe('actors that hang', () => {
   })
   afterEach(() => supervisor.drain([], 1000))
 
-  it('in a loop are ended and started again, and counted; the others are not', async () => {
+  it('in a loop are ended, restarted and counted, and no other actor is', async () => {
     for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
     supervisor.start({ name: 'here', module, config: {}, mode: 'in-thread' })
     await supervisor.started()
@@ -177,7 +177,7 @@ describe('actors that hang', () => {
     expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 5 s')
   })
 
-  it('are not those that were held up by the supervisor itself', async () => {
+  it('do not include actors that the supervisor itself delayed', async () => {
     for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
     await supervisor.started()
     const end = performance.now() + 3 * deadline

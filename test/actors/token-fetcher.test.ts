@@ -7,7 +7,7 @@ import type { FetcherConfig } from '../../protocols/messages/agent.ts'
 import { AgentSecrets } from '../harness/agent-secrets.ts'
 import { until } from '../harness/until.ts'
 
-/** A token that is good for so many seconds. */
+/** Returns a token that is valid for the given number of seconds. */
 const token = (name: string, seconds: number) =>
   `e30.${Buffer.from(JSON.stringify({ name, exp: Math.floor(Date.now() / 1000) + seconds })).toString('base64url')}.s`
 
@@ -40,7 +40,7 @@ describe('a token of a metadata server', () => {
     tokenFile: at.path('tokens/fetched'),
   })
 
-  it('is fetched before the first call, sent with it, and written for the group', async () => {
+  it('is fetched before the first call, sent with it, and written readable for the group', async () => {
     const service = await at.authority()
     const fetched = token('first', 3600)
     give(`${fetched}\n`)
@@ -54,7 +54,7 @@ describe('a token of a metadata server', () => {
     expect(at.lines.join('\n')).not.to.include(fetched.slice(4, 30))
   })
 
-  it('is exchanged before it ends', async () => {
+  it('is replaced before it expires', async () => {
     const next = token('second', 3600)
     answer = (_, response) => response.writeHead(200, { 'Metadata-Flavor': 'Google' }).end(seen.length === 1 ? token('first', 2) : next)
     await at.start({ fetcher: fetcher() })
@@ -62,7 +62,7 @@ describe('a token of a metadata server', () => {
     expect(seen).to.have.length(2)
   })
 
-  it('is fetched again when there is none, whatever is answered, and harms no call with the token that is there', async () => {
+  it('is fetched again after any failure, while an existing token is used', async () => {
     const service = await at.authority()
     const large = 'x'.repeat(1_100_000)
     const answers: [(response: ServerResponse) => void, RegExp][] = [
@@ -84,7 +84,7 @@ describe('a token of a metadata server', () => {
     expect(service.calls[0]?.headers.authorization).to.equal('Bearer a.good.token')
   })
 
-  it('that comes late is sent at once, whatever the wait after calls without one', async () => {
+  it('is sent at once when it arrives late, whatever the retry delay', async () => {
     const service = await at.authority()
     service.answer = () =>
       service.calls.at(-1)?.headers.authorization === undefined ? { code: 16, message: 'no token', retryAfterMs: 600_000 } : undefined
@@ -98,7 +98,7 @@ describe('a token of a metadata server', () => {
     expect(service.calls).to.have.length(2)
   })
 
-  it('that cannot be written is sent all the same', async () => {
+  it('is sent although it cannot be written', async () => {
     const service = await at.authority()
     mkdirSync(at.path('tokens/fetched'), { recursive: true })
     give('an.opaque.token')

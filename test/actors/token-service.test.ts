@@ -22,7 +22,7 @@ describe('the token service', () => {
   const servers: { close(): unknown; closeAllConnections(): void }[] = []
   let logged: LogRecord[] = []
   let registry = new Registry()
-  /** What came to the cloud: path, authorization, body. */
+  /** Requests to the cloud: path, authorization, body. */
   let came: { path: string; authorization: string | undefined; body: Record<string, unknown> }[] = []
 
   beforeEach(() => {
@@ -31,7 +31,7 @@ describe('the token service', () => {
     registry = new Registry()
   })
   afterEach(async () => {
-    // No token is in a log, whatever happened.
+    // No token is in a log, in any test.
     expect(JSON.stringify(logged)).not.to.include('secret')
     await Promise.all(actors.splice(0).map((started) => started.drain?.()))
     for (const server of servers.splice(0)) {
@@ -42,7 +42,7 @@ describe('the token service', () => {
 
   const federated = '{"access_token":"federated-secret","expires_in":3600}'
   const access = '{"accessToken":"access-secret"}'
-  /** A cloud, in which both endpoints give tokens unless there is a `listener`. */
+  /** A cloud whose endpoints both issue tokens, unless there is a `listener`. */
   async function cloud(listener?: RequestListener): Promise<string> {
     const server = createServer(async (incoming, response) => {
       const body = JSON.parse(await text(incoming)) as Record<string, unknown>
@@ -84,7 +84,7 @@ describe('the token service', () => {
   }
   const counted = (name: string) => registry.collect().find((family) => family.name === `mesh_agent_${name}`)?.series[0]?.values[0]
 
-  it('exchanges the token of the workload, twice, and remembers the result for the same token', async () => {
+  it("exchanges the workload's token in two steps, and caches the result for the same token", async () => {
     const { port, asks } = await start(await cloud())
     const answer = await send(port, form({ scope: 'cloud' }))
     expect(answer.status).to.equal(200)
@@ -109,14 +109,14 @@ describe('the token service', () => {
     expect([counted('num_outgoing_requests'), counted('num_outgoing_retries'), counted('num_failed_outgoing_requests')]).to.deep.equal([6, 0, 0])
   })
 
-  it('exchanges once for all that ask at a time', async () => {
+  it('exchanges once for concurrent requests', async () => {
     const { port } = await start(await cloud())
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(port, form())))
     expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
     expect(came).to.have.lengthOf(2)
   })
 
-  it('tries again what may succeed, and not what was refused', async () => {
+  it('retries temporary failures, and not refusals', async () => {
     let status = 503
     const base = await cloud((_, response) => void response.writeHead(status).end('subject.token.secret'))
     const { port } = await start(base)
@@ -147,7 +147,7 @@ describe('the token service', () => {
       expect(answer.body).to.match(expected).and.not.include('secret')
     })
 
-  it('refuses what is no request, for what it is', async () => {
+  it('rejects invalid requests with the reason', async () => {
     const { port } = await start(await cloud())
     const refused = async (sent: Promise<{ status: number; body: string }>) => {
       const { status, body } = await sent
@@ -165,7 +165,7 @@ describe('the token service', () => {
     expect(came).to.deep.equal([])
   })
 
-  it('gives nothing to pages of other sites and to what the sidecar passes on', async () => {
+  it('refuses cross-site requests and connections that the sidecar forwards', async () => {
     const { port } = await start(await cloud())
     const strange: Record<string, string>[] = [{ host: 'evil.test' }, { origin: 'http://evil.test' }, { 'sec-fetch-site': 'cross-site' }]
     for (const headers of strange)
@@ -176,7 +176,7 @@ describe('the token service', () => {
     expect(came).to.deep.equal([])
   })
 
-  it('says why there are no tokens, at its start and to everyone who asks', async () => {
+  it('reports why tokens cannot be exchanged, at its start and to each request', async () => {
     const { port, asks } = await start({ fault: 'no plugin of this name' })
     expect(logged.filter(({ level }) => level === 'warn').map(({ message }) => message)).to.deep.equal([
       'tokens cannot be exchanged: no plugin of this name',
@@ -187,7 +187,7 @@ describe('the token service', () => {
     expect(await asks.exchange('x').catch((error: Error) => error.message)).to.equal('no plugin of this name')
   })
 
-  it('listens on the loopback address of the family that there is, or not at all', async () => {
+  it('listens on the loopback address of the available family, or not at all', async () => {
     const base = await cloud()
     expect((await send((await start(base, { isIpv6Only: true })).port, form(), { host: '::1' })).status).to.equal(200)
     registry = new Registry()

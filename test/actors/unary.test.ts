@@ -12,7 +12,7 @@ import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { until } from '../harness/until.ts'
 
-/** Answers that are held back. */
+/** Answers that the test holds back. */
 class Held {
   readonly signals: AbortSignal[] = []
   readonly #waiting: ((answer: Buffer) => void)[] = []
@@ -32,7 +32,7 @@ class Held {
   }
 }
 
-describe('a method of single calls', () => {
+describe('a unary gRPC method', () => {
   const registry = new Registry()
   const logged: string[] = []
   const held = new Held()
@@ -76,7 +76,7 @@ describe('a method of single calls', () => {
   })
 
   const same = (value: Buffer) => value
-  /** What a call comes to: the answer, or code and message. */
+  /** Resolves to the outcome of a call: the answer, or code and message. */
   const retries: string[] = []
   const start = (name: string, request = '', options: { deadline?: number } = {}) => {
     const metadata = new Metadata()
@@ -101,7 +101,7 @@ describe('a method of single calls', () => {
   }
   const call = (name: string, request?: string) => start(name, request).ended
 
-  it('is answered with bytes or with a status, and errors keep their reasons for the log', async () => {
+  it('is answered with bytes or a status, and internal errors are only logged', async () => {
     expect(await call('Echo', 'hello')).to.equal('hello me')
     expect(await call('Refuse')).to.deep.equal([7, 'not you'])
     expect(await call('Break')).to.deep.equal([status.internal, 'internal error'])
@@ -109,14 +109,14 @@ describe('a method of single calls', () => {
     expect(await call('Echo', 'x'.repeat(101))).to.deep.equal([status.resourceExhausted, 'received message larger than max (101 vs. 100)'])
   })
 
-  it('tells clients when another try is worth it', async () => {
+  it('sends a retry delay to clients', async () => {
     expect(await call('Later')).to.deep.equal([8, 'full'])
     expect(retries.at(-1)).to.equal('1500')
     expect(await call('Refuse')).to.deep.equal([7, 'not you'])
     expect(retries.at(-1)).to.equal('')
   })
 
-  it('takes so many calls at a time, counted until their answers are there', async () => {
+  it('limits concurrent calls, which count until they are answered', async () => {
     const [one, other] = [start('Wait'), start('Wait')]
     await until('both to be answered', () => held.count === 2)
     expect(await call('Wait')).to.deep.equal([status.resourceExhausted, 'more than 2 concurrent calls of this method'])
@@ -133,7 +133,7 @@ describe('a method of single calls', () => {
     expect(await third.ended).to.equal('third')
   })
 
-  it('is not kept from being answered by calls whose messages do not come', async () => {
+  it('is not blocked by calls whose messages do not arrive', async () => {
     const session = connect(`http://127.0.0.1:${port}`)
     session.on('error', () => {})
     const silent = ['first', 'second'].map((name) => {
@@ -156,7 +156,7 @@ describe('a method of single calls', () => {
     expect(await Promise.all(both.map(({ ended }) => ended))).to.deep.equal(['done', 'done'])
   })
 
-  it('ends with the time that it has, of the server or of the client', async () => {
+  it('ends at the deadline of server or client', async () => {
     const late = start('Late')
     expect(await late.ended).to.deep.equal([status.deadlineExceeded, 'the deadline of the call was exceeded'])
     expect(held.signals.map(({ aborted }) => aborted)).to.deep.equal([true])
@@ -166,7 +166,7 @@ describe('a method of single calls', () => {
     held.release('too late')
   })
 
-  it('takes exactly one message, and time limits that can be read', async () => {
+  it('requires exactly one message, and a valid grpc-timeout', async () => {
     const ask = (frames: Buffer[], headers: Record<string, string> = {}) =>
       new Promise<unknown[]>((resolve, reject) => {
         const session = connect(`http://127.0.0.1:${port}`)
@@ -187,7 +187,7 @@ describe('a method of single calls', () => {
     for (const timeout of ['99999999H', '10S', '5000m']) expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['0', ''])
   })
 
-  it('is counted as what it is', () => {
+  it('is counted as unary', () => {
     const family = registry.collect().find(({ name }) => name === 'grpc_server_started_total')
     const echo = family?.series.find(({ labels }) => labels.includes('"Echo"'))
     expect(echo?.labels).to.equal('grpc_type="unary",grpc_service="t.T",grpc_method="Echo"')

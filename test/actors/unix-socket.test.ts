@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { Page, PageServer } from '../../actors/http/page-server.ts'
 import { listenLocally } from '../../actors/http/unix-socket.ts'
 
-describe('a server of pages on a unix socket', () => {
+describe('a page server on a unix socket', () => {
   const root = mkdtempSync(join(tmpdir(), 'mesh-socket-'))
   const servers: PageServer[] = []
   const serve = async (path: string, text: string) => {
@@ -31,7 +31,7 @@ describe('a server of pages on a unix socket', () => {
     rmSync(root, { recursive: true, force: true })
   })
 
-  it('is for its owner alone, says no address, and is gone with its server', async () => {
+  it('is accessible for its owner only, and removes its socket at the end', async () => {
     const path = join(root, 'a/b/own/admin.sock')
     const server = await serve(path, 'hello')
     expect([statSync(join(root, 'a/b/own')).mode & 0o777, lstatSync(path).mode & 0o777]).to.deep.equal([0o700, 0o600])
@@ -40,11 +40,11 @@ describe('a server of pages on a unix socket', () => {
     expect(existsSync(path)).to.equal(false)
   })
 
-  it('takes the place of a server that is gone, and not that of a living one', async () => {
+  it('replaces the socket of a dead server, and not that of a running one', async () => {
     const path = join(root, 'place/admin.sock')
     const first = await serve(path, 'first')
     expect(await refusal(path)).to.equal(`${path}: another server already listens on it`)
-    // What a killed server leaves: a socket on which nobody listens.
+    // A killed server leaves a socket without a listener.
     renameSync(path, `${path}.kept`)
     await first.close()
     renameSync(`${path}.kept`, path)
@@ -53,14 +53,14 @@ describe('a server of pages on a unix socket', () => {
     expect(readdirSync(join(root, 'place'))).to.deep.equal(['admin.sock'])
   })
 
-  it('may be in a directory that was mounted: others enter it, and connect to nothing', async () => {
+  it('in a mounted directory creates its socket for the owner only', async () => {
     const directory = join(root, 'mounted')
     mkdirSync(directory)
     chmodSync(directory, 0o2777)
     const path = join(directory, 'SDS')
     const modes: number[] = []
     const umask = process.umask()
-    // The file is seen as it is made, before it is given its mode.
+    // The file is observed as created, before its mode is set.
     const listening = {
       once: () => {},
       off: () => {},
@@ -74,7 +74,7 @@ describe('a server of pages on a unix socket', () => {
     expect([...modes, lstatSync(path).mode & 0o777, process.umask()]).to.deep.equal([0o600, 0o600, umask])
   })
 
-  it('is refused with the reason where it cannot be safe', async () => {
+  it('is refused with the reason if the path is too long or unsafe', async () => {
     const long = join(root, 'x'.repeat(120), 'admin.sock')
     expect(await refusal(long)).to.equal(`${long}: the path has ${long.length} bytes; the path of a unix socket has at most 107`)
     const open = join(root, 'open')

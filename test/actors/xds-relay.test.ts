@@ -28,14 +28,14 @@ const message = (field: number, ...parts: Uint8Array[]) => {
   const content = Buffer.concat(parts)
   return Buffer.concat([fieldHead(field, content.length), content])
 }
-/** A response of one resource. */
+/** A response with one resource. */
 const response = (isDelta: boolean, typeUrl: string, value: Buffer, { version = 'v1', nonce = 'n1' } = {}) => {
   const any = message(2, textField(1, typeUrl), message(2, value))
   const resource = isDelta ? message(2, textField(3, ''), any) : any
   return Buffer.concat([textField(1, version), resource, textField(4, typeUrl), textField(5, nonce)])
 }
 
-describe('the relay', () => {
+describe('the XDS relay', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-relay-'))
   const socket = join(dir, 'run/XDS')
   const certificates = new ServingCertificates(dir)
@@ -127,7 +127,7 @@ describe('the relay', () => {
       expect(server.calls).to.have.length(1)
     })
 
-  it("has a socket of its own user, and takes no other agent's place", async () => {
+  it('has a socket for its own user, and does not replace that of another agent', async () => {
     await relayTo(1)
     expect([statSync(join(dir, 'run')).mode & 0o777, statSync(socket).mode & 0o777]).to.deep.equal([0o700, 0o600])
     let fault = ''
@@ -172,7 +172,7 @@ describe('the relay', () => {
         expect(later.told, 'a server that starts anew').to.deep.equal(told)
       })
 
-  it('tells of the health of the workload once listeners were asked for, at each change and on each stream', async () => {
+  it('sends workload health after the first listener request, on each change and each stream', async () => {
     const server = await discovery()
     const { relay } = await relayTo(server.port)
     const from = new RecordingPeer('status')
@@ -201,7 +201,7 @@ describe('the relay', () => {
     expect([told.typeUrl, told.errorDetail?.message, server.calls[0]?.messages.length]).to.deep.equal([health, 'it is down', 4])
   })
 
-  it('puts its own requests between those of the proxy, never into one', async () => {
+  it('inserts its own requests between those of the proxy, never into one', async () => {
     const server = await discovery()
     const { relay } = await relayTo(server.port)
     const client = proxy()
@@ -265,7 +265,7 @@ describe('the relay', () => {
       expect(JSON.stringify(logged)).not.to.include('broken')
     })
 
-    it('does without discovery that cannot be verified, until other roots are there', async () => {
+    it('does not connect to discovery that it cannot verify, until the roots change', async () => {
       write('roots.pem', certificates.text('root.pem'))
       const server = await discovery('server-other')
       const { state } = await relayTo(server.port, settings)
@@ -283,7 +283,7 @@ describe('the relay', () => {
       expect(state().fault).to.equal(undefined)
     })
 
-    it('sends what the token was exchanged for, and nothing while it cannot be', async () => {
+    it('sends the exchanged token, and nothing while the exchange fails', async () => {
       write('roots.pem', certificates.text('root.pem'))
       write('token', 'a.good.token')
       const server = await discovery('server-root')
@@ -296,7 +296,7 @@ describe('the relay', () => {
       expect((await asked)?.headers.authorization).to.equal('Bearer a.cloud.token')
     })
 
-    it('sends no token in plain text', async () => {
+    it('sends no token in plaintext', async () => {
       write('token', 'a.good.token')
       const server = await discovery()
       const address = { host: 'localhost', port: server.port, isPlain: true, serverName: 'localhost' }
@@ -313,8 +313,8 @@ describe('the relay', () => {
     })
   })
 
-  describe('while discovery cannot be reached', () => {
-    it('keeps the stream and what was said, and says it again when it can', async () => {
+  describe('while discovery is unreachable', () => {
+    it("keeps the proxy's stream and requests, and replays them when it connects", async () => {
       const server = await discovery()
       const { port } = server
       await server.stop()
@@ -339,7 +339,7 @@ describe('the relay', () => {
       expect(counted('meshd_connection_failures')['']).to.be.at.least(4)
     })
 
-    it('keeps four megabytes at most, and reads on when it can', async () => {
+    it('buffers at most four megabytes of requests, and reads on when it connects', async () => {
       const server = await discovery()
       const { port } = server
       await server.stop()
@@ -355,7 +355,7 @@ describe('the relay', () => {
       expect(client.ended).to.equal('14 later')
     })
 
-    it('waits longer after each stream that ends soon, whichever side ends it', async () => {
+    it('backs off after short-lived streams, whichever side ends them', async () => {
       const server = await discovery()
       const { state } = await relayTo(server.port)
       for (let count = 1; count <= 4; count++) {
@@ -373,11 +373,11 @@ describe('the relay', () => {
     })
   })
 
-  describe('keeps what the proxy was sent', () => {
+  describe('keeps the configuration of the proxy', () => {
     const kept = join(dir, 'kept/last')
     const padding = Buffer.concat([fieldHead(9, 4_000_000), Buffer.alloc(4_000_000)])
     const keeps = { file: kept, everyMs: 20, fallbackAfterMs: 200 }
-    /** Has something kept for the node, then leaves discovery. */
+    /** Lets the relay save a configuration for the node, then stops discovery. */
     async function keep() {
       const server = await discovery()
       const { relay } = await relayTo(server.port, { keeps })
@@ -394,7 +394,7 @@ describe('the relay', () => {
     }
     afterEach(() => rmSync(join(dir, 'kept'), { recursive: true, force: true }))
 
-    it('for its own user, without secrets, and gives it to the same proxy when it starts anew', async () => {
+    it('for its own user, without secrets, and serves it to the same proxy after a restart', async () => {
       const server = await keep()
       expect([statSync(kept).mode & 0o777, statSync(join(dir, 'kept')).mode & 0o777]).to.deep.equal([0o600, 0o700])
       expect([readFileSync(kept).includes('a-cluster'), readFileSync(kept).includes('a-secret')]).to.deep.equal([true, false])
@@ -413,7 +413,7 @@ describe('the relay', () => {
       expect([client.ended, client.messages.length, state().failures]).to.deep.equal(['0', 1, 0])
     })
 
-    it('and gives it to nobody else, nor to one that has its configuration, nor what it cannot read', async () => {
+    it('and serves it to no other proxy, no proxy with a configuration, and not if it is damaged', async () => {
       const server = await keep()
       const noted = () => logged.filter(({ message }) => /retry in/.test(message)).length
       const others = [
@@ -438,7 +438,7 @@ describe('the relay', () => {
       expect(client.messages.length).to.equal(0)
     })
 
-    it('as far as it can: a directory that cannot be written costs a warning', async () => {
+    it('if possible: an unwritable directory causes one warning', async () => {
       writeFileSync(join(dir, 'kept'), '')
       await keep()
       expect(warnings().filter((text) => text.startsWith('the configuration of the proxy cannot be saved: '))).to.have.length(1)
@@ -457,7 +457,7 @@ describe('the relay', () => {
       return { server, client, relay, state }
     }
 
-    it('as discovery has ended its own', async () => {
+    it('with the status of discovery', async () => {
       const { server, client } = await served()
       server.last?.end(8, 'too%20many')
       await until('the end', () => client.ended !== undefined)
@@ -475,7 +475,7 @@ describe('the relay', () => {
       expect(warnings()).to.deep.equal([])
     })
 
-    it('in the middle of a response', async () => {
+    it('in the middle of a response if discovery ends there', async () => {
       const { server, client } = await served()
       server.last?.stream.write(messageFrame(response(false, clusterType, Buffer.alloc(50_000))).subarray(0, 40_000))
       await until('a part', () => client.chunks.reduce((sum, { length }) => sum + length, 0) > 40_000)
@@ -484,7 +484,7 @@ describe('the relay', () => {
       expect(client.ended).to.equal('14 discovery ended the stream in the middle of a response')
     })
 
-    it('when discovery asks that its connection be left, after the response under way', async () => {
+    it('after the current response if discovery sends GOAWAY', async () => {
       const { server, client } = await served()
       const large = messageFrame(response(false, clusterType, Buffer.alloc(50_000)))
       server.last?.stream.write(large.subarray(0, 40_000))
@@ -495,7 +495,7 @@ describe('the relay', () => {
       expect([client.ended, client.messages.length]).to.deep.equal(['0', 2])
     })
 
-    it('when there is another, with a warning', async () => {
+    it('when the proxy opens another one, with a warning', async () => {
       const { server, client, state } = await served()
       const next = proxy({ isDelta: true })
       next.send(delta({ node, typeUrl: clusterType }))
@@ -505,14 +505,14 @@ describe('the relay', () => {
       expect(warnings()).to.deep.equal(['the proxy has opened another stream; the one before is ended'])
     })
 
-    it('when it stops itself', async () => {
+    it('when the relay stops', async () => {
       const { client, relay } = await served()
       await relay.drain?.()
       expect(client.ended).to.equal('0')
       expect(() => statSync(socket)).to.throw('ENOENT')
     })
 
-    it('at once, for what would be refused again', async () => {
+    it('at once for errors that would recur', async () => {
       for (const [code, text] of [
         [3, 'no node'],
         [12, 'unknown method'],
@@ -530,7 +530,7 @@ describe('the relay', () => {
     })
   })
 
-  describe('takes from discovery', () => {
+  describe('survives from discovery', () => {
     const hostile: readonly (readonly [string, Buffer, RegExp])[] = [
       ['a compressed response', Buffer.from([1, 0, 0, 0, 1, 0]), /compressed messages are not supported/],
       ['a response that is no protobuf', messageFrame(Buffer.from([0x12, 0x7f, 1])), /cannot be read/],
@@ -549,7 +549,7 @@ describe('the relay', () => {
         await until('discovery to be left', () => server.last?.isClosed === true && state().stream === 'none')
       })
 
-    it('frames of one byte, and a thousand GOAWAY: the response under way is finished, then the stream', async () => {
+    it('frames of one byte and a thousand GOAWAY: the current response is finished, then the stream', async () => {
       const server = await discovery()
       const { state } = await relayTo(server.port)
       const client = proxy()
@@ -568,7 +568,7 @@ describe('the relay', () => {
       expect([client.ended, client.messages.length]).to.deep.equal(['0', 2])
     })
 
-    it('answers that are no gRPC, and resets: it tries again', async () => {
+    it('answers that are not gRPC, and resets: it retries', async () => {
       const server = await discovery()
       await relayTo(server.port)
       const answers = [
@@ -586,7 +586,7 @@ describe('the relay', () => {
       expect(client.ended).to.equal(undefined)
     })
 
-    it('any number of name tables while it reads no answers: of these the newest waits', async () => {
+    it('any number of name tables while discovery reads no answers: only the newest answer waits', async () => {
       const server = await discovery()
       const { relay } = await relayTo(server.port, { asksNameTable: true })
       const dns = new RecordingPeer('dns')
@@ -605,7 +605,7 @@ describe('the relay', () => {
       expect((last?.messages.length ?? 0) - before).to.be.below(rounds / 3)
     })
 
-    it('100 MB for a proxy that reads nothing: it takes no more than its window', async () => {
+    it('100 MB for a proxy that reads nothing: the relay buffers no more than its window', async () => {
       const server = await discovery()
       await relayTo(server.port)
       const client = proxy({ reads: false })
@@ -632,7 +632,7 @@ describe('the relay', () => {
     })
   })
 
-  it('refuses other methods and what is no gRPC', async () => {
+  it('rejects other methods and requests that are not gRPC', async () => {
     await relayTo(1)
     const client = proxy({ method: 'Other' })
     await until('the end', () => client.ended !== undefined)
@@ -651,7 +651,7 @@ describe('the relay', () => {
     await until('the end of the other side', () => state().stream === 'none')
   })
 
-  it('outlasts a proxy that resets streams as fast as it can', async () => {
+  it('survives a proxy that resets streams as fast as it can', async () => {
     const server = await discovery()
     const { state } = await relayTo(server.port)
     const client = proxy()
