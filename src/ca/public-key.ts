@@ -50,7 +50,8 @@ export function readPublicKey(encoded: Buffer): PublicKeyInfo {
 /** Returns why a workload's key is not certified. Undefined when it is. */
 export function weakness({ kind }: PublicKeyInfo): string | undefined {
   if (kind.type === 'ec') return kind.curve === 'P-521' ? 'the public key is on a curve other than P-256 and P-384' : undefined
-  if (kind.bits < rsaBits.least || kind.bits > rsaBits.most) return `the RSA key has ${kind.bits} bits; ${rsaBits.least} to ${rsaBits.most} are taken`
+  if (kind.bits < rsaBits.least || kind.bits > rsaBits.most)
+    return `the RSA key has ${kind.bits} bits; ${rsaBits.least} to ${rsaBits.most} are allowed`
   if (!kind.isOdd) return 'the modulus of the RSA key is even'
   // Small exponents have been attacked, and large ones make verification expensive.
   const { exponent } = kind

@@ -31,7 +31,7 @@ export function canonicalAddress(text: string): string {
 export function unixFault(text: string): string | undefined {
   if (!text.startsWith('unix://')) return undefined
   const bytes = Buffer.byteLength(text.slice('unix://'.length))
-  return bytes >= 1 && bytes <= longestUnixPath ? undefined : `a unix socket with a path of ${bytes} bytes: 1 to ${longestUnixPath} are taken`
+  return bytes >= 1 && bytes <= longestUnixPath ? undefined : `the path of the unix socket has ${bytes} bytes; 1 to ${longestUnixPath} are allowed`
 }
 
 /** Cloud metadata services with addresses outside of the link-local range. */

@@ -68,7 +68,7 @@ export const agentVariables = {
     type: 'duration',
     default: '100ms',
     range: ['0s', '1h'],
-    meaning: 'how long the files of a certificate are left alone before they are read',
+    meaning: 'delay between a change of certificate files and reading them',
   },
   FILE_MOUNTED_CERTS: {
     type: 'boolean',
@@ -77,7 +77,7 @@ export const agentVariables = {
   },
   GCE_METADATA_HOST: { type: 'string', default: '169.254.169.254', meaning: 'metadata server of the machine, <host> or <host>:<port>' },
   HOST_IP: { type: 'string', default: '', meaning: 'address of the node, put in place of $(HOST_IP) in addresses of the proxy configuration' },
-  INSTANCE_IP: { type: 'string', default: '', meaning: 'address of the workload, the first of those that it is known by' },
+  INSTANCE_IP: { type: 'string', default: '', meaning: 'IP address of the workload, the first in the addresses of its node' },
   JWT_POLICY: {
     type: 'string',
     default: 'third-party-jwt',
@@ -97,13 +97,14 @@ export const agentVariables = {
   MESH_AGENT_STATE_DIR: {
     type: 'string',
     default: './var/lib/mesh/data',
-    meaning: 'directory of what the agent keeps over a restart: the certificate with its key, the roots, and the names that it resolves',
+    meaning:
+      'directory of the state that the agent keeps across restarts: the certificate with its key, the roots, and the name table of its DNS server',
   },
   MESH_BOOTSTRAP: { type: 'string', default: '', meaning: 'file of a Go template that the bootstrap of the proxy is made from' },
   MESH_BOOTSTRAP_OVERRIDE: { type: 'string', default: '', meaning: 'file with a configuration that the proxy merges over its bootstrap' },
   MESH_DELTA_XDS: { type: 'boolean', default: false, meaning: 'when true, the proxy asks discovery for differences instead of the whole state' },
   MESH_DOMAIN: { type: 'string', default: 'mesh.io', meaning: 'domain of mesh-owned annotations; istio.io is accepted as an alias of it' },
-  MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to discovery and the certificate provider' },
+  MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster of the workload, sent to discovery and the certificate provider' },
   MESH_META_DNS_CAPTURE: {
     type: 'boolean',
     default: false,
@@ -112,12 +113,12 @@ export const agentVariables = {
   MESH_METRICS_ANNOTATIONS: {
     type: 'string',
     default: '',
-    meaning: "where the application's metrics are that are merged with those of a sidecar: JSON with path and port, as texts",
+    meaning: "location of the application's metrics, which are merged with those of the sidecar: JSON object with path and port, both strings",
   },
   MESH_ORCH_APP_PROBERS: {
     type: 'string',
     default: '',
-    meaning: 'probes of the application that the status server makes: JSON, from the path at which each is served to what it was',
+    meaning: 'probes of the application that the status server runs: JSON object from the path that serves a probe to the original probe',
   },
   ORCHESTRATOR_SERVICE_HOST: {
     type: 'string',
@@ -127,7 +128,7 @@ export const agentVariables = {
   OUTPUT_CERTS: {
     type: 'string',
     default: '',
-    meaning: 'directory to which key, certificate and roots are written; when empty they are not',
+    meaning: 'directory to which key, certificate and roots are written; when empty they are not written',
   },
   PILOT_CERT_PROVIDER: {
     type: 'string',
@@ -176,7 +177,7 @@ export const agentVariables = {
   XDS_AUTH_PROVIDER: {
     type: 'string',
     default: '',
-    meaning: 'gcp has the token that discovery is sent exchanged for one of the cloud; other values have no effect',
+    meaning: 'with gcp, the token for discovery is exchanged for a token of the cloud; other values have no effect',
   },
   XDS_ROOT_CA: {
     type: 'string',

@@ -27,7 +27,7 @@ export const variables = {
   MESHD_ADMIN_SOCKET: {
     type: 'string',
     default: './var/run/mesh/admin.sock',
-    meaning: 'unix socket of the server for its operator (0600, in a directory of its own, 0700), and the one that pilot-discovery request asks',
+    meaning: 'unix socket of the server for its operator (mode 0600, in a directory with mode 0700); "pilot-discovery request" connects to it',
   },
   MESHD_ENABLE_SDS_SERVER: {
     type: 'boolean',
@@ -199,19 +199,19 @@ export const variables = {
     default: '30s',
     range: ['0s', longest],
     meaning:
-      'how long a stream goes on after the certificate or token of its client has expired; it ends within as long again, so that clients do not come back together',
+      'how long a stream stays open after the certificate or token of its client has expired; it then ends at a random time within the same period, so that clients do not reconnect together',
   },
   PILOT_ACTOR_DEADLINE: {
     type: 'duration',
     default: '10s',
     range: ['1s', longest],
-    meaning: 'how long a part of the service may give no sign of life until it is ended and started again',
+    meaning: 'how long a part (actor) of the service may leave the watchdog unanswered before it is ended and restarted',
   },
   PILOT_JWKS_ALLOWED_ADDRESSES: {
     type: 'string',
     default: '',
     meaning:
-      'loopback, link-local, metadata and other special addresses or ranges, separated by commas, that key sets may be fetched from all the same',
+      'exceptions to the rule that key sets are not fetched from loopback, link-local, metadata and other special addresses: addresses or ranges, separated by commas',
   },
   ENABLE_CA_SERVER: { type: 'boolean', default: true, meaning: 'when false, no CA server is created in the discovery component' },
   CITADEL_SELF_SIGNED_CA_CERT_TTL: {
@@ -267,7 +267,7 @@ export const variables = {
     type: 'string',
     default: '',
     meaning:
-      'checks that make policies stricter than an earlier release and are left out, separated by commas; /debug/policyz lists all checks and what they concern',
+      'policy checks to disable, separated by commas: each makes policies stricter than an earlier release; /debug/policyz lists all checks and the objects that they concern',
   },
   MESH_DOMAIN: {
     type: 'string',
@@ -303,19 +303,29 @@ export const variables = {
     type: 'string',
     default: '',
     meaning:
-      'whose tokens of workloads are accepted: JSON with issuer, audiences, and jwks_uri (https: or file:) or jwks (a key set), or a list of such; without keys the issuer is asked for them (OpenID discovery)',
+      'issuers whose workload tokens are accepted: JSON object with issuer, audiences, and jwks_uri (https: or file:) or jwks (a key set), or a list of such objects; without keys, they are fetched from the issuer (OpenID discovery)',
   },
   CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
-  PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'services that the Mock registry makes up' },
+  PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'number of services that the Mock registry generates' },
   PILOT_MOCK_ENDPOINTS: { type: 'integer', default: 3, range: [0, 100000], meaning: 'endpoints of each Mock service' },
-  PILOT_MOCK_NAMESPACES: { type: 'integer', default: 2, range: [1, 100000], meaning: 'namespaces that the Mock services are spread over' },
+  PILOT_MOCK_NAMESPACES: {
+    type: 'integer',
+    default: 2,
+    range: [1, 100000],
+    meaning: 'number of namespaces among which the Mock services are distributed',
+  },
   PILOT_MOCK_PROXIES_PER_SERVICE: {
     type: 'integer',
     default: 1,
     range: [0, 100000],
     meaning: 'workload instances of each Mock service that a load client can impersonate',
   },
-  PILOT_MOCK_CHURN_PER_SECOND: { type: 'number', default: 0, range: [0, 100000], meaning: 'endpoints that the Mock registry replaces each second' },
+  PILOT_MOCK_CHURN_PER_SECOND: {
+    type: 'number',
+    default: 0,
+    range: [0, 100000],
+    meaning: 'number of endpoints that the Mock registry replaces each second',
+  },
   PILOT_MOCK_SEED: {
     type: 'integer',
     default: 1,
@@ -340,7 +350,7 @@ export function readFeatures(environment: Readonly<Record<string, string | undef
     const read = given === '' ? { value: defaultOf(variable) } : readVariable(variable, given)
     if ('expected' in read) problems.push(`environment variable ${name}: ${JSON.stringify(given.slice(0, 100))} is not ${read.expected}`)
     else if (hasEffect(name)) values[name] = read.value
-    else if (given !== '') warnings.push(`environment variable ${name} has no effect yet: the part it steers is not built`)
+    else if (given !== '') warnings.push(`environment variable ${name} has no effect yet: the feature that it controls is not implemented`)
   }
   if (problems.length > 0) throw new Error(problems.join('; '))
   return { features: values as Features, warnings }

@@ -7,6 +7,6 @@
 export function hostFault(value: string): string | undefined {
   const found = /[\s/?#\\|"<>^`{}]/.exec(value)?.[0]
   const end = /^[^:[\]]*:(?![0-9]+$)[^:]*$/.test(value.replace(/^\*/, ''))
-  if (end && (value === '*:' || !value.endsWith('*'))) return 'never matches: what follows a colon is no port'
+  if (end && (value === '*:' || !value.endsWith('*'))) return 'never matches: the text after the colon is not a port'
   return found === undefined ? undefined : `never matches: a host has no ${JSON.stringify(found)}`
 }

@@ -355,7 +355,7 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
   const meant = meantPolicy(kindName, apiVersion, names)
   const written = `kind ${JSON.stringify(kindName.slice(0, 100))}, apiVersion ${JSON.stringify(apiVersion.slice(0, 100))}`
   if (meant !== undefined)
-    return { unknown: { path: kindName === meant ? 'apiVersion' : 'kind', reason: `there is no ${written}; ${meant} may be meant` } }
+    return { unknown: { path: kindName === meant ? 'apiVersion' : 'kind', reason: `unknown ${written}: did you mean ${meant}?` } }
   if (kindName !== '' && apiVersion !== '') {
     // A list whose items cannot be read may contain any object.
     if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)

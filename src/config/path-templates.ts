@@ -18,14 +18,14 @@ export const longestTemplate = 256
 /** Returns why a template is not valid. Undefined when it is valid. */
 export function pathTemplateFault(value: string): string | undefined {
   if (!value.startsWith('/')) return 'a path template starts with a slash'
-  if (value.length > longestTemplate) return `longer than the ${longestTemplate} characters that a proxy takes for a path template`
+  if (value.length > longestTemplate) return `longer than the ${longestTemplate} characters that a proxy allows in a path template`
   const segments = value.slice(1).replace(/\/$/, '').split('/')
   const rest = segments.indexOf('{**}')
   if (rest >= 0 && segments.slice(rest + 1).some((segment) => /^\{\*\*?\}$/.test(segment))) return 'no operator can follow {**}'
   for (const segment of segments) {
     if (/^\{\*\*?\}$/.test(segment)) continue
     if (!literal.test(segment)) return `${JSON.stringify(segment)} is neither {*}, {**} nor plain text`
-    if (segment === '.' || segment === '..') return `never matches: a proxy resolves ${JSON.stringify(segment)} before it looks`
+    if (segment === '.' || segment === '..') return `never matches: a proxy resolves ${JSON.stringify(segment)} before it matches the path`
   }
   return undefined
 }

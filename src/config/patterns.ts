@@ -29,7 +29,7 @@ function re2Fault(pattern: string): string | undefined {
   if (pattern === '') return 'an empty pattern, which proxies refuse'
   try {
     const size = programSize(pattern)
-    if (size > agentProgramSize) return `a pattern of program size ${size} or more: proxies take ${agentProgramSize}`
+    if (size > agentProgramSize) return `the pattern has RE2 program size ${size} or more; proxies allow ${agentProgramSize}`
   } catch (error) {
     return `not a valid RE2 pattern: ${(error as Error).message}`
   }

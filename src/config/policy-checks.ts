@@ -36,7 +36,7 @@ const policyKinds: readonly KindName[] = ['AuthorizationPolicy', 'RequestAuthent
 export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   'endpoint-addresses': {
     stricter:
-      'endpoints on the machine or link of whoever calls them are for callers of their own namespace, and none leads to a port of the proxy or its agent there',
+      'endpoints with loopback or link-local addresses are visible only to callers of their own namespace, and none leads to a port of the proxy or its agent there',
     kinds: ['ServiceEntry', 'WorkloadEntry', 'Sidecar'],
     concerns: ({ kind, spec }) => {
       if (kind === 'WorkloadEntry') return leadsToCaller((spec as WorkloadEntrySpec).address ?? '') ? ['spec.address'] : []
@@ -62,7 +62,7 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   },
   'file-readability': {
     stricter:
-      'policies that are not YAML, whose kind or group is written wrong, or that are defined twice and not alike refuse what the strictest of their readings could refuse',
+      'policies that are not valid YAML, whose kind or group is misspelled, or that are defined twice and differently deny everything that their strictest interpretation could deny',
     kinds: policyKinds,
     // The version is empty for stand-ins made of documents that could not be read, or of conflicting documents.
     concerns: ({ version }) => (version === '' ? ['metadata.name'] : []),
@@ -74,12 +74,12 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
     concerns: ({ spec }) => ((spec as ServiceEntrySpec).location === 'MESH_INTERNAL' ? endpointAddresses(spec as ServiceEntrySpec, isIp) : []),
   },
   'policy-namespaces': {
-    stricter: 'policies without a namespace, or with one that cannot be read, count in all namespaces as the strictest that they could mean',
+    stricter: 'policies without a namespace, or with one that cannot be read, apply in all namespaces, in their strictest interpretation',
     kinds: policyKinds,
     concerns: ({ namespace }) => (namespace === '' ? ['metadata.namespace'] : []),
   },
   'undeclared-ports': {
-    stricter: 'ports without a declared protocol, and those of no service, of workloads whose policies judge requests take HTTP only',
+    stricter: 'at workloads whose policies judge requests, ports without a declared protocol and ports of no service accept HTTP only',
     kinds: ['RequestAuthentication', 'AuthorizationPolicy'],
     concerns: ({ spec }) => {
       const { jwtRules, action } = spec as RequestAuthenticationSpec & AuthorizationPolicySpec

@@ -53,15 +53,15 @@ const check = (stricter: string, isConcerned: (value: RuleValue) => boolean) => 
 /** The rows of the table. */
 export const ruleChecks = {
   'claim-types': check(
-    'where a match keeps requests out, claims and metadata that are true, false or numbers match the text that they are written as, also in lists',
+    'where a match denies requests, claims and metadata that are booleans or numbers match their text, also in lists',
     ({ attribute, denies }) => denies && (attribute.type === 'claim' || attribute.type === 'metadata'),
   ),
   'forwarded-addresses': check(
-    'at a sidecar without trusted proxies (numTrustedProxies) the address of the client that X-Forwarded-For says lets nobody in',
+    'at a sidecar without trusted proxies (numTrustedProxies), client addresses from X-Forwarded-For allow no request',
     ({ attribute }) => attribute.type === 'ip' && attribute.of === 'client',
   ),
   'host-forms': check(
-    'where a match keeps requests out, a host matches in every form that a server may take for it, and requests for no readable host match; elsewhere only plain hosts match',
+    'where a match denies requests, a host matches in every spelling that a server may accept for it, and requests without a readable host match; elsewhere only plain hosts match',
     ({ attribute, value }) => attribute.type === 'host' && value !== '*',
   ),
   'never-matching-hosts': check(
@@ -73,7 +73,7 @@ export const ruleChecks = {
     ({ attribute, value }) => attribute.type === 'path' && pathFault(value, undefined) !== undefined,
   ),
   'path-forms': check(
-    'characters of a path match plain and escaped, and paths in which servers may see other segments than Envoy match where that keeps requests out',
+    'characters of a path match plain and escaped; paths in which servers may see other segments than Envoy match where that denies requests',
     ({ attribute, value }) => (attribute.type === 'path' || attribute.type === 'target') && value !== '*',
   ),
 } as const

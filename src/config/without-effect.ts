@@ -57,6 +57,6 @@ export class EffectLog {
     const counts = new Map<string, number>()
     for (const key of this.#said.keys()) counts.set(key.slice(0, key.indexOf('/')), (counts.get(key.slice(0, key.indexOf('/'))) ?? 0) + 1)
     const kinds = [...counts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([kind, count]) => `${kind} ${count}`)
-    return `of ${this.#said.size} objects something has no effect (${kinds.join(', ')}); /debug/noeffectz lists them, docs/kinds.md says what works`
+    return `${this.#said.size} objects have no effect as a whole or in some fields (${kinds.join(', ')}); /debug/noeffectz lists them, docs/kinds.md says what works`
   }
 }

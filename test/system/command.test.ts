@@ -153,7 +153,7 @@ describe('pilot-discovery on the command line', function () {
       const messages = lines.map((line) => line.msg)
       for (const wanted of [
         'flag --resync has no effect yet: there is no orchestrator client yet',
-        'environment variable PILOT_ENABLE_STATUS has no effect yet: the part it steers is not built',
+        'environment variable PILOT_ENABLE_STATUS has no effect yet: the feature that it controls is not implemented',
         'FLAG: --resync="2m"',
       ])
         expect(messages).to.include(wanted)

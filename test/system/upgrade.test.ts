@@ -49,7 +49,7 @@ spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: STATIC, ports: [
       await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tunnel: has no effect yet: ')
       await service.output.says('AuthorizationPolicy/shop/p (b.yaml#1): field spec.targetRefs[0]: has no effect: ')
       await service.output.says(
-        'of 3 objects something has no effect (AuthorizationPolicy 1, DestinationRule 1, Telemetry 1); /debug/noeffectz lists them',
+        '3 objects have no effect as a whole or in some fields (AuthorizationPolicy 1, DestinationRule 1, Telemetry 1); /debug/noeffectz lists them',
       )
       service.write('a.yaml', telemetry + rule('tunnel: {a: b}, tls: {mode: SIMPLE, caCrl: /crl}'))
       await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tls.caCrl: has no effect yet: ')

@@ -162,7 +162,7 @@ export const authorizationPolicy = {
     const warn = (reason: string) => [...idle, { path: `metadata.annotations[${domain}/dry-run]`, reason }]
     if (dryRun === 'unclear') return warn('neither true nor false: the policy is enforced')
     if (dryRun && action === 'CUSTOM')
-      return warn('the policy has no effect: an external authorizer is asked to decide, and its answer cannot be tried without that')
+      return warn('the policy has no effect: CUSTOM policies cannot be dry-run, since their decision is that of an external authorizer')
     return idle
   },
   selects: { proxies: 'all', labels: selectedLabels },

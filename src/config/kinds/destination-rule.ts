@@ -32,7 +32,7 @@ const trafficFields = {
         name: required(text()),
         path: text(),
         ttl: duration(),
-        attributes: unused(list(record({ name: text(), value: text() })), 'cookies are set with path and lifetime alone'),
+        attributes: unused(list(record({ name: text(), value: text() })), 'cookies are set with path and TTL only'),
       }),
       useSourceIp: flag,
       httpQueryParameterName: text(),
@@ -41,7 +41,7 @@ const trafficFields = {
       maglev: record({ tableSize: integer(2, 5_000_011, (size) => (isPrime(size) ? undefined : `${size} is not a prime number`)) }),
     }),
     localityLbSetting: localityLbShape,
-    zoneAwareLbSetting: unused(anything, 'requests are spread by weight, whatever the zone of the caller has'),
+    zoneAwareLbSetting: unused(anything, 'load is balanced by weight; the zone of the caller is not considered'),
     warmupDurationSecs: duration(1),
     warmup: record({ duration: required(duration(1)), minimumPercent: decimal(0, 100), aggression: decimal(0.001, 1000) }),
   }),
@@ -56,7 +56,7 @@ const trafficFields = {
     baseEjectionTime: duration(1),
     maxEjectionPercent: integer(0, 100),
     minHealthPercent: integer(0, 100),
-    outlierDetectionHttpErrorCodes: unused(list(anything), 'status codes from 500 on count as errors'),
+    outlierDetectionHttpErrorCodes: unused(list(anything), 'status codes 500 and above count as errors'),
   }),
   tls: tlsSettings,
 }
@@ -64,12 +64,12 @@ const portPolicy = record({ port: required(portSelector), ...trafficFields })
 const trafficPolicy = record({
   ...trafficFields,
   portLevelSettings: list(portPolicy, { max: 4096 }),
-  tunnel: unused(anything, 'connections go to their destination without a tunnel'),
+  tunnel: unused(anything, 'connections are not tunnelled'),
   proxyProtocol: record({ version: oneOf('V1', 'V2') }),
   retryBudget: record({
     percent: decimal(0, 100),
     minRetryConcurrency: integer(0, largestUint32),
-    budgetInterval: unused(duration(), 'the budget counts the requests that are active at the moment'),
+    budgetInterval: unused(duration(), 'the budget is a share of the requests that are active at the moment'),
   }),
 })
 

@@ -148,7 +148,7 @@ export const envoyFilter = {
         ? [
             {
               path: `spec.configPatches[${index}]`,
-              reason: 'has no effect yet: proxies take their bootstrap from their agent, which reads no patches',
+              reason: 'has no effect yet: the agent makes the bootstrap and applies no patches to it',
             },
           ]
         : [],

@@ -13,5 +13,5 @@ export const proxyConfig = {
   spec,
   scope: 'namespace or mesh',
   selects: undefined,
-  without: 'proxies take their settings from the mesh configuration, and from annotations and variables of their agent',
+  without: 'proxies are configured by the mesh configuration, and by annotations and variables of their agent',
 } satisfies Kind<'ProxyConfig', Read<typeof spec>>

@@ -13,5 +13,5 @@ export const telemetry = {
   spec,
   scope: 'namespace or mesh',
   selects: undefined,
-  without: 'logs, metrics and traces of requests follow the mesh configuration alone',
+  without: 'access logs, metrics and traces are configured by the mesh configuration only',
 } satisfies Kind<'Telemetry', Read<typeof spec>>

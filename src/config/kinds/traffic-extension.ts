@@ -13,5 +13,5 @@ export const trafficExtension = {
   spec,
   scope: 'namespace or mesh',
   selects: undefined,
-  without: 'no filter is made of it; an EnvoyFilter can add one',
+  without: 'no Envoy filter is generated from it; use an EnvoyFilter instead',
 } satisfies Kind<'TrafficExtension', Read<typeof spec>>

@@ -53,7 +53,7 @@ const httpMatch = record(matchFields, (value, path, report) => {
 const weighted = { destination: required(destination), weight: integer(0, 1_000_000) }
 const routeDestination = record({ ...weighted, headers })
 /** A destination of connections, which have no headers. */
-const connectionDestination = record({ ...weighted, headers: unused(headers, 'connections are passed on as they are') })
+const connectionDestination = record({ ...weighted, headers: unused(headers, 'connections have no headers') })
 
 const retryConditions = new Set(
   '5xx gateway-error reset reset-before-request connect-failure envoy-ratelimited retriable-4xx refused-stream retriable-status-codes retriable-headers http3-post-connect-failure cancelled deadline-exceeded internal resource-exhausted unavailable'.split(

@@ -15,5 +15,5 @@ export const workloadGroup = {
   spec,
   scope: 'namespace',
   selects: undefined,
-  without: 'workloads do not register themselves',
+  without: 'workloads are not registered automatically',
 } satisfies Kind<'WorkloadGroup', Read<typeof spec>>

@@ -41,7 +41,7 @@ function operations(side: 'request' | 'response') {
 
 function checkName(name: string, path: string, report: Report): void {
   if (isFixed(name)) {
-    report.warnings.push({ path, reason: 'proxies do not change it: left out' })
+    report.warnings.push({ path, reason: 'proxies do not modify this header: left out' })
     return
   }
   const reason = headerNameFault(name)

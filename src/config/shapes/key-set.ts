@@ -73,7 +73,7 @@ type Key = Readonly<Record<string, unknown>>
 
 /** Returns why proxies cannot use a key, by the rules of Envoy (jwt_verify_lib, BoringSSL) or stricter ones. Undefined when they can. */
 function keyFault(key: unknown): string | undefined {
-  if (!isMapping(key)) return 'is no mapping'
+  if (!isMapping(key)) return 'is not a JSON object'
   if (isSecret(key)) return 'is a secret, not a public key'
   for (const field of ['kid', 'alg', 'use'])
     if (key[field] !== undefined && (typeof key[field] !== 'string' || !key[field].isWellFormed())) return `has a ${field} that is no text`
@@ -87,7 +87,7 @@ function keyFault(key: unknown): string | undefined {
     createPublicKey({ key: key as JsonWebKey, format: 'jwk' })
     return undefined
   } catch {
-    return 'is no key'
+    return 'is not a valid key'
   }
 }
 
@@ -119,7 +119,7 @@ const kinds: Readonly<Record<string, { readonly parts: readonly string[]; fault(
 function rsaFault(n: string, e: string): string | undefined {
   const [modulus, exponent] = [n, e].map((part) => withoutZeros(Buffer.from(part, 'base64url'))) as [Buffer, Buffer]
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  if (bits < 1024 || bits > 16_384) return `has ${bits} bits: 1024 to 16384 are taken`
+  if (bits < 1024 || bits > 16_384) return `has ${bits} bits; 1024 to 16384 are allowed`
   if (((modulus.at(-1) ?? 0) & 1) === 0) return 'has an even modulus'
   const value = exponent.length > 4 ? 0 : exponent.readUIntBE(0, exponent.length || 1)
   return value >= 3 && value % 2 === 1 ? undefined : 'has an exponent that is even, 1 or too large'

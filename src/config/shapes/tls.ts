@@ -35,7 +35,7 @@ export const serverTls = record({
   caCertCredentialName: credentialName,
   tlsCertificates: list(record({ serverCertificate: text(), privateKey: text(), caCertificates: text() }), { max: 2 }),
   caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
-  insecureSkipVerify: unused(flag, 'certificates of clients are verified'),
+  insecureSkipVerify: unused(flag, 'client certificates are always verified'),
   subjectAltNames: list(text()),
   verifyCertificateSpki: list(spki),
   verifyCertificateHash: list(hash),

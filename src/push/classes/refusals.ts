@@ -164,7 +164,9 @@ export class Refusals {
       of,
       refusal,
       objects,
-      of.denied ? 'policies changed with it, so it lets nothing through until it is another' : 'the proxy keeps what it had',
+      of.denied
+        ? 'the policies changed with it, so it is replaced by a listener that denies all traffic until it changes'
+        : 'the proxy keeps the previous resource',
     )
     return restored || denies
   }

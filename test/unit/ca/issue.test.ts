@@ -120,7 +120,7 @@ describe('a signing request', () => {
       { attributes: sequence(objects.extensionRequest, der(tag.set, sequence(named(uri(identity))), sequence(authority))) },
       'has more in it than it may',
     ],
-    'an RSA key of 1024 bits': [{ key: generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey }, 'has 1024 bits; 2048 to 4096 are taken'],
+    'an RSA key of 1024 bits': [{ key: generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey }, 'has 1024 bits; 2048 to 4096 are allowed'],
     'an RSA key of 8192 bits': [{ publicKey: rsa(modulus(8192), 65537) }, 'has 8192 bits'],
     'an exponent of 3': [{ publicKey: rsa(modulus(2048), 3) }, 'exponent'],
     'a very large exponent': [{ publicKey: rsa(modulus(2048), 2 ** 32 + 1) }, 'exponent'],

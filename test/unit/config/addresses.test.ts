@@ -62,7 +62,7 @@ describe('addresses in the form that Envoy accepts', () => {
       undefined,
       undefined,
     ])
-    expect(unixFault(`unix:///${'x'.repeat(107)}`)).to.equal('a unix socket with a path of 108 bytes: 1 to 107 are taken')
+    expect(unixFault(`unix:///${'x'.repeat(107)}`)).to.equal('the path of the unix socket has 108 bytes; 1 to 107 are allowed')
     expect(unixFault('unix://')).to.match(/0 bytes/)
   })
 })

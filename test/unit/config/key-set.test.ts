@@ -49,7 +49,7 @@ describe('JSON web key sets', () => {
       warnings,
     } = policy(setOf(good, { kty: 'EC', crv: 'P-256', x: good.x, y: good.x }))
     expect(made?.spec).to.deep.include({ jwtRules: [{ issuer: 'i', jwks: setOf(good) }] })
-    expect(warnings.map(({ path, reason }) => [path, reason])).to.deep.equal([['spec.jwtRules[0].jwks', 'key 1 is no key; it is left out']])
+    expect(warnings.map(({ path, reason }) => [path, reason])).to.deep.equal([['spec.jwtRules[0].jwks', 'key 1 is not a valid key; it is left out']])
     expect(policy(setOf(good, { ...good, d: 'AQ' })).faults[0]?.reason).to.equal('key 1 is a secret, not a public key')
   })
 })

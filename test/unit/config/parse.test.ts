@@ -169,7 +169,7 @@ describe('policies in a configuration file', () => {
       document: 1,
       key: 'AuthorizationPolicy/shop/p',
       path: 'kind',
-      reason: 'there is no kind "AuthorisationPolicy", apiVersion "security.mesh.io/v1"; AuthorizationPolicy may be meant',
+      reason: 'unknown kind "AuthorisationPolicy", apiVersion "security.mesh.io/v1": did you mean AuthorizationPolicy?',
       mayBe: 'AuthorizationPolicy',
     })
     expect(counts(policy('AuthorizationPolicy', deny, undefined, 'policy.linkerd.io'))).to.deep.equal([])
@@ -323,7 +323,7 @@ describe('durations, variables and mesh configuration', () => {
   it('are read: variables, with a warning for those without effect', () => {
     const { features, warnings } = readFeatures({ PILOT_DEBOUNCE_AFTER: '20ms', PILOT_ENABLE_STATUS: 'true' })
     expect([features.PILOT_DEBOUNCE_AFTER, features.PILOT_DEBOUNCE_MAX]).to.deep.equal([20, 10_000])
-    expect(warnings).to.deep.equal(['environment variable PILOT_ENABLE_STATUS has no effect yet: the part it steers is not built'])
+    expect(warnings).to.deep.equal(['environment variable PILOT_ENABLE_STATUS has no effect yet: the feature that it controls is not implemented'])
   })
 
   it('are read: a mesh configuration whose defaultConfig is merged and whose faults name the field', () => {

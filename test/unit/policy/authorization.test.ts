@@ -383,7 +383,7 @@ describe('policy documents', () => {
     [
       'AuthorizationPolicy',
       "{rules: [{to: [{operation: {hosts: ['https://a.example']}}]}]}",
-      /hosts\[0\]: .* never matches: what follows a colon is no port/,
+      /hosts\[0\]: .* never matches: the text after the colon is not a port/,
     ],
     ['AuthorizationPolicy', "{rules: [{to: [{operation: {notHosts: ['a.example/x*']}}]}]}", /notHosts\[0\]: .* never matches: a host has no/],
     ['AuthorizationPolicy', "{rules: [{when: [{key: 'request.headers[host]', values: ['a b']}]}]}", /when\[0\]\.values\[0\]: .* never matches/],

@@ -119,7 +119,7 @@ describe('a proxy that rejects its listener', () => {
     expect(mesh.refuse('p', 'virtualInbound')).to.equal(true)
     expect(mesh.filters('p')).to.equal('first')
     expect(mesh.refuse('p', 'virtualInbound'), 'nothing else is left to try').to.equal(false)
-    expect(mesh.faults()).to.deep.equal(['virtualInbound [ServiceEntry/shop/s] the proxy keeps what it had'])
+    expect(mesh.faults()).to.deep.equal(['virtualInbound [ServiceEntry/shop/s] the proxy keeps the previous resource'])
   })
 
   it('gets a changed patch although it rejected an earlier version of it', () => {
@@ -144,7 +144,9 @@ describe('a proxy that rejects its listener', () => {
     const mesh = new Mesh().connect('p').connect('q').deny()
     expect(mesh.refuse('p', 'virtualInbound', { policiesChanged: true })).to.equal(true)
     expect([mesh.filters('p'), mesh.filters('q')]).to.deep.equal(['refused', 'rbac'])
-    expect(mesh.faults()[0]).to.match(/^virtualInbound \[AuthorizationPolicy\/shop\/d,.*\] policies changed with it, so it lets nothing through/)
+    expect(mesh.faults()[0]).to.match(
+      /^virtualInbound \[AuthorizationPolicy\/shop\/d,.*\] the policies changed with it, so it is replaced by a listener that denies all traffic/,
+    )
     mesh.filter('f', inbound(lua('third')))
     expect(mesh.filters('p')).to.equal('third,rbac')
   })
