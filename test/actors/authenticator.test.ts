@@ -65,7 +65,7 @@ class Subject {
 }
 
 describe('workload tokens', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
   const identity = 'spiffe://td.example/ns/shop/sa/cart'
   const issuer = new Issuer('https://issuer.example')
   let subject: Subject
@@ -349,7 +349,7 @@ describe('workload tokens', function () {
 })
 
 describe('the authenticator of a service', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
 
   it('checks tokens again after a restart, with the names of the mesh and its keys', async () => {
     const issuer = await new Issuer('https://issuer.example').start()

@@ -11,7 +11,7 @@ import { requestPem } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 
 describe('a certificate authority that dies', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const discovery = new LocalDiscovery({})
   const made = new ServingCertificates(discovery.dir)
   let client: CertificateClient | undefined

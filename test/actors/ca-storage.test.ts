@@ -211,7 +211,7 @@ describe('the state of the certificate authority', () => {
       asking.map((process) => Promise.race([once(process, 'message').then(() => 'held'), once(process, 'exit').then(() => 'refused')])),
     )
     expect(outcomes.filter((outcome) => outcome === 'held')).to.have.length(1)
-  }).timeout(30_000)
+  }).timeout(120_000)
 
   it('is the old one or the new one, whole, wherever a process ends while it writes', async () => {
     const key = rootOf('two').key.export({ type: 'pkcs8', format: 'pem' }) as string

@@ -27,7 +27,7 @@ interface Asks {
 }
 
 describe('the certificate authority', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const dir = mkdtempSync(join(tmpdir(), 'mesh-authority-'))
   const plugged = join(dir, 'cacerts')
   const made = new ServingCertificates(dir)

@@ -8,7 +8,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`actors that die under load (${mode})`, function () {
-    this.timeout(40_000)
+    this.timeout(120_000)
     const discovery = new LocalDiscovery({ mode }, { PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1', PILOT_MOCK_CHURN_PER_SECOND: '5' })
     const clients: XdsClient[] = []
     const connect = (index: number) => {
@@ -90,7 +90,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     }
 
     it('connections are balanced again after a writer was gone', async function () {
-      this.timeout(60_000)
+      this.timeout(120_000)
       for (let index = 0; index < 40; index++) connect(20 + index)
       await Promise.all(clients.map((client) => client.ready()))
       const counts = async () => {

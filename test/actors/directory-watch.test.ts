@@ -8,7 +8,7 @@ import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { until } from '../harness/until.ts'
 
 describe('the watch of a directory', function () {
-  this.timeout(30_000)
+  this.timeout(120_000)
 
   it('continues in a directory that replaces it, at any time', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))

@@ -12,7 +12,7 @@ import { until } from '../harness/until.ts'
 import { XdsClient } from '../harness/xds-client.ts'
 
 describe('gateway secrets when actors die', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
   const mesh = new ServingCertificates(control.dir)
   const made = new SiteCertificates()

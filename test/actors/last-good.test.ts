@@ -11,7 +11,7 @@ const policy = (spec: string) => `apiVersion: security.mesh.io/v1\nkind: Authori
 const watcher = 'registry-watcher/files'
 
 describe('last good states across a restart of the file watcher', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
   let proxy: XdsClient
   const write = (file: string, content: string) => writeFileSync(join(control.dir, file), content)

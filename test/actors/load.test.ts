@@ -13,7 +13,7 @@ const cluster = (name: string) => `outbound|80||${name}.ns.svc.cluster.local`
 
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`actors that throw and hang under a thousand changes a second (${mode})`, function () {
-    this.timeout(90_000)
+    this.timeout(120_000)
     const module = (name: string) => new URL(`parts/breakable.ts?${name}`, import.meta.url)
     const policy = { ...restartPolicy, intensity: 100, longestDelay: 500 }
     const discovery = new LocalDiscovery(

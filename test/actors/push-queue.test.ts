@@ -85,7 +85,7 @@ async function queueWithWriters(takeMs: number) {
 }
 
 describe('the push queue', function () {
-  this.timeout(20_000)
+  this.timeout(120_000)
 
   it('does not hold changes back while over a hundred proxies a second connect', async () => {
     const { queue, pushes, change, connect } = await queueWithWriters(30)
@@ -241,7 +241,7 @@ describe('what a writer is told', () => {
       await queue.drain?.()
     }
   })
-}).timeout(20_000)
+}).timeout(120_000)
 
 describe('key sets in the push queue', () => {
   it('stay while a resolver that was restarted cannot fetch them', async () => {

@@ -6,7 +6,7 @@ import { LocalDiscovery } from '../harness/discovery.ts'
 import { until } from '../harness/until.ts'
 
 describe('/ready', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let discovery: LocalDiscovery
   afterEach(() => discovery.dispose())
   /** Actors that end stay away for long enough to be noticed, also on a busy machine. */

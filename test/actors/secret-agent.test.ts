@@ -149,7 +149,7 @@ describe("the agent's secrets", () => {
     await service.start()
     const client = at.envoy(['default'])
     await until('a certificate', () => client.responses.length === 1 && state().fault === undefined)
-  }).timeout(40_000)
+  }).timeout(120_000)
 
   it('do not serve a pair that has expired, and serve the next at once', async () => {
     const service = await at.authority()

@@ -6,7 +6,7 @@ const by = { id: 'a', certificate: '', key: { kind: 'file', path: '' } } as cons
 const module = new URL('./parts/dying-signer.ts', import.meta.url)
 
 describe('signing on a pool of threads', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   let signing: Signing
   afterEach(() => signing.close())
 

@@ -100,7 +100,7 @@ describe('readers at any rate, with a send timeout of five seconds', function ()
     const started = performance.now()
     const readers = paces.map(([name, bytesPerSecond, window]) => ({ name, bytesPerSecond, peer: peer({ window, bytesPerSecond, names: [name] }) }))
     // Twice the timeout of the slowest reader: 120 KB at 10 KB/s.
-    await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 120_000))
+    await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 120_000), 60_000)
     expect(performance.now() - started).to.be.above(10_000)
     for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
     expect(await metric('pilot_xds_write_timeout')).to.equal(0)
