@@ -60,7 +60,7 @@ describe('pilot-agent proxy: the bootstrap', () => {
     ['a name', { env: { POD_NAME: 'a~b' } }, 'POD_NAME: "a~b" cannot be part of a node id'],
   ]
   for (const [what, options, reason] of wrong)
-    it(`ends with 255 for ${what} that cannot be, and names it`, async () => {
+    it(`is not written with an invalid ${what}: exit status 255 and an error that names it`, async () => {
       const one = agent(options)
       await one.launch()
       expect(await one.ended()).to.equal(255)

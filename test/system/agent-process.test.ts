@@ -62,7 +62,7 @@ describe('pilot-agent proxy', () => {
     ['a proxy that crashes', { signal: 'SIGSEGV' }, 139, /error\tthe proxy crashed or was ended: signal SIGSEGV/],
     ['a proxy that runs out of memory', { signal: 'SIGKILL' }, 137, /error\t.*when memory runs out/],
   ] as const)
-    it(`ends with ${what}, with status ${status}`, async () => {
+    it(`exits after ${what} with status ${status}`, async () => {
       const one = agent({ standIn: end })
       await one.start()
       await one.admin('/end').catch(() => undefined)

@@ -13,7 +13,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, index) => i
 describe('shapes of the benchmark in a running service', function () {
   this.timeout(120_000)
   for (const name of ['plain', 'sidecars', 'ten-hosts', 'default-export', 'mixed'] as ShapeName[])
-    it(`${name}: proxies see the services that the bench waits for, and no others of the plain mesh`, async () => {
+    it(`${name}: proxies see the services that the benchmark expects, and no others of the plain mesh`, async () => {
       const shape = shapes[name]
       const service = new Service()
       const clients: XdsClient[] = []

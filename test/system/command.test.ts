@@ -72,7 +72,7 @@ describe('pilot-discovery on the command line', function () {
     [['discovery', '--trust-domain', 'a/b'], '--trust-domain: "a/b" is not a trust domain'],
     [['nonsense'], 'command nonsense not found'],
   ] as const) {
-    it(`refuses ${args.join(' ')}`, async () => {
+    it(`rejects ${args.join(' ')}`, async () => {
       const { code, stderr } = await runCommand(args)
       expect(code).to.equal(255)
       expect(stderr)
@@ -105,7 +105,7 @@ describe('pilot-discovery on the command line', function () {
   })
 
   for (const shell of ['bash', 'zsh', 'powershell']) {
-    it(`completes in ${shell}`, async () => {
+    it(`generates completion for ${shell}`, async () => {
       const home = mkdtempSync(join(tmpdir(), 'mesh-home-'))
       try {
         const result = await runCommand(['autocomplete', shell], {

@@ -121,7 +121,7 @@ describe('gateway secrets', function () {
   for (const delta of [false, true]) {
     const variant = delta ? 'delta' : 'state of the world'
 
-    it(`${variant}: are served to a router of the same namespace, by either name`, async () => {
+    it(`${variant}: are served to a router of the same namespace, under either name`, async () => {
       const names = ['kubernetes://site', 'kubernetes://edge/site', 'kubernetes://site-cacert', 'kubernetes://second']
       const client = await settled(control.connect(node('router', 'edge'), delta, 'edge'), () => undefined)
       client.watch(secretType, names)
@@ -129,7 +129,7 @@ describe('gateway secrets', function () {
       expect(names.map((name) => held(client, name))).to.deep.equal([keyOf(0), keyOf(0), root.chain, keyOf(1)])
     })
 
-    it(`${variant}: of another namespace, or that are not there, are not, and nobody waits for them`, async () => {
+    it(`${variant}: do not exist for a router of another namespace, and delay none of its own`, async () => {
       const client = await settled(control.connect(node('router', 'other'), delta, 'other'), () => undefined)
       const refused = ['kubernetes://edge/site', 'kubernetes://second', 'kubernetes://none', 'kubernetes://site-cacert']
       client.watch(secretType, ['kubernetes://site', ...refused])
@@ -138,7 +138,7 @@ describe('gateway secrets', function () {
       expect([...(client.resources.get(secretType)?.keys() ?? [])]).to.deep.equal(['kubernetes://site'])
     })
 
-    it(`${variant}: are not served in plain text, nor to sidecars`, async () => {
+    it(`${variant}: are served neither in plaintext nor to sidecars`, async () => {
       for (const client of [control.connect(node('router', 'edge'), delta), control.connect(node('sidecar', 'edge'), delta, 'edge')]) {
         await settled(client, () => client.watch(secretType, ['kubernetes://site']))
         // Responses come in the order of requests: a response for the secret would precede this one.
@@ -149,7 +149,7 @@ describe('gateway secrets', function () {
       }
     })
 
-    it(`${variant}: a change is sent to those who use it, and nothing else to anybody`, async () => {
+    it(`${variant}: are pushed on change to their subscribers, and nothing else to anybody`, async () => {
       const name = `turn-${delta}`
       write(`edge/${name}`, pairValues(sites[0] as Pair))
       const [one, two, stranger] = await Promise.all(

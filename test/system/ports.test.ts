@@ -69,7 +69,7 @@ describe('listening addresses', function () {
     ['[::]:', '127.0.0.1:'],
     ['*:', '0.0.0.0:'],
   ])
-    it(`${one}p and ${other}p are refused with both flags`, async () => {
+    it(`${one}p and ${other}p of two flags are rejected as overlapping`, async () => {
       await occupied('127.0.0.1', async (port) => {
         const { code, stderr } = await runCommand(['discovery', '--grpcAddr', `${one}${port}`, '--httpAddr', `${other}${port}`])
         expect(code).to.equal(255)

@@ -94,7 +94,7 @@ describe('settings of the push path', function () {
     ['1', true],
     ['100', false],
   ] as const) {
-    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that reads no further than its trial ${blocked ? 'keeps the only permit for a moment' : 'holds nobody up'}`, () => {
+    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that stops reading after its trial ${blocked ? 'holds the only permit for a moment' : 'delays nobody'}`, () => {
       const files = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`many-${index}.yaml`, serviceEntry(`many-${index}`)]))
       const env = { PILOT_PUSH_THROTTLE: throttle, PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' }
       return withService({ env, files, flags: ['--writers', '1'] }, async (service) => {

@@ -83,7 +83,7 @@ describe('services beside ADS, and settings of the push path', function () {
     ['with a field of no number', Buffer.alloc(100)],
     ['with text that is no text', Buffer.from([0x12, 0x06, 0x0a, 0x04, 0xff, 0xfe, 0xfd, 0xfc, 0x0f])],
   ] as const)
-    it(`a request beside ADS ${what} is an invalid argument`, async () => {
+    it(`a request ${what} to CSDS or reflection is answered with INVALID_ARGUMENT`, async () => {
       for (const path of [
         'envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus',
         'envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus',

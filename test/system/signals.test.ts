@@ -27,7 +27,7 @@ describe('signals', function () {
   for (const [name, command] of Object.entries(launchers)) {
     describe(`under ${name}`, () => {
       for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-        it(`${signal} to the whole group ends it in order, once`, async () => {
+        it(`${signal} to the process group shuts the service down once, in order`, async () => {
           const process = await launch([...command, ...discovery])
           process.signalAll(signal)
           expect(await process.ended).to.deep.equal({ code: 0, signal: null })
@@ -99,7 +99,7 @@ describe('signals', function () {
   })
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    it(`npm that ends by ${signal} leaves nothing behind`, async () => {
+    it(`npm that ends by ${signal} leaves no process behind`, async () => {
       const process = await launch(['npm', 'start', '--', ...anyPorts])
       process.signal(signal)
       await process.output.says('shutting down')

@@ -61,7 +61,7 @@ describe('services beside ADS with access control', function () {
   }
 
   for (const path of statusMethods) {
-    it(`${path} tells a caller of the proxies of its namespace, and the root namespace of all`, async () => {
+    it(`${path} shows a caller the proxies of its namespace, and the root namespace all`, async () => {
       expect(await told(path, 'shop')).to.deep.equal(['pod.shop'])
       expect(await told(path, 'root')).to.deep.equal(['pod.bank', 'pod.shop'])
       expect(await told(path)).to.equal('status 16')

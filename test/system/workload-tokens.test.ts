@@ -165,7 +165,7 @@ describe('invalid identity settings', function () {
     [{ JWT_POLICY: 'any' }, 'environment variable JWT_POLICY: "any" is none of third-party-jwt, first-party-jwt'],
     [{ SPIFFE_BUNDLE_ENDPOINTS: 'a|https://a/||b' }, 'environment variable SPIFFE_BUNDLE_ENDPOINTS: "b": expected <trust domain>|<URL>'],
   ] as [Record<string, string>, string][])
-    it(`keep the service from starting: ${JSON.stringify(environment)}`, async () => {
+    it(`fail the start: ${JSON.stringify(environment)}`, async () => {
       const { code, stderr } = await runCommand(
         ['discovery', '--registries', 'Mock', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0'],
         environment,

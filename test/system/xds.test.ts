@@ -55,7 +55,7 @@ describe('XDS', function () {
 
   for (const delta of [false, true]) {
     const mode = delta ? 'delta' : 'state of the world'
-    it(`${mode}: first configuration, then an endpoint change as endpoints only`, async () => {
+    it(`${mode}: sends the first configuration in order, then an endpoint change as endpoints only`, async () => {
       const client = await connect(delta)
       expect([...(client.resources.get(clusterType)?.keys() ?? [])]).to.include.members([
         'outbound|80||a.ns-0.svc.cluster.local',
@@ -77,7 +77,7 @@ describe('XDS', function () {
       expect(fromBinary(ClusterLoadAssignmentSchema, held()).endpoints[0]?.lbEndpoints).to.have.length(1)
     })
 
-    it(`${mode}: a removed service goes, its cluster after its routes`, async () => {
+    it(`${mode}: removes a deleted service, its cluster after its routes`, async () => {
       service.write('c.yaml', entry('c'))
       const client = await connect(delta)
       const cluster = 'outbound|80||c.ns-0.svc.cluster.local'
@@ -89,7 +89,7 @@ describe('XDS', function () {
       expect(client.order.indexOf(routeType)).to.be.lessThan(client.order.lastIndexOf(clusterType))
     })
 
-    it(`${mode}: a refusal is recorded with its words, and later pushes still come`, async () => {
+    it(`${mode}: records a NACK with its message, and continues to push`, async () => {
       const client = await connect(delta, '10.9.0.44')
       client.refuseNext = `resource outbound|80||a is not to the taste of ${mode}`
       service.write('d.yaml', entry('d'))

@@ -54,7 +54,7 @@ describe('the linter', function () {
   const of = (path: string) => findings.split('\n').filter((line) => line.includes(path))
 
   for (const [index, [code, words]] of refused.entries())
-    it(`refuses ${code} in src/ and actors/`, () => {
+    it(`rejects ${code} in src/ and actors/`, () => {
       for (const room of ['src', 'actors']) expect(of(`${room}/example-${index}.ts`).join('\n'), room).to.contain(words)
     })
 
@@ -65,7 +65,7 @@ describe('the linter', function () {
   })
 
   for (const [index, code] of hasty.entries())
-    it(`refuses ${code} in tests`, () => expect(of(`test/hasty-${index}.ts`).join('\n')).to.contain('is waited for'))
+    it(`rejects ${code} in tests`, () => expect(of(`test/hasty-${index}.ts`).join('\n')).to.contain('is waited for'))
 
   for (const [index, code] of brief.entries())
     it(`refuses ${code} in tests`, () => expect(of(`test/brief-${index}.ts`).join('\n')).to.contain('Leave the deadline of until() out'))

@@ -9,7 +9,7 @@ const size = { namespaces: 10, services: 100 }
 
 describe('shapes of the benchmark', () => {
   for (const [name, shape] of Object.entries(shapes))
-    it(`${name}: its documents are read without a word`, () => {
+    it(`${name}: its documents parse without faults or warnings`, () => {
       const read = shapeFiles(shape, size).map(([file, text]) => parseConfigFile(file, text, names))
       expect(read.flatMap(({ faults, warnings }) => [...faults, ...warnings])).to.deep.equal([])
       if (shape.mesh !== undefined) expect(readMeshConfig(shape.mesh)).to.have.property('value')

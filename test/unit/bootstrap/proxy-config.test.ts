@@ -86,7 +86,7 @@ describe('the proxy configuration', () => {
     [{ drainDuration: 60_000 }, 'field parentShutdownDuration: must be longer than drainDuration'],
   ]
   for (const [change, reason] of bad)
-    it(`is refused with ${JSON.stringify(change)}`, () => {
+    it(`is rejected with ${JSON.stringify(change)}`, () => {
       expect(() => checkProxyConfig({ ...merge(), ...change })).to.throw(reason)
     })
 

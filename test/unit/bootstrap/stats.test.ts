@@ -48,7 +48,7 @@ describe('stat tags', () => {
     ['component', 'component.proxy.tag.x;.n', ['tag.x;.n', 'proxy']],
     ['tag', 'component.proxy.tag.x;.n', ['component.proxy.n', 'x']],
   ]
-  for (const [tag, name, expected] of cases) it(`${tag} of ${name}`, () => expect(extract(tag, name)).to.deep.equal(expected))
+  for (const [tag, name, expected] of cases) it(`extract ${tag} from ${name}`, () => expect(extract(tag, name)).to.deep.equal(expected))
 
   it('are listed once each, in the order of the specification, followed by the configured ones', () => {
     const choice = statsChoice(

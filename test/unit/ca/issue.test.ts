@@ -33,7 +33,7 @@ describe('a workload certificate', () => {
   const large = generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey
   for (const [name, key] of Object.entries({ ...keys, 'RSA of 4096 bits': large }))
     for (const [signing, rootKey] of Object.entries(keys))
-      it(`is for a key of ${name}, signed with ${signing}`, () => {
+      it(`for a key of ${name} signed with ${signing} verifies against the root and names the identity`, () => {
         const by = rootOf(rootKey)
         const certificate = new X509Certificate(issueWorkload(makeSigningRequest(key, [{ uri: identity }]), identity, grant(), by.signer))
         expect(certificate.verify(by.root.publicKey)).to.equal(true)
@@ -144,7 +144,7 @@ describe('a signing request', () => {
     ],
   }
   for (const [what, [parts, reason]] of Object.entries(refused))
-    it(`is refused with ${what}`, () => {
+    it(`is rejected with ${what}`, () => {
       const request = typeof parts === 'string' ? parts : requestPem(parts)
       expect(() => issue(request)).to.throw(reason)
     })

@@ -1,4 +1,4 @@
-/** Rotations over random histories: agents that renew, come, go and stay away, restarts of the authority, checks at any time. */
+/** Rotations over random histories: agents that renew, connect, disconnect and stay away, restarts of the authority, checks at any time. */
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { Ledger } from '../../../src/ca/ledger.ts'
@@ -15,14 +15,14 @@ const rotations = 6
 interface Agent {
   readonly identity: string
   readonly address: string
-  /** What calls come from, as the authority sees it: another address behind a translation. */
+  /** The source address of the agent's calls as the authority sees it: differs from `address` behind NAT. */
   readonly seenAs: string
   leaf?: { root: string; notAfter: number }
   bundle: readonly string[]
   stream?: string
 }
 
-/** The authority and its agents; roots stand for themselves by their ids. */
+/** The authority and its agents. Roots are represented by their ids. */
 class Model {
   now = 1_000 * hour
   state: AuthorityState = withFirstRoot(emptyState, rootOf('root 0').record, this.now)
@@ -52,7 +52,7 @@ class Model {
     this.ledger.issued(certificate, this.state.epoch)
   }
 
-  /** With its certificate when the servers take it, else with a token; one without a certificate asks for one. */
+  /** Presents the agent's certificate if the servers accept it, else a token. An agent without a valid certificate requests one. */
   connect(agent: Agent): void {
     const trusted = materialOf(this.state, this.now)?.trusted.map((pem) => this.#idOf(pem)) ?? []
     const presented = agent.leaf && agent.leaf.notAfter > this.now && trusted.includes(agent.leaf.root) ? agent.leaf : undefined
@@ -66,7 +66,7 @@ class Model {
     agent.stream = undefined
   }
 
-  /** Everything that is not kept is gone; agents that were connected come back, or not. */
+  /** Restarts the authority with the persisted state only. Connected agents reconnect if `comeBack` is set. */
   restart(comeBack: boolean): void {
     this.state = readState(JSON.parse(JSON.stringify(this.state)))
     const { inOrder, head, holders } = readLedger([...ledgerLines(this.ledger, true)].join(''))
@@ -93,11 +93,14 @@ class Model {
 
   pass(ms: number): void {
     this.now += ms
-    // Whoever is connected renews before its certificate expires.
+    // A connected agent renews before its certificate expires.
     for (const agent of this.agents) if (agent.stream && agent.leaf && agent.leaf.notAfter <= this.now) this.renew(agent)
   }
 
-  /** No two that are connected and hold a valid certificate refuse each other, whether or not a cross certificate would help. */
+  /**
+   * Returns the pairs of connected agents with valid certificates of which one does not trust the root of the other (cross certificates
+   * aside).
+   */
   refused(): string[] {
     const live = this.agents.filter(({ stream, leaf }) => stream && leaf && leaf.notAfter > this.now)
     return live.flatMap((one) =>
@@ -123,15 +126,15 @@ const steps = fc.array(
 
 const agents = (): Agent[] =>
   Array.from({ length: 6 }, (_, index) => ({
-    // Three of one identity, of which one is behind a translation of addresses.
+    // Three agents share one identity; one of them is behind NAT.
     identity: `spiffe://td/ns/a/sa/${index < 3 ? 'shared' : index}`,
     address: `10.0.0.${index}`,
     seenAs: index === 2 ? '192.168.0.1' : `10.0.0.${index}`,
     bundle: [],
   }))
 
-describe('rotations over random histories', () => {
-  it('leave nobody who is connected with a certificate that a peer refuses, and skip no stage, over restarts at any time', () => {
+describe('a root rotation over random histories', () => {
+  it('leaves no connected agent with a certificate that a peer refuses and skips no stage, with restarts at any time', () => {
     let further = 0
     fc.assert(
       fc.property(steps, (history) => {
@@ -153,7 +156,7 @@ describe('rotations over random histories', () => {
     expect(further, 'stages that were gone through').to.be.greaterThan(300)
   }).timeout(120_000)
 
-  it('end: whoever never renews stops to block when his certificate has expired', () => {
+  it('completes: an agent that never renews stops blocking when its certificate has expired', () => {
     fc.assert(
       fc.property(steps, (history) => {
         const model = new Model(agents())

@@ -50,7 +50,7 @@ describe('the parser of command lines', () => {
     ['run --quick -- --name b', { quick: true }, ['--name', 'b']],
     ['run -- --help', {}, ['--help']],
   ] as const)
-    it(`${line}`, () => {
+    it(`parses "${line}"`, () => {
       expect(read(line)).to.deep.equal({ flags, args })
     })
 
@@ -88,7 +88,7 @@ describe('the parser of command lines', () => {
     ['run', 'missing argument for "run": first'],
     ['run x y z', 'unexpected argument "z" for "run"'],
   ] as const)
-    it(`refuses ${line}`, () => {
+    it(`rejects ${line}`, () => {
       expect(() => read(line)).to.throw(message)
     })
 })

@@ -27,8 +27,8 @@ describe("addresses of the caller's own machine, link or metadata service", () =
     ...['2001:db8::1', 'fd00::1', '::ffff:10.0.0.1', '64:ff9b::10.0.0.1', '2002:a00:1::', 'a:b'],
     ...['app.example', 'localhost.example', 'notlocalhost', 'x1', '1.example', 'a.b0x', ''],
   ]
-  for (const address of leading) it(`${address} does`, () => expect(leadsToCaller(address)).to.equal(true))
-  for (const address of ordinary) it(`${JSON.stringify(address)} does not`, () => expect(leadsToCaller(address)).to.equal(false))
+  for (const address of leading) it(`include ${address}`, () => expect(leadsToCaller(address)).to.equal(true))
+  for (const address of ordinary) it(`do not include ${JSON.stringify(address)}`, () => expect(leadsToCaller(address)).to.equal(false))
 })
 
 describe('addresses in the form that Envoy accepts', () => {

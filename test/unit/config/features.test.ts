@@ -61,7 +61,7 @@ describe('environment variables', () => {
   for (const [name, variable] of all) {
     if (!('range' in variable)) continue
     const [least, most] = variable.range
-    it(`${name} goes from ${least} to ${most}`, () => {
+    it(`${name} accepts values from ${least} to ${most} only`, () => {
       const reading = (value: string | number) => () => readFeatures({ [name]: String(value) })
       for (const value of [variable.default, least, most]) expect(reading(value), String(value)).not.to.throw()
       const beyond = variable.type === 'duration' ? ['99999999h', '-99999999h', '5', 'soon'] : [Number(most) * 10 + 1, '1e400', '0x10', 'many']

@@ -10,7 +10,7 @@ const good = { ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.e
 
 describe('JSON web key sets', () => {
   for (const [name, key] of Object.entries(unusableKeys))
-    it(`have no key that is ${name}`, () => {
+    it(`lose a key that is ${name}, and are rejected if no other key is left`, () => {
       expect(() => usableKeySet(setOf(key))).to.throw(/none of its keys can be used: key 0/)
       const { content, leftOut } = usableKeySet(setOf(good, key))
       expect(JSON.parse(content)).to.deep.equal({ keys: [good] })
@@ -18,7 +18,7 @@ describe('JSON web key sets', () => {
     })
 
   for (const [name, key] of Object.entries(usableKeys))
-    it(`have a key that is ${name}`, () => {
+    it(`keep a key that is ${name}`, () => {
       expect(usableKeySet(setOf(key)).leftOut).to.deep.equal([])
     })
 

@@ -118,7 +118,7 @@ describe('the parser of configuration files', () => {
       'spec.configPatches[0].patch.value',
     ],
   ] as const) {
-    it(`refuses ${what}`, () => {
+    it(`rejects ${what}`, () => {
       const [kind, body] = spec.split('|') as [string, string]
       const { faults } = parse(`apiVersion: networking.mesh.io/v1alpha3\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: ${body}\n`)
       expect(faults.map((fault) => fault.path)).to.include(path)

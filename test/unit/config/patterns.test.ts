@@ -26,7 +26,7 @@ describe('regular expressions of users', () => {
     ['\\p{Emoji}', /do not know \\p\{Emoji\}/],
     ['\\P{^Kirat_Rai}', /do not know \\P\{\^Kirat_Rai\}/],
   ] as const)
-    it(`${JSON.stringify(pattern)} is refused`, () => {
+    it(`${JSON.stringify(pattern)} is rejected`, () => {
       expect(faultOf(pattern)).to.match(reason)
     })
 

@@ -60,7 +60,7 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
 
 describe('policy checks stricter than earlier releases', () => {
   for (const [name, { documents, outcome = madeOf }] of Object.entries<Example>(examples)) {
-    it(`${name} lists what it concerns, and opting out gives back what was before`, () => {
+    it(`${name} lists the objects it concerns, and its opt-out restores the earlier behaviour`, () => {
       const { objects, standIns } = parseConfigFile('f.yaml', documents, names)
       const all = [...objects, ...standIns.values()]
       const row = checkedPolicies(all, new Set()).find(({ check }) => check === name)

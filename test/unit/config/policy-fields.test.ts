@@ -86,7 +86,7 @@ describe('attachment of policies', () => {
     ['AuthorizationPolicy', 'action: DENY, rules: [{}]'],
     ['RequestAuthentication', 'jwtRules: []'],
   ] as const) {
-    it(`${kind}: one way of saying it, objects of the own namespace and of kinds that can be meant`, () => {
+    it(`${kind}: takes one of selector, targetRef and targetRefs, with supported kinds of the same namespace`, () => {
       const of = (fields: string) => faults(kind, `{${rest}, ${fields}}`)
       expect(of(`targetRef: ${gateway}`)).to.deep.equal([])
       expect(of(`targetRefs: [${gateway}, ${gateway}]`)).to.deep.equal([])

@@ -105,7 +105,7 @@ describe('documents with a missing or out-of-range value', () => {
     ],
     ['EnvoyFilter', '{configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {a: .nan}}}]}', 'spec.configPatches[0].patch.value'],
   ] as const)
-    it(`${kind} ${spec} is refused by field`, () => {
+    it(`${kind} ${spec} is rejected with its field`, () => {
       const { faults, objects } = parseConfigFile(
         'f',
         `apiVersion: networking.mesh.io/v1alpha3\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: ${spec}\n`,

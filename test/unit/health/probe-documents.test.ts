@@ -47,7 +47,7 @@ describe('the document of application probes', () => {
     ['too much text', `"${'x'.repeat(1_048_577)}"`, /more than 1048576 characters/],
   ]
   for (const [what, document, expected] of bad)
-    it(`refuses ${what}`, () => {
+    it(`is rejected with ${what}`, () => {
       expect(() => readApplicationProbes(document)).to.throw(expected)
     })
 

@@ -24,7 +24,7 @@ describe('SPIFFE_BUNDLE_ENDPOINTS', () => {
     ['a|b||A|c', '"a|https://c/": this trust domain has an endpoint already'],
     [Array.from({ length: 257 }, (_, index) => `t${index}|x`).join('||'), 'more than 256 tuples'],
   ] as const)
-    it(`${given.slice(0, 30)} keep the service from starting`, () => {
+    it(`is rejected at start with ${given.slice(0, 30)}`, () => {
       expect(() => readBundleEndpoints(given))
         .to.throw(`environment variable SPIFFE_BUNDLE_ENDPOINTS: `)
         .with.property('message')
@@ -45,7 +45,7 @@ describe('a SPIFFE bundle', () => {
     ['{"keys":[{},{"use":"x509-svid","x5c":["AAAA"]}]}', 'key 1: its certificate cannot be read'],
     [JSON.stringify({ keys: Array(257).fill({}) }), 'more than 256 keys'],
   ] as const)
-    it(`${document.slice(0, 50)} cannot be used`, () => {
+    it(`is rejected with ${document.slice(0, 50)}`, () => {
       expect(() => readSpiffeBundle(document)).to.throw(reason)
     })
 })

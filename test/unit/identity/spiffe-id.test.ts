@@ -34,7 +34,7 @@ describe('a SPIFFE id', () => {
     '2049 bytes': `spiffe://td/${'p'.repeat(2049 - 12)}`,
     nothing: '',
   }))
-    it(`with ${why} are none`, () => {
+    it(`is rejected with ${why}`, () => {
       expect(parseSpiffeId(text)).to.equal(undefined)
       expect(parseWorkload(text)).to.equal(undefined)
     })

@@ -77,7 +77,7 @@ describe('token rules', () => {
     [[{ issuer: 'i', jwks: keys }, {}], 'rule 1: field issuer'],
     [Array.from({ length: 17 }, () => ({})), 'more than 16 rules'],
   ] as const)
-    it(`of ${JSON.stringify(rule).slice(0, 90)} keep the service from starting`, () => {
+    it(`of ${JSON.stringify(rule).slice(0, 90)} are rejected at start`, () => {
       expect(() => rules({ JWT_RULE: typeof rule === 'string' ? rule : JSON.stringify(rule) }))
         .to.throw('environment variable JWT_RULE: ')
         .with.property('message')

@@ -17,7 +17,7 @@ describe('the node of a proxy', () => {
     ['LABELS: more than 512 labels', { LABELS: Object.fromEntries(Array.from({ length: 513 }, (_, index) => [`l${index}`, ''])) }],
     ['INSTANCE_IPS: more than 64 addresses', { INSTANCE_IPS: Array.from({ length: 65 }, () => '10.0.0.1').join() }],
   ]
-  for (const [reason, metadata] of refused) it(`is refused: ${reason}`, () => expect(() => read(metadata)).to.throw(BadNode, reason))
+  for (const [reason, metadata] of refused) it(`is rejected: ${reason}`, () => expect(() => read(metadata)).to.throw(BadNode, reason))
 
   it('is rejected with an id that is too long', () => expect(() => read({}, id + long(2048))).to.throw(BadNode, 'node ID has'))
 

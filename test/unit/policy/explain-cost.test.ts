@@ -44,7 +44,7 @@ describe('the CPU time of an explanation', () => {
     ['elements that nearly match', 'aaaaaaaab,'.repeat(most / 10)],
     ['one letter', 'a'.repeat(most)],
   ] as const)
-    it(`grows with the length of a header: ${name}`, async () => {
+    it(`is bounded for a header of 59,000 characters: ${name}`, async () => {
       const values = Array.from({ length: 50 }, (_, index) => `aaaaaaaa${'b,'.repeat(index)}*`)
       const before = process.threadCpuUsage()
       const value = await explained(deny(values), { headers: { x: [header] } })

@@ -54,7 +54,7 @@ const changes: readonly { what: string; before: string[]; after: string[]; gone?
 
 describe('a removed cluster that routes may still name', () => {
   for (const { what, before, after, gone = [], cluster } of changes)
-    it(`stays for two seconds after ${what}`, () => {
+    it(`is kept for two seconds after ${what}`, () => {
       const planner = new Planner(testSettings())
       const set = (texts: readonly string[]) => {
         for (const text of texts) {
@@ -107,7 +107,7 @@ describe('a removed cluster that routes may still name', () => {
     ['NONE', 'DNS'],
     ['DNS', 'NONE'],
   ] as const)
-    it(`gives way at once to what another group has under its name: from ${from} to ${to}`, () => {
+    it(`is replaced at once by a cluster of the same name in another group: from ${from} to ${to}`, () => {
       const planner = new Planner(testSettings())
       const resolved = (resolution: string) =>
         `${meta('ServiceEntry', 'shop', 'a')}spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: ${resolution}, ports: [{number: 80, name: http}]${resolution === 'NONE' ? '' : ', endpoints: [{address: 10.0.0.1}]'}}`

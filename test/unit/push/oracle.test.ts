@@ -1,4 +1,7 @@
-/** Proxies that live through random changes hold what a fresh proxy gets from a control plane that only ever saw the end. */
+/**
+ * Proxies that stay connected through random changes must end with the same resources as a new proxy of a planner that saw only the final
+ * state.
+ */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import fc from 'fast-check'
@@ -112,7 +115,7 @@ const arbitraryWorkload = fc
   .record({ name: fc.constantFrom('w1', 'w2'), last: fc.integer({ min: 1, max: 3 }) })
   .map(({ name, last }) => object('WorkloadEntry', name, `{address: 10.2.0.${last}, labels: {app: w}}`))
 
-/** What happens, one after another; the booleans say what else goes on meanwhile. */
+/** The changes, in order. The booleans decide what else happens in the step. */
 const arbitraryStep = fc.record({
   object: fc.oneof(
     { weight: 4, arbitrary: arbitraryService },
@@ -130,19 +133,19 @@ const arbitraryStep = fc.record({
   swept: fc.boolean(),
   delivered: fc.boolean(),
   answered: fc.boolean(),
-  /** Which of the proxies read and answer nothing meanwhile. */
+  /** The proxies that neither read nor acknowledge during the step. */
   lagging: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
-  /** What one of the proxies does by itself. */
+  /** An action of one of the proxies. */
   act: fc.oneof(
     { weight: 6, arbitrary: fc.constant('nothing' as const) },
     fc.constantFrom('comes back', 'comes back with nothing', 'forgets endpoints', 'remembers endpoints'),
   ),
   actor: fc.nat({ max: 2 }),
-  /** The object comes and goes so many times more, each time in a push of its own. */
+  /** How often the object is removed and added again, each time in a push of its own. */
   storm: fc.oneof({ weight: 30, arbitrary: fc.constant(0) }, fc.constant(70)),
 })
 
-/** Planner, catalog and three streams of the same proxy, with pushes on their way from the one to the others. */
+/** Planner, catalog and three streams of the same proxy, with pushes in flight between planner and catalog. */
 class World {
   readonly planner = planner()
   readonly catalog = new Catalog(new KeyedSums('of a test'))
@@ -163,14 +166,14 @@ class World {
     this.#onTheWay.push(this.#pushes.take())
   }
 
-  /** A proxy's connection ends and it comes back: with what it has, or as a new process that has nothing. */
+  /** A proxy reconnects: with its resources, or as a new process without any. */
   reconnect(proxy: SimulatedProxy, empty: boolean): void {
     this.planner.disconnect(proxy.connection)
     if (empty) proxy.lose()
     this.#connect(proxy)
   }
 
-  /** A push of what changed; what lingers goes, if it goes, in a push of its own. */
+  /** Pushes the changes. Lingering resources, if swept, are removed in a push of their own. */
   push(sweep: boolean): void {
     this.planner.advance()
     this.#onTheWay.push(this.#pushes.take())
@@ -195,7 +198,7 @@ class World {
     for (const [index, proxy] of this.proxies.entries()) if (!lagging[index]) proxy.answer(this.now)
   }
 
-  /** Lets everything come to an end. */
+  /** Delivers, sends and acknowledges until nothing is pending. */
   settle(): void {
     this.push(true)
     for (const proxy of this.proxies) proxy.remember(this.now)
@@ -208,7 +211,7 @@ class World {
   }
 }
 
-/** A proxy with a state-of-the-world stream, with a delta stream, or with one on which virtual hosts come by themselves. */
+/** A proxy with a SotW stream, with a delta stream, or with a delta stream that uses VHDS. */
 class SimulatedProxy {
   readonly kind: 'sotw' | 'delta' | 'hosts'
   session: XdsSession
@@ -220,7 +223,7 @@ class SimulatedProxy {
   readonly #versions = new Map<string, Map<string, string>>([...this.held.keys()].map((type) => [type, new Map()]))
   #answers: { typeUrl: string; nonce: string }[] = []
   readonly #nonces = new Map<string, string>()
-  /** Load assignments that its clusters refer to, those that it asked for, and those that it does not want for now. */
+  /** The load assignments that its clusters refer to, those it subscribed to, and those it does not want for now. */
   #endpoints: readonly string[] = []
   #asked = new Set<string>()
   readonly #forgotten = new Set<string>()
@@ -245,7 +248,7 @@ class SimulatedProxy {
     this.session = this.#open()
   }
 
-  /** A new stream. */
+  /** Opens a new stream. */
   connect(): void {
     this.session = this.#open()
     this.connection = `${this.kind}-${++this.#connections}`
@@ -254,7 +257,7 @@ class SimulatedProxy {
     this.#asked.clear()
   }
 
-  /** Loses everything it had, as a new process. */
+  /** Drops all resources, like a new process. */
   lose(): void {
     for (const held of [...this.held.values(), ...this.#versions.values()]) held.clear()
     this.#everHad.clear()
@@ -270,7 +273,7 @@ class SimulatedProxy {
     this.#follow(0)
   }
 
-  /** Takes the next response, if there is one. */
+  /** Receives the next response. Returns whether there was one. */
   receive(now: number): boolean {
     const response = this.session.classId === '' ? undefined : this.session.next(now)
     if (!response) return false
@@ -285,11 +288,11 @@ class SimulatedProxy {
     if (!delta && (decoded.typeUrl === clusterType || decoded.typeUrl === listenerType)) held.clear()
     values.forEach((value, index) => {
       const { name, version } = decoded.resources[index] as { name?: string; version?: string }
-      // Envoy ignores hosts of a route that it never had; it goes on using a route that is withdrawn.
+      // Envoy ignores virtual hosts of a route that it never had, and keeps using a route that is removed.
       if (decoded.typeUrl === virtualHostType && !this.#everHad.has(String(name).split('/')[0] as string)) return
       if (decoded.typeUrl === routeType) this.#everHad.add(String(name))
       const key = name ?? [...scanFields(value)][0]?.bytes?.toString() ?? ''
-      // Envoy takes no endpoints that it did not ask for.
+      // Envoy ignores load assignments that it did not subscribe to.
       if (decoded.typeUrl === endpointType && !this.#asked.has(key)) return
       held.set(key, value.toString('base64'))
       if (version !== undefined) versions.set(key, version)
@@ -304,7 +307,7 @@ class SimulatedProxy {
     return true
   }
 
-  /** Acknowledges what came, and asks for the endpoints of the clusters that are there now. */
+  /** Acknowledges the responses and subscribes to the endpoints of the present clusters. */
   answer(now: number): void {
     for (const { typeUrl, nonce } of this.#answers.splice(0)) {
       this.#ask(typeUrl, nonce, typeUrl === endpointType ? [...this.#asked] : typeUrl === routeType ? this.#routes : [], [], now)
@@ -316,7 +319,7 @@ class SimulatedProxy {
     }
   }
 
-  /** Gives up the endpoints of some cluster, although it is still there. */
+  /** Unsubscribes from the endpoints of a cluster that still exists. */
   forget(now: number): void {
     const [name] = this.#asked
     if (name === undefined) return
@@ -324,13 +327,13 @@ class SimulatedProxy {
     this.#follow(now)
   }
 
-  /** Wants what it gave up. */
+  /** Subscribes again to the endpoints that it unsubscribed from. */
   remember(now: number): void {
     this.#forgotten.clear()
     this.#follow(now)
   }
 
-  /** Asks for the endpoints that it wants and has not asked for, and gives up the others. */
+  /** Subscribes to the endpoints that it wants, and unsubscribes from the others. */
   #follow(now: number): void {
     this.#endpoints = [...(this.held.get(clusterType)?.values() ?? [])].flatMap((value) => {
       const cluster = fromBinary(ClusterSchema, Buffer.from(value, 'base64'))
@@ -354,7 +357,7 @@ class SimulatedProxy {
     const raw = (names: readonly string[]) =>
       Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: [...names] })))
     const head = { node: undefined, typeUrl, nonce, error: undefined }
-    // State of the world says all names each time; delta says only new ones, and an answer says none.
+    // A SotW request lists all names each time. A delta request lists only new ones, and an ACK none.
     if (!this.session.delta) {
       this.session.takeSotw({ ...head, hasVersion: (this.held.get(typeUrl)?.size ?? 0) > 0, rawNames: raw(wanted) }, now)
       return
@@ -365,7 +368,7 @@ class SimulatedProxy {
   }
 }
 
-/** What is held by type and name. Where delta says that a name is gone, state of the world sends a resource that has only its name. */
+/** Returns the resources by type and name. A removed name of delta corresponds in SotW to a resource that has only its name. */
 const stateOf = ({ held }: SimulatedProxy) =>
   Object.fromEntries(
     [...held].map(([type, resources]) => [
@@ -374,7 +377,7 @@ const stateOf = ({ held }: SimulatedProxy) =>
     ]),
   )
 
-/** Virtual hosts by route, wherever they came. */
+/** Returns the virtual hosts by route, inline or from VHDS. */
 function routesOf({ held }: SimulatedProxy): Record<string, string[]> {
   const hosts = [...(held.get(virtualHostType) ?? [])]
   return Object.fromEntries(
@@ -383,14 +386,14 @@ function routesOf({ held }: SimulatedProxy): Record<string, string[]> {
       const alone = hosts
         .filter(([host]) => host.startsWith(`${name}/`))
         .map(([, bytes]) => fromBinary(VirtualHostSchema, Buffer.from(bytes, 'base64')))
-      // Equal messages may have their fields in another order.
+      // Equal messages may have their fields in a different order.
       return [name, [...inline, ...alone].map((host) => Buffer.from(toBinary(VirtualHostSchema, host)).toString('base64')).sort()]
     }),
   )
 }
 
-describe('state of the world and delta', () => {
-  it('come to what a fresh proxy gets, whatever changes came in whatever order, merged, repeated and late', () => {
+describe('SotW, delta and VHDS streams', () => {
+  it('end with the resources of a new proxy, whatever order, merging, repetition and delay the changes had', () => {
     fc.assert(
       fc.property(fc.array(arbitraryStep, { minLength: 1, maxLength: 25 }), (steps) => {
         const world = new World()

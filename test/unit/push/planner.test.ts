@@ -126,7 +126,7 @@ describe('the planner', () => {
   })
 
   for (const failing of ['advance', 'remake'] as const)
-    it(`finds proxies their classes by all changes of a push that failed (${failing}) and of the next`, () => {
+    it(`reclassifies proxies by all changes of a failed push (${failing}) and the next one`, () => {
       const made = planner()
       const fresh = planner()
       made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))

@@ -329,7 +329,7 @@ describe('generated parts that proxies share', () => {
     ['goes', (mesh: Mesh) => mesh.remove('Sidecar', 'mesh-system', 'root')],
     ['takes everything', (mesh: Mesh) => mesh.set('Sidecar', 'mesh-system', 'root', { egress: [{ hosts: ['*/*'] }] })],
   ] as const)
-    it(`is not made once more for each namespace when the Sidecar of the root namespace ${what}`, () => {
+    it(`are not regenerated for each namespace when the Sidecar of the root namespace ${what}`, () => {
       const asked = (namespaces: number): number => {
         const mesh = new Mesh().set('Sidecar', 'mesh-system', 'root', { egress: [{ hosts: ['./*'] }] })
         for (let n = 0; n < namespaces; n++) mesh.service(`n${n}`, `a.n${n}.com`).connect(`p${n}`, `n${n}`, `10.1.0.${n}`, {}, n % 2 === 0)

@@ -23,7 +23,7 @@ const encoded = (isDelta: boolean, { typeUrl, names, nonce, id }: { typeUrl: str
 
 describe('relayed requests', () => {
   for (const isDelta of [false, true])
-    it(`${isDelta ? 'of delta' : 'of the state of the world'} pass unchanged, with others between them where these are due, however they are cut`, () => {
+    it(`of ${isDelta ? 'delta' : 'SotW'} pass unchanged, with own requests inserted between them, however the bytes are split`, () => {
       fc.assert(
         fc.property(fc.array(request, { maxLength: 6 }), cuts, (requests, at) => {
           const frames = requests.map((each) => messageFrame(encoded(isDelta, each)))

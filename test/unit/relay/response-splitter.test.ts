@@ -54,7 +54,7 @@ function split(isDelta: boolean, chunks: readonly Buffer[]) {
 
 describe('relayed responses', () => {
   for (const isDelta of [false, true])
-    it(`${isDelta ? 'of delta' : 'of the state of the world'} are told apart the same way however their bytes are cut`, () => {
+    it(`of ${isDelta ? 'delta' : 'SotW'} are classified the same way however the bytes are split`, () => {
       fc.assert(
         fc.property(fc.array(response(isDelta), { maxLength: 5 }), cuts, (responses, at) => {
           const stream = Buffer.concat(responses.map(({ bytes }) => messageFrame(bytes)))

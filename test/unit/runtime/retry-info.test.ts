@@ -10,7 +10,7 @@ describe('the retry delay of a rejected call', () => {
     [3000, 3n, 0],
     [30_999, 30n, 999_000_000],
   ] as const)
-    it(`is told in details and as pushback: ${ms} ms`, () => {
+    it(`is sent in status details and as pushback trailer: ${ms} ms`, () => {
       const metadata = retryMetadata(8, 'too many', ms)
       expect(metadata['grpc-retry-pushback-ms']).to.equal(String(ms))
       const status = fromBinary(StatusSchema, Buffer.from(metadata['grpc-status-details-bin'] ?? '', 'base64'))

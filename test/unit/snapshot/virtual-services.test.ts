@@ -37,7 +37,7 @@ describe('the match conditions of a delegate VirtualService', () => {
   })
 
   for (const field of ['headers', 'queryParams'])
-    it(`join where ${field} are named like what every object has`, () => {
+    it(`are combined if ${field} are named like inherited properties`, () => {
       const one = { [field]: { constructor: { exact: '1' } } }
       const other = { [field]: { a: { exact: '2' } } }
       for (const [root, rest] of [

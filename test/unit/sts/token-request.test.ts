@@ -24,7 +24,7 @@ describe('token requests', () => {
     [`${new URLSearchParams(good)}&subject_token=d.e.f`, /^subject_token is given more than once/],
   ]
   for (const [form, expected] of bad)
-    it(`are refused: ${expected.source}`, () => {
+    it(`are rejected: ${expected.source}`, () => {
       expect(() => readTokenRequest(form))
         .to.throw(TokenFault, expected)
         .and.include({ code: 'invalid_request', status: 400 })

@@ -11,7 +11,7 @@ const results: { output: string; error?: string }[] = read('results.json')
 describe('a Go template', () => {
   for (const [index, { template, data }] of cases.entries()) {
     const { output, error } = results[index] as (typeof results)[0]
-    it(`${error ? 'is refused as by Go' : 'becomes what Go makes of it'}: ${JSON.stringify(template)}`, () => {
+    it(`${error ? 'is rejected as Go rejects it' : 'renders as Go renders it'}: ${JSON.stringify(template)}`, () => {
       if (error) expect(() => renderTemplate(template, fromJson(data)), error).to.throw(/line \d+: /)
       else expect(renderTemplate(template, fromJson(data))).to.equal(output)
     })

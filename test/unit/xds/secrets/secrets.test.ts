@@ -211,7 +211,7 @@ describe('secrets of a reader', () => {
       return { writer, secrets, proxy, say }
     }
 
-    it(`${variant}: each is sent as soon as it is known, and waits for no other`, () => {
+    it(`${variant}: are sent as soon as they are known, without waiting for others`, () => {
       const { writer, secrets, proxy, say } = start(['kubernetes://a', 'kubernetes://edge/a', 'kubernetes://b'])
       expect(proxy.take()).to.equal(0)
       expect([...secrets.names]).to.deep.equal(['a', 'b'])
@@ -225,7 +225,7 @@ describe('secrets of a reader', () => {
       expect(proxy.held.get('kubernetes://b')).to.equal('key of b')
     })
 
-    it(`${variant}: what changed is sent, and nothing for what is said again`, () => {
+    it(`${variant}: are sent when they change, and not when the source repeats them`, () => {
       const { proxy, say } = start(['kubernetes://a', 'kubernetes://b'])
       say('a', pair('a'))
       say('b', pair('b'))
@@ -235,7 +235,7 @@ describe('secrets of a reader', () => {
       expect(say('nobody-wants', pair('x'))).to.equal(0)
     })
 
-    it(`${variant}: authorities come from the Secret of their own, else from that of the certificate`, () => {
+    it(`${variant}: take CA certificates from the -cacert Secret, or else from the certificate's Secret`, () => {
       const { secrets, proxy, say } = start(['kubernetes://a-cacert'])
       expect([...secrets.names]).to.deep.equal(['a-cacert', 'a'])
       expect(say('a', pair('a', 'beside'))).to.equal(0)
@@ -248,7 +248,7 @@ describe('secrets of a reader', () => {
       expect(proxy.held.get('kubernetes://a-cacert')).to.equal('another')
     })
 
-    it(`${variant}: those of another namespace, and names that are none, are not there and are asked of nobody`, () => {
+    it(`${variant}: do not exist under names of another namespace or invalid names, which no source is asked for`, () => {
       const { secrets, proxy } = start(['kubernetes://other/a', 'default', 'kubernetes://a/b/c'])
       expect(proxy.take()).to.equal(delta ? 1 : 0)
       expect(proxy.held.size).to.equal(0)
@@ -256,7 +256,7 @@ describe('secrets of a reader', () => {
       expect([...secrets.names]).to.deep.equal([])
     })
 
-    it(`${variant}: whoever may read none is answered as if there were none, also where others have them`, () => {
+    it(`${variant}: do not exist for a proxy without permission, even if another proxy has them`, () => {
       const { writer, say } = start(['kubernetes://a'])
       say('a', pair('a'))
       const stranger = new Router(writer, delta, undefined).subscribe(['kubernetes://a', '*'])
@@ -264,7 +264,7 @@ describe('secrets of a reader', () => {
       expect([...stranger.held]).to.deep.equal([])
     })
 
-    it(`${variant}: a wildcard stands for nothing`, () => {
+    it(`${variant}: are not matched by a wildcard`, () => {
       const { writer, secrets, say } = start(['kubernetes://a'])
       say('a', pair('a'))
       const other = new Router(writer, delta, secrets).subscribe(['*'])
@@ -275,7 +275,7 @@ describe('secrets of a reader', () => {
       expect([...other.held.keys()]).to.deep.equal(['kubernetes://a'])
     })
 
-    it(`${variant}: a stream that is admitted later gets them then, and loses nothing that it asked for`, () => {
+    it(`${variant}: are sent to a stream that is permitted later, for all names it has subscribed to`, () => {
       const { writer, secrets, say } = start(['kubernetes://a'])
       say('a', pair('a'))
       const late = new Router(writer, delta, undefined).subscribe(['kubernetes://a'])
@@ -286,7 +286,7 @@ describe('secrets of a reader', () => {
       expect(late.held.get('kubernetes://a')).to.equal('key of a')
     })
 
-    it(`${variant}: nothing is left in memory when the last stream has gone`, () => {
+    it(`${variant}: leave nothing in memory when the last stream is gone`, () => {
       const { writer, secrets, proxy, say } = start(['kubernetes://a', 'kubernetes://a-cacert'])
       const [one, two] = [pair('a', 'root'), pair('a2', 'root')]
       say('a', one)
@@ -312,7 +312,7 @@ describe('secrets of a reader', () => {
       expect(isClear(stray.pair?.key)).to.equal(true)
     })
 
-    it(`${variant}: a response on its way out is a copy, and what it was put together from is cleared`, () => {
+    it(`${variant}: are copied into the response, and the buffers of its parts are cleared`, () => {
       const writer = new Writer()
       const secrets = writer.reader()
       const session = new Router(writer, delta, secrets).subscribe(['kubernetes://a', 'kubernetes://b']).session
@@ -329,7 +329,7 @@ describe('secrets of a reader', () => {
       expect(frame.toString('latin1')).to.equal(text)
     })
 
-    it(`${variant}: versions say whether two are the same, and depend on a key that clients do not have`, () => {
+    it(`${variant}: have versions that depend on their content and on a server key`, () => {
       const version = (key: string) => {
         const catalog = new Catalog(new KeyedSums(key))
         const parts = {

@@ -95,7 +95,7 @@ describe('subscribed names that do not exist', () => {
 describe('subscribed names of a stream', () => {
   for (const delta of [false, true]) {
     const variant = delta ? 'delta' : 'state of the world'
-    it(`${variant}: names that exist cost nothing, others 64 KiB at most`, () => {
+    it(`${variant}: are not limited if they exist, others to 64 KiB`, () => {
       const session = new World().stream(delta)
       ask(session, known)
       ask(session, delta ? list(500, 'made-up') : [...known, ...list(500, 'made-up')])
@@ -103,7 +103,7 @@ describe('subscribed names of a stream', () => {
       expect(() => ask(session, list(800, 'more'), { typeUrl: routeType })).to.throw(BudgetExceeded, 'that do not exist, at most 65536')
     })
 
-    it(`${variant}: names of secrets have a bound of their own, 256 KiB: a gateway with many sites is not ended where they may not be served`, () => {
+    it(`${variant}: of secrets have a limit of their own, 256 KiB`, () => {
       const session = new World().stream(delta)
       ask(session, list(4000, 'site'), { typeUrl: secretType })
       session.next(0)
@@ -113,7 +113,7 @@ describe('subscribed names of a stream', () => {
       )
     })
 
-    it(`${variant}: names given before the class is known are counted when it is`, () => {
+    it(`${variant}: that arrived before the class was known are counted once it is known`, () => {
       const session = new World().stream(delta)
       session.classId = ''
       ask(session, list(2000, 'made-up'))
@@ -126,7 +126,7 @@ describe('subscribed names of a stream', () => {
       expect(early.next(0)?.plan.count).to.equal(2200)
     })
 
-    it(`${variant}: a proxy that comes back is not ended for names that went meanwhile`, () => {
+    it(`${variant}: that were removed meanwhile do not end a reconnecting proxy`, () => {
       const session = new World().stream(delta)
       ask(session, [...known.slice(0, 10), ...list(2000, 'gone')], { version: 'v' })
       expect(session.next(0)?.plan.count).to.be.greaterThan(9)

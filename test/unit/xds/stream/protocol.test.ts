@@ -497,7 +497,7 @@ describe('the rules of the xDS protocol', () => {
   })
 
   for (const isDelta of [false, true])
-    it(`${isDelta ? 'D4, delta' : 'S8, state of the world'}: a refusal with another nonce is no answer to clusters, and none is kept`, () => {
+    it(`${isDelta ? 'D4, delta' : 'S8, SotW'}: a NACK with a stale nonce does not answer a push of clusters and is not recorded`, () => {
       const stream = new Stream(isDelta, { [clusterType]: { a: '1' }, [listenerType]: { l: '1' } })
       stream.ask(clusterType, {})
       stream.next()
