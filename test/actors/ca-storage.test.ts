@@ -1,4 +1,4 @@
-/** The state of the certificate authority in a directory: permissions, locks of living and dead processes, and an end at any moment. */
+/** The state of the certificate authority in a directory: permissions, locks of living and dead processes, and a crash at any moment. */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -54,7 +54,7 @@ describe('the state of the certificate authority', () => {
     return process
   }
 
-  it('is empty at first, and is what was last written', async () => {
+  it('is empty at first, and then what was last written', async () => {
     const storage = await openFileStorage(directory)
     const { state, version } = await storage.read()
     expect(state).to.deep.equal(emptyState)
@@ -69,7 +69,7 @@ describe('the state of the certificate authority', () => {
     await again.close()
   })
 
-  it('is for its user alone, whatever the umask is', async () => {
+  it('is accessible for its user only, with any umask', async () => {
     const before = process.umask(0)
     try {
       const storage = await openFileStorage(directory)
@@ -85,7 +85,7 @@ describe('the state of the certificate authority', () => {
     }
   })
 
-  it('is not kept in a directory that others can use, nor taken from a key file that others can use', async () => {
+  it('is refused in a directory or key file that others can access', async () => {
     mkdirSync(directory, { mode: 0o755 })
     const storage = await openFileStorage(directory)
     expect(mode(directory), 'an empty one is narrowed').to.equal('700')
@@ -108,7 +108,7 @@ describe('the state of the certificate authority', () => {
     expect(() => readKey(storage.keys, record.id)).to.throw(/^\S+: holds no private key in PEM, or one that is encrypted$/)
   })
 
-  it('takes names of certificates only, and never replaces a key', async () => {
+  it('accepts only certificate ids as key names, and never replaces a key', async () => {
     const storage = await openFileStorage(directory)
     expect(() => readKey(storage.keys, '../state')).to.throw('is not the id of a certificate')
     const { record, key } = rootOf('one')
@@ -120,7 +120,7 @@ describe('the state of the certificate authority', () => {
     await storage.close()
   })
 
-  it('that is damaged is refused by name, and stays as it is', async () => {
+  it("that is damaged is rejected with the file's name and left unchanged", async () => {
     const storage = await openFileStorage(directory)
     const version = await storage.write(withRoot('one'), (await storage.read()).version)
     const path = join(directory, 'state.json')
@@ -151,7 +151,7 @@ describe('the state of the certificate authority', () => {
     expect(existsSync(path)).to.equal(false)
   })
 
-  it('notices that somebody else wrote', async () => {
+  it('detects a concurrent write', async () => {
     const storage = await openFileStorage(directory)
     const { version } = await storage.read()
     const next = await storage.write(withRoot('one'), version)
@@ -164,7 +164,7 @@ describe('the state of the certificate authority', () => {
     await storage.close()
   })
 
-  it('belongs to one process, which is named, until that ends in whatever way', async () => {
+  it('is locked by one process, which the error names, until that process ends', async () => {
     const first = await holder()
     expect(await failure(openFileStorage(directory))).to.match(
       new RegExp(`^${directory}: is in use by process ${first.pid} on \\S+ \\(.*storage-child.ts.*\\); stop it, or name another directory$`),
@@ -178,7 +178,7 @@ describe('the state of the certificate authority', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('lock.'))).to.deep.equal([])
   })
 
-  it('is opened again by the process that has it, which then has it anew', async () => {
+  it('can be opened again by the same process, which takes over the lock', async () => {
     const first = await openFileStorage(directory)
     const { version } = await first.read()
     const second = await openFileStorage(directory)
@@ -188,7 +188,7 @@ describe('the state of the certificate authority', () => {
     await second.close()
   })
 
-  it('is taken over from a process whose number another one has now, and from one elsewhere that gives no sign', async () => {
+  it('is taken over from a reused process id, and from a remote process without a sign of life', async () => {
     const storage = await openFileStorage(directory)
     const [lock = ''] = readdirSync(directory).filter((name) => name.startsWith('lock.'))
     const said = JSON.parse(readFileSync(join(directory, lock), 'utf8'))
@@ -204,7 +204,7 @@ describe('the state of the certificate authority', () => {
     expect(existsSync(path), 'no sign for twenty seconds').to.equal(false)
   })
 
-  it('has at most one of many processes that ask at once, and one of them gets it', async () => {
+  it('is given to exactly one of many processes that open it at once', async () => {
     const asking = Array.from({ length: 4 }, () => fork(child, [directory, 'hold'], { stdio: 'ignore' }))
     children.push(...asking)
     const outcomes = await Promise.all(
@@ -213,7 +213,7 @@ describe('the state of the certificate authority', () => {
     expect(outcomes.filter((outcome) => outcome === 'held')).to.have.length(1)
   }).timeout(120_000)
 
-  it('is the old one or the new one, whole, wherever a process ends while it writes', async () => {
+  it('is the old or the new one as a whole, wherever a process crashes while writing', async () => {
     const key = rootOf('two').key.export({ type: 'pkcs8', format: 'pem' }) as string
     const outcomes = new Set<string>()
     for (let end = 1; ; end++) {

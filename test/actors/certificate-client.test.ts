@@ -76,7 +76,7 @@ describe("the agent's client of the authority", () => {
     ['an end of the connection', (stream) => stream.session?.destroy(), /^14 /],
   ]
   for (const [name, answer, expected] of answers)
-    it(`takes ${name} for what it is`, async () => {
+    it(`reports ${name} as what it is`, async () => {
       expect(await answerOf(answer)).to.match(expected)
     })
 

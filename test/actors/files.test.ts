@@ -137,7 +137,7 @@ describe('watched files', () => {
       ['whose regular expressions cost much', costly('slow'), 'VirtualService/ns/slow'],
       ['that are large', large('slow'), 'ServiceEntry/ns/slow'],
     ] as const)
-      it(`${what} hold up no others; the newest reading counts`, async () => {
+      it(`${what} do not delay others, and the newest content applies`, async () => {
         const { root, keys } = await objects()
         const order = () => told.flatMap((event) => ('key' in event ? event.key : []))
         writeFileSync(join(root, '1.yaml'), slow)

@@ -78,7 +78,7 @@ describe('saved secrets of an agent', () => {
     ['others can use', (file) => chmodSync(file, 0o644), {}, /secrets.json: others can use it \(mode 0644\)/],
   ]
   for (const [what, spoil, changes, reason] of ignored)
-    it(`that ${what} are told and not used`, async () => {
+    it(`that ${what} are ignored with a warning`, async () => {
       const service = await at.authority()
       const chain = await kept(service)
       spoil(`${keptIn()}/secrets.json`)

@@ -146,7 +146,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     })
 
     for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0']) {
-      it(`${name} throws: only what it owns is affected, and nothing is lost`, async () => {
+      it(`${name} throws: only its own connections are affected, and nothing is lost`, async () => {
         const [since, before] = [restarts(name), await held()]
         await breakIt(name, 'throw')
         await restartOf(name, since, '^broke$')
@@ -156,7 +156,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     }
 
     for (const name of ['registry-watcher/files', 'registry-watcher/mock']) {
-      it(`${name} dies in the middle of its replay: nothing is withdrawn, and it is said again`, async () => {
+      it(`${name} dies in the middle of its replay: nothing is withdrawn, and the replay is repeated`, async () => {
         const since = restarts(name)
         await breakIt(name, { atTold: 7 })
         discovery.service.supervisor.kill('push-queue')
@@ -185,7 +185,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
 
     if (mode === 'in-thread') return
     for (const name of ['registry-watcher/mock', 'push-queue', 'xds-writer/1']) {
-      it(`${name} hangs: it is noticed and restarted, and nothing is lost`, async () => {
+      it(`${name} hangs: it is detected and restarted, and nothing is lost`, async () => {
         const [since, before] = [restarts(name), await held()]
         await breakIt(name, 'hang')
         await until('it to be named', async () => (await discovery.ready()).text.includes(`actor ${name} has not answered for`))

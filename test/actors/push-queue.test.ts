@@ -22,7 +22,7 @@ const { features } = readFeatures({})
 const names = meshNames(features.MESH_DOMAIN)
 type Publish = Extract<WriterCommand, { type: 'PublishPush' }>
 
-/** A push queue with one source of ten services, and two writers that take a push so many milliseconds after it came. */
+/** A push queue with one source of ten services, and two writers that acknowledge a push after the given milliseconds. */
 async function queueWithWriters(takeMs: number) {
   const queue = await startActor(pushQueue, {
     features,
@@ -64,7 +64,7 @@ async function queueWithWriters(takeMs: number) {
     writers,
     pushes: (writer: number) =>
       (writers[writer] as RecordingPeer<WriterCommand>).told.filter((command): command is Publish => command.type === 'PublishPush'),
-    /** Changes the endpoints of a service; returns when. */
+    /** Changes the endpoints of a service. Returns the time. */
     change(): number {
       const { service, endpoints } = services[0] as (typeof services)[number]
       const at = monotonicMs()
@@ -87,7 +87,7 @@ async function queueWithWriters(takeMs: number) {
 describe('the push queue', function () {
   this.timeout(120_000)
 
-  it('does not hold changes back while over a hundred proxies a second connect', async () => {
+  it('does not delay changes while over a hundred proxies a second connect', async () => {
     const { queue, pushes, change, connect } = await queueWithWriters(30)
     const connects = every(6, () => connect())
     try {
@@ -105,7 +105,7 @@ describe('the push queue', function () {
     }
   })
 
-  it('does not raise the number of the push for a connect', async () => {
+  it('does not increase the push number for a connect', async () => {
     const { queue, pushes, connect } = await queueWithWriters(1)
     const [first] = pushes(0)
     connect()
@@ -114,7 +114,7 @@ describe('the push queue', function () {
     await queue.drain?.()
   })
 
-  it('counts the connections of a writer, and not the streams on them', async () => {
+  it('balances writers by connections, not by streams', async () => {
     const { queue, writers, connect } = await queueWithWriters(1)
     const released = () => writers.map(({ told }) => told.filter((command) => command.type === 'ReleaseConnections'))
     try {
@@ -127,7 +127,7 @@ describe('the push queue', function () {
     }
   })
 
-  it('tells nobody of anything once it is drained', async () => {
+  it('sends nothing after it was drained', async () => {
     const { queue, pushes, connect, change } = await queueWithWriters(1)
     await until('the first push', () => pushes(0).length > 0)
     const before = pushes(0).length
@@ -138,7 +138,7 @@ describe('the push queue', function () {
     expect(pushes(0).length).to.equal(before)
   })
 
-  it('waits for a writer that takes nothing once, and not at every push', async () => {
+  it('waits once for a writer that does not acknowledge, and not at every push', async () => {
     const { queue, writers, pushes, change, connect } = await queueWithWriters(1)
     const [hung] = writers as [RecordingPeer<WriterCommand>]
     hung.onTold = () => {}
@@ -155,7 +155,7 @@ describe('the push queue', function () {
     await queue.drain?.()
   })
 
-  it('tells everything again to a writer that refused a patch, which is what the others have', async () => {
+  it('sends the whole state to a writer that rejected a patch', async () => {
     const { queue, writers, pushes, connect, change } = await queueWithWriters(1)
     connect(0)
     const at = change()
@@ -173,8 +173,8 @@ describe('the push queue', function () {
   })
 })
 
-describe('what a writer is told', () => {
-  /** Classes and groups that a writer has after some pushes. */
+describe('the messages to a writer', () => {
+  /** The classes and groups that a writer has after some pushes. */
   const held = (pushes: readonly Publish[]) => {
     const [classes, groups] = [new Set<string>(), new Set<string>()]
     for (const push of pushes) {
@@ -188,10 +188,10 @@ describe('what a writer is told', () => {
   }
   const ownOf = (pushes: readonly Publish[]) => [...new Set(held(pushes).own)].sort()
 
-  it('is the classes of its own proxies, with their groups', async () => {
+  it('contain the classes of its own proxies with their groups', async () => {
     const { queue, pushes, connect, change } = await queueWithWriters(1)
     try {
-      // Proxies come in five namespaces, one after the other, each of a class of its own.
+      // Proxies are in five namespaces in turn, each with a class of its own.
       for (const writer of [0, 1, 1, 0]) connect(writer)
       await until('the classes', () => [0, 1].every((writer) => held(pushes(writer)).classes === 2))
       expect([ownOf(pushes(0)), ownOf(pushes(1))]).to.deep.equal([
@@ -208,7 +208,7 @@ describe('what a writer is told', () => {
     }
   })
 
-  it('is nothing for one that was restarted, until its proxies come', async () => {
+  it('contain nothing after its restart, until its proxies connect', async () => {
     const { queue, writers, pushes, connect } = await queueWithWriters(1)
     const [first] = writers as [RecordingPeer<WriterCommand>]
     try {
@@ -228,7 +228,7 @@ describe('what a writer is told', () => {
     }
   })
 
-  it('is that a class goes of which it has had no proxy for a moment, although another writer has some', async () => {
+  it('retire a class without proxies at this writer after the grace period, although another writer has some', async () => {
     const { queue, writers, pushes, connect } = await queueWithWriters(1)
     try {
       const { id } = sidecarNode('10.9.0.0', 'pod-0', 'ns-0')
@@ -244,7 +244,7 @@ describe('what a writer is told', () => {
 }).timeout(120_000)
 
 describe('key sets in the push queue', () => {
-  it('stay while a resolver that was restarted cannot fetch them', async () => {
+  it('are kept while a restarted resolver cannot fetch them', async () => {
     const queue = await startActor(pushQueue, {
       features,
       secrets: processSecrets(),
@@ -285,7 +285,7 @@ describe('key sets in the push queue', () => {
     queue.linked?.(second as never)
     expect(wanted(second)).to.deep.equal([source])
     queue.receive({ type: 'KeySetChanged', source, keys: undefined }, second as never)
-    // Another change, so that there is a push, which would have the withdrawal among its reasons.
+    // Another change causes a push, whose reasons would include the withdrawal.
     configure(
       'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.1.1}]}\n',
     )
@@ -298,7 +298,7 @@ describe('key sets in the push queue', () => {
   })
 })
 
-/** A writer that is the only one. */
+/** The configuration of a single writer. */
 const writerConfig = (port: number) => ({
   plain: { host: '127.0.0.1', port },
   secure: undefined,
@@ -311,7 +311,7 @@ const writerConfig = (port: number) => ({
 })
 
 describe('an XDS writer', () => {
-  it('lets the newest connection go of those that are there, with all of its streams', async () => {
+  it('releases the newest of its present connections, with all streams', async () => {
     const port = await freePort()
     const writer = await startActor(xdsWriter, { features, ...writerConfig(port) })
     const queue = new RecordingPeer<WriterEvent>('push-queue')
@@ -336,7 +336,7 @@ describe('an XDS writer', () => {
     await writer.drain?.()
   })
 
-  it('lets a class go that its proxies have left when everything comes without it', async () => {
+  it('drops a class without proxies when a whole state comes without it', async () => {
     const port = await freePort()
     const writer = await startActor(xdsWriter, { features, ...writerConfig(port) })
     const queue = new RecordingPeer<WriterEvent>('push-queue')
@@ -374,7 +374,7 @@ describe('an XDS writer', () => {
     await writer.drain?.()
   })
 
-  it('asks for everything, once, when a patch belongs to a state that it does not have', async () => {
+  it('requests the whole state once if a patch does not fit its state', async () => {
     const config = writerConfig(0)
     const writer = await startActor(xdsWriter, { features, ...config })
     const queue = new RecordingPeer<WriterEvent>('push-queue')
@@ -406,7 +406,7 @@ describe('an XDS writer', () => {
     expect(asked()).to.equal(1)
     publish(9, 10)
     expect(asked()).to.equal(2)
-    // Every push was taken, so nothing waits for this writer.
+    // Every push was acknowledged, so nothing waits for this writer.
     expect(queue.told.filter(({ type }) => type === 'PushApplied')).to.have.length(6)
     await writer.drain?.()
   })

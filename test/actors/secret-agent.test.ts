@@ -14,7 +14,7 @@ describe("the agent's secrets", () => {
   afterEach(() => at.dispose())
   const leafOf = (client: SecretClient) => new X509Certificate(client.last('default')?.chain ?? '')
 
-  it('are a certificate of the authority with its key, and its roots, on a socket of the own user', async () => {
+  it('are a certificate with its key and the roots, served on a socket of the own user', async () => {
     const service = await at.authority()
     await at.agent(service)
     const client = at.envoy(['default', 'ROOTCA'])
@@ -51,7 +51,7 @@ describe("the agent's secrets", () => {
       ])
     })
 
-  it('are sent to every stream that waits for them, in both forms, and only what it wants', async () => {
+  it('are sent to every waiting stream, in SotW and delta, limited to the subscribed names', async () => {
     const service = await at.authority()
     service.answer = () => ({ code: 14, message: 'later' })
     const state = await at.agent(service)
@@ -84,7 +84,7 @@ describe("the agent's secrets", () => {
     expect(service.calls.slice(0, 2).map(({ presented }) => presented)).to.deep.equal([undefined, identity])
   })
 
-  it('push roots alone to who wants roots, and verify the authority with what was learned last', async () => {
+  it('are pushed as roots only to streams of roots, and learned roots verify the authority', async () => {
     const service = await at.authority()
     service.lifeMs = 3000
     await at.agent(service)
@@ -94,7 +94,7 @@ describe("the agent's secrets", () => {
     service.addRoot('second', false)
     await until('both roots', () => client.last('ROOTCA')?.roots === service.bundle)
     expect(client.responses.at(-1)?.secrets.map(({ name }) => name)).to.deep.equal(['ROOTCA'])
-    // From now on its certificate is from a root that is not in the agent's file.
+    // From now on the server certificate is from a root that is not in the agent's file.
     await service.stop()
     service.roots = service.roots.slice(1)
     await service.start()
@@ -102,7 +102,7 @@ describe("the agent's secrets", () => {
     await until('the new root alone', () => client.last('ROOTCA')?.roots === service.bundle)
   })
 
-  it('keep what they are while Envoy refuses them, and say so', async () => {
+  it('continue to be renewed and pushed after a NACK', async () => {
     const service = await at.authority()
     service.lifeMs = 4000
     await at.agent(service)
@@ -113,7 +113,7 @@ describe("the agent's secrets", () => {
     expect(client.status).to.equal(undefined)
   })
 
-  it('end a stream that asks for something else, and go on with the others', async () => {
+  it('end a stream with invalid requests, and continue to serve other streams', async () => {
     await at.agent(await at.authority())
     const good = at.envoy(['default'])
     const bad = [at.envoy([]), at.envoy([]), at.envoy([])] as const
@@ -127,7 +127,7 @@ describe("the agent's secrets", () => {
     expect([good.status, bad[2].status]).to.deep.equal([undefined, undefined])
   })
 
-  it('outlast a restart of the authority, a token that has expired, and answers that are no good', async () => {
+  it('are obtained after a restart of the authority, refusals and invalid answers', async () => {
     const service = await at.authority()
     const state = await at.agent(service)
     const answers: [string, () => void, RegExp][] = [
@@ -151,7 +151,7 @@ describe("the agent's secrets", () => {
     await until('a certificate', () => client.responses.length === 1 && state().fault === undefined)
   }).timeout(120_000)
 
-  it('do not serve a pair that has expired, and serve the next at once', async () => {
+  it('are not served after the pair expired, and the next pair is pushed at once', async () => {
     const service = await at.authority()
     service.lifeMs = 1500
     const state = await at.agent(service)
@@ -168,7 +168,7 @@ describe("the agent's secrets", () => {
     expect(leafOf(client).validToDate.getTime()).to.be.above(Date.now())
   })
 
-  it('are asked for with the token alone after a call with the certificate has failed', async () => {
+  it('are requested with the token only after a call with the certificate failed', async () => {
     const service = await at.authority()
     service.lifeMs = 3000
     const state = await at.agent(service)
@@ -178,7 +178,7 @@ describe("the agent's secrets", () => {
     expect(service.calls.slice(0, 3).map(({ presented }) => presented)).to.deep.equal([undefined, identity, undefined])
   })
 
-  it('are asked for with a provisioned certificate, read for each call, until there is one of their own', async () => {
+  it('are requested with a provisioned certificate, read for each call, until there is an issued one', async () => {
     const service = await at.authority()
     service.lifeMs = 2500
     service.answer = () => (service.calls.at(-1)?.presented === undefined ? { code: 16, message: 'no certificate' } : undefined)
@@ -198,7 +198,7 @@ describe("the agent's secrets", () => {
     expect(presented().slice(0, 2)).to.deep.equal([provisioned, identity])
   })
 
-  it('wait as long as the authority asks', async () => {
+  it('are retried after the delay that the authority requests', async () => {
     const service = await at.authority()
     service.answer = () => ({ code: 8, message: 'busy', retryAfterMs: 700 })
     const state = await at.agent(service)
@@ -208,14 +208,14 @@ describe("the agent's secrets", () => {
     expect(performance.now() - begun).to.be.above(600)
   })
 
-  it('ask over plain text where the authority has no TLS, and with the certificate alone without a token', async () => {
+  it('are requested over plaintext if configured, and without a token if there is none', async () => {
     const service = await at.authority({ isPlain: true })
     const state = await at.agent(service, { authority: at.connection(service, { tokenFile: at.path('nowhere') }), clusterId: '' })
     await until('a certificate', () => state().identity === identity)
     expect(service.calls[0]?.headers).not.to.have.any.keys('authorization', 'clusterid')
   })
 
-  it('trust no authority whose certificate is of another name, or from another root', async () => {
+  it('are not requested from an authority with a certificate of another name or root', async () => {
     const service = await at.authority()
     const state = await at.agent(service, { authority: at.connection(service, {}, { serverName: 'other.test' }) })
     await until('a failure', () => /altnames/.test(state().fault ?? ''))
@@ -226,7 +226,7 @@ describe("the agent's secrets", () => {
     expect(service.calls).to.have.length(0)
   })
 
-  it('find a socket of a dead agent, and leave that of a living one alone', async () => {
+  it('replace the socket of a dead agent, and leave that of a running one', async () => {
     const service = await at.authority()
     await at.agent(service)
     const failure = await at.agent(service).then(
@@ -238,7 +238,7 @@ describe("the agent's secrets", () => {
     expect(existsSync(at.path('run/SDS'))).to.equal(false)
   })
 
-  it('are counted: streams by version, what left, what was refused and what was answered late', async () => {
+  it('have metrics: streams by version, pushes, NACKs and late answers', async () => {
     await at.agent(await at.authority())
     const client = at.stream()
     client.send({ node: { ...sidecar, metadata: { MESH_VERSION: '1.9.2' } }, resourceNames: ['default'] })

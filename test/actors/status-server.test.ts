@@ -202,7 +202,7 @@ describe('the status server', () => {
       ['a line without end', (_, response) => response.end(`app_a 1\n${'x'.repeat(1_200_000)}`), 'app_a 1\n'],
     ]
     for (const [what, application, expected] of failures)
-      it(`lack a part, whole lines of which are kept: ${what}`, async () => {
+      it(`keep the whole lines of a part that fails: ${what}`, async () => {
         const prometheusPort = await serve((_, response) => response.end(proxyPart))
         const { port } = await start({ prometheusPort, application: { port: await serve(application), path: '/metrics' } })
         const answer = await send(port, '/stats/prometheus', { headers: { 'x-prometheus-scrape-timeout-seconds': '2' } })
@@ -491,7 +491,7 @@ describe('the status server', () => {
       ],
     ]
     for (const [what, good, bad, reason] of ways)
-      it(`is found out by ${what}`, async () => {
+      it(`is probed by ${what}`, async () => {
         const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
         const well = await start({ adminPort, workloadProbe: { timeoutSeconds: 60, ...good, periodSeconds: 0.01 } })
         await until('the workload to be healthy', () => well.state().healthy === true)

@@ -32,7 +32,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       ['throw', 'thrown'],
       ['reject', 'rejected'],
     ] as const) {
-      it(`in a timer or a promise (${way}) are ended and restarted; nothing else is`, async () => {
+      it(`in a timer or a promise (${way}) are ended and restarted, and no other actor is`, async () => {
         start()
         for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
         await supervisor.started()

@@ -139,7 +139,7 @@ describe('the token service', () => {
     ['a broken connection', undefined, /socket hang up|ECONNRESET/],
   ]
   for (const [what, body, expected] of answers)
-    it(`says that the cloud answered ${what}`, async () => {
+    it(`reports that the cloud answered ${what}`, async () => {
       const base = await cloud((incoming, response) => void (body === undefined ? incoming.socket.destroy() : response.end(body)))
       const { port } = await start(base)
       const answer = await send(port, form())

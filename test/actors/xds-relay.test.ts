@@ -96,7 +96,7 @@ describe('the XDS relay', () => {
   }
 
   for (const isDelta of [false, true])
-    it(`passes ${isDelta ? 'delta' : 'state-of-the-world'} messages as they are, both ways, with cluster and other headers`, async () => {
+    it(`passes ${isDelta ? 'delta' : 'SotW'} messages unchanged in both directions, with its own headers`, async () => {
       const server = await discovery()
       const { state } = await relayTo(server.port, { headers: { clusterid: 'east', 'x-more': 'yes' } })
       const client = proxy({ isDelta })
@@ -141,7 +141,7 @@ describe('the XDS relay', () => {
 
   for (const isDelta of [false, true])
     for (const typeUrl of [nameTable, aliasNameTable])
-      it(`asks for names after the first listener request, takes them and acknowledges them: ${isDelta ? 'delta' : 'SotW'}, ${typeUrl}`, async () => {
+      it(`subscribes to name tables after the first listener request, and acknowledges them: ${isDelta ? 'delta' : 'SotW'}, ${typeUrl}`, async () => {
         const server = await discovery()
         const { relay } = await relayTo(server.port, { asksNameTable: true })
         const dns = new RecordingPeer('dns')
@@ -536,7 +536,7 @@ describe('the XDS relay', () => {
       ['a response that is no protobuf', messageFrame(Buffer.from([0x12, 0x7f, 1])), /cannot be read/],
     ]
     for (const [what, bytes, expected] of hostile)
-      it(`${what}: the stream ends with a status, and nothing else does`, async () => {
+      it(`${what}: only this stream ends, with a status`, async () => {
         const server = await discovery()
         const { state } = await relayTo(server.port)
         const client = proxy()
