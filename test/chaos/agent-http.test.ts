@@ -21,7 +21,7 @@ function send(port: number, pieces: readonly (string | Uint8Array)[], isClosedTh
   })
 }
 
-describe('hostile requests to the agent', () => {
+describe('hostile HTTP requests to the agent', () => {
   const stops: (() => unknown)[] = []
   let ports: { status: number; tokens: number }
 
@@ -66,7 +66,7 @@ describe('hostile requests to the agent', () => {
     await stillAnswers()
   })
 
-  it('of any method, path and header', async () => {
+  it('with any method, path and header', async () => {
     const part = fc.string({ maxLength: 60, unit: fc.constantFrom('a', '/', '%', '.', '?', '#', '@', ':', '[', ']', '\\', ';', '\u00e4', '"') })
     const paths = fc.oneof(
       part.map((text) => `/${text}`),

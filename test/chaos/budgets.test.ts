@@ -24,7 +24,7 @@ function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode, r
   return stream
 }
 
-describe('bounds of one client', function () {
+describe('limits for one client', function () {
   this.timeout(120_000)
   let service: Service
 
@@ -75,7 +75,7 @@ describe('bounds of one client', function () {
     session.destroy()
   })
 
-  it('a stream whose first request asks for too much is told of once', async () => {
+  it('a stream whose first request exceeds a limit is reported once', async () => {
     const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
     const statuses: unknown[] = []
     openStream(session, sidecarNode('10.1.0.9', 'at-once', 'ns'), madeUp(3000, 'd')).on('trailers', (trailers) =>
@@ -87,7 +87,7 @@ describe('bounds of one client', function () {
     session.destroy()
   })
 
-  it('versions that clients say they have are bounded over all streams of a connection, and given back with them', async () => {
+  it('initial resource versions are limited over all streams of a connection, and freed with them', async () => {
     const versions = Object.fromEntries(Array.from({ length: 75_000 }, (_, index) => [index.toString(36), '']))
     // What the server answers stays with it, and what is behind that too.
     const stuck = () => {
@@ -132,7 +132,7 @@ describe('bounds of one client', function () {
     for (const { session } of [client, other]) session.destroy()
   })
 
-  it('nodes are bounded over all streams of a connection, and ordinary ones are within it', async () => {
+  it('nodes are limited over all streams of a connection, and ordinary ones are within the limit', async () => {
     const text = (bytes: number) => 'x'.repeat(bytes)
     const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
     const other = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
@@ -164,7 +164,7 @@ describe('bounds of one client', function () {
     }
   })
 
-  it('a client with a hundred streams on one connection has nobody else moved to another writer', async () => {
+  it('a client with a hundred streams on one connection causes no rebalancing of others', async () => {
     const two = new Service({ flags: ['--writers', '2'] })
     await two.start()
     const session = connectHttp2(`http://127.0.0.1:${two.grpcPort}`)
@@ -185,7 +185,7 @@ describe('bounds of one client', function () {
     }
   })
 
-  it('a node that is too large, or a path in it, is refused by the name of the field', async () => {
+  it('a node or path that is too large is rejected with the name of the field', async () => {
     const refused = async (metadata: Record<string, unknown>, reason: string) => {
       const client = new XdsClient(service.grpcPort, sidecarNode('10.1.0.3', 'large', 'ns', metadata), false).connect()
       await until('the stream to end', () => client.closed !== undefined)
@@ -199,7 +199,7 @@ describe('bounds of one client', function () {
   })
 })
 
-describe('proxies that came and went', function () {
+describe('disconnected proxies', function () {
   this.timeout(120_000)
 
   it('leave no classes and no shared memory behind, without any change', async () => {
@@ -229,7 +229,7 @@ describe('proxies that came and went', function () {
 describe('a limit of file descriptors', function () {
   this.timeout(120_000)
 
-  it('bounds connections, and files, pages and proxies that are there go on', async () => {
+  it('limits connections, while files, pages and connected proxies continue to work', async () => {
     const service = new Service({ descriptors: 300, flags: ['--writers', '1'] })
     const policy =
       'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {action: DENY, rules: [{}]}\n'

@@ -18,7 +18,7 @@ const calls = 4000 * Number(process.env.FUZZ_TIMES ?? 1)
 const [together, perConnection] = [40, 2000]
 const paths = ['/mesh.v1.auth.MeshCertificateService/CreateCertificate', '/istio.v1.auth.IstioCertificateService/CreateCertificate']
 
-describe('calls for certificates without a credential', function () {
+describe('certificate requests without a credential', function () {
   this.timeout(600_000)
   const service = new Service()
   const made = new ServingCertificates(service.dir)
@@ -72,7 +72,7 @@ describe('calls for certificates without a credential', function () {
     fc.string({ unit: 'binary', maxLength: 400 }).map((text) => messageFrame(textField(1, text))),
   )
 
-  it('are refused, each with its code', async () => {
+  it('are refused with the right status code', async () => {
     const before = processUsage(service.pid).rss
     const samples = fc.sample(fc.record({ path: fc.constantFrom(...paths), header, body }), { seed, numRuns: calls })
     const seen = new Map<string, number>()
@@ -100,7 +100,7 @@ describe('calls for certificates without a credential', function () {
     expect(logged).to.be.lessThan(1_000_000)
   })
 
-  it('leave those who have one to be served', async () => {
+  it('do not prevent callers with a credential from being served', async () => {
     const client = new CertificateClient(port, { roots: made.text('ca.pem'), key: made.text('cart-key.pem'), cert: made.text('cart.pem') })
     try {
       expect(await client.ask(requestPem())).to.have.property('chain')

@@ -45,7 +45,7 @@ const pages = [
   'authorizationz',
 ]
 
-describe('odd documents against the running service', function () {
+describe('unusual documents against the running service', function () {
   this.timeout(120_000)
   const service = new Service()
   const proxies: XdsClient[] = []
@@ -64,7 +64,7 @@ describe('odd documents against the running service', function () {
     await service.dispose()
   })
 
-  it('restart nothing, and a good proxy gets its changes meanwhile', async () => {
+  it('restart no actor, and a good proxy gets its changes meanwhile', async () => {
     const good = await proxy('10.9.0.1', 'good', 'calm').connect().ready()
     proxy('10.1.0.1', 'own', 'fuzz', { INTERCEPTION_MODE: 'NONE' }).connect()
     proxy('10.1.0.2', 'gateway', 'fuzz', { LABELS: { app: 'v1' } }, 'router').connect()

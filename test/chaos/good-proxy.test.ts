@@ -46,7 +46,7 @@ const madeUp = (index: number): ClientNode =>
     FILLER: 'x'.repeat(30_000),
   })
 
-describe('one good proxy beside others', function () {
+describe('a good proxy gets its changes beside proxies', function () {
   this.timeout(120_000)
   const control = new Service()
   const stops: (() => void)[] = []
@@ -126,7 +126,7 @@ describe('one good proxy beside others', function () {
     )
   })
 
-  it('that never answer', async () => {
+  it('that never acknowledge', async () => {
     await isServed(
       await besides(async () => {
         for (let index = 0; index < 100; index++) {
@@ -159,7 +159,7 @@ describe('one good proxy beside others', function () {
     )
   })
 
-  it('that come, vanish and make themselves up', async () => {
+  it('that connect, disappear and make up their nodes', async () => {
     await isServed(
       await besides(async () => {
         for (let index = 0; index < 400 && !over; index++) {
@@ -174,7 +174,7 @@ describe('one good proxy beside others', function () {
     )
   })
 
-  it('that subscribe and unsubscribe without end, by name and with *', async () => {
+  it('that subscribe and unsubscribe endlessly, by name and with *', async () => {
     await isServed(
       await besides(async () => {
         const names = Array.from({ length: 300 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
@@ -201,7 +201,7 @@ describe('one good proxy beside others', function () {
     )
   })
 
-  it('while documents turn odd', async () => {
+  it('(while documents become invalid)', async () => {
     await isServed(
       await besides(async () => {
         for (let round = 0; round < 2; round++)

@@ -38,7 +38,7 @@ const corpus: Record<string, string> = {
 describe('hostile input', function () {
   this.timeout(120_000)
 
-  it('any text is parsed in bounded time without an exception', () => {
+  it('of any text is parsed in bounded time without an exception', () => {
     const words = fc.constantFrom(
       'apiVersion: networking.mesh.io/v1\n',
       'kind: VirtualService\n',
@@ -105,7 +105,7 @@ describe('hostile input', function () {
       })
     }
 
-    it('an object that turns bad keeps its last good state, and says what is wrong', async () => {
+    it('an object that becomes invalid keeps its last good state, with the reason', async () => {
       service.write('good.yaml', serviceEntry('good').replace('number: 80', 'number: 99999'))
       await undisturbed()
       expect(witness.resources.get(clusterType)?.has('outbound|80||good.ns.svc.cluster.local')).to.equal(true)
@@ -114,7 +114,7 @@ describe('hostile input', function () {
       )
     })
 
-    it('a resource that Envoy would refuse is held back, the others go out', async () => {
+    it('a resource that Envoy would reject is held back, and the others are pushed', async () => {
       service.write(
         'hostile.yaml',
         object('VirtualService', '{hosts: [good], http: [{match: [{uri: {regex: "/[a-z]{90}[A-Z]{90}"}}], route: [{destination: {host: good}}]}]}'),

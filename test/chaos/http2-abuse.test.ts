@@ -118,7 +118,7 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
-  it('peers that say nothing, or stop after the greeting, are let go', async () => {
+  it('peers that send nothing, or stop after the preface, are disconnected', async () => {
     await Promise.all([...Array(200).keys()].map((index) => attack(index % 2 === 0 ? Buffer.alloc(0) : preface)))
     await othersAreServed()
     let open = sockets.length

@@ -66,7 +66,7 @@ describe('abuse of the secured port', function () {
   const options = (): ConnectionOptions => ({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
   const goodIsServed = async () => expect(await outcome('good')).to.equal('served')
 
-  it('refuses certificates that are not those of a workload of the mesh, and says why, a few times', async () => {
+  it('refuses certificates that are not those of a mesh workload, with the reason for the first few', async () => {
     const reasons = {
       strange: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
       expired: 'CERT_HAS_EXPIRED',
@@ -87,7 +87,7 @@ describe('abuse of the secured port', function () {
     await goodIsServed()
   })
 
-  it('does not negotiate a connection anew', async () => {
+  it('does not renegotiate TLS', async () => {
     const socket = await connected({ ...options(), ...certified('good'), maxVersion: 'TLSv1.2' })
     const failed = await new Promise<boolean>((resolve) => {
       socket.on('error', () => resolve(true))
@@ -98,7 +98,7 @@ describe('abuse of the secured port', function () {
     await goodIsServed()
   })
 
-  it('takes ten thousand handshakes that are cut off or garbled, and keeps nothing of them', async () => {
+  it('survives ten thousand aborted or garbled handshakes without keeping memory of them', async () => {
     const hello = await clientHello()
     const random = seededRandom(seed)
     await goodIsServed()
@@ -118,7 +118,7 @@ describe('abuse of the secured port', function () {
     await goodIsServed()
   })
 
-  it('ends connections that do not finish their handshake', async () => {
+  it('closes connections that do not finish their handshake', async () => {
     const hello = await clientHello()
     const files = descriptors()
     for (let index = 0; index < 200; index++) {

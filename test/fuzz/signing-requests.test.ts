@@ -52,7 +52,7 @@ const garbled = fc
     return Buffer.concat([cut === 1 ? bytes.subarray(0, bytes.length - more.length) : bytes, cut === 2 ? more : Buffer.alloc(0)])
   })
 
-describe('garbled requests for certificates', function () {
+describe('garbled certificate requests', function () {
   this.timeout(600_000)
 
   /** Has a request signed; undefined when it is refused for a reason. Throws everything else. */
@@ -68,7 +68,7 @@ describe('garbled requests for certificates', function () {
     }
   }
 
-  it('are refused, or certified for the caller and nobody else', () => {
+  it('are rejected, or certified for the caller only', () => {
     const before = process.memoryUsage().rss
     fc.assert(
       fc.property(garbled, (bytes) => {
@@ -81,7 +81,7 @@ describe('garbled requests for certificates', function () {
     expect(process.memoryUsage().rss - before).to.be.lessThan(200e6)
   })
 
-  it('are refused as texts of any kind', () => {
+  it('are rejected as arbitrary text', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),
       fc.uint8Array({ maxLength: 300 }).map((bytes) => pemOf('CERTIFICATE REQUEST', Buffer.from(bytes))),
@@ -93,7 +93,7 @@ describe('garbled requests for certificates', function () {
     )
   })
 
-  it('of every length are refused, and all that follows a request', () => {
+  it('are rejected truncated at any length, and with anything appended', () => {
     for (const request of requests)
       for (let length = 0; length < request.length; length++)
         expect(made(pemOf('CERTIFICATE REQUEST', request.subarray(0, length)), issueWorkload)).to.equal(undefined)

@@ -18,7 +18,7 @@ const rule: TokenRule = { authenticator: 'jwt-rule', issuer: 'i', audiences: ['a
 const claims = { iss: 'i', aud: 'a', sub: 'system:serviceaccount:ns:sa', exp: now + 60 }
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value) ?? '').toString('base64url')
 
-describe('tokens that are made up', function () {
+describe('forged tokens', function () {
   this.timeout(120_000)
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const keys = new TokenKeys(JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'k' }] }), 'mesh')
@@ -33,7 +33,7 @@ describe('tokens that are made up', function () {
     expect(await isAccepted(good)).to.equal(true)
   })
 
-  it('from good ones, with a character changed, left out or put in, are refused', async () => {
+  it('are refused if a character of a good token is changed, removed or inserted', async () => {
     const edit = fc.record({ at: fc.nat(), what: fc.constantFrom('change', 'drop', 'add'), by: fc.constantFrom(...'AZaz09-_.=\0 ') })
     await fc.assert(
       fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
@@ -48,7 +48,7 @@ describe('tokens that are made up', function () {
     )
   })
 
-  it('from any headers and claims are refused', async () => {
+  it('are refused with any header and claims', async () => {
     const header = fc.record(
       {
         alg: fc.constantFrom('ES256', 'none', 'HS256', 'RS256', 'EdDSA', 7, null),
@@ -72,7 +72,7 @@ describe('tokens that are made up', function () {
     )
   })
 
-  it('from any text are refused', () => {
+  it('are refused as any text', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -87,7 +87,7 @@ describe('tokens that are made up', function () {
     )
   })
 
-  it('with any claims are of a service account, or refused', () => {
+  it('with any claims name a service account, or are refused', () => {
     const odd = fc.oneof(
       fc.jsonValue(),
       fc.constantFrom('i', 'a', ['a'], ['b', 'a'], now, now + 60, now - 1, Number.NaN, Number.POSITIVE_INFINITY, -1, 'system:serviceaccount:ns:sa'),
@@ -121,7 +121,7 @@ function sameParts(one: string, other: string): boolean {
   return Buffer.from(signature, 'base64url').equals(Buffer.from(goodSignature as string, 'base64url'))
 }
 
-describe('settings and documents of identities that are made up', function () {
+describe('made-up settings and documents of identities', function () {
   this.timeout(120_000)
   const rejects = (read: () => unknown, pattern: RegExp) => {
     try {
@@ -132,7 +132,7 @@ describe('settings and documents of identities that are made up', function () {
     }
   }
 
-  it('are read, or refused with the name of the variable', () => {
+  it('are parsed, or rejected with the name of the variable', () => {
     const { features } = readFeatures({})
     const field = fc.oneof(fc.jsonValue(), fc.constantFrom('i', 'https://i', 'file:x', 'http://127.0.0.1', 'http://[::1', '{"keys":[]}', ['a'], []))
     const rules = fc.record({ issuer: field, jwks_uri: field, jwks: field, audiences: field, jwksUri: field }, { requiredKeys: [] })
@@ -154,7 +154,7 @@ describe('settings and documents of identities that are made up', function () {
     )
   })
 
-  it('bundles are read, or refused', () => {
+  it('are parsed as bundles, or rejected', () => {
     const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('x509-svid', [], ['AAAA'], ['MIIB'], 5, -1, 1e300))
     const key = fc.record({ use: fc.oneof(fc.constant('x509-svid'), odd), kty: odd, x5c: odd }, { requiredKeys: [] })
     const bundle = fc.record(

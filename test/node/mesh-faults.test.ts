@@ -9,7 +9,7 @@ import { until } from '../harness/until.ts'
 const host = 'cart.shop.svc.cluster.local'
 const url = `http://${host}/`
 
-describe('a mesh of pods in which things go wrong', function () {
+describe('a mesh of pods with failures', function () {
   this.timeout(120_000)
   let mesh: PodMesh
   let [web, cart] = [] as unknown as [MeshPod, MeshPod]
@@ -39,7 +39,7 @@ describe('a mesh of pods in which things go wrong', function () {
   })
   after(() => mesh?.dispose())
 
-  it('heals a pod whose token has expired as soon as another is in its place', async () => {
+  it('recovers a pod with an expired token as soon as the token is replaced', async () => {
     await web.token('1s')
     const expired = Date.now() + 2000
     await until('the token to expire', () => Date.now() > expired)
@@ -51,7 +51,7 @@ describe('a mesh of pods in which things go wrong', function () {
     await until('calls to arrive', async () => (await status()) === 200)
   })
 
-  it('keeps keys and sockets of the agent from the application', async () => {
+  it('keeps keys and sockets of the agent inaccessible for the application', async () => {
     for (const file of ['var/run/secrets/tokens/mesh-token', 'var/lib/mesh/data', 'etc/mesh/proxy']) {
       const reader = web.pod.spawn(['sh', '-c', `cat "$0" || ls "$0"`, join(web.dir, file)], { user: 'application' })
       expect(await new Promise((resolve) => reader.on('exit', resolve)), file).not.to.equal(0)
@@ -69,7 +69,7 @@ describe('a mesh of pods in which things go wrong', function () {
     }
   })
 
-  it('ends the proxy of an agent that is killed, and serves again with the next agent', async () => {
+  it('ends the proxy of a killed agent, and serves again with the next agent', async () => {
     const proxy = web.proxyPid()
     expect(await web.stop('SIGKILL')).to.equal(null)
     await until('the proxy to be gone', () => !web.pod.processes().includes(proxy))
@@ -77,7 +77,7 @@ describe('a mesh of pods in which things go wrong', function () {
     await until('calls to arrive', async () => (await status()) === 200)
   })
 
-  it('is without a workload whose certificate has expired while there was no authority, until there is one', async () => {
+  it('loses a workload whose certificate expired without an authority, until there is one', async () => {
     expect(await cart.stop()).to.equal(0)
     await cart.start({ SECRET_TTL: '10s', MESH_AGENT_STATE_DIR: '' })
     await until('calls to arrive', async () => (await status()) === 200)

@@ -7,7 +7,7 @@ import { until } from '../harness/until.ts'
 const oldest = envoyBinaries()[0]
 const strict = meshDocument('security', 'PeerAuthentication', 'strict', '{mtls: {mode: STRICT}}')
 
-describe('a mesh of other pods', function () {
+describe('a mesh of pods in other modes', function () {
   this.timeout(120_000)
   let mesh: PodMesh
   before(async () => {
@@ -33,7 +33,7 @@ describe('a mesh of other pods', function () {
     }
   }
 
-  it('shows the address of the caller in TPROXY mode, also where the proxy asks discovery itself', async () => {
+  it("preserves the caller's address in TPROXY mode, also if the proxy connects to discovery itself", async () => {
     const env = { MESH_META_INTERCEPTION_MODE: 'TPROXY' }
     const [caller, server] = await Promise.all([
       mesh.pod('web', { redirect: ['--redirect-dns'] }),
@@ -54,7 +54,7 @@ describe('a mesh of other pods', function () {
     expect(await server.stop()).to.equal(0)
   })
 
-  it('has pods with no address but those of IPv6', async () => {
+  it('supports pods with IPv6 addresses only', async () => {
     const options = { families: 'ipv6', redirect: ['--redirect-dns'] } as const
     const [caller, server] = await Promise.all([mesh.pod('web', options), mesh.pod('ledger', options)])
     const call = await serve(server, 'fd00:96::2')

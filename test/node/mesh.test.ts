@@ -64,7 +64,7 @@ describe('a mesh of pods', function () {
   })
   after(() => mesh?.dispose())
 
-  it('lets applications begin when their proxies are ready', async () => {
+  it('starts applications when their proxies are ready', async () => {
     const waiting = web.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '50'], { user: 'application' })
     const early = await web.pod.agentCommand(['wait', '--timeoutSeconds', '1'], { user: 'application' })
     expect([early.code, early.stderr]).to.satisfy(([code, text]: [number, string]) => code === 255 && text.startsWith('Error: '))
@@ -72,7 +72,7 @@ describe('a mesh of pods', function () {
     expect((await waiting).code).to.equal(0)
   })
 
-  it('has names and addresses of services from the agent, and carries their traffic over mutual TLS between the right identities', async () => {
+  it('resolves services through the agent, and carries traffic over mutual TLS between the right identities', async () => {
     await until('the name of the service', async () => (await web.app.do('resolve', { name: host }))[0] === '10.96.0.1')
     await until('calls to arrive', async () => (await status()) === 200)
     const { name, headers } = JSON.parse((await web.app.do('call', { url })).body) as Seen
@@ -85,7 +85,7 @@ describe('a mesh of pods', function () {
     expect(JSON.parse(await web.app.do('dial', { host: 'ledger.example', port: 9000 })).name).to.equal('ledger')
   })
 
-  it('keeps out whoever is not allowed', async () => {
+  it('refuses callers that are not allowed', async () => {
     // Without a certificate, past the proxy's port and straight to the application's.
     for (const port of [8080, 15006]) expect((await mesh.node.do('call', { url: `http://${cart.address}:${port}/` })).status).to.equal(0)
     // What the application calls at its own service goes out and in again through its proxy, under its own name.
@@ -96,7 +96,7 @@ describe('a mesh of pods', function () {
     await until('the policy to allow', async () => (await status()) === 200)
   })
 
-  it('answers probes of the orchestrator for the application', async () => {
+  it("answers the orchestrator's probes of the application", async () => {
     const probe = (path: string) => mesh.node.do('call', { url: `http://${cart.address}:15020${path}` })
     expect((await probe('/app-health/cart/readyz')).status).to.equal(204)
     expect((await probe('/healthz/ready')).status).to.equal(200)
@@ -105,7 +105,7 @@ describe('a mesh of pods', function () {
     for (const name of ['envoy_server_live', 'mesh_agent_']) expect(metrics).to.include(name)
   })
 
-  it('goes on without discovery, and takes changes when it is back', async () => {
+  it('continues without discovery, and applies changes when it is back', async () => {
     await web.app.do('begin', { url })
     await mesh.stopDiscovery('SIGKILL')
     await until(
@@ -131,7 +131,7 @@ describe('a mesh of pods', function () {
     expect(JSON.parse((await web.app.do('call', { url })).body).name).to.equal('cart 1')
   })
 
-  it('tells a crash of the proxy by the status of the agent, and serves again after a restart without discovery', async () => {
+  it("reports a crash of the proxy by the agent's exit status, and serves again after a restart without discovery", async () => {
     await mesh.stopDiscovery('SIGTERM')
     process.kill(web.proxyPid(), 'SIGSEGV')
     expect(await web.ended()).to.equal(139)

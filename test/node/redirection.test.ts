@@ -85,7 +85,7 @@ describe('redirection in a pod', function () {
     expect(await query(app)).to.deep.equal(['resolver', 'outbound'])
   })
 
-  it('is replaced by a second run, with DNS over UDP and TCP, and taken back whole', async () => {
+  it('is replaced by a second run, with DNS over UDP and TCP, and removed completely', async () => {
     const { pod, app, proxy } = served
     const own = ['-A PREROUTING -i eth9 -j RETURN', '-A OUTPUT -p udp -m udp --dport 53 -m owner --uid-owner 1000 -j RETURN']
     await served.command(['mesh-clean-iptables'])
@@ -111,7 +111,7 @@ describe('redirection in a pod', function () {
     pod.system('iptables', '-t', 'nat', '-D', ...(own[0] as string).split(' ').slice(1))
   })
 
-  it('keeps the addresses of inbound connections in TPROXY mode, whose routes go with the rules', async () => {
+  it('preserves source addresses in TPROXY mode, and removes its routes with its rules', async () => {
     const { pod } = served
     const routes = () => [pod.system('ip', 'rule'), pod.system('ip', 'route', 'show', 'table', 'all')]
     const before = routes()
@@ -143,7 +143,7 @@ describe('redirection in a pod', function () {
     expect(pod.rules().filter((line) => line.includes('MESH'))).to.deep.equal([])
   })
 
-  it('has rules of IPv6 where there is no other address', async () => {
+  it('has IPv6 rules if the host has IPv6 addresses only', async () => {
     const six = await new ServedPod(network.pod('ipv6')).start()
     const { pod, app, proxy } = six
     const before = pod.rules(6)

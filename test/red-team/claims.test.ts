@@ -93,7 +93,7 @@ describeAttacks('claims, headers and addresses', (place) => {
     }
   })
 
-  it('an explanation of a header with thousands of commas holds up nobody', async () => {
+  it('an explanation of a header with thousands of commas delays nobody', async () => {
     await place.enforce(rule('DENY', [{ key: 'request.headers[x-role]', values: ['admin', 'root*', '*-lead'] }]))
     const started = performance.now()
     const { status } = await place.service.debug<{ status: number }>(`authz?proxyID=${place.id}.shop&header=x-role:${',a'.repeat(3000)}`)

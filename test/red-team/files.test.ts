@@ -66,7 +66,7 @@ describeAttacks(
         await remove('guard.yaml')
       })
 
-    it('stay in force with a link to nothing in the place of their directory', async () => {
+    it('stay in force if their directory is replaced by a dangling link', async () => {
       mkdirSync(at('sub'))
       service.write('sub/guard.yaml', denied)
       await becomes(403)
@@ -81,7 +81,7 @@ describeAttacks(
       await remove('sub')
     })
 
-    it('stay in force when they are spoilt and moved, and after a restart', async () => {
+    it('stay in force when they become invalid and are moved, also after a restart', async () => {
       await guarded()
       service.write(
         'moved.yaml',

@@ -94,7 +94,7 @@ describeAttacks('headers that policies set or judge', (place) => {
     expect(place.backend.seen.at(-1)?.headers).to.include({ x_other: 'on', 'x-other': 'on' })
   })
 
-  it('a certificate that nobody showed is not told to the workload', async () => {
+  it('a certificate that was not presented is not forwarded to the workload', async () => {
     await place.enforce()
     expect(await raw('x-forwarded-client-cert: By=spiffe://cluster.local/ns/a/sa/a;URI=spiffe://cluster.local/ns/a/sa/root')).to.equal(200)
     expect(place.backend.seen.at(-1)?.headers).not.to.have.property('x-forwarded-client-cert')

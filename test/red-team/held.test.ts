@@ -18,7 +18,7 @@ describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
     return place.backend.seen.slice(before).map(({ path }) => path)
   }
 
-  it('no framing of a request hides another in it', async () => {
+  it('request smuggling by any framing hides no request in another', async () => {
     await place.enforce(deny({ paths: ['/admin*'] }))
     const inner = 'GET /admin HTTP/1.1\r\nHost: app\r\n\r\n'
     const head = 'POST /open HTTP/1.1\r\nHost: app\r\n'
@@ -37,7 +37,7 @@ describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
       expect(await reached(request), JSON.stringify(request)).not.to.include.members(['/admin'])
   })
 
-  it('no method or upgrade leads past a rule', async () => {
+  it('no method or upgrade bypasses a rule', async () => {
     await place.enforce(deny({ paths: ['/admin*'] }))
     const host = 'Host: app\r\n'
     for (const request of [
@@ -72,7 +72,7 @@ describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
     expect((await place.call('/', { headers: { 'x-forwarded-client-cert': forged } })).status).to.equal(403)
   })
 
-  it('no token says by which key it is to be checked', async () => {
+  it('no token chooses the key that verifies it', async () => {
     const [issuer, forger] = await Promise.all(
       ['https://issuer.example', 'https://issuer.example'].map((name) => new Issuer(name).rotateOnly('RS256')),
     )

@@ -66,7 +66,7 @@ describeAttacks('hosts', (place) => {
     expect((await place.raw('GET / HTTP/1.1\r\nHost: open.com\r\nX-Forwarded-Host: secret.com\r\nConnection: close\r\n\r\n')).status).to.equal(200)
   })
 
-  it('HTTP/2 goes by the authority, whatever Host says', async () => {
+  it('HTTP/2 requests are matched by :authority, whatever Host says', async () => {
     await place.enforce(policy('DENY', '{hosts: [secret.com]}'))
     const http2 = async (headers: Record<string, string>) => (await place.http2(headers).catch(() => ({ status: 0 }))).status
     expect(await http2({ ':authority': 'open.com' })).to.equal(200)

@@ -117,7 +117,7 @@ describeAttacks('paths', (place) => {
     expect(await wrong(place, ['/', '/adminx', '/x?/admin'], 200)).to.deep.equal([])
   })
 
-  it('patterns do not start or end within an escape', async () => {
+  it('patterns must not start or end within an escape', async () => {
     await place.enforce(policy('ALLOW', "{paths: ['*0b', '*ad', '/x%40*']}"))
     expect(await wrong(place, ['/0b', '/a/70b', '/bad', '/x@', '/x%40y'], 200)).to.deep.equal([])
     expect(await wrong(place, ['/a%40b', '/a%0b', '/a%ad', '/a%AD', '/a%2ad', '/x%4', '/x%4f'], 403)).to.deep.equal([])
@@ -146,7 +146,7 @@ describeAttacks('paths', (place) => {
     expect(await wrong(place, ['/t/a/b/end', '/t//end', '/t/x%2f..%2f../admin', '/r/a/y', '/t/..;/end'], 403)).to.deep.equal([])
   })
 
-  it('a path that can never match makes its policy invalid: it denies, and is told with its field', async () => {
+  it('a path that can never match makes its policy invalid: it denies, and is reported with its field', async () => {
     const never = ['/a//b', '/x?y=1', '/x#y', '/a/../b', '/a/./b*', 'admin', 'admin*', '*//b', '/a%4*', '/a%00', '/a/{*}.txt', '/{**}/{*}']
     await place.enforce()
     try {
