@@ -77,6 +77,8 @@ export function redirectRules(options: Options, family: Family): Rule[] {
     nat('OUTPUT', ...tcp, '-j', 'MESH_OUTPUT'),
     ...options.outboundPortsExcluded.map((port) => nat('MESH_OUTPUT', ...toPort(port), '-j', 'RETURN')),
     nat('MESH_OUTPUT', '-o', 'lo', '-s', addresses[family].passthrough, '-j', 'RETURN'),
+    // In TPROXY mode these connections have the client's address and the mark of Envoy's `original_src` filter instead.
+    ...(isTproxy ? [nat('MESH_OUTPUT', '-o', 'lo', ...tcp, '-m', 'mark', '--mark', options.mark, '-j', 'RETURN')] : []),
     ...options.uids.flatMap((uid) => ownerRules(options, family, '--uid-owner', uid)),
     ...options.gids.flatMap((gid) => ownerRules(options, family, '--gid-owner', gid)),
     ...(options.redirectDns ? options.dnsServers[family] : []).map((server) =>

@@ -6,6 +6,7 @@ import { until } from '../harness/until.ts'
 
 const oldest = envoyBinaries()[0]
 const strict = meshDocument('security', 'PeerAuthentication', 'strict', '{mtls: {mode: STRICT}}')
+const open = meshDocument('security', 'PeerAuthentication', 'open', '{selector: {matchLabels: {app: vault}}, portLevelMtls: {9001: {mode: DISABLE}}}')
 
 describe('a mesh of pods in other modes', function () {
   this.timeout(120_000)
@@ -22,7 +23,7 @@ describe('a mesh of pods in other modes', function () {
     const endpoint = `{address: '${pod.address}', ports: {http: 8080}, labels: {app: ${pod.name}}, serviceAccount: ${pod.name}}`
     const spec = `{hosts: [${host}], addresses: ['${address}'], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [${endpoint}]}`
     mesh.write(`${pod.name}.yaml`, meshDocument('networking', 'ServiceEntry', pod.name, spec))
-    mesh.write('policies.yaml', strict)
+    mesh.write('policies.yaml', strict, open)
     await pod.app.do('serve', { port: 8080, name: pod.name })
     return async (caller: MeshPod) => {
       const answer = await caller.app.do('call', { url: `http://${host}/` })
@@ -51,6 +52,10 @@ describe('a mesh of pods in other modes', function () {
     expect(seen?.from).to.equal(caller.address)
     expect(seen?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/web')
     expect((await mesh.node.do('call', { url: `http://${server.address}:8080/` })).status).to.equal(0)
+    // A port of no service, which is passed through.
+    await server.app.do('serve', { port: 9001, name: 'undeclared' })
+    const passed = await mesh.node.do('call', { url: `http://${server.address}:9001/` })
+    expect(JSON.parse(passed.body)).to.include({ name: 'undeclared', from: mesh.network.node.ipv4 })
     expect(await server.stop()).to.equal(0)
   })
 

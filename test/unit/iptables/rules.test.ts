@@ -188,7 +188,11 @@ describe('redirection rules in TPROXY mode', () => {
       'COMMIT',
     ])
     const inbound = complete.split('\n').slice(8, 14)
-    expect(lines.slice(0, lines.indexOf('* mangle'))).to.deep.equal(complete.split('\n').filter((line) => !inbound.includes(line)))
+    const passedThrough = '-A MESH_OUTPUT -o lo -p tcp -m mark --mark 1337 -j RETURN'
+    expect(lines.slice(0, lines.indexOf('* mangle')).filter((line) => line !== passedThrough)).to.deep.equal(
+      complete.split('\n').filter((line) => !inbound.includes(line)),
+    )
+    expect(lines.indexOf(passedThrough)).to.equal(lines.indexOf('-A MESH_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN') + 1)
   })
 
   it('divert only listed ports, with the configured mark and port', () => {
