@@ -210,7 +210,7 @@ spec:
       await Promise.all([...proxies.map((proxy) => proxy.dispose()), service.dispose(), backend.stop()])
     })
 
-    it('refuses nothing of a full sidecar, redirected listeners and EnvoyFilters included', async () => {
+    it('accepts all configuration of a full sidecar, including redirected listeners and EnvoyFilters', async () => {
       const [sidecar] = proxies as [Envoy]
       await until('the inbound cluster of the mock workload', async () => (await sidecar.admin('/clusters')).includes('inbound|8080||'))
       const listeners = await sidecar.admin('/listeners')
@@ -226,7 +226,7 @@ spec:
       for (const proxy of proxies) expect(await proxy.rejected()).to.equal(0)
     })
 
-    it('ends TLS with certificates from files, with patched filters', async () => {
+    it('terminates TLS with certificates from files, with patched filters', async () => {
       const answer = await new Promise<{ status: number; headers: Record<string, unknown> }>((resolve, reject) => {
         const request = httpsRequest(
           {
@@ -258,7 +258,7 @@ spec:
       expect([redirect.status, redirect.headers.location]).to.deep.equal([301, 'https://shop.example.com/x'])
     })
 
-    it('reports the patch that cannot be applied, by object', async () => {
+    it('reports a patch that cannot be applied, with its object', async () => {
       const { faults } = await service.debug<{ faults: { resource: string; reason: string }[] }>('push_status')
       expect(faults.map((fault) => fault.resource)).to.contain('EnvoyFilter/mesh-system/lua')
       expect(faults.find((fault) => fault.resource === 'EnvoyFilter/mesh-system/lua')?.reason).to.contain('cannot decode')

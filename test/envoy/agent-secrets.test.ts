@@ -114,13 +114,13 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     await service.dispose()
   })
 
-  it('are those of files, and follow them', async () => {
+  it('come from files, and follow their changes', async () => {
     await until('the first', async () => (await presented(ports.files)).includes('DNS:one'))
     write('two')
     await until('the second', async () => (await presented(ports.files)).includes('DNS:two'))
   })
 
-  it('are those of the authority, and are served after a restart while it is down', async () => {
+  it('come from the authority, and are served after a restart while the authority is down', async () => {
     await until('a certificate', async () => (await presented(ports.issued)).includes('spiffe://cluster.local/ns/shop/sa/web'))
     const before = await presented(ports.issued)
     await service.stop()
@@ -132,7 +132,7 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     await until('a new token', () => agent.output.split('token fetched').length === 3)
   })
 
-  it('show in no line of the log and on no page', async () => {
+  it('appear in no log line and on no page', async () => {
     const traces = new SecretTraces()
     const read = (file: string) => readFileSync(join(agent.dir, file), 'utf8')
     for (const file of ['certs/key.pem', 'out/key.pem']) traces.addKey(file, read(file))

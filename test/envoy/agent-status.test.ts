@@ -55,7 +55,7 @@ for (const { version, path: binary } of releases) {
     })
     const status = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
 
-    it('is ready once Envoy has its configuration, and a workload is held until then', async () => {
+    it('reports ready once Envoy has its configuration, and holds the workload until then', async () => {
       // That it is not ready before is up to the agent: with one release discovery comes late.
       const isLate = version === releases.at(-1)?.version
       if (!isLate) await service.start()
@@ -81,7 +81,7 @@ for (const { version, path: binary } of releases) {
       expect(page).not.to.match(/scrape_failures_total\{/)
     })
 
-    it('stays ready when discovery has gone', async () => {
+    it('stays ready when discovery is gone', async () => {
       await service.stop('SIGKILL')
       expect(await status(agent.readyPort, '/healthz/ready')).to.equal(200)
     })

@@ -21,7 +21,7 @@ for (const { version, path: binary } of releases) {
     })
     after(() => pair.dispose())
 
-    it('are of the right identities, checked on both sides', async () => {
+    it('name the right identities, which both sides verify', async () => {
       expect(await pair.request()).to.equal(200)
       expect(pair.caller()).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
       pair.write('somebody-else')
@@ -51,7 +51,7 @@ for (const { version, path: binary } of releases) {
     // The rest is up to authority and agents: one release shows it.
     if (version !== releases.at(-1)?.version) return
 
-    it('outlast a crash of the control plane past the time of a renewal', async () => {
+    it('survive a crash of the control plane past the time of a renewal', async () => {
       const states = Object.values(pair.members).map(({ state }) => state)
       const { statuses, answered } = await pair.during(async () => {
         await pair.service.stop('SIGKILL')
@@ -65,7 +65,7 @@ for (const { version, path: binary } of releases) {
       expect(await pair.members.client.envoy.rejected()).to.equal(0)
     })
 
-    it('that expire while there is no authority are followed by others as soon as there is one', async () => {
+    it('that expire without an authority are replaced as soon as there is one', async () => {
       const states = Object.values(pair.members).map(({ state }) => state)
       await pair.service.stop()
       await until('the certificates to expire', () => states.every((state) => state().notAfter === undefined), 40_000)
@@ -76,7 +76,7 @@ for (const { version, path: binary } of releases) {
       expect(statuses).to.deep.equal({ 200: answered })
     })
 
-    it('wait for a token that is good', async () => {
+    it('are obtained once there is a valid token', async () => {
       const { agent, state } = pair.members.client
       await agent.drain?.()
       pair.replaceToken('client', 'e30.e30.e30')

@@ -72,7 +72,7 @@ for (const { version, path: binary } of envoyBinaries()) {
         expect(complaints.filter((line) => !line.includes("deprecated option 'envoy.config.bootstrap.v3.Bootstrap.tracing'"))).to.deep.equal([])
       })
 
-    it('made from a template of a user', async () => {
+    it('can be rendered from a template of the user', async () => {
       const { settings, args } = prepareTestProxy({ proxyConfig: { proxyStatsMatcher: { inclusionSuffixes: ['x'] } } })
       const template = readFileSync(new URL('../unit/bootstrap/templates/gateway.json.tmpl', import.meta.url), 'utf8')
       const facts = { certificateProvider: 'meshd', stsPort: 0, project: '' }

@@ -169,14 +169,14 @@ for (const { version, path: binary } of envoyBinaries())
     const ask = (name: string, headers: Record<string, string> = {}, path = '/') =>
       call('127.0.5.2', ports.http, path, { host: name.includes('.') ? name : `${name}.shop.svc.cluster.local`, headers })
 
-    it('takes them all', async () => {
+    it('accepts all of them', async () => {
       expect(await service.rejections()).to.deep.equal([])
       // A group registers nobody here, which is said; all else is taken whole.
       service.output.lacks(/validation\t(?!WorkloadGroup|of 1 objects)/)
       expect(await Promise.all(envoys.map((envoy) => envoy.rejected()))).to.deep.equal([0, 0])
     })
 
-    it('reaches workloads behind sockets, from a socket, and through the sidecar before one', async () => {
+    it('reaches workloads behind unix sockets, from a unix socket, and through a sidecar before one', async () => {
       expect((await ask('pipe')).body).to.equal('behind a socket')
       expect((await ask('server')).body).to.equal('behind a socket')
       expect((await ask('pipe.shop.svc.cluster.local.')).body).to.equal('behind a socket')
@@ -190,7 +190,7 @@ for (const { version, path: binary } of envoyBinaries())
       expect(body).to.equal('behind a socket')
     })
 
-    it('keeps a user at one workload, and routes a further host of a rule', async () => {
+    it('keeps a user on one workload, and routes an additional host of a rule', async () => {
       const users = Array.from({ length: 12 }, (_, index) => `user-${index}`)
       const homes = async () => Promise.all(users.map(async (user) => (await ask('pair', { 'x-user': user })).body))
       const [first, again] = [await homes(), await homes()]
@@ -199,7 +199,7 @@ for (const { version, path: binary } of envoyBinaries())
       expect((await ask('second.example', {}, '/second/page')).body).to.equal('two')
     })
 
-    it('carries bytes, and refuses what is excluded and what nobody knows', async () => {
+    it('carries TCP, and refuses excluded and unknown hosts', async () => {
       expect(await readAll('127.0.5.2', ports.tcp)).to.equal('bytes')
       for (const host of ['closed', 'nobody.example']) expect((await ask(host)).status).to.equal(502)
     })

@@ -127,44 +127,44 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       made.dispose()
     })
 
-    it('start with secrets that are not there: all other listeners work', async () => {
+    it('that do not exist yet leave all other listeners working', async () => {
       expect((await call(address, ports.http, '/')).status).to.equal(200)
       expect(await site('site.example')).to.deep.equal({ status: 200, serial: serialOf(sites[0] as Pair) })
       expect((await site('site.example', undefined, ports.late)).status).to.equal(0)
     })
 
-    it('serve one secret under both of its names', async () => {
+    it('are served under both of their names', async () => {
       const again = await secureCall(address, ports.tls, { host: 'again.example', root, anyName: true })
       expect(again).to.deep.equal({ status: 200, serial: serialOf(sites[0] as Pair) })
     })
 
-    it('ask clients for a certificate of the Secret with authorities', async () => {
+    it('verify client certificates with the CA of the Secret', async () => {
       expect((await site('mutual.example', made.issue('client.example', clients))).status).to.equal(200)
       expect((await site('mutual.example')).status).to.equal(0)
       expect((await site('mutual.example', made.issue('client.example', root))).status, 'a certificate of another authority').to.equal(0)
     })
 
-    it('let nobody through where a MUTUAL server has no authorities', async () => {
+    it('let no client in if a MUTUAL server has no CA', async () => {
       expect((await site('rootless.example', made.issue('client.example', clients))).status).to.equal(0)
     })
 
-    it('are not given secrets of another namespace', async () => {
+    it('of another namespace are not served', async () => {
       expect((await site('foreign.example', undefined, ports.foreign)).status).to.equal(0)
       const dump = await gateway.admin('/config_dump?resource=dynamic_active_secrets')
       expect(dump).to.contain('kubernetes://site').and.not.to.contain('kubernetes://other/site')
     })
 
-    it('call services with the certificate of a rule, and check theirs', async () => {
+    it('are client certificates of a rule for calls to services, whose certificates are verified', async () => {
       await until('the answer of the service', async () => (await call(address, ports.http, '/out')).body === 'upstream')
     })
 
-    it('heal when a missing secret comes', async () => {
+    it('are picked up when they are created later', async () => {
       write('edge/late', pairValues(sites[1] as Pair))
       await until('the listener', async () => (await site('site.example', undefined, ports.late)).status === 200)
       expect((await site('site.example', undefined, ports.late)).serial).to.equal(serialOf(sites[1] as Pair))
     })
 
-    it('take keys of all kinds that are not refused', async () => {
+    it('may have keys of all supported kinds', async () => {
       const kinds = [newKey('secp384r1'), newKey('secp521r1'), ...['2048', '3072'].map((bits) => ['-newkey', `rsa:${bits}`, '-nodes'])]
       for (const key of kinds) {
         const pair = made.issue('site.example', root, { key })
@@ -177,7 +177,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       }
     })
 
-    it('turn to a changed secret without a failed request', async () => {
+    it('are replaced without a failed request', async () => {
       const failed: Outcome[] = []
       const seen = new Set<string>()
       let calls = 0
@@ -202,7 +202,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       expect([...seen]).to.have.members(sites.map(serialOf))
     })
 
-    it('keep what they have when it goes', async () => {
+    it('stay in use when they are deleted', async () => {
       service.remove('edge-site.json')
       service.write(
         'marker.yaml',
@@ -213,7 +213,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       write('edge/site', pairValues(sites[0] as Pair))
     })
 
-    it('are served to no router in plain text: its other listeners work', async () => {
+    it('are served to no router in plaintext, whose other listeners work', async () => {
       await gateway.stop()
       const plain = envoy('router', { grpcPort: service.grpcPort })
       others.push(plain)

@@ -146,7 +146,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       rmSync(dir, { recursive: true })
     })
 
-    it('that lack a certificate cost no other', async () => {
+    it('that lack a certificate affect no other server', async () => {
       await service.output.says('the proxy has no certificate of the mesh')
       expect((await call(address, ports.http, '/')).status).to.equal(200)
       expect(await site('beside.example', {}, ports.missing)).to.equal(200)
@@ -175,7 +175,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(received).to.match(/^PROXY TCP4 127\.0\.0\.\d+ 127\.0\.0\.23 \d+ \d+\r\n\.+$/)
     })
 
-    it('of one port on two addresses are two listeners with hosts of their own', async () => {
+    it('of one port on two addresses are two listeners with their own hosts', async () => {
       expect((await call(second, ports.http, '/', { host: 'second.example' })).status).to.equal(200)
       expect((await call(second, ports.http, '/', { host: 'first.example' })).status).to.equal(404)
       expect((await call(address, ports.http, '/', { host: 'first.example' })).status).to.equal(200)
@@ -186,7 +186,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect([status, headers.location]).to.deep.equal([301, 'https://moved.example/page'])
     })
 
-    it('serve their hosts, in any case and with any port, and no others', async () => {
+    it('serve their hosts, case-insensitively and with any port, and no others', async () => {
       for (const host of ['simple.example', 'other.simple.example', 'a.wild.example', 'a.b.wild.example'])
         expect(await site(host), host).to.equal(200)
       expect(await site('simple.example', { requested: `SIMPLE.example:${ports.tls}` })).to.equal(200)
@@ -195,7 +195,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(await site('a.away.example'), 'only for VirtualServices of another namespace').to.equal(404)
     })
 
-    it('ask for certificates of clients as they are told', async () => {
+    it('request client certificates as configured', async () => {
       const client = known
       const other = made.issue('other.example', clients)
       const stranger = made.issue('known.example', root)
@@ -209,7 +209,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect([await site('hashed.example', { client }), await site('hashed.example', { client: other })]).to.deep.equal([200, 0])
     })
 
-    it('keep to versions of TLS', async () => {
+    it('enforce TLS versions', async () => {
       expect([await site('old.example', { version: 'TLSv1.3' }), await site('old.example', { version: 'TLSv1.2' })]).to.deep.equal([0, 200])
       expect([await site('new.example', { version: 'TLSv1.2' }), await site('new.example', { version: 'TLSv1.3' })]).to.deep.equal([0, 200])
     })
@@ -224,14 +224,14 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
         socket.on('close', () => resolve(text))
       })
 
-    it('pass bytes on, in plain text, out of TLS and as they come', async () => {
+    it('forward TCP in plaintext, after TLS termination, and with TLS passthrough', async () => {
       expect(await exchange(address, ports.tcp, 'hello')).to.equal('bytes')
       expect(await spoken(ports.bytes, 'bytes.example', [], 'hello')).to.equal('bytes')
       expect(await spoken(ports.bytes, 'bytes.example', ['h2'], 'hello'), 'who insists on a protocol').to.equal('bytes')
       expect(await spoken(ports.tls, 'through.example')).to.equal('passed')
     })
 
-    it('of mode AUTO_PASSTHROUGH pass mutual TLS of the mesh on to services that their hosts cover', async () => {
+    it('of mode AUTO_PASSTHROUGH forward mutual TLS to services that their hosts cover', async () => {
       const sni = (host: string) => `outbound_.80_._.${host}`
       await until('the service', async () => (await spoken(ports.auto, sni('meshed.shop.svc.cluster.local'), ['istio'])) === 'passed')
       expect(await spoken(ports.auto, sni('meshed.shop.svc.cluster.local'), ['h2', 'http/1.1']), 'not of the mesh').to.equal('')

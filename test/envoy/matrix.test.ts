@@ -11,7 +11,7 @@ import { cases } from './matrix/cases.ts'
 import { type Case, issuers, type Row } from './matrix/shape.ts'
 import { makeTokens } from './matrix/tokens.ts'
 
-it('the matrix has rows enough', () => {
+it('the matrix has enough rows', () => {
   expect(cases.reduce((sum, { rows }) => sum + rows.length, 0)).to.be.at.least(300)
 })
 

@@ -132,13 +132,13 @@ spec:
       expect(await client.stat('.ssl.handshake')).to.be.above(0)
     })
 
-    it('PERMISSIVE takes both, and no certificate of a stranger or of a foreign trust domain', async () => {
+    it('PERMISSIVE accepts both, and no certificate of a stranger or of a foreign trust domain', async () => {
       await inForce(peer('PERMISSIVE'))
       expect([await direct(), await direct(certificates.other), await direct(certificates.alias)]).to.deep.equal([200, 200, 200])
       expect([await direct(certificates.forged), await direct(certificates.foreign)]).to.deep.equal([0, 0])
     })
 
-    it('passes TLS of strangers on as bytes, and what is not HTTP on ports that say nothing', async () => {
+    it('passes foreign TLS on as TCP, and non-HTTP traffic on ports without a protocol', async () => {
       const hello = await clientHello()
       for (const mode of ['PERMISSIVE', 'DISABLE']) {
         await inForce(peer(mode))
@@ -153,7 +153,7 @@ spec:
       expect(await readTcp(serverAddress, ports.inboundAny, undefined, undefined, '\0\r\n\r\n'), 'STRICT').to.equal('')
     })
 
-    it('STRICT takes mutual TLS only', async () => {
+    it('STRICT accepts mutual TLS only', async () => {
       await inForce(peer('STRICT'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
       expect((await viaClient()).status).to.equal(200)
@@ -161,7 +161,7 @@ spec:
       expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
     })
 
-    it('DISABLE takes plain text only, and callers follow', async () => {
+    it('DISABLE accepts plaintext only, and callers follow', async () => {
       await inForce(peer('DISABLE'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([200, 0])
       await until('callers to speak plainly', async () => {
@@ -170,7 +170,7 @@ spec:
       })
     })
 
-    it('the narrowest level counts, and UNSET leaves it to the one above', async () => {
+    it('the narrowest level applies, and UNSET inherits from the one above', async () => {
       const mesh = policy('PeerAuthentication', 'mesh', '{mtls: {mode: STRICT}}', 'mesh-system')
       await inForce(mesh)
       expect(await direct()).to.equal(0)
@@ -192,7 +192,7 @@ spec:
       expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
     })
 
-    it('a selector in the root namespace selects nobody elsewhere', async () => {
+    it('a selector in the root namespace selects no workload of another namespace', async () => {
       await inForce(policy('PeerAuthentication', 'mesh', '{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}}', 'mesh-system'))
       expect(await direct()).to.equal(200)
     })
@@ -329,7 +329,7 @@ spec:
         expect((await service.debug<{ status: number }>(`authz?proxyID=server.shop&sni=${sni}`)).status).to.equal(status)
     })
 
-    it('CUSTOM asks the authorizer of a connection too', async () => {
+    it('CUSTOM asks the authorizer for a TCP connection too', async () => {
       await inForce(
         policy(
           'AuthorizationPolicy',
@@ -344,14 +344,14 @@ spec:
       expect(await direct()).to.equal(200)
     })
 
-    it('a PeerAuthentication that was never valid counts as STRICT', async () => {
+    it('a PeerAuthentication that was never valid applies as STRICT', async () => {
       await inForce(peer('PERMISSIVE'))
       expect(await direct()).to.equal(200)
       await inForce(peer('SOMETIMES').replace('name: peers', 'name: bad'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
     })
 
-    it('what a TCP connection does not have: ALLOW rules that look at it match nothing, DENY rules leave it out', async () => {
+    it('request fields on TCP: ALLOW rules with them match nothing, DENY rules ignore them', async () => {
       await inForce(authorization('ALLOW', "{to: [{operation: {paths: ['/']}}]}"))
       expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
       await inForce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['${ports.inboundTcp}']}}]}`))

@@ -68,7 +68,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       await Promise.all([envoy.dispose(), service.dispose(), backend.stop(), authorizers.http.stop(), authorizers.grpc.stop()])
     })
 
-    it('a token goes no further unless it shall', async () => {
+    it('a token is not forwarded unless configured', async () => {
       await inForce(jwt(''))
       expect((await ask(await bearer())).status).to.equal(200)
       expect(lastSeen().authorization).to.equal(undefined)
@@ -106,7 +106,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       expect([lastSeen()['x-payload'], lastSeen()['x-subject']]).to.deep.equal([undefined, undefined])
     })
 
-    it('selectors and the root namespace choose the workloads', async () => {
+    it('selectors and the root namespace determine the workloads', async () => {
       const deny = (namespace: string, selector: string) =>
         policyDocument('AuthorizationPolicy', 'd', `{${selector}action: DENY, rules: [{}]}`, { namespace })
       const statuses: number[] = []
@@ -237,7 +237,7 @@ spec:
       }
     })
 
-    it('the longest values are taken', async () => {
+    it('the longest values are accepted', async () => {
       const long = (start: string) => start + '.'.repeat(800 - start.length)
       const values = ['*', '', 'x*'].map((star) => (star === 'x*' ? `${long('x').slice(0, -1)}*` : long(star)))
       await inForce(
@@ -258,7 +258,7 @@ spec:
       expect((await ask()).status).to.equal(200)
     })
 
-    it('a dry run is counted, and nothing else', async () => {
+    it('a dry run is only counted', async () => {
       await inForce(policy('AuthorizationPolicy', '{action: DENY, rules: [{}]}', '{"security.istio.io/dry-run": "true"}'))
       const before = await envoy.stat('mesh_dry_run_deny_.shadow_denied')
       expect((await ask()).status).to.equal(200)
@@ -268,7 +268,7 @@ spec:
       expect(told.considered.some(({ dryRun, matched }) => dryRun && matched)).to.equal(true)
     })
 
-    it('a policy that was never valid denies what it selects; one that was stays as it was', async () => {
+    it('a policy that was never valid denies what it selects; one that was valid keeps its last state', async () => {
       const document = (action: string, rest: string) => policyDocument('AuthorizationPolicy', 'mended', `{action: ${action}, ${rest}}`)
       await inForce()
       for (const action of ['ALLOW', 'DENY']) {

@@ -162,7 +162,7 @@ for (const { version, path: binary } of envoyBinaries())
       })
 
       if (version !== '1.36')
-        it('of 20 MB passes', async () => {
+        it('of 20 MB is passed on', async () => {
           const long = 'x'.repeat(4000)
           for (let host = 0; host < 20; host++) {
             const name = `large-${host}.example.com`

@@ -22,7 +22,7 @@ if (oldest)
     })
     after(() => pair.dispose())
 
-    it('loses no request, over all stages and a crash in their middle', async () => {
+    it('loses no request through all stages and a crash in between', async () => {
       const { roots: first } = await pair.certificates('server')
       const { statuses, answered } = await pair.during(async () => {
         await pair.ca('rotate')

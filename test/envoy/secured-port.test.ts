@@ -67,7 +67,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       })
     }
 
-    it('is not served as somebody else, nor without a credential', async () => {
+    it('is not served to a client with another identity or without a credential', async () => {
       for (const [namespace, shown, line] of [
         ['bank', { token }, 'may not act for namespace \\"bank\\"'],
         ['shop', {}, 'neither a client certificate nor a token'],

@@ -145,7 +145,7 @@ spec:
         await until('the new routes to be taken', taken)
       }
 
-      it('takes HTTP through the gateway to the subset that the rule names', async () => {
+      it('routes HTTP through the gateway to the subset of the rule', async () => {
         await route(
           `  - match: [{headers: {end-user: {exact: jason}}}]\n    route: [${to('v2')}]\n  - route: [${to('v1')}]`,
           async () => (await viaGateway('/', { 'end-user': 'jason' })).body === 'v2',
@@ -154,11 +154,11 @@ spec:
         expect((await viaGateway('/', { 'end-user': 'somebody' })).body).to.equal('v1')
       })
 
-      it('takes TCP through the gateway', async () => {
+      it('routes TCP through the gateway', async () => {
         expect(await readAll('127.0.0.1', ports.tcpGateway)).to.equal('tcp-workload')
       })
 
-      it('answers 404 where no rule matches, and 404 for another host', async () => {
+      it('answers 404 if no route matches, and for another host', async () => {
         await route(`  - match: [{uri: {prefix: /known}}]\n    route: [${to('v1')}]`, async () => (await viaGateway('/unknown')).status === 404)
         expect((await viaGateway('/known/page')).body).to.equal('v1')
         expect((await call('127.0.0.1', ports.gateway, '/known', { host: 'other.example.com' })).status).to.equal(404)
@@ -209,7 +209,7 @@ spec:
         expect(v1.seen.at(-1)?.headers['x-by']).to.equal('mesh')
       })
 
-      it('takes HTTP and TCP through a pair of sidecars', async () => {
+      it('carries HTTP and TCP through a pair of sidecars', async () => {
         const answer = await call('127.0.0.3', ports.http, '/pair', { host: 'behind.shop.svc.cluster.local' })
         expect([answer.status, answer.body]).to.deep.equal([200, 'v1'])
         expect(v1.seen.at(-1)?.headers['x-envoy-decorator-operation'] ?? v1.seen.at(-1)?.path).to.be.a('string')
@@ -275,7 +275,7 @@ spec:
         service.remove('extra.yaml')
       })
 
-      it('heals when an Envoy restarts and when the control plane restarts', async () => {
+      it('recovers when Envoy restarts and when the control plane restarts', async () => {
         await route(`  - route: [${to('v1')}]`, async () => (await viaGateway('/')).body === 'v1')
         await gateway.stop()
         await gateway.start()

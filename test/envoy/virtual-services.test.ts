@@ -304,7 +304,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(await location('/default')).to.deep.equal([301, 'http://other.example/default'])
     })
 
-    it('answer themselves', async () => {
+    it('answer with direct responses', async () => {
       const text = await send('answers.example', '/text')
       expect([text.status, text.body, text.headers['content-type']]).to.deep.equal([503, 'closed', 'text/html'])
       expect((await send('answers.example', '/bytes')).body).to.equal('hello')
@@ -377,7 +377,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await preflight('/any', 'https://whoever.example')).headers['access-control-allow-origin']).to.equal('https://whoever.example')
     })
 
-    it('try again as often as is said, and wait as long as is said', async () => {
+    it('retry and time out as configured', async () => {
       v1.failures.push(500, 502)
       expect((await send('retries.example', '/twice')).status).to.equal(200)
       v1.failures.push(503)
@@ -402,7 +402,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await send('claims.example', '/', { headers: { authorization: 'Bearer e30.e30.e30' } })).status).to.equal(401)
     })
 
-    it('hand over to delegates', async () => {
+    it('are expanded with their delegates', async () => {
       expect((await send('delegating.example', '/pages/new')).body).to.equal('v2')
       expect((await send('delegating.example', '/pages/old')).body).to.equal('v1')
       expect((await send('delegating.example', '/')).status).to.equal(404)
@@ -414,7 +414,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await send('capital.example')).status).to.equal(235)
     })
 
-    it('cost only themselves where they cannot be read', async () => {
+    it('affect only themselves if they are invalid', async () => {
       const bad: readonly (readonly [fields: string, path: string])[] = [
         ["headers: {request: {set: {x-a: '50% off'}}}", 'spec.http[0].headers.request.set[x-a]'],
         ["headers: {response: {add: {x-a: '%NOPE%'}}}", 'spec.http[0].headers.response.add[x-a]'],

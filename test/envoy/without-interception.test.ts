@@ -75,7 +75,7 @@ spec:
       authority.dispose()
     })
 
-    it('takes listeners for all ports of all services', async () => {
+    it('accepts listeners for all ports of all services', async () => {
       expect(await service.rejections()).to.deep.equal([])
       expect(await proxy.rejected()).to.equal(0)
       const listeners = (await proxy.admin('/listeners')).trim().split('\n')
