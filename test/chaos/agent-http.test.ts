@@ -53,7 +53,7 @@ describe('hostile HTTP requests to the agent', () => {
     expect(await send(ports.tokens, [`GET /stsStatus HTTP/1.1\r\n${request}`], true)).to.match(/^HTTP\/1\.1 200 /)
   }
 
-  it('of any bytes', async () => {
+  it('with any bytes', async () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 300 }),
       fc.string({ maxLength: 300, unit: fc.constantFrom('\r\n', ':', ' ', 'GET', '/', 'HTTP/1.1', 'a', '\0') }),

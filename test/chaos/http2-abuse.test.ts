@@ -101,7 +101,7 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
-  it('settings and pings without end, whose answers nobody reads', async () => {
+  it('endless SETTINGS and PING frames whose answers are not read', async () => {
     for (const kind of [frame(frameType.settings, 0, 0), frame(frameType.ping, 0, 0, Buffer.alloc(8))]) {
       const socket = await attack()
       await flood(socket, Buffer.concat(Array.from({ length: 1000 }, () => kind)), 1000)
@@ -109,7 +109,7 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
-  it('small headers that unpack to very many', async () => {
+  it('small header blocks that decompress to very many headers', async () => {
     const socket = await attack()
     // One entry of almost the whole dynamic table, then references to it (RFC 7541, section 6.1).
     const large = Buffer.concat([Buffer.from([0x40, 1]), Buffer.from('x'), Buffer.from([0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'y')])
@@ -137,7 +137,7 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
-  it('paths, schemes and types that are names of what every object has', async () => {
+  it('paths, schemes and types named like inherited properties', async () => {
     const words = ['valueOf', 'constructor', '__proto__', 'toString', 'hasOwnProperty']
     const open = (path: string, scheme: string, body?: Uint8Array) =>
       new Promise<string>((resolve) => {
@@ -168,7 +168,7 @@ describe('abuse of HTTP/2', function () {
     await nothingRestarted()
   })
 
-  it('peers that say goodbye and keep their half of the connection open', async () => {
+  it('peers that send GOAWAY and keep their half of the connection open', async () => {
     const descriptors = () => readdirSync(`/proc/${service.pid}/fd`).length
     const before = descriptors()
     const goodbye = Buffer.concat([preface, frame(frameType.goaway, 0, 0, Buffer.alloc(8))])
@@ -206,7 +206,7 @@ describe('abuse of HTTP/2', function () {
     await nothingRestarted()
   })
 
-  it('very many small requests, each of which costs much', async () => {
+  it('very many small requests that are each expensive', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`)
     session.on('error', () => undefined)
     const path = adsPath.replace('Stream', 'Delta')

@@ -35,7 +35,7 @@ describeAttacks('claims, headers and addresses', (place) => {
     expect(await wrong([{ suspended: true }, { suspended: false }, { suspended: 30 }], 403)).to.deep.equal([])
   })
 
-  it('exceptions hold for true, false and numbers, and presence for whatever is there', async () => {
+  it('exceptions apply to true, false and numbers, and presence checks to any value', async () => {
     await place.enforce(tokens(), rule('ALLOW', claim('level', ['0', 'false'], 'notValues')))
     expect(await wrong([{ level: 0 }, { level: '0' }, { level: false }, { level: [0] }], 403)).to.deep.equal([])
     expect(await wrong([{ level: 1 }, { level: true }, {}], 200)).to.deep.equal([])
@@ -44,13 +44,13 @@ describeAttacks('claims, headers and addresses', (place) => {
     expect(await wrong([{}], 200)).to.deep.equal([])
   })
 
-  it('nobody gets in by a claim of another type', async () => {
+  it('a claim of another type lets nobody in', async () => {
     await place.enforce(tokens(), rule('ALLOW', claim('role', ['admin', 'true', '1'])))
     expect(await wrong([{ role: 'admin' }, { role: ['user', 'admin'] }, { role: 'user admin' }], 200)).to.deep.equal([])
     expect(await wrong([{ role: true }, { role: 1 }, { role: [['admin']] }, { role: { admin: true } }, { role: [true] }, {}], 403)).to.deep.equal([])
   })
 
-  it('claims, principals and headers of a hundred characters and more are compared like short ones', async () => {
+  it('claims, principals and headers of a hundred and more characters are compared like short ones', async () => {
     const long = 'a-long-value-'.repeat(12)
     await place.enforce(tokens(), rule('DENY', claim('role', [long, `*${long}x`, `${long}y*`])))
     expect(
@@ -62,7 +62,7 @@ describeAttacks('claims, headers and addresses', (place) => {
     expect(await withClaims({ sub: `${long}x` })).to.equal(200)
   })
 
-  it('a denied value of a header is denied among others, with any spaces, on any line, beside bytes that are no text', async () => {
+  it('a denied header value is denied among others, with any spaces, on any line, beside bytes that are not text', async () => {
     const headers = async (...values: string[]) => {
       const lines = values.map((value) => `x-role: ${value}\r\n`).join('')
       return (await place.raw(Buffer.from(`GET / HTTP/1.1\r\nHost: app\r\n${lines}Connection: close\r\n\r\n`, 'latin1'))).status

@@ -95,14 +95,14 @@ describeAttacks('what gateways admit', (place) => {
       socket.on('close', () => resolve(text))
     })
 
-  it('the host of one server is not reached through the TLS name of another', async () => {
+  it('the host of one server cannot be reached through the TLS name of another', async () => {
     const before = place.backend.seen.length
     for (const host of ['inner.example', 'INNER.example', 'inner.example.', `inner.example:${ports.tls}`, 'inner.example:80', 'through.example'])
       expect(await secure('open.example', host), host).to.equal(404)
     expect(place.backend.seen.length).to.equal(before)
   })
 
-  it('nor over HTTP/2 on one connection', async () => {
+  it('the same holds over HTTP/2 on one connection', async () => {
     const session = connectHttp2(`https://${place.address}:${ports.tls}`, {
       servername: 'open.example',
       ca: root.chain,
@@ -119,12 +119,12 @@ describeAttacks('what gateways admit', (place) => {
     session.destroy()
   })
 
-  it('a server that asks for certificates does so under every spelling of its name, and nobody comes in without one', async () => {
+  it('a server that requires certificates does so under every spelling of its name', async () => {
     for (const name of ['inner.example', 'INNER.EXAMPLE', 'Inner.Example']) expect(await secure(name, 'inner.example'), name).to.equal(0)
     for (const name of ['other.example', '*.example', 'a.inner.example', '']) expect(await secure(name, 'inner.example'), name).to.equal(0)
   })
 
-  it('TLS that is passed on serves only names of the server, whatever a VirtualService lists', async () => {
+  it('TLS passthrough serves only names of the server, whatever a VirtualService lists', async () => {
     expect(await passed('through.example', [], ports.tls)).to.equal('inner')
     for (const name of ['other.example', 'a.through.example', 'listed.mesh.example']) expect(await passed(name, [], ports.tls), name).to.equal('')
   })

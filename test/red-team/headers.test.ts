@@ -25,7 +25,7 @@ describeAttacks('headers that policies set or judge', (place) => {
   before(() => Promise.all([one.rotate(), two.rotate()]))
   beforeEach(() => void (place.backend.seen.length = 0))
 
-  it('come from tokens alone, however a client writes them', async () => {
+  it('come from tokens only, however a client writes them', async () => {
     await place.enforce(tokens(rule(one, 'outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]')))
     await goesBy(401, 'authorization: Bearer x')
     for (const name of spellings) {

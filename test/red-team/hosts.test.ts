@@ -52,7 +52,7 @@ async function wrong(place: Place, hosts: readonly string[], status: number): Pr
 }
 
 describeAttacks('hosts', (place) => {
-  it('a denied host is denied in every form that a server may take for it, and no other is', async () => {
+  it('a denied host is denied in every form that a server may accept for it, and no other host is', async () => {
     await place.enforce(policy('DENY', '{hosts: [secret.com]}'))
     expect(await wrong(place, forms, 403)).to.deep.equal([])
     expect(await wrong(place, others, 200)).to.deep.equal([])
@@ -116,7 +116,7 @@ describeAttacks('hosts', (place) => {
     }
   })
 
-  it('an allowed host is allowed in plain forms alone', async () => {
+  it('an allowed host is allowed in plain form only', async () => {
     await place.enforce(policy('ALLOW', "{hosts: [open.com, '*.open.org']}"))
     expect(await wrong(place, ['open.com', 'OPEN.com:80', 'open.com.', 'a.open.org', 'a.open.org:8080'], 200)).to.deep.equal([])
     const odd = [

@@ -88,7 +88,7 @@ describeAttacks('paths', (place) => {
     expect(await wrong(place, ['/open/a', '/open/a;x=1', '/open/%C3%A9'], 200)).to.deep.equal([])
   })
 
-  it('dot segments, slashes in a row, escapes and queries change nothing', async () => {
+  it('dot segments, repeated slashes, escapes and queries change nothing', async () => {
     await place.enforce(policy('DENY', "{paths: ['/admin/panel', '/']}"))
     const same = [
       '/admin/panel',

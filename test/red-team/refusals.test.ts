@@ -63,7 +63,7 @@ describeAttacks('objects that proxies refuse', (place) => {
       await until('the object to count', async () => (await place.call('/open')).status === (closed ? 403 : 200))
     })
 
-  it('keys that nobody can use take neither good keys nor other policies away', async () => {
+  it('unusable keys disable neither valid keys nor other policies', async () => {
     const [good] = Object.values(usableKeys)
     const keys = (list: unknown[]) =>
       policyDocument('RequestAuthentication', 'keys', JSON.stringify({ jwtRules: [{ issuer: 'i', jwks: JSON.stringify({ keys: list }) }] }))
