@@ -43,7 +43,7 @@ describe('limits for one client', function () {
     )
 
   for (const delta of [false, true])
-    it(`${delta ? 'delta' : 'state of the world'}: names that nobody has end the stream beyond 64 KiB, and page and metric say so`, async () => {
+    it(`over 64 KiB of nonexistent names end a ${delta ? 'delta' : 'state-of-the-world'} stream, with an entry in /debug/budgetz and a metric`, async () => {
       const good = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'good', 'ns'), delta).connect().ready()
       const greedy = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.2', `greedy${delta}`, 'ns'), delta).connect().ready()
       subscribe(greedy, madeUp(1500, 'a'))

@@ -98,7 +98,7 @@ describe('hostile input', function () {
     }
 
     for (const [what, content] of Object.entries(corpus)) {
-      it(`a file with ${what}`, async () => {
+      it(`a file with ${what} restarts no actor, and another proxy gets its changes`, async () => {
         service.write('hostile.yaml', content)
         await undisturbed()
         expect(({} as Record<string, unknown>).polluted).to.equal(undefined)

@@ -1,4 +1,4 @@
-/** Every kind of bootstrap is one that stock Envoys take, with the command line that goes with it. */
+/** Every kind of bootstrap passes the validation of stock Envoys with its command line. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,12 +24,12 @@ const proxies: Record<string, GivenProxy> = {
     },
     pod: { labels: { app: 'web', 'mesh-locality': 'r/z/s' } },
   },
-  'a gateway of IPv6 alone, with a log in JSON': {
+  'an IPv6-only gateway with a JSON log': {
     options: { role: 'router', logAsJson: true, concurrency: 2 },
     interfaces: ['fd00::3'],
     proxyConfig: { runtimeValues: { 'a.b': 'true' }, discoveryAddress: '[fd00::9]:15012', tracing: {} },
   },
-  'a proxy that calls discovery by itself, and reports everything': {
+  'a proxy that connects to discovery itself, with metrics, access log and tracing services': {
     options: { outlierLogPath: '/dev/null' },
     env: { PROXY_XDS_VIA_AGENT: 'false', MESH_DELTA_XDS: 'true' },
     proxyConfig: {
@@ -46,8 +46,8 @@ const proxies: Record<string, GivenProxy> = {
     },
     found: { statsd: { host: 'fd00::1', port: 9125 } },
   },
-  'a proxy with a token in place of certificates': { options: { stsPort: 15463 }, env: { CALL_CREDENTIALS: 'true' } },
-  'a proxy with tags and statistics of its own': {
+  'a proxy with a token instead of certificates': { options: { stsPort: 15463 }, env: { CALL_CREDENTIALS: 'true' } },
+  'a proxy with custom tags and inclusion rules for statistics': {
     proxyConfig: {
       extraStatTags: ['my.tag', 'a(b', '$'],
       proxyStatsMatcher: { inclusionPrefixes: ['a.{pod_ip}'], inclusionSuffixes: ['b'], inclusionRegexps: ['.*{pod_ip}[a-z]+'] },
@@ -57,7 +57,7 @@ const proxies: Record<string, GivenProxy> = {
 }
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`the bootstrap and Envoy ${version}`, function () {
+  describe(`Envoy ${version} accepts the bootstrap of`, function () {
     this.timeout(120_000)
     const folder = mkdtempSync(join(tmpdir(), 'mesh-bootstrap-'))
     after(() => rmSync(folder, { recursive: true, force: true }))
@@ -68,11 +68,11 @@ for (const { version, path: binary } of envoyBinaries()) {
         writeFileSync(join(folder, 'envoy-rev0.json'), JSON.stringify(bootstrap))
         const { stderr } = await run(binary, ['--mode', 'validate', ...args], { cwd: folder })
         const complaints = stderr.split('\n').filter((line) => /\twarning\t|\terror\t|\tcritical\t|"level":"(warning|error|critical)"/.test(line))
-        // What the configuration of discovery relies on: it names no tracer itself.
+        // The deprecated bootstrap tracer is needed: the listeners that discovery sends name no tracer.
         expect(complaints.filter((line) => !line.includes("deprecated option 'envoy.config.bootstrap.v3.Bootstrap.tracing'"))).to.deep.equal([])
       })
 
-    it('can be rendered from a template of the user', async () => {
+    it('a proxy with a template of the user', async () => {
       const { settings, args } = prepareTestProxy({ proxyConfig: { proxyStatsMatcher: { inclusionSuffixes: ['x'] } } })
       const template = readFileSync(new URL('../unit/bootstrap/templates/gateway.json.tmpl', import.meta.url), 'utf8')
       const facts = { certificateProvider: 'meshd', stsPort: 0, project: '' }

@@ -11,12 +11,12 @@ import { cases } from './matrix/cases.ts'
 import { type Case, issuers, type Row } from './matrix/shape.ts'
 import { makeTokens } from './matrix/tokens.ts'
 
-it('the matrix has enough rows', () => {
+it('the matrix of policies and requests has at least 300 rows', () => {
   expect(cases.reduce((sum, { rows }) => sum + rows.length, 0)).to.be.at.least(300)
 })
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`policies by requests, Envoy ${version} and /debug/authz`, function () {
+  describe(`requests get the same expected status from Envoy ${version} and /debug/authz with`, function () {
     this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
@@ -66,7 +66,7 @@ for (const { version, path: binary } of envoyBinaries()) {
         port: String(port),
       })
       for (const [name, value] of headers) query.append('header', `${name}:${value}`)
-      // As a form, for tokens that no URL can hold.
+      // The query is sent as a form, since some tokens are too long for a URL.
       const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/authz`, { method: 'POST', body: query })
       return (await answer.json()) as { status: number; reason: string }
     }

@@ -210,7 +210,7 @@ spec:
     /** Status by HTTP, and whether TCP passes, for plain text and some certificates. */
     const matrix: [string, string, string, Record<string, boolean>][] = [
       [
-        'a principal',
+        'ALLOW for a principal',
         'ALLOW',
         '{from: [{source: {principals: [cluster.local/ns/shop/sa/client]}}]}',
         { '': false, client: true, alias: true, other: false },
@@ -285,15 +285,15 @@ spec:
         { '': false, client: true, alias: false },
       ],
       [
-        'DENY whoever is not',
+        'DENY for all but a principal',
         'DENY',
         '{from: [{source: {notPrincipals: [cluster.local/ns/shop/sa/client]}}]}',
         { '': false, client: true, alias: true, other: false },
       ],
-      ['ALLOW whoever is not', 'ALLOW', '{from: [{source: {notNamespaces: [shop]}}]}', { '': true, client: false, other: true }],
+      ['ALLOW for all outside a namespace', 'ALLOW', '{from: [{source: {notNamespaces: [shop]}}]}', { '': true, client: false, other: true }],
     ]
     for (const [name, action, rule, expected] of matrix) {
-      it(`${name}: the same answer by HTTP, by TCP and by /debug/authz`, async () => {
+      it(`${name}: HTTP, TCP and /debug/authz agree`, async () => {
         await inForce(authorization(action, rule))
         const seen: Record<string, unknown> = {}
         const told: Record<string, unknown> = {}

@@ -1,4 +1,4 @@
-/** What a proxy sees is narrowed while it calls: no request fails, since what routes named goes after them. */
+/** The visibility of a destination is withdrawn under traffic. No request fails, since a cluster is removed only after the routes to it. */
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
@@ -8,7 +8,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
   for (const delta of [false, true]) {
-    describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, while a host is hidden from it`, function () {
+    describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, under traffic`, function () {
       this.timeout(120_000)
       const service = new Service()
       const hidden = new HttpBackend('hidden')
@@ -34,7 +34,7 @@ metadata: {name: few, namespace: office}
 spec: {egress: [{hosts: [bank/front.example.com, bank/open.example.com]}]}
 `
       const wide = () => entry('hidden', '[office]', hidden) + routes('hidden')
-      /** What is written at once: the host is hidden, and the route goes elsewhere. */
+      /** Two simultaneous changes: the host becomes invisible, and the route gets another destination. */
       const narrowed = {
         'its export list': () => entry('hidden', '["."]', hidden) + routes('open'),
         'a first Sidecar': () => entry('hidden', '[office]', hidden) + routes('open') + sidecar,
@@ -62,7 +62,7 @@ spec: {egress: [{hosts: [bank/front.example.com, bank/open.example.com]}]}
       })
 
       for (const [what, change] of Object.entries(narrowed))
-        it(`loses no request to ${what}`, async () => {
+        it(`loses no request when ${what} hides the destination and the route changes at the same time`, async () => {
           service.write('narrowed.yaml', wide())
           await until('the hidden host to answer', async () => (await ask().catch(() => ({ body: '' }))).body === 'hidden')
           const failures: string[] = []

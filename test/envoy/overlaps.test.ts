@@ -1,4 +1,4 @@
-/** Objects that want the same connections: the first has them, and Envoy takes all listeners. */
+/** Objects that match the same connections: the first object gets the connections, and Envoy accepts all listeners. */
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -7,7 +7,7 @@ import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
-/** The configuration of a golden, with other ports: those of the test are free. */
+/** The configuration of a golden file with its ports replaced by free ones. */
 const golden = (name: string, ports: Readonly<Record<string, number>>): string => {
   const text = readFileSync(new URL(`../golden/${name}/in.yaml`, import.meta.url), 'utf8')
   const replaced = Object.entries(ports).reduce((all, [from, to]) => all.replaceAll(`number: ${from},`, `number: ${to},`), text)
@@ -15,7 +15,7 @@ const golden = (name: string, ports: Readonly<Record<string, number>>): string =
 }
 
 for (const { version, path: binary } of envoyBinaries())
-  describe(`Envoy ${version} takes overlapping matches`, function () {
+  describe(`Envoy ${version} accepts the listeners for overlapping matches`, function () {
     this.timeout(120_000)
     const service = new Service()
     const proxies: Envoy[] = []
@@ -26,7 +26,7 @@ for (const { version, path: binary } of envoyBinaries())
       authority.dispose()
     })
 
-    it('of servers of a gateway, of rules and of services', async () => {
+    it('of gateway servers, routes and services', async () => {
       const [tls, tcp, edge] = [await freePort(), await freePort(), await freePort()]
       const { chain, key } = authority.issue('edge', 'spiffe://cluster.local/ns/edge/sa/edge')
       const text = golden('gateways/overlapping-names', { 443: edge })

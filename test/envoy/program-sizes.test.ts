@@ -32,14 +32,14 @@ const listener = (regex: string, index: number) =>
   })
 
 for (const { version, path } of envoyBinaries()) {
-  describe(`program sizes of Envoy ${version}`, function () {
+  describe(`program sizes of regular expressions in Envoy ${version}`, function () {
     this.timeout(120_000)
 
-    it('are those that are written down', async () => {
+    it('equal the recorded sizes, and in other releases do not exceed them', async () => {
       const dir = mkdtempSync(join(tmpdir(), 'mesh-sizes-'))
       const file = (name: string, content: object) => writeFileSync(join(dir, name), JSON.stringify(content))
       file('listeners.json', { resources: countedSizes.map(([pattern], at) => listener(pattern, at)) })
-      // A bound of nothing: each is refused, with its size.
+      // With a maximum size of 0, Envoy rejects each expression and logs its size.
       file('bootstrap.json', {
         node: { id: 'sizes', cluster: 'sizes' },
         dynamic_resources: { lds_config: { path_config_source: { path: join(dir, 'listeners.json') } } },

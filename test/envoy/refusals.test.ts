@@ -15,7 +15,7 @@ import { seed } from '../harness/seed.ts'
 import { names, testSettings } from '../harness/settings.ts'
 import { oddSpecs } from '../harness/whole-documents.ts'
 
-/** What the documents speak of. */
+/** The objects that the documents refer to. */
 const there = `apiVersion: networking.mesh.io/v1
 kind: ServiceEntry
 metadata: {name: base, namespace: fuzz}
@@ -40,7 +40,7 @@ const proxies = {
 const settings = { ...testSettings(), lockedKeys: '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}' }
 const given = parseConfigFile('there', there, names).objects
 
-/** What proxies get where a document is beside the others; false where it is a fault. */
+/** Adds the resources of all proxies with the document applied. Returns false if the document has no valid object. */
 function add(batch: AcceptanceBatch, what: string, text: string): boolean {
   const { objects, standIns } = parseConfigFile('fuzz.yaml', text, names)
   const planner = new Planner(settings)
@@ -52,14 +52,14 @@ function add(batch: AcceptanceBatch, what: string, text: string): boolean {
   return objects.length > 0
 }
 
-/** Files of certificates are the proxy's: whether they are there cannot be known here. */
+/** Whether Envoy rejected a missing certificate file. Such files belong to the proxy: discovery cannot check them. */
 const isOfFiles = ({ reason }: { reason: string }) => /Failed to load .* from path|[Ii]nvalid path/.test(reason)
 
 /** A policy with one inline key set. */
 const withKeys = (keys: unknown[]) =>
   textOf({ kind: requestAuthentication, name: 'x', spec: { jwtRules: [{ issuer: 'i', jwks: JSON.stringify({ keys }) }] } }, 'ns')
 
-describe('key sets', function () {
+describe('inline JWT key sets', function () {
   this.timeout(120_000)
   const batch = new AcceptanceBatch()
   before(() => {
@@ -68,22 +68,22 @@ describe('key sets', function () {
     for (const [name, key] of Object.entries(unusableKeys)) batch.add(`beside ${name}`, madeOf(withKeys([good, key])).resources)
   })
   for (const { version, path } of envoyBinaries())
-    it(`are taken by Envoy ${version} as they are sent, one key each`, async () => {
+    it(`are accepted by Envoy ${version} with each usable key, and with unusable keys beside a valid one`, async () => {
       expect(batch.size).to.be.above(Object.keys(usableKeys).length)
       expect(await batch.refusals(path)).to.deep.equal([])
     })
 })
 
-// FUZZ_TIMES makes more of all.
+// FUZZ_TIMES multiplies the number of documents.
 const times = Number(process.env.FUZZ_TIMES ?? 1)
 
-describe('what documents become', function () {
+describe('resources generated from unusual documents', function () {
   this.timeout(240_000 * times)
   const batch = new AcceptanceBatch()
 
   before(() => {
     let taken = 0
-    // Evenly over all, from a start that the seed says.
+    // Samples evenly from all documents, with an offset that depends on the seed.
     const all = [...oddSpecs()]
     const step = Math.max(1, Math.floor(all.length / (100 * times)))
     for (let at = seed % step; at < all.length; at += step) {
@@ -107,7 +107,7 @@ describe('what documents become', function () {
   })
 
   for (const { version, path } of envoyBinaries())
-    it(`is refused by no stock Envoy ${version}, whatever is odd in a document that is taken`, async () => {
+    it(`are not rejected by Envoy ${version}`, async () => {
       expect(batch.size).to.be.above(200)
       expect((await batch.refusals(path)).filter((refusal) => !isOfFiles(refusal))).to.deep.equal([])
     })

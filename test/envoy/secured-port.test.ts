@@ -52,7 +52,7 @@ for (const { version, path: binary } of envoyBinaries()) {
     for (const delta of [false, true]) {
       const protocol = delta ? 'delta' : 'state of the world'
 
-      it(`is served with a client certificate or a token, and sent what changes (${protocol})`, async () => {
+      it(`is served with a client certificate or a token, and receives changes (${protocol})`, async () => {
         for (const shown of [{ certificate: certificate() }, { token }]) {
           const proxy = envoy('shop', shown, delta)
           await proxy.start()

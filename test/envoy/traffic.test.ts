@@ -218,7 +218,7 @@ spec:
         expect(await readAll('127.0.0.3', ports.tcp)).to.equal('tcp-workload')
       })
 
-      it(`sends a virtual host ${version === '1.40' && delta ? 'by itself' : 'within its route configuration'}`, async () => {
+      it(`receives a changed virtual host ${version === '1.40' && delta ? 'over VHDS' : 'within its route configuration'}`, async () => {
         // The listener has an address of its own, and so has its route.
         const updates = async () => [
           await client.stat(`.rds.127.0.0.3_${ports.http}.update_success`),

@@ -134,11 +134,11 @@ const asIs = ({ kind, name, spec }: MadeDocument): ConfigObject => ({
 // FUZZ_TIMES makes more of all.
 const times = Number(process.env.FUZZ_TIMES ?? 1)
 for (const each of [seed, seed + 1]) {
-  describe(`documents made from their shapes, seed ${each}`, function () {
+  describe(`documents generated from the schemas of their kinds, seed ${each}`, function () {
     this.timeout(120_000 * times)
 
     for (const kind of kinds.values())
-      it(`${kind.name}: what the shape takes can be made into resources, and goes without a trace`, () => {
+      it(`${kind.name}: valid documents become resources, and leave no state behind when they are removed`, () => {
         let taken = 0
         const mesh = new Mesh()
         const before = mesh.state()
@@ -161,7 +161,7 @@ for (const each of [seed, seed + 1]) {
         expect(taken, 'documents that were taken').to.be.greaterThan(10)
       })
 
-    it('broken ones cost themselves only, together with others of all kinds', () => {
+    it('invalid documents are reported with their objects and affect no unrelated service', () => {
       fc.assert(
         fc.property(fc.array(anyDocuments(4), { minLength: 1, maxLength: 12 }), (documents) => {
           const mesh = new Mesh()
@@ -177,7 +177,7 @@ for (const each of [seed, seed + 1]) {
       )
     })
 
-    it('even what no shape would let through costs itself only', () => {
+    it('unvalidated objects affect no unrelated service and leave no state behind', () => {
       fc.assert(
         fc.property(fc.array(anyDocuments(12), { minLength: 1, maxLength: 6 }), (documents) => {
           const mesh = new Mesh()
@@ -194,7 +194,7 @@ for (const each of [seed, seed + 1]) {
       )
     })
 
-    it('mesh configurations and networks', () => {
+    it('mesh configurations and networks cause no internal error', () => {
       const mesh = new Mesh()
       for (const broken of [0, 5])
         fc.assert(

@@ -1,4 +1,4 @@
-/** What leaves a pod by ports that services have, without being for one of them: it goes where the outbound policy says. */
+/** Connections from a pod to unknown destinations on ports that services use: the outbound traffic policy decides. */
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { Authority } from '../harness/certificates.ts'
@@ -8,7 +8,7 @@ import { until } from '../harness/until.ts'
 
 const entry = (name: string, spec: string) => meshDocument('networking', 'ServiceEntry', name, spec)
 
-/** Addresses outside of the mesh, and the address of a service whose connections go on as they are. */
+/** An address outside of the mesh, and the address of a service with resolution NONE, whose connections keep their destination. */
 const [stranger, virtual] = ['10.90.0.1', '10.96.0.9']
 const ports = { http: 8000, tcp: 8001, tls: 8002 }
 
@@ -17,7 +17,7 @@ const services = [
     'web',
     `{hosts: [web.shop.svc.cluster.local], resolution: STATIC, ports: [{number: ${ports.http}, name: http}], endpoints: [{address: 10.77.0.1}]}`,
   ),
-  // One that would take the place of the listeners to which everything is redirected.
+  // A service on the ports of the listeners that receive redirected connections, which it must not replace.
   entry(
     'greedy',
     '{hosts: [greedy.example.com], resolution: STATIC, ports: [{number: 15006, name: tcp}, {number: 15001, name: http}, {number: 15021, name: http-status}], endpoints: [{address: 10.77.0.1}]}',
@@ -40,7 +40,7 @@ const services = [
 ]
 
 for (const { version, path } of envoyBinaries())
-  describe(`Envoy ${version} in a pod, and what it was not told of`, function () {
+  describe(`outbound traffic of a pod, Envoy ${version}`, function () {
     this.timeout(120_000)
     const authority = new Authority()
     let mesh: PodMesh
@@ -78,20 +78,20 @@ for (const { version, path } of envoyBinaries())
       return status === 200 ? names(body) : status
     }
 
-    it('is taken whole, whatever ports services have', async () => {
+    it('has all listeners accepted, even with services on the ports of redirection', async () => {
       expect(await pod.admin('/stats?filter=lds.update_rejected')).to.match(/: 0\n/)
       const { listeners } = { listeners: await pod.admin('/listeners') }
       expect(listeners).to.include('virtualInbound::0.0.0.0:15006').and.include('virtualOutbound::0.0.0.0:15001')
     })
 
-    it('reaches the services that it was told of', async () => {
+    it('reaches known services by host, by address range and by server name', async () => {
       expect(await request('web.shop', '10.91.0.200')).to.equal('web')
       for (const host of ['10.91.0.7', '10.92.0.1']) expect(names(await pod.app.do('dial', { host, port: ports.tcp }))).to.equal('range')
       const dial = (servername: string) => pod.app.do('dialTls', { host: virtual, port: ports.tls, servername })
       expect(await dial('secure.example.com')).to.equal('elsewhere')
     })
 
-    it('lets the rest pass on a port of HTTP, on a shared port, and at an address of which only some server names are routed', async () => {
+    it('passes through to unknown destinations on an HTTP port, on a shared port, and for server names without a route', async () => {
       const { app } = pod
       expect(await app.do('dialTls', { host: stranger, port: ports.http, servername: 'any' })).to.equal('TLS of a stranger')
       expect(await app.do('dialTls', { host: virtual, port: ports.tls, servername: 'other.example.com' })).to.equal('secure')
@@ -101,7 +101,7 @@ for (const { version, path } of envoyBinaries())
       expect(await request('who.example.com', '10.92.0.1')).to.equal('requests of a stranger')
     })
 
-    it('holds it back where only what is known may be called', async () => {
+    it('is refused for unknown destinations in mode REGISTRY_ONLY, and still reaches known services', async () => {
       mesh.write(
         'sidecar.yaml',
         meshDocument('networking', 'Sidecar', 'default', '{egress: [{hosts: ["*/*"]}], outboundTrafficPolicy: {mode: REGISTRY_ONLY}}'),

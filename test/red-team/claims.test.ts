@@ -6,7 +6,7 @@ import { describeAttacks } from '../harness/red-team.ts'
 const rule = (action: string, when: object[]) => policyDocument('AuthorizationPolicy', 'claims', JSON.stringify({ action, rules: [{ when }] }))
 const claim = (name: string, values: string[], field: 'values' | 'notValues' = 'values') => [{ key: `request.auth.claims[${name}]`, [field]: values }]
 
-describeAttacks('claims, headers and addresses', (place) => {
+describeAttacks('claims, headers and addresses in policies', (place) => {
   const issuer = new Issuer('https://issuer.example')
   const tokens = () => policyDocument('RequestAuthentication', 'tokens', JSON.stringify({ jwtRules: [{ issuer: issuer.name, jwks: issuer.jwks }] }))
   const withClaims = async (claims: Record<string, unknown>) =>

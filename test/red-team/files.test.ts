@@ -52,12 +52,12 @@ describeAttacks(
         mkdirSync(at('empty'), { recursive: true })
         symlinkSync('empty', at('other'))
       },
-      'a pipe': () => void execFileSync('mkfifo', [at('other')]),
-      'a device without an end': () => symlinkSync('/dev/zero', at('other')),
-      'a link to nothing': () => symlinkSync('nothing', at('other')),
+      'a named pipe': () => void execFileSync('mkfifo', [at('other')]),
+      'an endless device': () => symlinkSync('/dev/zero', at('other')),
+      'a dangling link': () => symlinkSync('nothing', at('other')),
     }
     for (const [what, put] of Object.entries(places))
-      it(`stay in force with ${what} in the place of their file`, async () => {
+      it(`stay in force when their file is replaced by ${what}`, async () => {
         await guarded()
         put()
         renameSync(at('other'), at('guard.yaml'))
@@ -106,30 +106,30 @@ describeAttacks(
       'UTF-32': (text) => Buffer.from(Uint32Array.from(Buffer.from(text)).buffer).swap32(),
     }
     const written: Record<string, Record<string, string>> = {
-      'a kind that is written wrong': { 'p.yaml': denied.replace('AuthorizationPolicy', 'AuthorisationPolicy') },
-      'a kind in small letters': { 'p.yaml': denied.replace('AuthorizationPolicy', 'authorizationpolicy') },
-      'a group that is written wrong': { 'p.yaml': denied.replace('security.mesh.io', 'security.istio.oi') },
-      'no namespace': { 'p.yaml': denied.replace(`, namespace: ${namespace}`, '') },
-      'a namespace that is a number': { 'p.yaml': denied.replace(`namespace: ${namespace}`, 'namespace: 5') },
-      'a namespace in capitals': { 'p.yaml': denied.replace(`namespace: ${namespace}`, `namespace: ${namespace.toUpperCase()}`) },
-      'an ending in capitals': { 'p.YAML': denied },
+      'a misspelt kind': { 'p.yaml': denied.replace('AuthorizationPolicy', 'AuthorisationPolicy') },
+      'a kind in lower case': { 'p.yaml': denied.replace('AuthorizationPolicy', 'authorizationpolicy') },
+      'a misspelt API group': { 'p.yaml': denied.replace('security.mesh.io', 'security.istio.oi') },
+      'a missing namespace': { 'p.yaml': denied.replace(`, namespace: ${namespace}`, '') },
+      'a numeric namespace': { 'p.yaml': denied.replace(`namespace: ${namespace}`, 'namespace: 5') },
+      'a namespace in upper case': { 'p.yaml': denied.replace(`namespace: ${namespace}`, `namespace: ${namespace.toUpperCase()}`) },
+      'a file extension in upper case': { 'p.YAML': denied },
       'UTF-16': { 'p.yaml': `\uFEFF${denied}` },
       'UTF-32': { 'p.yaml': denied },
-      'a zero before it': { 'p.yaml': `\0${denied}` },
-      'zeros in it': { 'p.yaml': denied.replace('kind', 'ki\0nd').replace('rules', 'ru\0les') },
-      'a list': { 'p.yaml': `apiVersion: v1\nkind: List\nitems:\n- ${denied.trimEnd().replaceAll('\n', '\n  ')}\n` },
-      'carriage returns alone': { 'p.yaml': `# first\r${denied.replaceAll('\n', '\r')}` },
-      'two spellings of a field': {
+      'a leading NUL character': { 'p.yaml': `\0${denied}` },
+      'NUL characters inside': { 'p.yaml': denied.replace('kind', 'ki\0nd').replace('rules', 'ru\0les') },
+      'a List around it': { 'p.yaml': `apiVersion: v1\nkind: List\nitems:\n- ${denied.trimEnd().replaceAll('\n', '\n  ')}\n` },
+      'carriage returns as line ends': { 'p.yaml': `# first\r${denied.replaceAll('\n', '\r')}` },
+      'two spellings of one field': {
         'p.yaml': denied.replace('action: DENY', 'selector: {matchLabels: {app: app}}, Selector: {matchLabels: {app: other}}, action: DENY'),
       },
-      'a key that is given twice in JSON': {
+      'a duplicate key in JSON': {
         'p.json': `{"apiVersion":"security.mesh.io/v1","kind":"AuthorizationPolicy","metadata":{"name":"guard","namespace":"${namespace}"},"spec":{"action":"DENY","rules":[{}],"action":"ALLOW"}}`,
       },
-      'two definitions': { 'p.yaml': denied, 'q.yaml': policy('AuthorizationPolicy', '{rules: [{}]}') },
-      'one mistake among several documents': { 'p.yaml': `a: "never closed\n---\n${denied}---\nb: [\n` },
+      'two definitions of one policy': { 'p.yaml': denied, 'q.yaml': policy('AuthorizationPolicy', '{rules: [{}]}') },
+      'YAML errors in the documents around it': { 'p.yaml': `a: "never closed\n---\n${denied}---\nb: [\n` },
     }
     for (const [what, files] of Object.entries(written))
-      it(`count with ${what}`, async () => {
+      it(`deny their path despite ${what}`, async () => {
         for (const [name, text] of Object.entries(files))
           if (Object.hasOwn(codings, what)) execFileSync('sh', ['-c', 'cat > "$0"', at(name)], { input: codings[what]?.(text) })
           else service.write(name, text)

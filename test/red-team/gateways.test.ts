@@ -12,7 +12,7 @@ import { describeAttacks } from '../harness/red-team.ts'
 import { secureCall } from '../harness/secure-call.ts'
 import { until } from '../harness/until.ts'
 
-describeAttacks('what gateways admit', (place) => {
+describeAttacks('isolation of gateway servers', (place) => {
   if (place.side !== 'gateway') return
   const made = new SiteCertificates()
   const dir = mkdtempSync(join(tmpdir(), 'mesh-attack-'))

@@ -20,7 +20,7 @@ const tokens = policyDocument(
 )
 
 describeAttacks(
-  'services of other namespaces at a workload',
+  'ServiceEntries of other namespaces for the port of a workload',
   (place) => {
     const forged = () => send(place.address, place.backend.port, { headers: [['authorization', 'Bearer forged']] })
 
@@ -30,7 +30,7 @@ describeAttacks(
       await until('the port of the service', async () => (await send(place.address, place.backend.port, {})) === 200)
     })
 
-    it('change neither the protocol of its ports nor what its policies hold for', async () => {
+    it('change neither the protocol of the port nor the requests that its policies cover', async () => {
       await place.enforce(tokens)
       expect(await forged()).to.equal(401)
       for (const [file, port] of Object.entries({ 'earlier.yaml': 'tcp', 'later.yaml': 'mongo' })) {
@@ -48,11 +48,11 @@ describeAttacks(
 )
 
 describeAttacks(
-  'endpoints on the machine of a gateway',
+  'loopback endpoints at a gateway',
   (place) => {
     const hostile = ['127.0.0.1', '"::ffff:127.0.0.1"', '0.0.0.0']
 
-    it('are for callers of their own namespace', async () => {
+    it("are reachable for services of the gateway's own namespace only", async () => {
       const route = (host: string) =>
         document(
           'VirtualService',

@@ -29,15 +29,15 @@ ${patches.join('\n')}
 }
 
 describeAttacks(
-  'patches that Envoy refuses',
+  'EnvoyFilter patches that Envoy rejects',
   (place) => {
     const answers = (path: string) => async () => (await place.call(path)).status
     const becomes = (path: string, status: number) => until(`${path} to be answered ${status}`, async () => (await answers(path)()) === status)
     afterEach(() => place.service.write('mesh-config', ''))
     const put = (...documents: string[]) => place.service.write('policies.yaml', documents.join('---\n'))
 
-    for (const [what, value] of Object.entries({ 'a type that it does not have': notThere, 'a script that it cannot read': lua('function (') }))
-      it(`take no DENY with them that comes with ${what}, and no other patch`, async () => {
+    for (const [what, value] of Object.entries({ 'a filter type that Envoy lacks': notThere, 'an invalid Lua script': lua('function (') }))
+      it(`with ${what} disable neither a simultaneous DENY policy nor other patches`, async () => {
         put()
         await becomes('/secret', 200)
         put(deny('/secret'), filter(place, 'bad', value), filter(place, 'good', header('good')))

@@ -109,10 +109,10 @@ describeAttacks(
 
     for (const [name, policy] of Object.entries({
       RequestAuthentication: tokens,
-      'CUSTOM by an authorizer of requests': custom,
-      'ALLOW of paths': allow,
+      'a CUSTOM policy with an HTTP authorizer': custom,
+      'an ALLOW policy for paths': allow,
     })) {
-      it(`pass nothing by ${name}, however it is written`, async () => {
+      it(`forward no request denied by ${name}, however malformed, fragmented or late it is`, async () => {
         await enforce(policy, sloppy.plain as string, false)
         for (const [form, text] of Object.entries(sloppy)) {
           expect(await answerTo(text), form).not.to.include('taken')

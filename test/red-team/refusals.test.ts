@@ -6,7 +6,7 @@ import { until } from '../harness/until.ts'
 
 const deny = policyDocument('AuthorizationPolicy', 'secret', "{action: DENY, rules: [{to: [{operation: {paths: ['/secret']}}]}]}")
 let count = 0
-/** A policy of a name of its own: the last good state of another would stay. */
+/** A policy with a unique name: with a reused name, the last good state of the previous policy would stay in force. */
 const denied = (rule: string) => policyDocument('AuthorizationPolicy', `odd-${++count}`, `{action: DENY, rules: [${rule}]}`)
 const networking = (kind: string, name: string, spec: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`
@@ -15,7 +15,7 @@ const entry = (more: string) =>
   `{hosts: [odd.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}, {number: 9, name: any}], ${more}}`
 const route = 'route: [{destination: {host: backend.example, port: {number: 80}}}]'
 
-/** What proxies would refuse if it came to them as it is written, beside a policy that denies. Those that are not `closed` guard nothing that is asked for here. */
+/** Objects that Envoy would reject unchanged, applied beside a DENY policy. `closed`: the object is an invalid policy, which denies all requests. */
 const odd: Readonly<Record<string, { readonly document: string; readonly closed?: boolean }>> = {
   'a policy for any server name': {
     document: denied("{from: [{source: {principals: [nobody]}}], when: [{key: connection.sni, values: ['*']}]}"),
@@ -25,12 +25,12 @@ const odd: Readonly<Record<string, { readonly document: string; readonly closed?
   'a policy for a long claim': { document: denied(`{when: [{key: 'request.auth.claims[c]', values: [${long('c', 100)}]}]}`) },
   'a policy for a long principal': { document: denied(`{from: [{source: {principals: ['*${long('p', 100)}']}}]}`) },
   'a policy for a long header': { document: denied(`{when: [{key: 'request.headers[x]', values: [${long('v', 200)}]}]}`) },
-  'a policy for a short address': { document: denied('{from: [{source: {ipBlocks: ["127.1"]}}]}'), closed: true },
-  'a policy for an address with zeros': { document: denied('{from: [{source: {ipBlocks: ["010.001.0.1"]}}]}'), closed: true },
+  'a policy for an abbreviated address': { document: denied('{from: [{source: {ipBlocks: ["127.1"]}}]}'), closed: true },
+  'a policy for an address with leading zeros': { document: denied('{from: [{source: {ipBlocks: ["010.001.0.1"]}}]}'), closed: true },
   'a policy for an address with a zone': { document: denied('{from: [{source: {ipBlocks: ["fe80::1%eth0"]}}]}'), closed: true },
-  'a policy for a range beyond the address': { document: denied('{from: [{source: {ipBlocks: ["10.0.0.0/33"]}}]}'), closed: true },
-  'a policy for a range with zeros': { document: denied('{from: [{source: {ipBlocks: ["10.0.0.0/010"]}}]}'), closed: true },
-  'a policy for a mapped range': { document: denied('{from: [{source: {ipBlocks: ["::ffff:1.2.3.4/120"]}}]}') },
+  'a policy for a prefix length above 32': { document: denied('{from: [{source: {ipBlocks: ["10.0.0.0/33"]}}]}'), closed: true },
+  'a policy for a prefix length with a leading zero': { document: denied('{from: [{source: {ipBlocks: ["10.0.0.0/010"]}}]}'), closed: true },
+  'a policy for an IPv4-mapped range': { document: denied('{from: [{source: {ipBlocks: ["::ffff:1.2.3.4/120"]}}]}') },
   'a route for a large pattern': {
     document: networking('VirtualService', 'odd', `{hosts: [odd.example], http: [{match: [{uri: {regex: '/[a-z]{1,90}'}}], ${route}}]}`),
   },
@@ -55,9 +55,9 @@ const odd: Readonly<Record<string, { readonly document: string; readonly closed?
   },
 }
 
-describeAttacks('objects that proxies refuse', (place) => {
+describeAttacks('objects that Envoy would reject as they are written', (place) => {
   for (const [name, { document, closed }] of Object.entries(odd))
-    it(`${name} takes no other policy away`, async () => {
+    it(`${name} disables no other policy`, async () => {
       await place.enforce(deny, document)
       expect((await place.call('/secret')).status).to.equal(403)
       await until('the object to count', async () => (await place.call('/open')).status === (closed ? 403 : 200))

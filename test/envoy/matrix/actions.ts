@@ -1,37 +1,37 @@
-/** Cases of the matrix of policies: what a policy does as a whole: its action, dry runs, methods, and conditions in combination. */
+/** Cases of the policy matrix: actions, dry runs, methods, and combined conditions. */
 import { allow, type Case, deny, header, issuers, jwt, one, paths, rows, to, when } from './shape.ts'
 
 export const actionCases: readonly Case[] = [
   { name: 'no policy', policies: [], rows: [...paths(['/', 200], ['/any/thing?x=1', 200]), { method: 'DELETE', status: 200 }] },
   {
-    name: 'a policy without rules lets nothing through',
+    name: 'an ALLOW policy without rules, which allows nothing',
     policies: [{ kind: 'AuthorizationPolicy', spec: {} }],
     rows: [...paths(['/', 403], ['/x', 403]), { method: 'POST', status: 403 }],
   },
   {
-    name: 'a rule without conditions lets everything through',
+    name: 'an ALLOW rule without conditions, which allows everything',
     policies: [allow({})],
     rows: [...paths(['/', 200], ['/x?y', 200]), { method: 'POST', status: 200 }],
   },
   { name: 'DENY with a rule without conditions', policies: [deny({})], rows: paths(['/', 403], ['/x', 403]) },
   { name: 'DENY before ALLOW', policies: [allow({}), deny(to({ paths: ['/admin'] }))], rows: paths(['/', 200], ['/admin', 403], ['/admin/x', 200]) },
   {
-    name: 'AUDIT denies nothing',
+    name: 'AUDIT, which denies nothing',
     policies: [{ kind: 'AuthorizationPolicy', spec: { action: 'AUDIT', rules: [{}] } }],
     rows: paths(['/', 200], ['/x', 200]),
   },
   {
-    name: 'dry run denies nothing',
+    name: 'a dry run of DENY, which denies nothing',
     policies: [{ kind: 'AuthorizationPolicy', spec: { action: 'DENY', rules: [{}] }, annotations: { 'istio.io/dry-run': 'true' } }],
     rows: paths(['/', 200], ['/x', 200]),
   },
   {
-    name: 'a dry run of ALLOW requires nothing',
+    name: 'a dry run of ALLOW, which requires nothing',
     policies: [{ kind: 'AuthorizationPolicy', spec: { action: 'ALLOW', rules: [] }, annotations: { 'security.mesh.io/dry-run': 'true' } }],
     rows: paths(['/', 200]),
   },
   {
-    name: 'a dry run that says no, or nothing that is known, is none',
+    name: 'a dry-run annotation that is false or unknown, which leaves the policy in force',
     policies: ['false', 'yes'].map((said) => ({ ...deny(to({ paths: [`/${said}`] })), annotations: { 'mesh.io/dry-run': said } })),
     rows: paths(['/false', 403], ['/yes', 403], ['/', 200]),
   },
@@ -80,7 +80,7 @@ export const actionCases: readonly Case[] = [
     ],
   },
   {
-    name: 'regular-expression characters are only characters',
+    name: 'characters of regular expressions, which are literal',
     policies: [allow(to({ paths: ['/a.b', '/c+d', '/e[f]*'] }), when('request.headers[x-v]', ['1.0(x)']))],
     rows: [
       ...paths(['/a.b', 200], ['/axb', 403], ['/c+d', 200], ['/ccd', 403], ['/e[f]', 200], ['/e[f]g', 200], ['/ef', 403]),
@@ -88,7 +88,7 @@ export const actionCases: readonly Case[] = [
     ],
   },
   {
-    name: 'everything at once',
+    name: 'tokens, operations, claims and DENY combined',
     policies: [
       jwt(one),
       allow({

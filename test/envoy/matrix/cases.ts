@@ -1,4 +1,4 @@
-/** Policies, requests, and the status each request must get: what Envoy and `/debug/authz` are both held to. */
+/** All cases of the policy matrix: policies, requests, and the status that Envoy and `/debug/authz` must give each request. */
 import { actionCases } from './actions.ts'
 import { headerCases } from './headers.ts'
 import { hostCases } from './hosts.ts'

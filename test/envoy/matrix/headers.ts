@@ -1,9 +1,9 @@
-/** Cases of the matrix of policies: headers. */
+/** Cases of the policy matrix: headers. */
 import { allow, type Case, deny, header, when } from './shape.ts'
 
 export const headerCases: readonly Case[] = [
   {
-    name: 'DENY by a header, also among several',
+    name: 'DENY by a header value, alone or among several',
     policies: [deny(when('request.headers[x-role]', ['admin', 'root*']))],
     rows: [
       ...header(
@@ -25,7 +25,7 @@ export const headerCases: readonly Case[] = [
     ],
   },
   {
-    name: 'ALLOW by a header, also among several',
+    name: 'ALLOW by a header value, alone or among several',
     policies: [allow(when('request.headers[x-role]', ['admin', '*-lead']))],
     rows: [
       ...header(
@@ -41,12 +41,12 @@ export const headerCases: readonly Case[] = [
     ],
   },
   {
-    name: 'ALLOW by what a header is not, also among several',
+    name: 'ALLOW by notValues of a header, alone or among several',
     policies: [allow(when('request.headers[x-role]', [], ['guest']))],
     rows: [...header('x-role', [['guest'], 403], [['user', 'guest'], 403], [['user,guest'], 403], [['user'], 200]), { status: 200 }],
   },
   {
-    name: 'headers with spaces around commas',
+    name: 'DENY by a header value in a list with spaces around commas',
     policies: [deny(when('request.headers[x-role]', ['admin']))],
     rows: header(
       'x-role',
@@ -60,22 +60,22 @@ export const headerCases: readonly Case[] = [
     ),
   },
   {
-    name: 'a header that must be there',
+    name: 'ALLOW by presence of a header: an empty one is absent',
     policies: [allow(when('request.headers[x-key]', ['*']))],
     rows: [...header('x-key', [['a'], 200], [['', 'a'], 200], [[', ,a'], 200], [[''], 403], [['', ''], 403], [[' , ,'], 403]), { status: 403 }],
   },
   {
-    name: 'a header that must not be there, whatever it says',
+    name: 'DENY by presence of a header: an empty one is present',
     policies: [deny(when('request.headers[x-key]', ['*']))],
     rows: [...header('x-key', [['a'], 403], [['', 'a'], 403], [[''], 403], [['', ''], 403], [[','], 403]), { status: 200 }],
   },
   {
-    name: 'a header without which nothing passes',
+    name: 'DENY by absence of a header: an empty one is absent',
     policies: [deny(when('request.headers[x-key]', [], ['*']))],
     rows: [...header('x-key', [['a'], 200], [[''], 403], [[','], 403]), { status: 403 }],
   },
   {
-    name: 'a header with which nothing passes',
+    name: 'ALLOW by absence of a header: an empty one is present',
     policies: [allow(when('request.headers[x-key]', [], ['*']))],
     rows: [...header('x-key', [['a'], 403], [[''], 403], [['', ''], 403]), { status: 200 }],
   },

@@ -1,9 +1,9 @@
-/** Cases of the matrix of policies: hosts, however they are written. */
+/** Cases of the policy matrix: hosts, in every spelling. */
 import { allow, type Case, deny, hosts, to, when } from './shape.ts'
 
 export const hostCases: readonly Case[] = [
   {
-    name: 'DENY a host, however it is written',
+    name: 'DENY a host, in every spelling',
     policies: [deny(to({ hosts: ['secret.com'] }))],
     rows: hosts(
       ['secret.com', 403],
@@ -39,7 +39,7 @@ export const hostCases: readonly Case[] = [
     ),
   },
   {
-    name: 'hosts in forms that servers may take for others',
+    name: 'DENY of hosts, which ambiguous forms match',
     policies: [deny(to({ hosts: ['secret.com', '*.inner.org:8080'] }))],
     rows: hosts(
       ['secret.com:', 403],
@@ -64,7 +64,7 @@ export const hostCases: readonly Case[] = [
     ),
   },
   {
-    name: 'hosts that may be others let nobody in',
+    name: 'ALLOW of hosts, which ambiguous forms do not match',
     policies: [allow(to({ hosts: ['open.com', '*.open.org', 'api.*'] }))],
     rows: hosts(
       ['open.com', 200],
@@ -81,7 +81,7 @@ export const hostCases: readonly Case[] = [
     ),
   },
   {
-    name: 'the header host is the host',
+    name: 'DENY by the header Host, which is the host',
     policies: [deny(when('request.headers[Host]', ['secret.com']))],
     rows: hosts(['secret.com', 403], ['SECRET.com:80', 403], ['secret.com:x', 403], ['u@secret.com', 403], ['open.com', 200]),
   },

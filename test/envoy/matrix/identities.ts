@@ -1,4 +1,4 @@
-/** Cases of the matrix of policies: tokens: issuers, audiences, principals and claims. */
+/** Cases of the policy matrix: issuers, audiences, principals and claims of tokens. */
 import { allow, type Case, deny, from, issuers, jwt, one, tokens, two, when } from './shape.ts'
 
 export const tokenCases: readonly Case[] = [
@@ -15,7 +15,7 @@ export const tokenCases: readonly Case[] = [
     ],
   },
   {
-    name: 'claims whose words count each, named as such or not',
+    name: 'ALLOW by scope with spaceDelimitedClaims, without a token',
     policies: [jwt({ ...one, spaceDelimitedClaims: ['words'] }), allow(when('request.auth.claims[scope]', ['read']))],
     rows: tokens([undefined, 403]),
   },
@@ -91,7 +91,7 @@ export const tokenCases: readonly Case[] = [
     ],
   },
   {
-    name: 'two tokens, one principal',
+    name: 'two tokens, of which the one in the Authorization header gives the principal',
     policies: [jwt(one, two), allow(from({ requestPrincipals: [`${issuers.two}/subject`] }))],
     rows: [
       { path: '/?access_token=$two', token: 'one', status: 403 },
@@ -108,7 +108,7 @@ export const tokenCases: readonly Case[] = [
     rows: tokens(['audShop', 200], ['audOther', 403], ['two', 200], ['unknown', 401], ['forged', 403], [undefined, 200]),
   },
   {
-    name: 'an issuer whose keys cannot be had',
+    name: 'an issuer whose keys cannot be fetched, which affects its own tokens only',
     policies: [jwt(one, { issuer: issuers.unserved, jwksUri: 'http://127.0.0.1:1/jwks' })],
     rows: tokens([undefined, 200], ['one', 200], ['unserved', 401], ['unknown', 401]),
   },
@@ -118,7 +118,7 @@ export const tokenCases: readonly Case[] = [
     rows: tokens(['audShop', 200], ['audList', 200], ['audUrl', 200], ['audOther', 403], ['one', 403], [undefined, 200]),
   },
   {
-    name: 'tokens in places of their own',
+    name: 'tokens in configured headers and parameters',
     policies: [jwt({ ...one, fromHeaders: [{ name: 'x-jwt' }, { name: 'x-pre', prefix: 'Token ' }], fromParams: ['jwt'] })],
     rows: [
       { headers: [['x-jwt', '$one']], status: 200 },
@@ -159,7 +159,7 @@ export const tokenCases: readonly Case[] = [
     rows: tokens(['two', 200], ['one', 403], ['oneSlash', 200], ['oneX', 200], ['twoOther', 403], ['likeOne', 401], [undefined, 403]),
   },
   {
-    name: 'a principal without a slash is nobody',
+    name: 'ALLOW of a principal without a slash, which matches no one',
     policies: [jwt(one), allow(from({ requestPrincipals: ['subject'] }))],
     rows: tokens(['one', 403], ['noSubject', 403], [undefined, 403]),
   },
@@ -213,7 +213,7 @@ export const tokenCases: readonly Case[] = [
     rows: tokens(['titleLead', 200], ['titleOther', 403], ['one', 403]),
   },
   {
-    name: 'DENY claims that are true, false or numbers',
+    name: 'DENY of boolean and numeric claims, which match as text',
     policies: [jwt(one), deny(when('request.auth.claims[staff]', ['true', '7']))],
     rows: tokens(
       ['staffTrue', 403],
@@ -227,17 +227,17 @@ export const tokenCases: readonly Case[] = [
     ),
   },
   {
-    name: 'DENY a claim that is there, whatever it is',
+    name: 'DENY by presence of a claim of any type',
     policies: [jwt(one), deny(when('request.auth.claims[staff]', ['*']))],
     rows: tokens(['staffTrue', 403], ['staffSeven', 403], ['staffFalse', 403], ['staffNull', 403], ['one', 200]),
   },
   {
-    name: 'claims of other types let nobody in',
+    name: 'ALLOW of claims, which values of other types do not match',
     policies: [jwt(one), allow(when('request.auth.claims[staff]', ['true', '7']))],
     rows: tokens(['staffText', 200], ['staffTrue', 403], ['staffSeven', 403], ['staffList', 403], ['one', 403]),
   },
   {
-    name: 'what a claim is not',
+    name: 'ALLOW by notValues of a claim',
     policies: [jwt(one), allow(when('request.auth.claims[groups]', [], ['guests']))],
     rows: tokens(['groupsGuests', 403], ['groupsList', 200], ['one', 200], [undefined, 200]),
   },

@@ -1,4 +1,4 @@
-/** Cases of the matrix of policies: paths: plain, by template, and however they are written. */
+/** Cases of the policy matrix: paths and path templates, in every spelling. */
 import { allow, type Case, deny, paths, to } from './shape.ts'
 
 export const pathCases: readonly Case[] = [
@@ -13,7 +13,7 @@ export const pathCases: readonly Case[] = [
     ),
   },
   {
-    name: 'DENY path templates: characters that operators do not take lead nobody past them',
+    name: 'DENY path templates, also for characters outside of the set of their operators',
     policies: [deny(to({ paths: ['/a/{*}', '/b/{*}/c/{**}'] }))],
     rows: paths(
       ...(
@@ -42,7 +42,7 @@ export const pathCases: readonly Case[] = [
     rows: paths(['/a/x', 403], ['/a/x[y', 403], ['/a/x/y', 200], ['/', 200]),
   },
   {
-    name: 'DENY an exact path, however it is written',
+    name: 'DENY an exact path, in every spelling',
     policies: [deny(to({ paths: ['/admin/panel'] }))],
     rows: paths(
       ['/admin/panel', 403],
@@ -77,7 +77,7 @@ export const pathCases: readonly Case[] = [
     ),
   },
   {
-    name: 'ALLOW by notPaths, however it is written',
+    name: 'ALLOW by notPaths, in every spelling',
     policies: [allow(to({ notPaths: ['/admin*'] }))],
     rows: paths(
       ['/admin', 403],
@@ -172,7 +172,7 @@ export const pathCases: readonly Case[] = [
     rows: paths(['/a@b', 200], ['/a%40b', 200], ['/c%2fd', 200], ['/c/d', 403], ['/e%7Cf', 200], ['/e%7cfg', 200], ['/e%C0%AF', 403], ['/e|f', 200]),
   },
   {
-    name: 'the root, however many slashes',
+    name: 'the root path with any number of slashes',
     policies: [deny(to({ paths: ['/'] }))],
     rows: paths(['/', 403], ['//', 403], ['///', 403], ['/x/..', 403], ['/x', 200]),
   },

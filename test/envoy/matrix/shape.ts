@@ -1,17 +1,17 @@
-/** What a case of the matrix is made of. */
+/** The types of the policy matrix, and functions that build its cases. */
 
-/** What a request carries; `$name` in a header stands for a token of that name. */
+/** A request and its expected status. `$name` in the path or a header is replaced by the token of that name. */
 export interface Row {
   readonly method?: string
   readonly path?: string
   readonly host?: string
   readonly headers?: readonly (readonly [string, string])[]
-  /** Name of a token in `Authorization: Bearer`. */
+  /** Name of the token that is sent in `Authorization: Bearer`. */
   readonly token?: string
   readonly status: number
 }
 
-/** A set of policies in force at once, as kind and spec. */
+/** A set of policies that are in force together, and the requests that are sent to them. */
 export interface Case {
   readonly name: string
   readonly policies: readonly {
@@ -19,7 +19,7 @@ export interface Case {
     readonly spec: object
     readonly annotations?: object
   }[]
-  /** `pathNormalization` of the mesh, when it is not the default. */
+  /** The mesh's `pathNormalization`. Undefined: DEFAULT. */
   readonly normalization?: string
   readonly rows: readonly Row[]
 }
@@ -37,7 +37,7 @@ export const jwt = (...jwtRules: object[]) => ({ kind: 'RequestAuthentication' a
 export const one = { issuer: issuers.one, jwks: '$one' }
 export const two = { issuer: issuers.two, jwks: '$two' }
 
-/** Rows for one thing that varies. */
+/** Returns rows that differ in one value only. */
 export const rows = <T>(values: readonly (readonly [T, number])[], row: (value: T) => Omit<Row, 'status'>): Row[] =>
   values.map(([value, status]) => ({ ...row(value), status }))
 export const paths = (...values: (readonly [string, number])[]) => rows(values, (path) => ({ path }))

@@ -1,4 +1,4 @@
-/** Cases of the matrix of policies: addresses, ports and identities of source and destination without mutual TLS. */
+/** Cases of the policy matrix: addresses, ports and identities of source and destination without mutual TLS. */
 import { allow, type Case, deny, from, to, when } from './shape.ts'
 
 export const sourceCases: readonly Case[] = [
@@ -12,7 +12,7 @@ export const sourceCases: readonly Case[] = [
   { name: 'DENY by address', policies: [deny(when('source.ip', ['127.0.0.1/32']))], rows: [{ status: 403 }] },
   { name: 'remote addresses', policies: [allow(from({ remoteIpBlocks: ['127.0.0.1'] }))], rows: [{ status: 200 }] },
   {
-    name: 'an address that the client says lets nobody in',
+    name: 'ALLOW of remote addresses, which a forged X-Forwarded-For does not match',
     policies: [allow(from({ remoteIpBlocks: ['10.0.0.0/8'] }))],
     rows: [
       { status: 403 },
@@ -20,7 +20,7 @@ export const sourceCases: readonly Case[] = [
       { headers: [['x-forwarded-for', '::ffff:10.0.0.1']], status: 403 },
     ],
   },
-  { name: 'an IPv4 address in its form in IPv6', policies: [deny(from({ ipBlocks: ['::ffff:127.0.0.0/104'] }))], rows: [{ status: 403 }] },
+  { name: 'DENY of an IPv4-mapped IPv6 range', policies: [deny(from({ ipBlocks: ['::ffff:127.0.0.0/104'] }))], rows: [{ status: 403 }] },
   { name: 'ports', policies: [allow(to({ ports: ['$port'] }))], rows: [{ status: 200 }] },
   { name: 'other ports', policies: [allow(to({ ports: ['1'] }))], rows: [{ status: 403 }] },
   { name: 'notPorts', policies: [deny(to({ notPorts: ['1'] }))], rows: [{ status: 403 }] },

@@ -1,10 +1,10 @@
-/** The tokens that rows name: good ones, and every kind of bad one. */
+/** The tokens that rows refer to by name: valid ones, and every kind of invalid one. */
 import { createHmac } from 'node:crypto'
 import type { Issuer } from '../../harness/issuer.ts'
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** Makes them all; `strangers` are issuers nobody knows, one of them under the name of the first. */
+/** Returns all tokens by name. `strangers` are issuers whose keys Envoy does not have; `forger` uses the name of the first issuer. */
 export async function makeTokens(
   one: Issuer,
   two: Issuer,
