@@ -19,12 +19,12 @@ export interface Figures {
 }
 
 /** The maximum ratio of a figure to that of the compared mesh. */
-const mostRatio = 1.3
+const maxRatio = 1.3
 /** Differences up to these are accepted whatever the ratio. */
 const smallCpu = 0.02
 const smallMs = 20
 
-const atMost = (figure: number, small: number): number => Math.max(figure * mostRatio, figure + small)
+const atMost = (figure: number, small: number): number => Math.max(figure * maxRatio, figure + small)
 
 /**
  * Returns goals for the CPU and, with `time`, for the milliseconds to the last proxy or to the 99th percentile: at most 1.3 times the

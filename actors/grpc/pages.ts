@@ -29,7 +29,7 @@ export type AnswerPage = (call: PageCall) => Promise<PageRefusal | (() => Promis
  * Maximum number of pages that a server makes and sends at a time; further requests are answered with 503. Refusals are not counted, so
  * that unauthorized clients cannot use up the limit.
  */
-const mostPages = 8
+const maxPages = 8
 /** How long a client may take to read an answer, and then to end its request, in milliseconds; then the stream is reset. */
 const limits = { readMs: 60_000, endMs: 1000 }
 const noError = 0
@@ -53,7 +53,7 @@ export class GrpcPages {
     try {
       const page = await this.#answer(call)
       if (typeof page !== 'function') return refuse(stream, page)
-      if (this.#open >= mostPages) return refuse(stream, { status: 503, headers: {} })
+      if (this.#open >= maxPages) return refuse(stream, { status: 503, headers: {} })
       this.#open++
       let isCounted = true
       const sent = () => {

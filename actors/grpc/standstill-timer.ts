@@ -7,7 +7,7 @@ import { deadlineAfter } from '../runtime/timers.ts'
  * to peers.
  */
 const tickMs = 250
-const mostMs = 500
+const maxMs = 500
 
 /** Calls its members at every tick, but only while one of them has work under way. */
 export class StandstillTimer {
@@ -34,7 +34,7 @@ export class StandstillTimer {
 
   #tick(): void {
     const now = monotonicMs()
-    const ms = Math.min(mostMs, now - this.#last)
+    const ms = Math.min(maxMs, now - this.#last)
     this.#last = now
     this.#runs = this.#members.map((charge) => charge(ms)).includes(true)
     if (this.#runs) this.#arm()

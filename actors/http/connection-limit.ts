@@ -56,7 +56,7 @@ export function limitConnections(
   if (!Number.isFinite(most)) return { close: () => undefined }
   const open = new Map<Server, number>(servers.map((server) => [server, 0]))
   const ofPeers = new Map<string, number>()
-  const mostOfPeer = Math.max(1, Math.floor(most * shares.peer))
+  const maxOfPeer = Math.max(1, Math.floor(most * shares.peer))
   const total = () => [...open.values()].reduce((sum, count) => sum + count, 0)
   let unsaid = 0
   let quiet = false
@@ -87,7 +87,7 @@ export function limitConnections(
         if (left > 0) ofPeers.set(peer, left)
         else ofPeers.delete(peer)
       })
-      if (ofPeer < mostOfPeer) return
+      if (ofPeer < maxOfPeer) return
       refuse(peer)
       socket.destroy()
     })

@@ -27,9 +27,9 @@ const bothLoopbacks: LookupFunction = (_host, _options, found) =>
 
 /**
  * Sends a request to a server that listens on 127.0.0.1 or ::1. Rejects with an Error that names the port when there is no answer within
- * `timeoutMs`, or the body is longer than `mostBytes`.
+ * `timeoutMs`, or the body is longer than `maxBytes`.
  */
-export function callLocal({ port, method, path, body }: LocalRequest, timeoutMs: number, mostBytes = 2 ** 30): Promise<LocalAnswer> {
+export function callLocal({ port, method, path, body }: LocalRequest, timeoutMs: number, maxBytes = 2 ** 30): Promise<LocalAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<LocalAnswer>()
   const headers = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
   const lookup = { lookup: bothLoopbacks, autoSelectFamily: true }
@@ -38,7 +38,7 @@ export function callLocal({ port, method, path, body }: LocalRequest, timeoutMs:
     let length = 0
     response.on('data', (part: Buffer) => {
       length += part.length
-      if (length > mostBytes) request.destroy(new Error(`the answer is longer than ${mostBytes} bytes`))
+      if (length > maxBytes) request.destroy(new Error(`the answer is longer than ${maxBytes} bytes`))
       else parts.push(part)
     })
     response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString() }))

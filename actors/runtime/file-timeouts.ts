@@ -5,7 +5,7 @@ import { checkEvery, type Timer } from './timers.ts'
 /** Default timeout of one operation, in milliseconds. */
 const usualMs = 10_000
 /** Maximum number of timed-out operations that are still pending. Each occupies one thread of Node's thread pool. */
-const mostLeft = 2
+const maxLeft = 2
 
 /**
  * Runs file system operations with a timeout. A timed-out operation is abandoned but stays pending; at the maximum number of such
@@ -24,7 +24,7 @@ export class FileTimeouts {
 
   /** Runs an operation. Resolves or rejects with its result; rejects after the timeout, or when too many operations have timed out. */
   run<T>(ask: () => Promise<T>): Promise<T> {
-    if (this.#left >= mostLeft)
+    if (this.#left >= maxLeft)
       return Promise.reject(new Error(`not attempted: ${this.#left} earlier file operations timed out and have not returned yet`))
     return new Promise((resolve, reject) => {
       const operation = {}

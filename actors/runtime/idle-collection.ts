@@ -25,9 +25,9 @@ const defaultMost = 256 * 2 ** 20
 /**
  * Collects the garbage of this thread whenever it was idle between two checks and enough has accumulated. V8 collects only on allocation,
  * so a thread that becomes idle after a storm would keep its garbage and free pages for good. `everyMs`: interval of the checks.
- * `mostBytes`: heaps larger than this are not collected.
+ * `maxBytes`: heaps larger than this are not collected.
  */
-export function collectGarbageWhenIdle(everyMs = lookMs, mostBytes = defaultMost): Timer {
+export function collectGarbageWhenIdle(everyMs = lookMs, maxBytes = defaultMost): Timer {
   let since = performance.eventLoopUtilization()
   let kept = 0
   let rests = 0
@@ -37,7 +37,7 @@ export function collectGarbageWhenIdle(everyMs = lookMs, mostBytes = defaultMost
     const { used_heap_size: inHeap, external_memory: buffers } = getHeapStatistics()
     const used = inHeap + buffers
     rests = utilization > restShare ? 0 : rests + 1
-    if (rests === 0 || inHeap > mostBytes) return
+    if (rests === 0 || inHeap > maxBytes) return
     if (used - kept < (rests < atLength ? Math.max(worthBytes, kept / 4) : worthAtLengthBytes)) return
     collect()
     const left = getHeapStatistics()

@@ -4,8 +4,8 @@
  */
 
 /** The bounds of the share of a certificate's life that is left when its renewal begins, whatever ratio is configured. */
-const leastShare = 0.1
-const mostShare = 0.9
+const minShare = 0.1
+const maxShare = 0.9
 /**
  * The maximum jitter, as a share of the life that is left at the renewal: a renewal begins earlier by up to this share, so that agents
  * started together spread their requests.
@@ -17,8 +17,8 @@ const renewalSpread = 0.1
  * certificate's life that is left at the renewal. `chance` is a random number from 0 to 1.
  */
 export function renewalDelay(lifeMs: number, ratio: number, chance: number): number {
-  const share = Math.min(mostShare, Math.max(leastShare, ratio))
-  return lifeMs * (1 - Math.min(mostShare, share * (1 + renewalSpread * chance)))
+  const share = Math.min(maxShare, Math.max(minShare, ratio))
+  return lifeMs * (1 - Math.min(maxShare, share * (1 + renewalSpread * chance)))
 }
 
 /** The first delay after a failed call, and the maximum delays with and without a valid certificate, in milliseconds. */

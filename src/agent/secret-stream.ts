@@ -12,7 +12,7 @@ import { secretType } from '../xds/type-urls.ts'
 import { isSecretName, type SecretLookup, type SecretResource } from './secret-resources.ts'
 
 /** The maximum number of names in a subscription. */
-const mostNames = 1000
+const maxNames = 1000
 
 /** Thrown for a request that ends the stream with the status `InvalidArgument`. */
 export class BadRequest extends Error {}
@@ -138,7 +138,7 @@ export class SecretStream {
       if (!isSecretName(name) && !this.#wanted.has(name)) unknown.push(name)
       this.#wanted.add(name)
     }
-    if (this.#wanted.size > mostNames) throw new BadRequest(`a stream may want at most ${mostNames} secrets`)
+    if (this.#wanted.size > maxNames) throw new BadRequest(`a stream may want at most ${maxNames} secrets`)
     return unknown
   }
 

@@ -26,7 +26,7 @@ export interface MetadataSources {
 export const programSizeKey = 're2.max_program_size.error_level'
 
 /** The maximum size of the metadata in bytes. Envoy sends it with every new stream. */
-const mostBytes = 1024 * 1024
+const maxBytes = 1024 * 1024
 /** The maximum nesting depth of a value. Envoy accepts at most a hundred levels in its whole configuration. */
 const deepest = 20
 
@@ -114,8 +114,7 @@ function checked(metadata: Record<string, unknown>): Record<string, unknown> {
   if (ports !== undefined && !isList(ports))
     throw new Error(`node metadata POD_PORTS: ${JSON.stringify(String(ports).slice(0, 100))} is not a list in JSON`)
   const bytes = Buffer.byteLength(JSON.stringify(metadata))
-  if (bytes > mostBytes)
-    throw new Error(`node metadata: ${bytes} bytes, at most ${mostBytes} are allowed (${largest(metadata)} is the largest entry)`)
+  if (bytes > maxBytes) throw new Error(`node metadata: ${bytes} bytes, at most ${maxBytes} are allowed (${largest(metadata)} is the largest entry)`)
   return metadata
 }
 

@@ -19,7 +19,7 @@ export interface Chain extends Validity {
 /** The maximum number of certificates between a leaf and its root. */
 const longestChain = 8
 /** The maximum number of certificates in the input, roots included. */
-const mostCertificates = 256
+const maxCertificates = 256
 
 /**
  * Finds the chain from a signing certificate, the first of `signing`, through any of `others` to one of the `roots`. All three are PEM.
@@ -31,7 +31,7 @@ export function findChain(signing: string, others: string, roots: string, now: n
   if (!first) throw new Error('holds no certificate in PEM')
   const trusted = readCertificates(roots)
   const known = [...readCertificates(others), ...readCertificates(signing).slice(1)]
-  if (trusted.length + known.length > mostCertificates) throw new Error(`there are more than ${mostCertificates} certificates`)
+  if (trusted.length + known.length > maxCertificates) throw new Error(`there are more than ${maxCertificates} certificates`)
   const path = wayTo(trusted, known, [first])
   if (!path)
     throw new Error('the signing certificate does not lead to a root that is given: an authority in between is missing, or signatures do not verify')

@@ -8,7 +8,7 @@ import { type PublicKeyInfo, readPublicKey, weakness } from './public-key.ts'
 /** The maximum size of a request, in bytes of PEM. A request for an RSA key of 4,096 bits has 1,700 bytes. */
 export const largestRequest = 16_384
 /** The maximum number of names in a request. */
-const mostNames = 64
+const maxNames = 64
 
 /** Thrown when a request is refused. The message is written for the sender of the request. */
 export class RequestFault extends Error {}
@@ -165,7 +165,7 @@ function readNames(value: Buffer): readonly AltName[] {
     if (isText && content.some((byte) => byte < 0x21 || byte > 0x7e))
       throw new RequestFault('a name that the request asks for has a character that is not printable ASCII')
     found.push({ kind, value: content.toString(isText ? 'latin1' : 'hex'), encoded: whole })
-    if (found.length > mostNames) throw new RequestFault(`the request asks for more than ${mostNames} names`)
+    if (found.length > maxNames) throw new RequestFault(`the request asks for more than ${maxNames} names`)
   }
   return found
 }

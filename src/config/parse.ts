@@ -79,7 +79,7 @@ export function parseConfigFile(
 }
 
 /** The maximum number of faults of a document that are listed. The last one contains the number of further faults. */
-const mostFaults = 20
+const maxFaults = 20
 
 /** An object of a file, and the number of its document. */
 interface Defined {
@@ -217,9 +217,9 @@ class FileReading {
   }
 
   #problems(document: number, at: string, key: string | undefined, faults: readonly Fault[], mayBe?: string): DocumentFault[] {
-    const told = faults.slice(0, mostFaults)
-    const last = faults[mostFaults]
-    if (last) told.push({ path: last.path, reason: `${last.reason}; faults beyond this one: ${faults.length - mostFaults - 1}` })
+    const told = faults.slice(0, maxFaults)
+    const last = faults[maxFaults]
+    if (last) told.push({ path: last.path, reason: `${last.reason}; faults beyond this one: ${faults.length - maxFaults - 1}` })
     return told.map(({ path, reason }) => ({
       file: this.#file,
       document,

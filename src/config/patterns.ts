@@ -56,20 +56,20 @@ function isUnknown(escaped: string): boolean {
 
 /** Checks the regular expressions of one file, each distinct text once, within a limit on the time for compiling them. */
 export class PatternChecks {
-  readonly #mostMs: number
+  readonly #maxMs: number
   readonly #now: () => number
   readonly #known = new Map<string, string | undefined>()
   #spentMs = 0
 
-  /** `mostMs`: the time limit. `now`: a clock in milliseconds. Without arguments there is no limit. */
-  constructor(mostMs = Number.POSITIVE_INFINITY, now = () => 0) {
-    this.#mostMs = mostMs
+  /** `maxMs`: the time limit. `now`: a clock in milliseconds. Without arguments there is no limit. */
+  constructor(maxMs = Number.POSITIVE_INFINITY, now = () => 0) {
+    this.#maxMs = maxMs
     this.#now = now
   }
 
   /** Whether the time limit is exceeded. Results read with these checks are then incomplete. */
   get isExhausted(): boolean {
-    return this.#spentMs > this.#mostMs
+    return this.#spentMs > this.#maxMs
   }
 
   /**

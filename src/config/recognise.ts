@@ -24,7 +24,7 @@ const policyKinds = [...kinds.values()].filter(({ group }) => group === 'securit
 export const isPolicyKind = (kind: string): boolean => kinds.get(kind)?.group === 'security'
 
 /** The maximum number of typing errors in a name. */
-const mostMistakes = 3
+const maxMistakes = 3
 
 /**
  * Returns the kind of policy that a document probably means when its kind or group is misspelt. Undefined when it means something else:
@@ -48,13 +48,13 @@ function mayMeanOurs(group: string, names: MeshNames): boolean {
   return (
     names.canonicalGroup(group).endsWith(`.${names.domain}`) ||
     distance(first, 'security') <= 2 ||
-    distance(group, 'security.istio.io') <= mostMistakes
+    distance(group, 'security.istio.io') <= maxMistakes
   )
 }
 
 function nearestPolicy(kindName: string): string | undefined {
   const written = plain(kindName)
-  return policyKinds.find((kind) => distance(written, plain(kind)) <= mostMistakes)
+  return policyKinds.find((kind) => distance(written, plain(kind)) <= maxMistakes)
 }
 
 const plain = (name: string): string =>
@@ -65,7 +65,7 @@ const plain = (name: string): string =>
 
 /** The edit distance between two texts: the number of letters to insert, delete or replace. Infinite for texts of very different length. */
 function distance(one: string, other: string): number {
-  if (Math.abs(one.length - other.length) > mostMistakes) return Number.POSITIVE_INFINITY
+  if (Math.abs(one.length - other.length) > maxMistakes) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let i = 1; i <= one.length; i++) {
     const next = [i]

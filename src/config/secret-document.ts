@@ -11,7 +11,7 @@ const secretBytes = 1_048_576
 /** The maximum size of a private key in PEM in bytes. The longest kind takes 7,000. */
 const keyBytes = 65_536
 /** The maximum number of certificates in one value. */
-const mostCertificates = 1000
+const maxCertificates = 1000
 /** The lengths of RSA keys in bits that Envoy accepts for its own certificates. */
 const rsaBits = { least: 2048, most: 8192 }
 /** The curves of ECDSA keys that Envoy accepts. */
@@ -103,7 +103,7 @@ function readCertificates({ path, bytes }: Value, report: Report) {
   if (blocks === undefined) return refuse(report, path, 'ends within a block of PEM')
   const found = blocks.filter(({ label }) => label === 'CERTIFICATE')
   if (found.length === 0) return refuse(report, path, bytes.length === 0 ? 'is empty' : 'holds no certificate in PEM')
-  if (found.length > mostCertificates) return refuse(report, path, `more than ${mostCertificates} certificates`)
+  if (found.length > maxCertificates) return refuse(report, path, `more than ${maxCertificates} certificates`)
   const certificates: X509Certificate[] = []
   for (const [index, { text }] of found.entries()) {
     const certificate = attempt(() => new X509Certificate(text))

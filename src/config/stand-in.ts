@@ -30,7 +30,7 @@ export function isStandIn(object: ConfigObject): object is StandIn {
 }
 
 /** The maximum number of faults in the reason of a stand-in. Further faults are only counted. */
-const mostFaults = 20
+const maxFaults = 20
 
 /** Creates a stand-in with the selector of its document, if that can be read. Otherwise it selects all workloads of its namespace. */
 export function standIn(object: ConfigObject, document: unknown, report: Report): StandIn {
@@ -39,7 +39,7 @@ export function standIn(object: ConfigObject, document: unknown, report: Report)
   const matchLabels = labels.every(isReadable) ? (report.names?.canonicalKeys(Object.fromEntries(labels)) ?? {}) : {}
   // With a label in two spellings it is not known which one was meant.
   const isOne = labels.length > 0 && Object.keys(matchLabels).length === labels.length
-  const told = report.faults.slice(0, mostFaults).map(({ path, reason }) => `${path}: ${reason}`)
+  const told = report.faults.slice(0, maxFaults).map(({ path, reason }) => `${path}: ${reason}`)
   const invalid = [...told, ...(report.faults.length > told.length ? [`and ${report.faults.length - told.length} more`] : [])].join('; ')
   const headers = headerOutputsOfAny(document)
   return {

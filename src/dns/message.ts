@@ -16,7 +16,7 @@ const longestName = 255
 /** The class IN. */
 const internet = 1
 /** The UDP message size that every client accepts, in bytes. */
-const leastSize = 512
+const minSize = 512
 /** The UDP payload size in our EDNS records, in bytes. Messages of this size fit into one packet on most networks. */
 const ownSize = 1232
 
@@ -198,7 +198,7 @@ const longestPacket = 65_487
 
 /** Returns the maximum size of a response that the client accepts, in bytes. */
 export function sizeFor({ edns }: Query, isStream: boolean): number {
-  return isStream ? 65_535 : Math.min(longestPacket, Math.max(leastSize, edns?.size ?? 0))
+  return isStream ? 65_535 : Math.min(longestPacket, Math.max(minSize, edns?.size ?? 0))
 }
 
 /** The addresses of an answer. */

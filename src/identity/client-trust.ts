@@ -27,7 +27,7 @@ export interface PresentedChain {
 /** The maximum number of certificates between a leaf and its root. */
 const longestChain = 4
 /** The maximum number of presented certificates that are examined. */
-const mostPresented = 10
+const maxPresented = 10
 
 interface Root {
   readonly certificate: X509Certificate
@@ -144,7 +144,7 @@ function rootFor(leaf: X509Certificate, roots: readonly Root[], presented: Prese
     if (root) return root
     unused ??= presented
       .intermediates()
-      .slice(0, mostPresented)
+      .slice(0, maxPresented)
       .filter((certificate) => certificate.ca && isValid(certificate, now))
     const issuers: readonly X509Certificate[] = unused.filter((issuer) => reached.some((subject) => hasSigned(issuer, subject)))
     unused = unused.filter((certificate) => !issuers.includes(certificate))

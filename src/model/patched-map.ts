@@ -1,7 +1,7 @@
 /** Immutable maps for sequences of versions that differ in a few entries each. */
 
 /** The number of entries that may overlay a base. Beyond this number and beyond a sixteenth of the base, copying the base costs less. */
-const mostOver = 64
+const maxOver = 64
 
 /** An immutable map. Deriving a map with a few other entries costs time and memory for these entries only. */
 export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
@@ -30,7 +30,7 @@ export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
       over.set(key, value)
     }
     const patched = new PatchedMap(this.#base, over, size)
-    return over.size > Math.max(mostOver, this.#base.size / 16) ? new PatchedMap(new Map(patched), new Map(), size) : patched
+    return over.size > Math.max(maxOver, this.#base.size / 16) ? new PatchedMap(new Map(patched), new Map(), size) : patched
   }
 
   get(key: Key): Value | undefined {

@@ -26,7 +26,7 @@ export interface Explanation {
 const headerBytes = 60 * 1024
 
 /** The maximum number of characters that one explanation may compare, which takes some hundredths of a second. */
-const mostCompared = 20_000_000
+const maxCompared = 20_000_000
 
 /**
  * Explains a request at a time `now` (Unix seconds). Given claims are treated as those of a valid token. Throws if the number of characters
@@ -39,7 +39,7 @@ export async function explain(
   { now, trustsForwarded }: { readonly now: number; readonly trustsForwarded: boolean },
 ): Promise<Explanation> {
   const { mesh, settings } = snapshot
-  let left = mostCompared
+  let left = maxCompared
   const context: EvaluationContext = {
     trustDomains: trustDomainsOf(snapshot),
     normalization: mesh.pathNormalization.normalization,
@@ -47,7 +47,7 @@ export async function explain(
     optOuts: settings.optOuts,
     spend: (characters) => {
       left -= characters
-      if (left < 0) throw new Error(`the policies of this proxy and this request have more to compare than ${mostCompared} characters`)
+      if (left < 0) throw new Error(`the policies of this proxy and this request have more to compare than ${maxCompared} characters`)
     },
     isDryRun: (policy) => isDryRun(policy, settings.names.domain),
   }

@@ -7,7 +7,7 @@ import type { ReadToken } from './signed-token.ts'
 export type TokenChecker = 'proxy' | 'mesh'
 
 /** The maximum number of keys that the mesh tries for one token. A token without a key id makes the mesh try all keys. */
-const mostTried = 16
+const maxTried = 16
 
 interface Key {
   readonly kid: string | undefined
@@ -27,7 +27,7 @@ export class TokenKeys {
   constructor(content: string, checker: TokenChecker) {
     const { keys } = JSON.parse(content) as { keys: JsonWebKey[] }
     this.#keys = keys.filter((jwk) => checker === 'proxy' || isForSignatures(jwk)).flatMap((jwk) => keyOf(jwk) ?? [])
-    this.#tried = checker === 'proxy' ? Number.POSITIVE_INFINITY : mostTried
+    this.#tried = checker === 'proxy' ? Number.POSITIVE_INFINITY : maxTried
   }
 
   /** Whether the set has a key with this id. */

@@ -29,7 +29,7 @@ import { Generation } from './generation.ts'
  * The maximum number of times that one refusal is processed. It is processed again when the new configuration still contains a refused
  * resource version.
  */
-const mostJudgements = 8
+const maxJudgements = 8
 
 /** The owner of everything that pushes are made from. */
 export class Planner {
@@ -161,7 +161,7 @@ export class Planner {
   refused(connection: string, classId: string, refusal: Refusal): boolean {
     const isNamed = refusal.resources.length > 0
     let isOther = false
-    for (let judgements = 0; judgements < mostJudgements; judgements++) {
+    for (let judgements = 0; judgements < maxJudgements; judgements++) {
       const proxy = this.#proxies.get(connection)
       const proxyClass = proxy && this.#classes.get(proxy.classId)
       if (!proxy || !proxyClass) break

@@ -7,7 +7,7 @@ import { fieldHead, scanFields, textField, WireError } from '../xds/slab/wire.ts
 import { isWholeType, secretType } from '../xds/type-urls.ts'
 
 /** The maximum total size of the resources, in bytes. */
-const mostBytes = 67_108_864
+const maxBytes = 67_108_864
 
 /** The value of field 1 of the encoded form. A file with another value is rejected. */
 const form = 'mesh-configuration-1'
@@ -25,7 +25,7 @@ export class KeptConfiguration {
 
   /** Whether the resources exceed the maximum size. A configuration that does is discarded as a whole. */
   get isTooLarge(): boolean {
-    return this.#bytes > mostBytes
+    return this.#bytes > maxBytes
   }
 
   /** Adds a response that was sent to the proxy. Secrets are left out, because they contain private keys. Throws WireError. */

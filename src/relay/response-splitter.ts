@@ -18,7 +18,7 @@ const prefixLength = 5
  * The maximum number of bytes of a response that are searched for its type. A response without a type in them is for the proxy: responses
  * for the agent have the type near the beginning.
  */
-const mostHeld = 2048
+const maxHeld = 2048
 
 /** The maximum size of a response for the agent, in bytes. */
 const largestOwn = 33_554_432
@@ -80,7 +80,7 @@ export class ResponseSplitter {
       if (part === 'prefix') start = from
       if (begins !== undefined) this.#begin(begins)
       if (part === 'message') this.#look(bytes, from, to)
-      if (this.#fate === 'unknown' && (ends || this.#looked === mostHeld)) this.#fate = 'pass'
+      if (this.#fate === 'unknown' && (ends || this.#looked === maxHeld)) this.#fate = 'pass'
       if (this.#fate === 'pass') {
         // The bytes held back arrived before this chunk, so they are forwarded first.
         if (this.#held.length > 0) this.#out.pass(this.#held.take())
@@ -114,7 +114,7 @@ export class ResponseSplitter {
 
   #look(bytes: Buffer, from: number, to: number): void {
     if (this.#fate === 'unknown') {
-      const end = Math.min(to, from + mostHeld - this.#looked)
+      const end = Math.min(to, from + maxHeld - this.#looked)
       this.#looked += end - from
       this.#typeScan.take(bytes, from, end)
     }

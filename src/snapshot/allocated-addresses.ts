@@ -14,7 +14,7 @@ export type AddressFamily = 'ipv4' | 'ipv6'
 const hostsOfNet = 254
 /** The number of values of the third octet: 0 to 254. */
 const nets = 255
-const mostAddresses = hostsOfNet * nets
+const maxAddresses = hostsOfNet * nets
 
 const keyOf = ({ namespace, hostname }: Service): string => `${namespace}/${hostname}`
 
@@ -63,14 +63,14 @@ function allocate(services: ServicesByHost): Map<string, number> {
   wanting.sort((one, other) => one.createdAt - other.createdAt || compare(keyOf(one), keyOf(other)))
   const taken = new Set<number>()
   const places = new Map<string, number>()
-  for (const service of wanting.slice(0, mostAddresses)) {
+  for (const service of wanting.slice(0, maxAddresses)) {
     const digest = hash('sha1', keyOf(service), 'buffer')
-    let place = digest.readUInt32BE(0) % mostAddresses
-    let step = 1 + (digest.readUInt32BE(4) % (mostAddresses - 1))
+    let place = digest.readUInt32BE(0) % maxAddresses
+    let step = 1 + (digest.readUInt32BE(4) % (maxAddresses - 1))
     for (let tries = 0; taken.has(place); tries++) {
       // The probe sequence may return to its start before it has visited every index.
-      if (tries === mostAddresses) step = 1
-      place = (place + step) % mostAddresses
+      if (tries === maxAddresses) step = 1
+      place = (place + step) % maxAddresses
     }
     taken.add(place)
     places.set(keyOf(service), place)

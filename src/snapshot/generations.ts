@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { History } from './history.ts'
 
 /** The maximum number of removed objects whose last generation is kept. */
-const mostGone = 10_000
+const maxGone = 10_000
 
 /** An object as it is counted in the ledger: its generation, and a fingerprint of its content. */
 interface Counted {
@@ -44,7 +44,7 @@ export class Generations {
     this.#last.delete(key)
     this.#last.set(key, next)
     for (const oldest of this.#last.keys()) {
-      if (this.#last.size <= held.size + mostGone || held.has(oldest)) break
+      if (this.#last.size <= held.size + maxGone || held.has(oldest)) break
       this.#last.delete(oldest)
     }
     return next

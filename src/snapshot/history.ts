@@ -11,7 +11,7 @@ interface Version {
 }
 
 /** The maximum number of changed objects over all versions. */
-const mostChanges = 100_000
+const maxChanges = 100_000
 
 /** The past versions that are kept. */
 export class History {
@@ -28,7 +28,7 @@ export class History {
   replaced(ledger: string, generations: ReadonlyMap<string, number | undefined>, now: number): void {
     this.#versions.push({ ledger, replacedAt: now, generations })
     this.#changes += generations.size
-    while (this.#versions[0] && (now - this.#versions[0].replacedAt > this.#keepMs || this.#changes > mostChanges))
+    while (this.#versions[0] && (now - this.#versions[0].replacedAt > this.#keepMs || this.#changes > maxChanges))
       this.#changes -= this.#versions.shift()?.generations.size ?? 0
   }
 

@@ -30,12 +30,12 @@ export class TokenCache {
   readonly #exchanged = new Map<string, Exchanged>()
 
   /**
-   * Returns the cached exchange of a request if its access token is valid for longer than `leastMs`. The default excludes tokens that are
+   * Returns the cached exchange of a request if its access token is valid for longer than `minMs`. The default excludes tokens that are
    * due to be exchanged again.
    */
-  get(key: string, now: number, leastMs = graceMs): Exchanged | undefined {
+  get(key: string, now: number, minMs = graceMs): Exchanged | undefined {
     const found = this.#exchanged.get(key)
-    if (!found || found.access.expiresAt - now <= leastMs) return undefined
+    if (!found || found.access.expiresAt - now <= minMs) return undefined
     this.#exchanged.delete(key)
     this.#exchanged.set(key, found)
     return found

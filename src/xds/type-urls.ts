@@ -42,13 +42,13 @@ const shortNames: ReadonlyMap<string, string> = new Map([
 
 /** Other type URLs that clients subscribed to. Clients choose the names, so only a limited number is reported separately. */
 const others = new Set<string>()
-const mostOthers = 50
+const maxOthers = 50
 
 /** Returns `cds`, `eds` ...; for a type without a short name its URL, or `other` once the limit of those is reached. */
 export function shortType(typeUrl: string): string {
   const short = shortNames.get(typeUrl)
   if (short !== undefined) return short
-  if (others.size < mostOthers && typeUrl.length < 200) others.add(typeUrl)
+  if (others.size < maxOthers && typeUrl.length < 200) others.add(typeUrl)
   return others.has(typeUrl) ? typeUrl : 'other'
 }
 

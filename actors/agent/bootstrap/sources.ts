@@ -72,7 +72,7 @@ export async function textLayer(source: string, content: string): Promise<Config
 }
 
 /** The interval between two checks for missing addresses in milliseconds, and the maximum number of checks. */
-const addressPoll = { everyMs: 100, mostTimes: 1200 }
+const addressPoll = { everyMs: 100, maxTimes: 1200 }
 
 /**
  * Returns the addresses of all interfaces that are up, except loopback addresses, in the order of the system. Waits up to two minutes for
@@ -81,7 +81,7 @@ const addressPoll = { everyMs: 100, mostTimes: 1200 }
 export async function interfaceAddresses(log: ScopedLogger, read: () => readonly string[] = ownAddresses): Promise<readonly string[]> {
   for (let times = 1; ; times++) {
     const addresses = read()
-    if (!hasUnspecified(addresses) || times > addressPoll.mostTimes) return addresses
+    if (!hasUnspecified(addresses) || times > addressPoll.maxTimes) return addresses
     if (times === 1) log.info('no network interface has an address yet: the agent waits for one')
     await pause(addressPoll.everyMs)
   }

@@ -13,10 +13,10 @@ import { framed, MessageReader } from './stream-messages.ts'
 /** The timeouts of a query at one server and at all servers together, in milliseconds. */
 const timeouts = { server: 2000, all: 10_000 }
 /** The maximum number of concurrent queries. Each has a socket of its own. */
-const mostQueries = 512
+const maxQueries = 512
 
 /** How many random ports are tried while they are in use, before the kernel chooses the port. */
-const mostPorts = 5
+const maxPorts = 5
 
 /** A query that is being forwarded. */
 interface Asking {
@@ -61,7 +61,7 @@ export class Upstream {
   async ask(asking: Asking, servers: readonly string[]): Promise<Buffer | undefined> {
     const done = this.#metrics.forwarded()
     const started = monotonicMs()
-    if (this.#asking >= mostQueries) {
+    if (this.#asking >= maxQueries) {
       done(0, false)
       return undefined
     }
@@ -107,7 +107,7 @@ export class Upstream {
     const socket: UdpSocket = createSocket({ type: isIPv6(server.replace(/%.*$/, '')) ? 'udp6' : 'udp4' })
     let key = ''
     let isOpen = true
-    let tries = this.#sources ? mostPorts : 0
+    let tries = this.#sources ? maxPorts : 0
     const close = () => {
       if (!isOpen) return
       isOpen = false

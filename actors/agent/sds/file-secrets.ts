@@ -4,7 +4,7 @@ import { FilesWatch } from '../../runtime/files-watch.ts'
 import { authoritiesReader, pairReader } from '../credentials/credential-file.ts'
 
 /** The maximum number of subscribed file secrets, over all streams. */
-const mostSecrets = 256
+const maxSecrets = 256
 
 /** Reports events of secret files, which the listener counts and logs. */
 export interface FileListener {
@@ -46,7 +46,7 @@ export class FileSecrets {
     if (known) return void known.streams++
     const read = readerOf(name)
     if (!read) return
-    if (this.#wanted.size >= mostSecrets) return this.#listener.refused(name, `there are ${mostSecrets} secrets in files already`)
+    if (this.#wanted.size >= maxSecrets) return this.#listener.refused(name, `there are ${maxSecrets} secrets in files already`)
     const wanted: Wanted = {
       streams: 1,
       secret: undefined,

@@ -14,7 +14,7 @@ import { TokenFetcher } from './token-fetcher.ts'
 import { WorkloadCertificate } from './workload-certificate.ts'
 
 /** The maximum number of remembered directories whose watch failure was logged. */
-const mostUnwatched = 256
+const maxUnwatched = 256
 
 class SecretAgent implements Behaviour<never, never> {
   readonly asks = { state: () => this.#state() }
@@ -145,7 +145,7 @@ class SecretAgent implements Behaviour<never, never> {
       unwatchable: (directory, error) => {
         this.#metrics.unwatchable()
         if (this.#unwatched.has(directory)) return
-        if (this.#unwatched.size >= mostUnwatched) this.#unwatched.clear()
+        if (this.#unwatched.size >= maxUnwatched) this.#unwatched.clear()
         this.#unwatched.add(directory)
         log.warn(`${directory}: cannot be watched, and is checked every ten seconds instead: ${error.message}`)
       },

@@ -25,7 +25,7 @@ import { StandIn } from './stand-in.ts'
  * connection. Requests that arrive on an open connection beyond it discard the buffer, after which a failure of the attempt ends the
  * proxy's stream.
  */
-const mostKept = 4_194_304
+const maxKept = 4_194_304
 /**
  * The maximum delay after a GOAWAY before the connection is closed, in milliseconds. The delay is random, so that the agents of a stopping
  * server reconnect spread over time.
@@ -137,7 +137,7 @@ export class RelayedStream {
   }
 
   get #isKeptFull(): boolean {
-    return this.#kept !== undefined && this.#kept.length >= mostKept
+    return this.#kept !== undefined && this.#kept.length >= maxKept
   }
 
   #relay(attempt: Attempt, bytes: Buffer): void {

@@ -69,7 +69,7 @@ export interface MadeRoot {
 export type SignerAnswer = { readonly outcomes: readonly JobOutcome[] } | { readonly made: MadeRoot } | { readonly error: string }
 
 /** Maximum number of keys cached in a thread. */
-const mostKeys = 8
+const maxKeys = 8
 /** How long a thread waits for another one to start, in milliseconds. */
 const longestMeeting = 5000
 /** Number of serial numbers for which random bytes are drawn at a time. */
@@ -153,7 +153,7 @@ function keyOf({ id, certificate, key }: SigningReference): SigningKey {
     throw new Error(`${key.kind === 'file' ? key.path : `the key ${id}`}: is not the key of the signing certificate`)
   const [signing] = readCertificates(certificate)
   const made = signingKeyOf(signing as NonNullable<typeof signing>, privateKey)
-  if (known.size >= mostKeys) known.clear()
+  if (known.size >= maxKeys) known.clear()
   known.set(id, made)
   return made
 }

@@ -13,7 +13,7 @@ import { after, type Timer } from '../../runtime/timers.ts'
  * Retry delays for a failing endpoint: 50 ms, doubled each time, up to ten seconds while there are no roots, otherwise up to the regular
  * refresh interval (SPIFFE Federation, section 6.2).
  */
-const retry = { firstMs: 50, mostMs: 10_000 }
+const retry = { firstMs: 50, maxMs: 10_000 }
 
 /** Dependencies of {@link BundleFetches}. */
 export interface BundleParts {
@@ -92,7 +92,7 @@ export class BundleFetches {
       const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
       const level = watched.failures === 0 ? 'error' : 'debug'
       this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be fetched: ${(error as Error).message}; ${consequence}`)
-      next = Math.min(watched.bundle?.refreshMs ?? retry.mostMs, retry.firstMs * 2 ** watched.failures)
+      next = Math.min(watched.bundle?.refreshMs ?? retry.maxMs, retry.firstMs * 2 ** watched.failures)
       watched.failures = Math.min(watched.failures + 1, 24)
     }
     watched.timer = after(next, () => void this.#look(watched))

@@ -14,7 +14,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
 /** Maximum number of sources, which bounds the memory whatever the policies are. */
-const mostSources = 2000
+const maxSources = 2000
 /** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
 const longestRetryMs = 60_000
 
@@ -62,8 +62,8 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
         if (known.keys !== undefined || known.failures > 0) this.#tell(source, known.keys)
         continue
       }
-      if (this.#sources.size >= mostSources) {
-        this.#context.log('default').error(`keys of ${source} are not fetched: more than ${mostSources} key sets; its tokens are refused`)
+      if (this.#sources.size >= maxSources) {
+        this.#context.log('default').error(`keys of ${source} are not fetched: more than ${maxSources} key sets; its tokens are refused`)
         continue
       }
       this.#sources.set(source, { timeoutMs, keys: undefined, failures: 0, timer: undefined })

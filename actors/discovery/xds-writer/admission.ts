@@ -28,7 +28,7 @@ export const isRefused = (admitted: Admitted): admitted is Refusal => 'code' in 
  * Maximum number of tokens being verified at a time, for one connection and for the whole writer. Streams of one connection with the same
  * token share one verification.
  */
-const mostTokens = { connection: 4, all: 1000 }
+const maxTokens = { connection: 4, all: 1000 }
 
 /** Maximum length of a token, in bytes. */
 const tokenBytes = 16_384
@@ -66,7 +66,7 @@ export class Admission {
     const key = JSON.stringify([question.service, question.clusterId, question.token])
     const same = open.get(key)
     if (same) return same
-    if (open.size >= mostTokens.connection || this.#waiting >= mostTokens.all) return unavailable('too many tokens are being examined')
+    if (open.size >= maxTokens.connection || this.#waiting >= maxTokens.all) return unavailable('too many tokens are being examined')
     this.#waiting++
     const answer = this.#ask(question).finally(() => {
       this.#waiting--

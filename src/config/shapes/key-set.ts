@@ -3,7 +3,7 @@ import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { isMapping, type Shape, text } from '../shape.ts'
 
 /** The maximum number of keys in a set. */
-const mostKeys = 500
+const maxKeys = 500
 
 /** A key set with only the usable keys, and the reasons why others are left out. */
 interface UsableKeySet {
@@ -58,7 +58,7 @@ function keysOf(content: string): readonly unknown[] | string {
   }
   if (!isMapping(parsed) || !Array.isArray(parsed.keys)) return 'not a JSON Web Key Set: it has no list of keys'
   if (parsed.keys.length === 0) return 'the key set has no keys'
-  return parsed.keys.length > mostKeys ? `the key set has more than ${mostKeys} keys` : parsed.keys
+  return parsed.keys.length > maxKeys ? `the key set has more than ${maxKeys} keys` : parsed.keys
 }
 
 const isSecret = (key: unknown): boolean => isMapping(key) && ('d' in key || key.kty === 'oct')

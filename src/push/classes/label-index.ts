@@ -7,7 +7,7 @@ import { labelsMatch } from '../../model/match.ts'
 type Labels = Readonly<Record<string, string>>
 
 /** The maximum number of label names that are indexed; the least recently used one is evicted. */
-const mostIndexed = 100
+const maxIndexed = 100
 const none: Labels = {}
 
 /** Finds connections by labels. */
@@ -50,7 +50,7 @@ export class LabelIndex {
     this.#indexed.delete(name)
     this.#indexed.set(name, values)
     for (const oldest of this.#indexed.keys()) {
-      if (this.#indexed.size <= mostIndexed) break
+      if (this.#indexed.size <= maxIndexed) break
       this.#indexed.delete(oldest)
     }
     return values

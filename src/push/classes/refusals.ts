@@ -49,16 +49,16 @@ interface Case {
 }
 
 /** The maximum number of resources of one proxy that are tracked separately. Refusals of further resources are tracked as one. */
-const mostCases = 16
+const maxCases = 16
 /** The maximum number of refused versions that are remembered for one resource. */
-const mostVersions = 16
+const maxVersions = 16
 /**
  * The maximum number of different patch sets withdrawn from proxies of one class. Beyond it a proxy is made without all patches of the type
  * that it refuses.
  */
-const mostVariants = 16
+const maxVariants = 16
 /** The maximum length, in characters, of a proxy's error message in a fault. */
-const mostDetail = 300
+const maxDetail = 300
 
 /** The refusals of all proxies. */
 export class Refusals {
@@ -158,7 +158,7 @@ export class Refusals {
     // When the policies are those that the proxy acknowledged last, it may keep the listener that it has.
     const denies = of.typeUrl === listenerType && refusal.policiesChanged
     if (denies && version !== '') of.versions.add(version)
-    if (of.versions.size > mostVersions) of.versions.delete(of.versions.values().next().value as string)
+    if (of.versions.size > maxVersions) of.versions.delete(of.versions.values().next().value as string)
     of.denied = denies
     of.fault = faultOf(
       of,
@@ -185,7 +185,7 @@ export class Refusals {
         [...denied].map(([name, versions]) => [name, ...versions]),
       ])
     }
-    if (!variants.has(keyOf()) && variants.size >= mostVariants)
+    if (!variants.has(keyOf()) && variants.size >= maxVariants)
       for (const each of cases) {
         const all = patches.filter((patch) => mayTouch(patch, each.typeUrl, ''))
         if (!each.innocent) each.withdrawn = new Set([...each.withdrawn, ...all])
@@ -201,7 +201,7 @@ export class Refusals {
 function caseOf(cases: Case[], typeUrl: string, name: string): Case {
   const known = cases.find((each) => each.typeUrl === typeUrl && each.name === name)
   if (known) return known
-  if (cases.length >= mostCases && name !== '') return caseOf(cases, typeUrl, '')
+  if (cases.length >= maxCases && name !== '') return caseOf(cases, typeUrl, '')
   const made: Case = { typeUrl, name, withdrawn: new Set(), innocent: undefined, versions: new Set(), denied: false, fault: undefined }
   cases.push(made)
   return made
@@ -210,7 +210,7 @@ function caseOf(cases: Case[], typeUrl: string, name: string): Case {
 /** Creates a fault with the resource, the objects and the error message of the proxy. */
 function faultOf({ name, typeUrl }: Case, { detail }: Refusal, objects: readonly string[], consequence: string): ResourceFault {
   const resource = name || typeUrl.slice(typeUrl.lastIndexOf('/') + 1)
-  return { type: 'refused', resource, objects, reason: `a proxy refused it: ${detail.slice(0, mostDetail).toWellFormed()}`, consequence }
+  return { type: 'refused', resource, objects, reason: `a proxy refused it: ${detail.slice(0, maxDetail).toWellFormed()}`, consequence }
 }
 
 const sameSet = <T>(one: ReadonlySet<T>, other: ReadonlySet<T>): boolean => one.size === other.size && [...one].every((item) => other.has(item))

@@ -124,9 +124,9 @@ export class ClaimLog {
       for (const [domain, owner] of other?.claims.owners ?? []) if (one?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
     }
     this.#last.push({ at: ++this.#at, domains })
-    if (this.#last.length > mostChanges) this.#last.shift()
+    if (this.#last.length > maxChanges) this.#last.shift()
   }
 }
 
 /** The maximum number of changes that are kept. */
-const mostChanges = 16
+const maxChanges = 16

@@ -213,7 +213,7 @@ export class SharedRoutes {
       this.#replaced.push({ route: after.route, hosts })
       this.#at++
     }
-    this.#replaced.splice(0, this.#replaced.length - mostReplaced)
+    this.#replaced.splice(0, this.#replaced.length - maxReplaced)
     this.#routes = routes
     this.#revision = {}
     return true
@@ -363,7 +363,7 @@ function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): Ro
 }
 
 /** The maximum number of replaced virtual hosts that are kept for groups that contain those before. */
-const mostReplaced = 64
+const maxReplaced = 64
 
 /**
  * Groups candidates by route. Where several egress listeners have a route of the same name, a host and port belongs to the first of them

@@ -20,8 +20,8 @@ export interface GuardedHeaders {
 export const noGuardedHeaders: GuardedHeaders = { removed: [], dropsUnderscores: false }
 
 /** The maximum number of hyphens and underscores in a name whose spellings are removed one by one, and the maximum number of spellings. */
-const mostMarks = 6
-const mostSpellings = 256
+const maxMarks = 6
+const maxSpellings = 256
 
 /** Headers that proxies need; never removed. */
 const needed: ReadonlySet<string> = new Set(['host', 'authorization', 'cookie', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'te'])
@@ -45,7 +45,7 @@ export function guardedHeaders({ requests, authorization }: WorkloadPolicies, { 
   let dropsUnderscores = false
   for (const name of named) {
     const others = spellings(name)
-    if (others.length > mostSpellings - removed.size) dropsUnderscores = true
+    if (others.length > maxSpellings - removed.size) dropsUnderscores = true
     else for (const other of others) if (!named.has(other) && !sources.has(other)) removed.add(other)
   }
   // Underscores cannot be dropped if a policy reads a header with an underscore in its name.
@@ -62,11 +62,11 @@ const sourcesOf = (policy: RequestAuthentication): readonly string[] =>
 
 /**
  * Returns the other spellings of a name, with a hyphen or an underscore in each place. For a name with too many of them, returns a list
- * that exceeds {@link mostSpellings}.
+ * that exceeds {@link maxSpellings}.
  */
 function spellings(name: string): string[] {
   const parts = name.split(/[-_]/)
-  if (parts.length - 1 > mostMarks) return new Array(mostSpellings + 1).fill(name)
+  if (parts.length - 1 > maxMarks) return new Array(maxSpellings + 1).fill(name)
   const all = parts.slice(1).reduce((starts, part) => starts.flatMap((start) => [`${start}-${part}`, `${start}_${part}`]), [parts[0] as string])
   return all.filter((spelling) => spelling !== name)
 }

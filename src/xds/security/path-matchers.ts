@@ -17,7 +17,7 @@ interface PathComparison {
 }
 
 /** The maximum number of forms of one value that are compared: eight characters, each plain or escaped. */
-const mostForms = 256
+const maxForms = 256
 
 const pathRule = (value: StringMatch): Permission => ({ rule: { case: 'urlPath', value: { rule: { case: 'path', value } } } })
 
@@ -47,7 +47,7 @@ function permissionsOf(pattern: PathPattern, characters: readonly PathCharacter[
 /** Returns every form of a text, with escapes in upper case; undefined if there are too many. */
 function formsOf(characters: readonly PathCharacter[]): string[] | undefined {
   const choices = characters.filter((character) => typeof character !== 'string' && character.plain !== undefined).length
-  if (2 ** choices > mostForms) return undefined
+  if (2 ** choices > maxForms) return undefined
   return characters.reduce<string[]>(
     (texts, character) => {
       if (typeof character === 'string') return texts.map((text) => text + character)

@@ -99,11 +99,11 @@ export class ConnectionBudget {
 }
 
 /** The minimum number of bytes that a name counts as. */
-const leastBytes = 16
+const minBytes = 16
 
 /** Returns the bytes that names count as. */
 export function bytesOf(names: Iterable<string>): number {
   let bytes = 0
-  for (const name of names) bytes += Math.max(leastBytes, Buffer.byteLength(name))
+  for (const name of names) bytes += Math.max(minBytes, Buffer.byteLength(name))
   return bytes
 }

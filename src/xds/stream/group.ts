@@ -40,7 +40,7 @@ export interface GroupParts {
 }
 
 /** The maximum number of touched names that are remembered of the last change. Of a larger change none are remembered. */
-const mostTouched = 1024
+const maxTouched = 1024
 
 /**
  * The maximum number of names added or removed at once that are inserted into the index of hosts one by one. After a larger change the
@@ -107,7 +107,7 @@ export class Group {
     if (patch.leaving || patch.base === 0) this.#leaving = patch.leaving?.length ? new Set(patch.leaving) : noneLeaving
     if (this.#contents === before) return this.#leaving !== leaving
     this.#last =
-      changed.length + removed.length > mostTouched
+      changed.length + removed.length > maxTouched
         ? { contents: this.#contents, names: [] }
         : { contents: before, names: [...changed.map(({ name }) => name), ...removed] }
     return true

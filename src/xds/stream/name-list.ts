@@ -13,7 +13,7 @@ export interface ListDifference {
 }
 
 /** A list that is shorter than this fraction of the reference list is not compared. */
-const leastLength = 3 / 4
+const minLength = 3 / 4
 
 /** The number of names in the first run that is compared, and in the largest. */
 const stretch = { first: 16, most: 4096 }
@@ -55,7 +55,7 @@ export class NameList {
    * field is not in the form that {@link endOfName} reads, or if the other list is much shorter. Throws WireError as `namesIn` does.
    */
   differenceIn(raw: Buffer, most: number): ListDifference | undefined {
-    if (raw.length < this.#raw.length * leastLength) return undefined
+    if (raw.length < this.#raw.length * minLength) return undefined
     this.#places ??= new Map(this.#names.map((name, place) => [name, place]))
     const there = new Uint8Array(this.#names.length)
     const plus = new Set<string>()

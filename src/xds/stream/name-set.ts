@@ -40,11 +40,11 @@ export class SimilarNames implements NameSet {
 }
 
 /** Sets with fewer names than this are stored in full and are never a base for others. */
-const leastNames = 256
+const minNames = 256
 /** The maximum size of a difference, as a fraction of the size of the base. */
-const mostDifferent = 1 / 8
+const maxDifferent = 1 / 8
 /** The maximum number of base sets that new sets are compared with, the most recently used first. */
-const mostBases = 8
+const maxBases = 8
 /** The maximum length in bytes of a list of names that is kept beside its base set, for comparison with later lists. */
 const longestList = 2_097_152
 
@@ -61,7 +61,7 @@ export class NameSets {
    * were read from.
    */
   kept(names: ReadonlySet<string>, raw?: Buffer): NameSet {
-    if (names.size < leastNames) return names
+    if (names.size < minNames) return names
     const bases = this.#alive()
     for (const base of bases) {
       const similar = differenceOf(names, base)
@@ -82,7 +82,7 @@ export class NameSets {
   like(raw: Buffer): NameSet | undefined {
     const bases = this.#alive()
     for (const base of bases) {
-      const most = Math.floor(base.size * mostDifferent)
+      const most = Math.floor(base.size * maxDifferent)
       const difference = this.#lists.get(base)?.differenceIn(raw, most)
       const similar = difference && new SimilarNames(base, difference.plus, difference.minus)
       if (!similar || !isSimilar(similar)) continue
@@ -99,7 +99,7 @@ export class NameSets {
   /** Returns the set with names added and removed. A name that is in both `add` and `remove` is added. */
   changed(from: NameSet, add: Iterable<string>, remove: Iterable<string>): NameSet {
     const { base, plus, minus } = ownBase(from)
-    if (base.size < leastNames) return this.kept(changedSet(from, add, remove))
+    if (base.size < minNames) return this.kept(changedSet(from, add, remove))
     const more = new Set(plus)
     const fewer = new Set(minus)
     for (const name of remove)
@@ -115,7 +115,7 @@ export class NameSets {
 
   #remember(base: ReadonlySet<string>, bases: readonly ReadonlySet<string>[]): void {
     const others = bases.filter((other) => other !== base)
-    for (const last of others.splice(mostBases - 1)) this.#lists.delete(last)
+    for (const last of others.splice(maxBases - 1)) this.#lists.delete(last)
     this.#bases = [base, ...others].map((one) => new WeakRef(one))
   }
 }
@@ -127,11 +127,11 @@ function changedSet(from: Iterable<string>, add: Iterable<string>, remove: Itera
   return names
 }
 
-const isSimilar = ({ base, plus, minus }: SimilarNames): boolean => plus.size + minus.size <= base.size * mostDifferent
+const isSimilar = ({ base, plus, minus }: SimilarNames): boolean => plus.size + minus.size <= base.size * maxDifferent
 
 /** Returns the names as a difference to a base; undefined if the difference is too large. */
 function differenceOf(names: ReadonlySet<string>, base: ReadonlySet<string>): SimilarNames | undefined {
-  const most = base.size * mostDifferent
+  const most = base.size * maxDifferent
   if (Math.abs(names.size - base.size) > most) return undefined
   const plus = new Set<string>()
   for (const name of names) if (!base.has(name) && plus.add(name).size > most) return undefined

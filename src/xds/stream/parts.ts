@@ -28,7 +28,7 @@ interface Place {
  * The minimum average number of resources for each gap of consecutive ones that are left out. With fewer, the resources are joined again: a
  * write costs as much as copying a few kilobytes.
  */
-const leastRun = 16
+const minRun = 16
 /** The memory that one place takes, in bytes. */
 const placeBytes = 100
 
@@ -66,7 +66,7 @@ export class WholePart implements Part {
     const places = this.#places
     const left = [...names].flatMap((name) => places.get(name) ?? [])
     const holes = joinPlaces(left)
-    if (holes.length * leastRun > this.count) return undefined
+    if (holes.length * minRun > this.count) return undefined
     const chunks = cut(this.chunks, holes)
     return { chunks, length: lengthOf(chunks), count: this.count - left.length }
   }

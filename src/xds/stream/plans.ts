@@ -48,7 +48,7 @@ export interface PlanCacheOptions {
 }
 
 /** The maximum number of keys that are remembered of results made once and not cached: plans and parts of some thousand proxies. */
-const mostOnce = 16_384
+const maxOnce = 16_384
 
 /** The maximum memory in bytes outside shared memory that the cache holds. */
 const cacheBytes = 64 * 1024 * 1024
@@ -146,7 +146,7 @@ export class Plans {
     if (this.#once.delete(key)) return false
     this.#once.add(key)
     for (const oldest of this.#once) {
-      if (this.#once.size <= mostOnce) break
+      if (this.#once.size <= maxOnce) break
       this.#once.delete(oldest)
     }
     return true

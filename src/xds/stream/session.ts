@@ -57,10 +57,10 @@ export interface Refused {
  * The maximum number of unanswered responses of a type that are remembered on a delta stream, where an ACK counts although later responses
  * were sent.
  */
-const mostUnanswered = 8
+const maxUnanswered = 8
 
 /** The maximum number of types that one stream may subscribe to. Proxies subscribe to fewer than ten. */
-const mostTypes = 64
+const maxTypes = 64
 
 /** One XDS stream. */
 export class XdsSession {
@@ -327,7 +327,7 @@ export class XdsSession {
     watch.nonce = this.#parts.nonce()
     if (!this.delta) watch.unanswered.clear()
     watch.unanswered.set(watch.nonce, { sent: state.holding, policies: this.#parts.catalog.policiesOf(this.classId) })
-    if (watch.unanswered.size > mostUnanswered) watch.unanswered.delete(watch.unanswered.keys().next().value as string)
+    if (watch.unanswered.size > maxUnanswered) watch.unanswered.delete(watch.unanswered.keys().next().value as string)
     watch.sentAt = now
     watch.delayed = false
     return { typeUrl, version: state.version, nonce: watch.nonce, plan }
@@ -388,7 +388,7 @@ export class XdsSession {
 
   #open(typeUrl: string, subscription: Subscription, legacy: boolean, resumed: boolean): Watch {
     const before = this.watches.get(typeUrl)
-    if (this.watches.size >= mostTypes && !before) throw new WireError(`more than ${mostTypes} types on one stream`)
+    if (this.watches.size >= maxTypes && !before) throw new WireError(`more than ${maxTypes} types on one stream`)
     const watch = openWatch(typeUrl, subscription, legacy, resumed, before)
     this.watches.set(typeUrl, watch)
     this.#sort()

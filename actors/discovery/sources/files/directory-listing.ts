@@ -9,7 +9,7 @@ import type { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 
 /** Maximum number of names in a log line. */
-const mostNamed = 20
+const maxNamed = 20
 
 /** Why a directory cannot be used, and whether it could never be read since the start (`isUnknown`). */
 export interface DirectoryTrouble {
@@ -158,8 +158,8 @@ export class DirectoryListing {
     const before = this.#said.get(what)
     this.#said.set(what, paths)
     const news = [...paths].filter((path) => !before?.has(path)).map((path) => relative(this.#root, path))
-    const more = news.length > mostNamed ? ` and ${news.length - mostNamed} more` : ''
-    if (news.length > 0) this.#log('source')[level](`${this.#root}: ${what}: ${news.slice(0, mostNamed).join(', ')}${more}`)
+    const more = news.length > maxNamed ? ` and ${news.length - maxNamed} more` : ''
+    if (news.length > 0) this.#log('source')[level](`${this.#root}: ${what}: ${news.slice(0, maxNamed).join(', ')}${more}`)
   }
 }
 

@@ -25,7 +25,7 @@ import { SettingsFiles, type WatchParts } from './settings-files.ts'
 /** Interval of the audit, in milliseconds. */
 const auditMs = 30_000
 /** Maximum number of files in a log line or note. */
-const mostNamed = 20
+const maxNamed = 20
 
 /** Content of the debug page about files. */
 export interface FilesPage {
@@ -156,7 +156,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
   #sayUnknown(): void {
     const unknown = this.#unknown
     const log = this.#context.log('source')
-    const what = unknown.slice(0, mostNamed).join('; ') + (unknown.length > mostNamed ? `; and ${unknown.length - mostNamed} more` : '')
+    const what = unknown.slice(0, maxNamed).join('; ') + (unknown.length > maxNamed ? `; and ${unknown.length - maxNamed} more` : '')
     if (!this.#waits && unknown.length > 0)
       log.warn(`--allowUnreadableConfig is set: the process goes on without the configuration in these: ${what}`)
     else if (unknown.length > 0)
@@ -172,7 +172,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
   }
 
   #noteUnknown(): void {
-    this.#context.note(unknownNote, this.#waits ? this.#unknown.slice(0, mostNamed) : [])
+    this.#context.note(unknownNote, this.#waits ? this.#unknown.slice(0, maxNamed) : [])
   }
 
   /**

@@ -11,7 +11,7 @@ import { tellEvent } from '../../source-events.ts'
 
 const shortestTickMs = 10
 /** Maximum backlog of changes after the thread was blocked, in seconds of the rate. */
-const mostDue = 1
+const maxDue = 1
 
 class MockRegistry implements Behaviour<never, SourceEvent> {
   readonly #settings: MockSettings
@@ -65,7 +65,7 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
 
   #churn(): void {
     const now = monotonicMs()
-    this.#due = Math.min(this.#due + ((now - this.#lastChurn) / 1000) * this.#settings.churnPerSecond, mostDue * this.#settings.churnPerSecond)
+    this.#due = Math.min(this.#due + ((now - this.#lastChurn) / 1000) * this.#settings.churnPerSecond, maxDue * this.#settings.churnPerSecond)
     this.#lastChurn = now
     for (; this.#due >= 1; this.#due--) {
       const change = mockChurn(this.#settings, this.#services, this.#step++)
