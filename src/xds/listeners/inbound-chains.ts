@@ -137,8 +137,10 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   const mesh = (protocols: readonly string[]) => (mode === 'STRICT' ? {} : { applicationProtocols: [...protocols] })
   if (!sniffs(port, guard)) {
     const known = isHttp(port.protocol) || (port.protocol === 'unknown' && mayBeHttp(guard))
+    // Callers whose own detection is on offer HTTP to a port without a protocol.
+    const offered = known || port.protocol === 'unknown' ? meshProtocols.http : meshProtocols.tcp
     return [
-      ...(mode === 'DISABLE' ? [] : [secured(known, mesh(known ? meshProtocols.http : meshProtocols.tcp))]),
+      ...(mode === 'DISABLE' ? [] : [secured(known, mesh(offered))]),
       ...(mode === 'PERMISSIVE' && !known ? [chain(tcp(), opaqueTls)] : []),
       ...(mode === 'STRICT' ? [] : [chain(known ? http() : tcp())]),
     ]
