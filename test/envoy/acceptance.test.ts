@@ -226,7 +226,7 @@ spec:
       for (const proxy of proxies) expect(await proxy.rejected()).to.equal(0)
     })
 
-    it('terminates TLS with certificates from files, with patched filters', async () => {
+    it('terminates TLS with certificates from files, and applies patches of filters, virtual hosts and routes', async () => {
       const answer = await new Promise<{ status: number; headers: Record<string, unknown> }>((resolve, reject) => {
         const request = httpsRequest(
           {
@@ -258,7 +258,7 @@ spec:
       expect([redirect.status, redirect.headers.location]).to.deep.equal([301, 'https://shop.example.com/x'])
     })
 
-    it('reports a patch that cannot be applied, with its object', async () => {
+    it('reports an EnvoyFilter patch that cannot be applied with its object', async () => {
       const { faults } = await service.debug<{ faults: { resource: string; reason: string }[] }>('push_status')
       expect(faults.map((fault) => fault.resource)).to.contain('EnvoyFilter/mesh-system/lua')
       expect(faults.find((fault) => fault.resource === 'EnvoyFilter/mesh-system/lua')?.reason).to.contain('cannot decode')

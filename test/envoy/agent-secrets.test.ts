@@ -1,4 +1,4 @@
-/** The real agent gives a real Envoy the secrets that it names: those of files, and those of the authority, which outlive a restart. */
+/** The real agent serves secrets to a real Envoy over SDS: from files, and from the authority, with persistence across a restart. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -13,7 +13,7 @@ import { until } from '../harness/until.ts'
 
 const type = (name: string) => `type.googleapis.com/${name}`
 
-/** The names of the certificate that a port of this machine presents; empty while nobody does. */
+/** Returns subject, alternative names and serial number of the certificate that a local port presents; empty if there is none. */
 function presented(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
@@ -114,13 +114,13 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     await service.dispose()
   })
 
-  it('come from files, and follow their changes', async () => {
+  it('from files are served, and replaced when the files change', async () => {
     await until('the first', async () => (await presented(ports.files)).includes('DNS:one'))
     write('two')
     await until('the second', async () => (await presented(ports.files)).includes('DNS:two'))
   })
 
-  it('come from the authority, and are served after a restart while the authority is down', async () => {
+  it('from the authority are served unchanged after a restart of the agent while the authority is down', async () => {
     await until('a certificate', async () => (await presented(ports.issued)).includes('spiffe://cluster.local/ns/shop/sa/web'))
     const before = await presented(ports.issued)
     await service.stop()
@@ -132,7 +132,7 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     await until('a new token', () => agent.output.split('token fetched').length === 3)
   })
 
-  it('appear in no log line and on no page', async () => {
+  it('appear neither in the log nor on metrics and admin pages, and are stored in their file only', async () => {
     const traces = new SecretTraces()
     const read = (file: string) => readFileSync(join(agent.dir, file), 'utf8')
     for (const file of ['certs/key.pem', 'out/key.pem']) traces.addKey(file, read(file))

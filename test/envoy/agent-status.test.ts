@@ -1,4 +1,4 @@
-/** The status server beside a real Envoy: ready when the configuration has come, probes and metrics through Envoy's own listeners. */
+/** The status server beside a real Envoy: readiness once Envoy has its configuration, probes and metrics through Envoy's own listeners. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -55,8 +55,8 @@ for (const { version, path: binary } of releases) {
     })
     const status = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
 
-    it('reports ready once Envoy has its configuration, and holds the workload until then', async () => {
-      // That it is not ready before is up to the agent: with one release discovery comes late.
+    it('reports ready once Envoy has its configuration, and the wait command returns then', async () => {
+      // Unreadiness before the configuration depends on the agent only: one release of Envoy is tested with a late discovery.
       const isLate = version === releases.at(-1)?.version
       if (!isLate) await service.start()
       await agent.launch()
@@ -72,7 +72,7 @@ for (const { version, path: binary } of releases) {
       await until('the health to be known', () => agent.output.includes('the workload is healthy'))
     })
 
-    it('probes the application, and merges the metrics of all three', async () => {
+    it('probes the application, and merges the metrics of Envoy, the application and the agent', async () => {
       expect(await status(agent.statusPort, '/app-health/web/livez')).to.equal(204)
       const page = await (await fetch(`http://127.0.0.1:${agent.statusPort}/stats/prometheus`)).text()
       expect(page).to.match(/^envoy_cluster_manager_active_clusters\{?.*\}? \d+$/m)
@@ -81,7 +81,7 @@ for (const { version, path: binary } of releases) {
       expect(page).not.to.match(/scrape_failures_total\{/)
     })
 
-    it('stays ready when discovery is gone', async () => {
+    it('stays ready when discovery crashes', async () => {
       await service.stop('SIGKILL')
       expect(await status(agent.readyPort, '/healthz/ready')).to.equal(200)
     })

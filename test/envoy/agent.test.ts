@@ -1,4 +1,4 @@
-/** Two sidecars speak mutual TLS with certificates that their agents have from the authority of the real command. */
+/** Two sidecars with mutual TLS. Their agents get the certificates from the authority of the real command. */
 import { expect } from 'chai'
 import type { SecretState } from '../../protocols/messages/agent.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
@@ -21,7 +21,7 @@ for (const { version, path: binary } of releases) {
     })
     after(() => pair.dispose())
 
-    it('name the right identities, which both sides verify', async () => {
+    it("name the workload's identity: the server sees the caller's, and the client refuses a server with another account", async () => {
       expect(await pair.request()).to.equal(200)
       expect(pair.caller()).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
       pair.write('somebody-else')
@@ -30,7 +30,7 @@ for (const { version, path: binary } of releases) {
       await until('the right one to be called', async () => (await pair.request()) === 200)
     })
 
-    it('are required by STRICT', async () => {
+    it('are required by a STRICT server, which refuses plaintext', async () => {
       await enforce(pair.service, pair.members.server.envoy, [strict], 'selector: {matchLabels: {app: server}}, ')
       expect(await send('127.0.0.7', pair.ports.inbound, {}), 'plain text').to.equal(0)
       expect(await pair.request()).to.equal(200)
@@ -48,10 +48,10 @@ for (const { version, path: binary } of releases) {
       expect(answered).to.be.above(50)
     })
 
-    // The rest is up to authority and agents: one release shows it.
+    // The other cases depend on authority and agents only: one release of Envoy is enough.
     if (version !== releases.at(-1)?.version) return
 
-    it('survive a crash of the control plane past the time of a renewal', async () => {
+    it('are renewed after a crash of the control plane at the time of a renewal, without a lost request', async () => {
       const states = Object.values(pair.members).map(({ state }) => state)
       const { statuses, answered } = await pair.during(async () => {
         await pair.service.stop('SIGKILL')
@@ -65,7 +65,7 @@ for (const { version, path: binary } of releases) {
       expect(await pair.members.client.envoy.rejected()).to.equal(0)
     })
 
-    it('that expire without an authority are replaced as soon as there is one', async () => {
+    it('that expired while the authority was down are replaced when it is back, and calls succeed again', async () => {
       const states = Object.values(pair.members).map(({ state }) => state)
       await pair.service.stop()
       await until('the certificates to expire', () => states.every((state) => state().notAfter === undefined), 40_000)
@@ -76,7 +76,7 @@ for (const { version, path: binary } of releases) {
       expect(statuses).to.deep.equal({ 200: answered })
     })
 
-    it('are obtained once there is a valid token', async () => {
+    it('are obtained once an invalid token is replaced, and the previous certificate serves until then', async () => {
       const { agent, state } = pair.members.client
       await agent.drain?.()
       pair.replaceToken('client', 'e30.e30.e30')

@@ -1,4 +1,7 @@
-/** Documents as users of the reference write them, one of each use of ServiceEntry, WorkloadEntry, WorkloadGroup, DestinationRule and Sidecar: accepted, taken by the proxies, and doing what they say. */
+/**
+ * Documents in the style of the reference's users, for every use of ServiceEntry, WorkloadEntry, WorkloadGroup, DestinationRule and Sidecar:
+ * discovery and the proxies accept them, and they have their documented effect.
+ */
 import { createServer, request, type Server } from 'node:http'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -11,9 +14,9 @@ import { until } from '../harness/until.ts'
 const object = (kind: string, name: string, spec: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`
 
-/** Uses that need nothing behind them here. */
+/** Documents that are checked for acceptance only, without a server behind them. */
 const accepted = [
-  // Names outside of the mesh over TLS, by DNS, and where they were going; hosts below a name.
+  // External hosts over TLS, with resolution DNS and NONE, and wildcard hosts.
   object(
     'ServiceEntry',
     'payments',
@@ -39,7 +42,7 @@ const accepted = [
     'feeds',
     '{hosts: [feeds.example], exportTo: ["."], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS, endpoints: [{address: eu.feeds.example, ports: {http: 8080}, locality: eu/west, weight: 2}, {address: us.feeds.example, ports: {http: 9080}}]}',
   ),
-  // A database by its range, over mutual TLS with files of the user's own.
+  // A database with an address range, over mutual TLS with certificate files of the user.
   object(
     'ServiceEntry',
     'store',
@@ -51,7 +54,7 @@ const accepted = [
     'named',
     '{hosts: [named.example], location: MESH_INTERNAL, ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 198.51.100.4, network: far, locality: eu/west/a, weight: 3}], subjectAltNames: ["spiffe://cluster.local/ns/shop/sa/named"]}',
   ),
-  // Machines by themselves, without an address in another network, and as a group.
+  // Single WorkloadEntries, one without an address in another network, and a WorkloadGroup.
   object('WorkloadEntry', 'vm-1', '{address: 198.51.100.10, serviceAccount: ledger, labels: {app: ledger, instance-id: vm1}}'),
   object('WorkloadEntry', 'vm-2', '{network: far, serviceAccount: ledger, labels: {app: ledger, instance-id: vm2}}'),
   object(
@@ -64,7 +67,7 @@ const accepted = [
     'ledger',
     '{metadata: {labels: {app: ledger, version: "1"}}, template: {ports: {http: 7070}, serviceAccount: ledger, network: far}, probe: {initialDelaySeconds: 5, timeoutSeconds: 3, periodSeconds: 4, successThreshold: 3, failureThreshold: 3, httpGet: {path: /ready, host: 127.0.0.1, port: 3100, scheme: HTTPS, httpHeaders: [{name: Lit-Header, value: Im-The-Best}]}}}',
   ),
-  // Pools, ejection, locality and TLS to the outside.
+  // Connection pools, outlier detection, locality settings and TLS to external hosts.
   object(
     'DestinationRule',
     'ledger',
@@ -169,14 +172,14 @@ for (const { version, path: binary } of envoyBinaries())
     const ask = (name: string, headers: Record<string, string> = {}, path = '/') =>
       call('127.0.5.2', ports.http, path, { host: name.includes('.') ? name : `${name}.shop.svc.cluster.local`, headers })
 
-    it('accepts all of them', async () => {
+    it('accepts all of them without a rejection', async () => {
       expect(await service.rejections()).to.deep.equal([])
-      // A group registers nobody here, which is said; all else is taken whole.
+      // A WorkloadGroup has no effect here, which is reported. No other document has a validation message.
       service.output.lacks(/validation\t(?!WorkloadGroup|of 1 objects)/)
       expect(await Promise.all(envoys.map((envoy) => envoy.rejected()))).to.deep.equal([0, 0])
     })
 
-    it('reaches workloads behind unix sockets, from a unix socket, and through a sidecar before one', async () => {
+    it('reaches workloads at unix sockets, from a unix socket listener, and through a sidecar in front of one', async () => {
       expect((await ask('pipe')).body).to.equal('behind a socket')
       expect((await ask('server')).body).to.equal('behind a socket')
       expect((await ask('pipe.shop.svc.cluster.local.')).body).to.equal('behind a socket')
@@ -190,7 +193,7 @@ for (const { version, path: binary } of envoyBinaries())
       expect(body).to.equal('behind a socket')
     })
 
-    it('keeps a user on one workload, and routes an additional host of a rule', async () => {
+    it('routes each user to the same workload with consistent hashing, and routes a host that only a VirtualService names', async () => {
       const users = Array.from({ length: 12 }, (_, index) => `user-${index}`)
       const homes = async () => Promise.all(users.map(async (user) => (await ask('pair', { 'x-user': user })).body))
       const [first, again] = [await homes(), await homes()]
@@ -199,7 +202,7 @@ for (const { version, path: binary } of envoyBinaries())
       expect((await ask('second.example', {}, '/second/page')).body).to.equal('two')
     })
 
-    it('carries TCP, and refuses excluded and unknown hosts', async () => {
+    it('forwards TCP, and answers 502 for excluded and unknown hosts', async () => {
       expect(await readAll('127.0.5.2', ports.tcp)).to.equal('bytes')
       for (const host of ['closed', 'nobody.example']) expect((await ask(host)).status).to.equal(502)
     })

@@ -127,13 +127,13 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       made.dispose()
     })
 
-    it('that do not exist yet leave all other listeners working', async () => {
+    it('that do not exist yet keep only their own listener from serving', async () => {
       expect((await call(address, ports.http, '/')).status).to.equal(200)
       expect(await site('site.example')).to.deep.equal({ status: 200, serial: serialOf(sites[0] as Pair) })
       expect((await site('site.example', undefined, ports.late)).status).to.equal(0)
     })
 
-    it('are served under both of their names', async () => {
+    it('are served for credential names with and without a namespace', async () => {
       const again = await secureCall(address, ports.tls, { host: 'again.example', root, anyName: true })
       expect(again).to.deep.equal({ status: 200, serial: serialOf(sites[0] as Pair) })
     })
@@ -144,27 +144,27 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       expect((await site('mutual.example', made.issue('client.example', root))).status, 'a certificate of another authority').to.equal(0)
     })
 
-    it('let no client in if a MUTUAL server has no CA', async () => {
+    it('without a CA make a MUTUAL server refuse every client', async () => {
       expect((await site('rootless.example', made.issue('client.example', clients))).status).to.equal(0)
     })
 
-    it('of another namespace are not served', async () => {
+    it('of another namespace are not served to the gateway', async () => {
       expect((await site('foreign.example', undefined, ports.foreign)).status).to.equal(0)
       const dump = await gateway.admin('/config_dump?resource=dynamic_active_secrets')
       expect(dump).to.contain('kubernetes://site').and.not.to.contain('kubernetes://other/site')
     })
 
-    it('are client certificates of a rule for calls to services, whose certificates are verified', async () => {
+    it('serve as client certificate of a DestinationRule for upstream TLS', async () => {
       await until('the answer of the service', async () => (await call(address, ports.http, '/out')).body === 'upstream')
     })
 
-    it('are picked up when they are created later', async () => {
+    it('that are created later activate their listener', async () => {
       write('edge/late', pairValues(sites[1] as Pair))
       await until('the listener', async () => (await site('site.example', undefined, ports.late)).status === 200)
       expect((await site('site.example', undefined, ports.late)).serial).to.equal(serialOf(sites[1] as Pair))
     })
 
-    it('may have keys of all supported kinds', async () => {
+    it('may have ECDSA P-384, P-521 and RSA keys', async () => {
       const kinds = [newKey('secp384r1'), newKey('secp521r1'), ...['2048', '3072'].map((bits) => ['-newkey', `rsa:${bits}`, '-nodes'])]
       for (const key of kinds) {
         const pair = made.issue('site.example', root, { key })
@@ -177,7 +177,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       }
     })
 
-    it('are replaced without a failed request', async () => {
+    it('are replaced under traffic without a failed request', async () => {
       const failed: Outcome[] = []
       const seen = new Set<string>()
       let calls = 0
@@ -202,7 +202,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       expect([...seen]).to.have.members(sites.map(serialOf))
     })
 
-    it('stay in use when they are deleted', async () => {
+    it('that are deleted stay in use at a running gateway', async () => {
       service.remove('edge-site.json')
       service.write(
         'marker.yaml',
@@ -213,7 +213,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       write('edge/site', pairValues(sites[0] as Pair))
     })
 
-    it('are served to no router in plaintext, whose other listeners work', async () => {
+    it('are not served over plaintext xDS, and the other listeners of that gateway work', async () => {
       await gateway.stop()
       const plain = envoy('router', { grpcPort: service.grpcPort })
       others.push(plain)

@@ -1,4 +1,4 @@
-/** Servers of Gateways at a real Envoy: modes of TLS, hosts, addresses; what one lacks costs no other (docs/resources.md, G2 to G7). */
+/** Servers of Gateways at a real Envoy: TLS modes, hosts, addresses, and isolation of incomplete servers (docs/resources.md, G2 to G7). */
 import { createHash, X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -146,14 +146,14 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       rmSync(dir, { recursive: true })
     })
 
-    it('that lack a certificate affect no other server', async () => {
+    it('without a certificate do not serve, and affect no other server', async () => {
       await service.output.says('the proxy has no certificate of the mesh')
       expect((await call(address, ports.http, '/')).status).to.equal(200)
       expect(await site('beside.example', {}, ports.missing)).to.equal(200)
       for (const host of ['mesh.example', 'credential.example']) expect(await site(host, {}, ports.missing), host).to.equal(0)
     })
 
-    it('send bytes of one client address to one endpoint, and close what idles, where a rule says so', async () => {
+    it('hash TCP connections by client address, and close idle ones, as a DestinationRule configures', async () => {
       const clients = Array.from({ length: 16 }, (_, index) => `127.0.0.${101 + index}`)
       const answers = () => Promise.all(clients.map((client) => exchange(address, ports.spread, 'hello', client)))
       const [first, again] = [await answers(), await answers()]
@@ -162,7 +162,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(await exchange(address, ports.spread, ''), 'a client and a server that say nothing').to.equal('')
     })
 
-    it('begin connections with a PROXY header, and end them after a time however busy they are, where a rule says so', async () => {
+    it('send a PROXY protocol header, and close active connections after their maximum duration, as a DestinationRule configures', async () => {
       const socket = connect(ports.limited, address)
       let received = ''
       socket.on('data', (bytes) => (received += bytes))
@@ -175,18 +175,18 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(received).to.match(/^PROXY TCP4 127\.0\.0\.\d+ 127\.0\.0\.23 \d+ \d+\r\n\.+$/)
     })
 
-    it('of one port on two addresses are two listeners with their own hosts', async () => {
+    it('of one port on two bind addresses serve their own hosts only', async () => {
       expect((await call(second, ports.http, '/', { host: 'second.example' })).status).to.equal(200)
       expect((await call(second, ports.http, '/', { host: 'first.example' })).status).to.equal(404)
       expect((await call(address, ports.http, '/', { host: 'first.example' })).status).to.equal(200)
     })
 
-    it('redirect to HTTPS', async () => {
+    it('with httpsRedirect answer 301 to HTTPS', async () => {
       const { status, headers } = await call(address, ports.http, '/page', { host: 'moved.example' })
       expect([status, headers.location]).to.deep.equal([301, 'https://moved.example/page'])
     })
 
-    it('serve their hosts, case-insensitively and with any port, and no others', async () => {
+    it('serve their hosts only, case-insensitively and with any port', async () => {
       for (const host of ['simple.example', 'other.simple.example', 'a.wild.example', 'a.b.wild.example'])
         expect(await site(host), host).to.equal(200)
       expect(await site('simple.example', { requested: `SIMPLE.example:${ports.tls}` })).to.equal(200)
@@ -195,7 +195,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(await site('a.away.example'), 'only for VirtualServices of another namespace').to.equal(404)
     })
 
-    it('request client certificates as configured', async () => {
+    it('verify client certificates by CA, name and hash as their TLS mode configures', async () => {
       const client = known
       const other = made.issue('other.example', clients)
       const stranger = made.issue('known.example', root)
@@ -209,12 +209,12 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect([await site('hashed.example', { client }), await site('hashed.example', { client: other })]).to.deep.equal([200, 0])
     })
 
-    it('enforce TLS versions', async () => {
+    it('refuse TLS versions outside of the configured range', async () => {
       expect([await site('old.example', { version: 'TLSv1.3' }), await site('old.example', { version: 'TLSv1.2' })]).to.deep.equal([0, 200])
       expect([await site('new.example', { version: 'TLSv1.2' }), await site('new.example', { version: 'TLSv1.3' })]).to.deep.equal([0, 200])
     })
 
-    /** What a TLS connection is answered; empty where it ends without. */
+    /** Returns the bytes that a TLS connection receives; empty if it is closed without any. */
     const spoken = (port: number, servername: string, protocols: string[] = [], says = ''): Promise<string> =>
       new Promise((resolve) => {
         let text = ''
@@ -231,7 +231,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(await spoken(ports.tls, 'through.example')).to.equal('passed')
     })
 
-    it('of mode AUTO_PASSTHROUGH forward mutual TLS to services that their hosts cover', async () => {
+    it('of mode AUTO_PASSTHROUGH forward only mutual TLS, and only to services with mutual TLS that their hosts cover', async () => {
       const sni = (host: string) => `outbound_.80_._.${host}`
       await until('the service', async () => (await spoken(ports.auto, sni('meshed.shop.svc.cluster.local'), ['istio'])) === 'passed')
       expect(await spoken(ports.auto, sni('meshed.shop.svc.cluster.local'), ['h2', 'http/1.1']), 'not of the mesh').to.equal('')

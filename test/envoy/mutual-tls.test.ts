@@ -41,9 +41,9 @@ for (const { version, path: binary, from } of envoysWith({ from: 'files' }, { fr
       [`TLS_${side}_ROOT_CERT`]: authority.root,
     })
     const policy = (kind: string, name: string, spec: string, namespace = 'shop') => policyDocument(kind, name, spec, { namespace })
-    /** Puts policies in force at the server's proxy. */
+    /** Applies policies and waits until the server's proxy enforces them. */
     const inForce = (...documents: string[]) => enforce(service, server, documents, 'selector: {matchLabels: {app: server}}, ')
-    /** Status of a call straight to the server's proxy, with a certificate or in plain text. */
+    /** Returns the status of a direct call to the server's proxy, with a certificate or in plaintext. */
     const direct = (certificate?: Certificate) => send(serverAddress, ports.inbound, certificate ? { tls: Authority.read(certificate) } : {})
     const peer = (mode: string, selector = '{matchLabels: {app: server}}') =>
       policy('PeerAuthentication', 'peers', `{selector: ${selector}, mtls: {mode: ${mode}}}`)
@@ -51,7 +51,7 @@ for (const { version, path: binary, from } of envoysWith({ from: 'files' }, { fr
     before(async () => {
       for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort()
       await backend.start()
-      // It waits to be spoken to: Envoy judges a connection by its first byte.
+      // The workload waits for the first bytes of the client, since Envoy applies its policies to a connection when they arrive.
       tcp = await tcpBackend('tcp-workload', true)
       authorizer = await grpcAuthorizer()
       const authorizerPort = await freePort()
@@ -124,7 +124,7 @@ spec:
     })
     const viaClient = () => call(clientAddress, ports.http, '/', { host: 'server.shop.svc.cluster.local' })
 
-    it('auto mTLS: the workload sees who calls', async () => {
+    it("auto mTLS: HTTP and TCP calls succeed, and the workload sees the caller's identity", async () => {
       await inForce()
       expect((await viaClient()).status).to.equal(200)
       expect(backend.seen.at(-1)?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
@@ -132,18 +132,18 @@ spec:
       expect(await client.stat('.ssl.handshake')).to.be.above(0)
     })
 
-    it('PERMISSIVE accepts both, and no certificate of a stranger or of a foreign trust domain', async () => {
+    it('PERMISSIVE accepts plaintext and mutual TLS, and refuses certificates of another root or trust domain', async () => {
       await inForce(peer('PERMISSIVE'))
       expect([await direct(), await direct(certificates.other), await direct(certificates.alias)]).to.deep.equal([200, 200, 200])
       expect([await direct(certificates.forged), await direct(certificates.foreign)]).to.deep.equal([0, 0])
     })
 
-    it('passes foreign TLS on as TCP, and non-HTTP traffic on ports without a protocol', async () => {
+    it("PERMISSIVE and DISABLE pass the application's own TLS and non-HTTP bytes through, which STRICT refuses", async () => {
       const hello = await clientHello()
       for (const mode of ['PERMISSIVE', 'DISABLE']) {
         await inForce(peer(mode))
         expect(await readTcp(serverAddress, ports.inboundTcp, undefined, undefined, hello), `TLS to a TCP port, ${mode}`).to.equal('tcp-workload')
-        // The workload speaks HTTP, and says itself that it was sent something else.
+        // The HTTP workload itself answers 400, so the bytes reached the workload.
         for (const bytes of [hello, Buffer.from('\0\x01\0\r\n\r\n')])
           expect(await readTcp(serverAddress, ports.inboundAny, undefined, undefined, bytes), mode).to.match(/^HTTP\/1.1 400 (?!.*envoy)/s)
         const answer = await call(serverAddress, ports.inboundAny, '/', { host: 'server' })
@@ -161,7 +161,7 @@ spec:
       expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
     })
 
-    it('DISABLE accepts plaintext only, and callers follow', async () => {
+    it('DISABLE accepts plaintext only, and sidecars of callers switch to plaintext', async () => {
       await inForce(peer('DISABLE'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([200, 0])
       await until('callers to speak plainly', async () => {
@@ -170,7 +170,7 @@ spec:
       })
     })
 
-    it('the narrowest level applies, and UNSET inherits from the one above', async () => {
+    it('PeerAuthentication of port, workload, namespace and mesh apply in this order, and UNSET inherits', async () => {
       const mesh = policy('PeerAuthentication', 'mesh', '{mtls: {mode: STRICT}}', 'mesh-system')
       await inForce(mesh)
       expect(await direct()).to.equal(0)
@@ -192,7 +192,7 @@ spec:
       expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
     })
 
-    it('a selector in the root namespace selects no workload of another namespace', async () => {
+    it('a PeerAuthentication with a selector in the root namespace selects no workload of another namespace', async () => {
       await inForce(policy('PeerAuthentication', 'mesh', '{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}}', 'mesh-system'))
       expect(await direct()).to.equal(200)
     })
@@ -207,7 +207,7 @@ spec:
       const query = new URLSearchParams({ proxyID: 'server.shop', protocol, ...(principal ? { principal } : {}) })
       return (await service.debug<{ status: number }>(`authz?${query}`)).status
     }
-    /** Status by HTTP, and whether TCP passes, for plain text and some certificates. */
+    /** Name, action, rule, and for each caller whether HTTP and TCP pass; the empty name is a caller in plaintext. */
     const matrix: [string, string, string, Record<string, boolean>][] = [
       [
         'ALLOW for a principal',
@@ -313,7 +313,7 @@ spec:
       })
     }
 
-    it('the server name of a connection: the same answer by HTTP and by TCP', async () => {
+    it('a condition on connection.sni: HTTP, TCP and /debug/authz agree, case-insensitively', async () => {
       await inForce(authorization('ALLOW', "{when: [{key: connection.sni, values: ['*.good.example']}]}"))
       const by = async (servername: string) => [
         await send(serverAddress, ports.inbound, { tls: { ...Authority.read(certificates.other), servername } }),
@@ -329,7 +329,7 @@ spec:
         expect((await service.debug<{ status: number }>(`authz?proxyID=server.shop&sni=${sni}`)).status).to.equal(status)
     })
 
-    it('CUSTOM asks the authorizer for a TCP connection too', async () => {
+    it('CUSTOM asks the authorizer for each TCP connection of its port, and enforces the answer', async () => {
       await inForce(
         policy(
           'AuthorizationPolicy',
@@ -351,7 +351,7 @@ spec:
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
     })
 
-    it('request fields on TCP: ALLOW rules with them match nothing, DENY rules ignore them', async () => {
+    it('HTTP fields in rules for TCP: ALLOW rules with them match nothing, and DENY rules ignore them', async () => {
       await inForce(authorization('ALLOW', "{to: [{operation: {paths: ['/']}}]}"))
       expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
       await inForce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['${ports.inboundTcp}']}}]}`))
@@ -362,7 +362,7 @@ spec:
   })
 }
 
-/** What a TLS client that knows nothing of the mesh says first. */
+/** Returns the ClientHello of a TLS client outside of the mesh. */
 function clientHello(): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {
@@ -379,7 +379,7 @@ function clientHello(): Promise<Buffer> {
   })
 }
 
-/** What a TCP workload says to a greeting, in plain text or with a certificate; nothing when it is not reached. */
+/** Returns the answer of a TCP workload to a greeting, in plaintext or with a certificate; empty if the connection is refused. */
 function readTcp(
   address: string,
   port: number,

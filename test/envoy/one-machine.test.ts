@@ -1,4 +1,4 @@
-/** Two workloads on one machine, without an orchestrator and without redirection, started by three commands: the README shows the same. */
+/** Two workloads on one machine without an orchestrator and redirection, started by three commands as in the README. */
 import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +24,7 @@ describe(`two workloads on one machine, Envoy ${version}`, function () {
   const ports = { http: 0, inbound: 0, secure: 0 }
   const agents = {} as Record<Workload, Agent>
 
-  /** Of the files of the example, only the ports are exchanged for free ones. */
+  /** Writes the documents of the example with their ports replaced by free ones. */
   const write = () => {
     const free: Record<string, number> = { 9090: ports.http, 8443: ports.inbound, 9080: backend.port }
     for (const name of readdirSync(join(example, 'mesh')))
@@ -60,7 +60,7 @@ describe(`two workloads on one machine, Envoy ${version}`, function () {
     await Promise.all([service.dispose(), backend.stop()])
   })
 
-  it('speak mutual TLS, each as itself, with tokens that their agents have fetched', async () => {
+  it('call each other over mutual TLS with their own identities, from tokens that their agents fetched', async () => {
     for (const agent of Object.values(agents))
       await until('the proxy to be ready', async () => (await fetch(`http://127.0.0.1:${agent.readyPort}/healthz/ready`)).status === 200)
     await until('a call to arrive', async () => (await request()) === 200)
@@ -69,7 +69,7 @@ describe(`two workloads on one machine, Envoy ${version}`, function () {
     expect(await service.rejections()).to.deep.equal([])
   })
 
-  it('are told from each other by their commands: request and wait find the proxy of their folder', async () => {
+  it('are distinguished by working directory: the commands request and wait address the proxy of their directory', async () => {
     const { stock } = agents
     const waited = await stock.run(['wait', '--url', `http://localhost:${stock.readyPort}/healthz/ready`])
     const asked = await stock.run(['request', 'GET', '/server_info'])
@@ -77,7 +77,7 @@ describe(`two workloads on one machine, Envoy ${version}`, function () {
     expect(asked.stdout).to.contain('sidecar~127.0.0.12~stock.demo~demo.svc.cluster.local')
   })
 
-  it('that end take no new calls while what is under way is answered, and end in order', async () => {
+  it('complete active requests when they are stopped, exit with status 0, and serve again after a restart', async () => {
     const { stock } = agents
     const { promise, resolve } = Promise.withResolvers<void>()
     backend.until = promise

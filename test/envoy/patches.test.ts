@@ -1,4 +1,4 @@
-/** EnvoyFilters as users copy them, at stock proxies of both releases: taken, and doing what they say. */
+/** EnvoyFilters as users copy them from documentation, at stock proxies of each release: accepted, and effective. */
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { serveMethod } from '../harness/grpc-server.ts'
@@ -9,7 +9,7 @@ const example = (name: string): string => readFileSync(new URL(`../../examples/r
 const extension = 'type.googleapis.com/envoy.extensions'
 const manager = 'filter: {name: envoy.filters.network.http_connection_manager'
 
-/** An EnvoyFilter for the inbound side of a place, and nobody else; each patch is what it applies to, its match of the listener, if any, and the patch. */
+/** An EnvoyFilter for the inbound side of one place. Each patch has the object it applies to, its listener match if any, and the patch itself. */
 function filter({ side, id }: Place, ...patches: [applyTo: string, match: string, patch: string][]): string {
   const context = side === 'sidecar' ? 'SIDECAR_INBOUND' : 'GATEWAY'
   const lines = patches.map(
@@ -35,7 +35,7 @@ describePlaces('EnvoyFilters that users copy', (place) => {
   const put = (text: string) => place.service.write('copied.yaml', text)
   afterEach(() => place.service.remove('copied.yaml'))
 
-  it('add scripts, compression, metadata, and settings of connection managers', async () => {
+  it('with scripts, compression, metadata, external processing and connection manager settings are accepted together', async () => {
     put(
       filter(
         place,
@@ -81,7 +81,7 @@ describePlaces('EnvoyFilters that users copy', (place) => {
     expect(headers.server, 'the server of the workload is passed on').to.not.equal('envoy')
   })
 
-  it('deliver the configuration of a filter by its name', async () => {
+  it('deliver the configuration of a filter over ECDS by name', async () => {
     const type = `${extension}.filters.http.header_mutation.v3.HeaderMutation`
     put(
       filter(
@@ -102,7 +102,7 @@ describePlaces('EnvoyFilters that users copy', (place) => {
   })
 
   if (place.side === 'sidecar')
-    it('limit rates locally, as in the example', async () => {
+    it('from the example of local rate limiting answer 429 above the limit', async () => {
       put(example('local.yaml'))
       const statuses: number[] = []
       await until('the limit', async () => {
@@ -114,9 +114,9 @@ describePlaces('EnvoyFilters that users copy', (place) => {
     })
 
   if (place.side === 'gateway')
-    it('limit rates by a service, as in the example', async () => {
+    it('from the example of global rate limiting answer 429 for customers that the rate limit service rejects', async () => {
       const asked: string[] = []
-      // RateLimitResponse with no more than its code: OK, or OVER_LIMIT.
+      // A RateLimitResponse with overall_code only: OK or OVER_LIMIT.
       const judge = (call: { request: Buffer }, done: (error: null, value: Buffer) => void) => {
         asked.push(call.request.toString('latin1'))
         done(null, Buffer.from([0x08, call.request.includes('greedy') ? 2 : 1]))

@@ -68,7 +68,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       await Promise.all([envoy.dispose(), service.dispose(), backend.stop(), authorizers.http.stop(), authorizers.grpc.stop()])
     })
 
-    it('a token is not forwarded unless configured', async () => {
+    it('a valid token is forwarded to the workload with forwardOriginalToken only', async () => {
       await inForce(jwt(''))
       expect((await ask(await bearer())).status).to.equal(200)
       expect(lastSeen().authorization).to.equal(undefined)
@@ -78,7 +78,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       expect(lastSeen().authorization).to.equal(token.authorization)
     })
 
-    it('keys that no proxy understands do not spoil those beside them', async () => {
+    it('keys of unsupported types do not disable valid keys of the same set', async () => {
       const { keys } = JSON.parse(issuer.jwks) as { keys: object[] }
       const strange = [
         { kty: 'EC' },
@@ -97,7 +97,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       expect((await ask({ authorization: 'Bearer x' })).status).to.equal(401)
     })
 
-    it('claims go on in headers, which nobody else can set', async () => {
+    it('payload and claims are forwarded in the configured headers, which clients cannot set', async () => {
       await inForce(jwt('outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-subject, claim: sub}, {header: x-nested, claim: a.b}]'))
       await ask(await bearer({ a: { b: 'c' } }))
       expect(JSON.parse(Buffer.from(String(lastSeen()['x-payload']), 'base64url').toString())).to.include({ iss: issuer.name, sub: 'subject' })
@@ -106,7 +106,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       expect([lastSeen()['x-payload'], lastSeen()['x-subject']]).to.deep.equal([undefined, undefined])
     })
 
-    it('selectors and the root namespace determine the workloads', async () => {
+    it('an AuthorizationPolicy applies by selector to its own namespace, or from the root namespace to all', async () => {
       const deny = (namespace: string, selector: string) =>
         policyDocument('AuthorizationPolicy', 'd', `{${selector}action: DENY, rules: [{}]}`, { namespace })
       const statuses: number[] = []
@@ -150,11 +150,11 @@ for (const { version, path: binary } of envoyBinaries()) {
       })
     }
 
-    it('an authorizer is sent the headers and the body that its provider says, and answers the client', async () => {
+    it('an authorizer gets the headers and body that its provider configures; a larger body is answered 413', async () => {
       await inForce(
         policy('AuthorizationPolicy', "{action: CUSTOM, provider: {name: authz-newer}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}"),
       )
-      // The word is said by the proxy.
+      // The proxy adds the header x-word.
       const answer = await call(address, port, '/guarded', {
         host: 'app',
         headers: { 'x-was-said': 'a', 'x-other': 'b' },
@@ -168,7 +168,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       expect((await call(address, port, '/guarded', { host: 'app', method: 'POST', body: 'abcdef' })).status).to.equal(413)
     })
 
-    it('metadata of another filter decides, as text or as a list', async () => {
+    it('dynamic metadata of another filter, as text or list, decides conditions', async () => {
       const lua = `apiVersion: networking.mesh.io/v1alpha3
 kind: EnvoyFilter
 metadata: {name: metadata, namespace: shop}
@@ -208,7 +208,7 @@ spec:
       service.remove('lua.yaml')
     })
 
-    it('RequestAuthentications of other workloads, and of the root namespace', async () => {
+    it('a RequestAuthentication applies by selector to its own namespace, or from the root namespace to all', async () => {
       const rule = `jwtRules: [{issuer: '${issuer.name}', jwks: '${issuer.jwks}'}]`
       const statuses: number[] = []
       for (const [namespace, selector] of [
@@ -224,7 +224,7 @@ spec:
       expect(statuses).to.deep.equal([401, 200, 401, 401, 200])
     })
 
-    it('an authorizer that does not answer, is not known, or is not the only one lets nobody through', async () => {
+    it('requests are denied if the authorizer is unreachable, unknown, or not the only one', async () => {
       const custom = (name: string) =>
         policy('AuthorizationPolicy', `{action: CUSTOM, provider: {name: ${name}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`)
       await inForce(custom('authz-gone'))
@@ -237,7 +237,7 @@ spec:
       }
     })
 
-    it('the longest values are accepted', async () => {
+    it('Envoy accepts policies with values of 800 characters', async () => {
       const long = (start: string) => start + '.'.repeat(800 - start.length)
       const values = ['*', '', 'x*'].map((star) => (star === 'x*' ? `${long('x').slice(0, -1)}*` : long(star)))
       await inForce(
@@ -258,7 +258,7 @@ spec:
       expect((await ask()).status).to.equal(200)
     })
 
-    it('a dry run is only counted', async () => {
+    it('a dry run denies nothing, and is counted and explained', async () => {
       await inForce(policy('AuthorizationPolicy', '{action: DENY, rules: [{}]}', '{"security.istio.io/dry-run": "true"}'))
       const before = await envoy.stat('mesh_dry_run_deny_.shadow_denied')
       expect((await ask()).status).to.equal(200)
@@ -268,7 +268,7 @@ spec:
       expect(told.considered.some(({ dryRun, matched }) => dryRun && matched)).to.equal(true)
     })
 
-    it('a policy that was never valid denies what it selects; one that was valid keeps its last state', async () => {
+    it('a policy that was never valid denies its workloads; one that becomes invalid keeps its last good state', async () => {
       const document = (action: string, rest: string) => policyDocument('AuthorizationPolicy', 'mended', `{action: ${action}, ${rest}}`)
       await inForce()
       for (const action of ['ALLOW', 'DENY']) {

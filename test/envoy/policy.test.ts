@@ -77,18 +77,18 @@ spec: {hosts: [app.example.com], gateways: [edge], http: [{route: [{destination:
       await Promise.all([envoy.dispose(), service.dispose(), backend.stop(), issuer.stop()])
     })
 
-    it('1: an invalid token is answered 401', async () => {
+    it('1: a request with an invalid token is answered 401', async () => {
       const other = await new Issuer(issuer.name).start()
       await other.stop()
       for (const token of ['nonsense', await other.token(), await issuer.token({ exp: 1 }), await issuer.token({ iss: 'somebody else' })])
         expect((await ask(token)).status, token).to.equal(401)
     })
 
-    it('2: no token is allowed while there is no authorization policy', async () => {
+    it('2: a request without a token is allowed while there is no AuthorizationPolicy', async () => {
       expect((await ask()).status).to.equal(200)
     })
 
-    it('3 and 4: a policy for <iss>/<sub> lets the token through, and answers 403 without one', async () => {
+    it('3 and 4: a policy for principal <iss>/<sub> allows its token, and denies other and no tokens with 403', async () => {
       service.write(
         'authorization.yaml',
         policyDocument(
@@ -104,7 +104,7 @@ spec: {hosts: [app.example.com], gateways: [edge], http: [{route: [{destination:
       expect([denied.status, denied.body]).to.deep.equal([403, 'RBAC: access denied'])
     })
 
-    it('5 and 6: a required group lets its members through, and answers 403 to others', async () => {
+    it('5 and 6: a policy with a required group allows tokens with that group, and denies others with 403', async () => {
       service.write(
         'authorization.yaml',
         policyDocument(
@@ -120,7 +120,7 @@ spec: {hosts: [app.example.com], gateways: [edge], http: [{route: [{destination:
     })
 
     if (source === 'jwksUri')
-      it('follows a change of keys without a restart', async () => {
+      it('a rotation of the keys at jwksUri takes effect without a restart: new tokens pass, old ones are answered 401', async () => {
         const old = await issuer.token({ groups: ['group1'] })
         await issuer.rotate('ES256')
         await until('the new key', async () => (await ask(await issuer.token({ groups: ['group1'] }))).status === 200)

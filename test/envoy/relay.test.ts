@@ -1,4 +1,4 @@
-/** A real Envoy has its configuration through the agent's relay, from the real command, while things go wrong. */
+/** A real Envoy gets its configuration from the real command through the agent's relay, also during failures. */
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -102,7 +102,7 @@ for (const { version, path: binary } of envoyBinaries())
           nodeId: `sidecar~${address}~client.shop~shop.svc.cluster.local`,
           metadata: { NAMESPACE: 'shop', LABELS: { app: 'client' }, INTERCEPTION_MODE: 'NONE', PROXY_CONFIG: {} },
         })
-        // Discovery is not there yet when the proxy starts, nor is the token.
+        // When the proxy starts, neither discovery nor the token exists yet.
         await envoy.launch()
         await until('an attempt', () => state().failures > 0)
         await service.start()
@@ -117,21 +117,21 @@ for (const { version, path: binary } of envoyBinaries())
         rmSync(dir, { recursive: true })
       })
 
-      it('comes as soon as discovery is there and takes the token, on the stream that the proxy has opened', async () => {
+      it('arrives on the stream that the proxy opened before discovery and the token existed', async () => {
         await until('a request to be answered', async () => (await status('/one')) === 200)
         expect(state()).to.deep.include({ stream: 'served', fault: undefined })
         expect(await envoy.stat('control_plane.connected_state')).to.equal(1)
         expect(logged.filter(({ message }) => /another stream/.test(message))).to.deep.equal([])
       })
 
-      it('follows changes', async () => {
+      it('is updated when the documents change', async () => {
         expect(await status('/two')).to.equal(404)
         write('/two')
         await until('the change', async () => (await status('/two')) === 200)
         expect(await status('/one')).to.equal(404)
       })
 
-      it('outlasts a crash of discovery, which comes back with a certificate of another root', async () => {
+      it('stays in use during a crash of discovery, and is updated when discovery returns with a new root certificate', async () => {
         await service.stop('SIGKILL')
         await until('the loss to be noticed', () => state().stream !== 'served')
         use('server-two')
@@ -144,7 +144,7 @@ for (const { version, path: binary } of envoyBinaries())
         expect(await envoy.rejected()).to.equal(0)
       })
 
-      it('is what was kept for a proxy that starts while discovery is away, and follows discovery when it is back', async () => {
+      it('comes from the saved copy if the proxy starts without discovery, and is updated when discovery is back', async () => {
         await until('it to be kept', () => readFileSync(file('kept/last')).includes('/three'))
         await service.stop('SIGKILL')
         await envoy.stop()
@@ -162,7 +162,7 @@ for (const { version, path: binary } of envoyBinaries())
       })
 
       if (version !== '1.36')
-        it('of 20 MB is passed on', async () => {
+        it('of 20 MB is delivered', async () => {
           const long = 'x'.repeat(4000)
           for (let host = 0; host < 20; host++) {
             const name = `large-${host}.example.com`

@@ -1,4 +1,7 @@
-/** The root of the authority is exchanged under two sidecars that speak mutual TLS. What happens is up to authority and agents: one release of Envoy shows it. */
+/**
+ * Rotation of the authority's root certificate while two sidecars use mutual TLS. The result depends on authority and agents only:
+ * one release of Envoy is enough.
+ */
 import { expect } from 'chai'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { TwoSidecars } from '../harness/two-sidecars.ts'
@@ -22,7 +25,7 @@ if (oldest)
     })
     after(() => pair.dispose())
 
-    it('loses no request through all stages and a crash in between', async () => {
+    it('replaces the root through all stages without a lost request, also with a crash of discovery in between', async () => {
       const { roots: first } = await pair.certificates('server')
       const { statuses, answered } = await pair.during(async () => {
         await pair.ca('rotate')
@@ -39,7 +42,7 @@ if (oldest)
       expect(pair.caller()).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
     })
 
-    it('leaves sidecars and agents connected with what they have then', async () => {
+    it('leaves sidecars connected, which apply changes, and agents without a fault', async () => {
       pair.write('somebody-else')
       await until('a change to arrive', async () => (await pair.request()) === 503)
       pair.write()

@@ -1,4 +1,4 @@
-/** A stock Envoy fetches its configuration over TLS, and shows who it is with a client certificate or a token. */
+/** A stock Envoy fetches its configuration over TLS, and authenticates with a client certificate or a token. */
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
@@ -67,7 +67,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       })
     }
 
-    it('is not served to a client with another identity or without a credential', async () => {
+    it('gets no configuration with an identity of another namespace, or without a valid credential', async () => {
       for (const [namespace, shown, line] of [
         ['bank', { token }, 'may not act for namespace \\"bank\\"'],
         ['shop', {}, 'neither a client certificate nor a token'],

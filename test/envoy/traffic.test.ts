@@ -139,13 +139,13 @@ spec:
       })
 
       const viaGateway = (path: string, headers: Record<string, string> = {}) => call('127.0.0.1', ports.gateway, path, { host, headers })
-      /** Replaces the routes and waits until the gateway goes by them. */
+      /** Replaces the routes and waits until the gateway applies them. */
       const route = async (http: string, taken: () => Promise<boolean>) => {
         service.write('routes.yaml', routes(http))
         await until('the new routes to be taken', taken)
       }
 
-      it('routes HTTP through the gateway to the subset of the rule', async () => {
+      it('routes HTTP through the gateway to the subset that the matching route names', async () => {
         await route(
           `  - match: [{headers: {end-user: {exact: jason}}}]\n    route: [${to('v2')}]\n  - route: [${to('v1')}]`,
           async () => (await viaGateway('/', { 'end-user': 'jason' })).body === 'v2',
@@ -158,13 +158,13 @@ spec:
         expect(await readAll('127.0.0.1', ports.tcpGateway)).to.equal('tcp-workload')
       })
 
-      it('answers 404 if no route matches, and for another host', async () => {
+      it('answers 404 if no route or no host matches', async () => {
         await route(`  - match: [{uri: {prefix: /known}}]\n    route: [${to('v1')}]`, async () => (await viaGateway('/unknown')).status === 404)
         expect((await viaGateway('/known/page')).body).to.equal('v1')
         expect((await call('127.0.0.1', ports.gateway, '/known', { host: 'other.example.com' })).status).to.equal(404)
       })
 
-      it('splits by weight', async () => {
+      it('splits requests between subsets by weight', async () => {
         await route(`  - route: [${to('v1', 80)}, ${to('v2', 20)}]`, async () => (await viaGateway('/')).body === 'v2')
         const answers = await Promise.all(Array.from({ length: 300 }, () => viaGateway('/')))
         const share = answers.filter((answer) => answer.body === 'v2').length / answers.length
@@ -219,7 +219,7 @@ spec:
       })
 
       it(`receives a changed virtual host ${version === '1.40' && delta ? 'over VHDS' : 'within its route configuration'}`, async () => {
-        // The listener has an address of its own, and so has its route.
+        // Listener and route configuration have the name of the bind address.
         const updates = async () => [
           await client.stat(`.rds.127.0.0.3_${ports.http}.update_success`),
           await client.stat(`.rds.vhds.127.0.0.3_${ports.http}.update_success`),
@@ -233,7 +233,7 @@ spec:
         expect([routesAfter - routesBefore, hostsAfter - hostsBefore]).to.deep.equal([routesSent, hostsSent])
         const dump = JSON.stringify(await service.debug('config_dump?proxyID=client.shop'))
         expect(dump).to.include(`"name":"${host}:${ports.http}"`)
-        // A host that is withdrawn is not known any more, and comes back.
+        // A withdrawn host is unknown, and is known again when it is added again.
         const entry = `apiVersion: networking.mesh.io/v1alpha3\nkind: ServiceEntry\nmetadata: {name: late, namespace: shop}\nspec: {hosts: [late.example.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${ports.http}, name: http, protocol: HTTP}], endpoints: [{address: 127.0.0.1, ports: {http: ${v1.port}}}]}\n`
         for (let time = 0; time < 2; time++) {
           service.write('late.yaml', entry)
@@ -258,7 +258,7 @@ spec:
           }
         })
         for (const round of [1, 2, 3]) {
-          // A subset that did not exist, the route to it in the same file, and the old subset gone at the same time.
+          // At the same time a new subset is added, the route changes to it, and the old subset is removed.
           service.write(
             'extra.yaml',
             `apiVersion: networking.mesh.io/v1alpha3\nkind: DestinationRule\nmetadata: {name: extra, namespace: shop}\nspec: {host: ${host}, subsets: [{name: round${round}, labels: {version: v${(round % 2) + 1}}}]}\n`,
@@ -275,7 +275,7 @@ spec:
         service.remove('extra.yaml')
       })
 
-      it('recovers when Envoy restarts and when the control plane restarts', async () => {
+      it('routes after a restart of Envoy, during a crash of the control plane, and applies changes made meanwhile', async () => {
         await route(`  - route: [${to('v1')}]`, async () => (await viaGateway('/')).body === 'v1')
         await gateway.stop()
         await gateway.start()

@@ -1,4 +1,7 @@
-/** What a VirtualService may say, at a gateway of a real Envoy: each does what it says, and nothing makes Envoy refuse its routes (docs/resources.md, R3 to R10). */
+/**
+ * The fields of a VirtualService at a gateway of a real Envoy: each field has its documented effect, and none makes Envoy reject the routes
+ * (docs/resources.md, R3 to R10).
+ */
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { plainOperators } from '../../src/config/header-format.ts'
@@ -11,7 +14,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 const reviews = 'reviews.shop.svc.cluster.local'
-/** Every command that values of headers may have. */
+/** Every substitution command that header values may contain. */
 const commands = [
   ...[...plainOperators].map((name) => `%${name}%`),
   ...['REQ(x-a)', 'REQ(:path?x-b):5', 'REQ(X-A?)', 'RESP(x-a)', 'TRAILER(x-a):3', 'PATH', 'PATH(WQ)', 'PATH(NQ:ORIG_OR_PATH):3', 'START_TIME'],
@@ -241,7 +244,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       ['capital', 'CAPITAL.example', `{directResponse: {status: 235}}`],
     ]
 
-    it('set the host of requests, by either of its names, for all or for one destination', async () => {
+    it('set the Host header, as Host or :authority, for a route or for one destination', async () => {
       await send('host-set.example')
       expect(seen().headers).to.include({ host: 'inner.example', 'x-a': 'one' })
       await send('host-add.example')
@@ -259,7 +262,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect([seen(v1).headers.host, seen(v2).headers.host]).to.deep.equal(['first.example', 'second.example'])
     })
 
-    it('leave pseudo headers as they are, and change the others', async () => {
+    it('leave pseudo headers unchanged, and change the other headers', async () => {
       const answer = await send('pseudo.example', '/kept')
       expect([answer.status, answer.headers['x-backend'], seen().path, seen().headers.host]).to.deep.equal([
         200,
@@ -269,19 +272,19 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       ])
     })
 
-    it('set before they add, and for all before they do for a destination', async () => {
+    it('set headers before they add values, and apply the route before the destination', async () => {
       const answer = await send('both.example', '/', { headers: { 'x-order': 'client' } })
       expect(seen().headers['x-order']).to.equal('destination, more')
       expect(answer.headers['x-out']).to.equal('route, too')
     })
 
-    it('fill in what the commands in values stand for', async () => {
+    it('substitute commands in header values', async () => {
       await send('commands.example')
       expect(seen().headers).to.include({ 'x-share': '100%', 'x-from': '127.0.0.1' })
       expect(seen().headers['x-all']).to.be.a('string')
     })
 
-    it('inject faults only into the share of requests that is given', async () => {
+    it('inject delays and aborts into the configured percentage of requests only', async () => {
       for (const path of ['/none', '/zero', '/rare', '/neither']) expect((await send('faults.example', path)).status, path).to.equal(200)
       expect((await send('faults.example', '/abort')).status).to.equal(418)
       const grpc = await send('faults.example', '/grpc', { headers: { 'content-type': 'application/grpc' } })
@@ -291,7 +294,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(performance.now() - begun).to.be.greaterThan(290)
     })
 
-    it('redirect', async () => {
+    it('redirect with the configured status, scheme, authority, port and path', async () => {
       const location = async (path: string) => {
         const { status, headers } = await send('redirects.example', path)
         return [status, headers.location]
@@ -304,7 +307,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(await location('/default')).to.deep.equal([301, 'http://other.example/default'])
     })
 
-    it('answer with direct responses', async () => {
+    it('send direct responses with status, headers and bodies of up to 200,000 bytes', async () => {
       const text = await send('answers.example', '/text')
       expect([text.status, text.body, text.headers['content-type']]).to.deep.equal([503, 'closed', 'text/html'])
       expect((await send('answers.example', '/bytes')).body).to.equal('hello')
@@ -312,7 +315,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await send('answers.example', '/')).status).to.equal(404)
     })
 
-    it('rewrite', async () => {
+    it('rewrite paths by prefix, exact match and regular expression, and authorities', async () => {
       const rewritten = async (path: string) => {
         await send('rewrites.example', path)
         return seen().path
@@ -325,7 +328,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(await rewritten('/x')).to.equal('/basex')
     })
 
-    it('match', async () => {
+    it('match on port, path, header, query parameter and method, and answer 404 otherwise', async () => {
       const status = async (path: string, options: Parameters<typeof send>[2] = {}) => (await send('match.example', path, options)).status
       expect(await status('/', { port: ports.other })).to.equal(210)
       expect(await status('/cASE/x')).to.equal(211)
@@ -347,7 +350,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(await gateway.admin('/stats')).to.match(/[.]route[.]counted[.]upstream_rq_total: 1$/m)
     })
 
-    it('mirror the share that is given', async () => {
+    it('mirror the configured percentage of requests to one or several destinations', async () => {
       await send('mirrors.example', '/none')
       await send('mirrors.example', '/one')
       await send('mirrors.example', '/list')
@@ -355,7 +358,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(v2.seen.some(({ path }) => path === '/none')).to.equal(false)
     })
 
-    it('answer requests of other origins', async () => {
+    it('answer CORS preflights of allowed origins, and forward or end those of other origins as configured', async () => {
       const preflight = (path: string, origin: string) =>
         send('cors.example', path, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'PUT' } })
       const listed = await preflight('/list', 'https://x.b.example')
@@ -377,7 +380,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await preflight('/any', 'https://whoever.example')).headers['access-control-allow-origin']).to.equal('https://whoever.example')
     })
 
-    it('retry and time out as configured', async () => {
+    it('retry failed requests unless retries are off, and answer 504 after the timeout', async () => {
       v1.failures.push(500, 502)
       expect((await send('retries.example', '/twice')).status).to.equal(200)
       v1.failures.push(503)
@@ -391,7 +394,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(late.status).to.equal(504)
     })
 
-    it('go by claims of the token, and not by headers of such names', async () => {
+    it('match on claims of a valid token, and not on headers with the names of claims', async () => {
       const status = async (claims: Record<string, unknown>, headers: Record<string, string> = {}) =>
         (await send('claims.example', '/', { headers: { authorization: `Bearer ${await issuer.token(claims)}`, ...headers } })).status
       expect([await status({ group: 'staff' }), await status({ group: ['other', 'staff'] })]).to.deep.equal([241, 241])
@@ -402,19 +405,19 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await send('claims.example', '/', { headers: { authorization: 'Bearer e30.e30.e30' } })).status).to.equal(401)
     })
 
-    it('are expanded with their delegates', async () => {
+    it('include the routes of their delegates, and answer 404 for paths of no delegate', async () => {
       expect((await send('delegating.example', '/pages/new')).body).to.equal('v2')
       expect((await send('delegating.example', '/pages/old')).body).to.equal('v1')
       expect((await send('delegating.example', '/')).status).to.equal(404)
     })
 
-    it('of one host: the rules of all, the oldest first, and what takes every request last', async () => {
+    it('for one host are merged: routes of older objects come first, and catch-all routes last', async () => {
       const statuses = await Promise.all(['/older', '/younger', '/'].map(async (path) => (await send('shared.example', path)).status))
       expect(statuses).to.deep.equal([231, 233, 232])
       expect((await send('capital.example')).status).to.equal(235)
     })
 
-    it('affect only themselves if they are invalid', async () => {
+    it('that are invalid are reported with object and field, and later objects still apply', async () => {
       const bad: readonly (readonly [fields: string, path: string])[] = [
         ["headers: {request: {set: {x-a: '50% off'}}}", 'spec.http[0].headers.request.set[x-a]'],
         ["headers: {response: {add: {x-a: '%NOPE%'}}}", 'spec.http[0].headers.response.add[x-a]'],

@@ -1,4 +1,4 @@
-/** A sidecar to which nothing is redirected opens the ports of all services itself: on loopback, since the addresses of services are not its own. */
+/** A sidecar without redirection binds the ports of all services itself, on loopback, since service addresses are not local. */
 import { readFileSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:tls'
 import { expect } from 'chai'
@@ -8,7 +8,7 @@ import { Authority } from '../harness/certificates.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Service } from '../harness/service.ts'
 
-/** A TLS workload that says its name, and its port. */
+/** Starts a TLS workload that answers with its name. Returns its port. */
 async function tlsBackend(name: string, { chain, key }: { chain: string; key: string }): Promise<{ server: Server; port: number }> {
   const server = createServer({ cert: readFileSync(chain), key: readFileSync(key) }, (socket) => socket.end(name))
   const port = await freePort()
@@ -16,7 +16,7 @@ async function tlsBackend(name: string, { chain, key }: { chain: string; key: st
   return { server, port }
 }
 
-/** What a TLS server says first. */
+/** Returns the first bytes of a TLS server. */
 function overTls(port: number, servername: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -75,7 +75,7 @@ spec:
       authority.dispose()
     })
 
-    it('accepts listeners for all ports of all services', async () => {
+    it('accepts one loopback listener for each port of the services', async () => {
       expect(await service.rejections()).to.deep.equal([])
       expect(await proxy.rejected()).to.equal(0)
       const listeners = (await proxy.admin('/listeners')).trim().split('\n')
@@ -86,7 +86,7 @@ spec:
       )
     })
 
-    it('tells services apart by host and by server name, and the first has what names none', async () => {
+    it('selects services of one port by host and by server name, and otherwise the first service', async () => {
       for (const name of names) {
         const host = `${name}.shop.svc.cluster.local`
         for (const port of [ports.http, ports.sniffed]) expect((await call('127.0.0.1', port, '/', { host })).body).to.equal(name)
