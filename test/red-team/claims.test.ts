@@ -13,7 +13,7 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     (await place.call('/', { headers: { authorization: `Bearer ${await issuer.token(claims)}` } })).status
   before(() => issuer.rotate())
 
-  /** Claims whose answer is another than the one that is due. */
+  /** Returns the claims whose requests got another status than the expected one. */
   const wrong = async (claims: readonly Record<string, unknown>[], status: number) => {
     const found: string[] = []
     for (const each of claims) {
@@ -23,7 +23,7 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     return found
   }
 
-  it('true, false and numbers are denied like the text that they read as, wherever they stand', async () => {
+  it('DENY rules match boolean and numeric claims as text, also within lists', async () => {
     await place.enforce(tokens(), rule('DENY', claim('suspended', ['true', '1', '7.5', 'yes'])))
     const denied = [true, 'true', 1, 7.5, '1', 'yes', 'no yes', [true], ['true'], [1], [[1]], [['yes']], ['no', 'yes'], 1.0].map((suspended) => ({
       suspended,
@@ -35,7 +35,7 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     expect(await wrong([{ suspended: true }, { suspended: false }, { suspended: 30 }], 403)).to.deep.equal([])
   })
 
-  it('exceptions apply to true, false and numbers, and presence checks to any value', async () => {
+  it('notValues match boolean and numeric claims as text, and presence checks match any value', async () => {
     await place.enforce(tokens(), rule('ALLOW', claim('level', ['0', 'false'], 'notValues')))
     expect(await wrong([{ level: 0 }, { level: '0' }, { level: false }, { level: [0] }], 403)).to.deep.equal([])
     expect(await wrong([{ level: 1 }, { level: true }, {}], 200)).to.deep.equal([])
@@ -44,13 +44,13 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     expect(await wrong([{}], 200)).to.deep.equal([])
   })
 
-  it('a claim of another type lets nobody in', async () => {
+  it('ALLOW rules match no boolean, numeric or nested claims', async () => {
     await place.enforce(tokens(), rule('ALLOW', claim('role', ['admin', 'true', '1'])))
     expect(await wrong([{ role: 'admin' }, { role: ['user', 'admin'] }, { role: 'user admin' }], 200)).to.deep.equal([])
     expect(await wrong([{ role: true }, { role: 1 }, { role: [['admin']] }, { role: { admin: true } }, { role: [true] }, {}], 403)).to.deep.equal([])
   })
 
-  it('claims, principals and headers of a hundred and more characters are compared like short ones', async () => {
+  it('DENY rules match claims and principals of more than a hundred characters', async () => {
     const long = 'a-long-value-'.repeat(12)
     await place.enforce(tokens(), rule('DENY', claim('role', [long, `*${long}x`, `${long}y*`])))
     expect(
@@ -62,7 +62,7 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     expect(await withClaims({ sub: `${long}x` })).to.equal(200)
   })
 
-  it('a denied header value is denied among others, with any spaces, on any line, beside bytes that are not text', async () => {
+  it('a denied header value is denied within lists, with any spaces, on any line, and beside non-UTF-8 bytes', async () => {
     const headers = async (...values: string[]) => {
       const lines = values.map((value) => `x-role: ${value}\r\n`).join('')
       return (await place.raw(Buffer.from(`GET / HTTP/1.1\r\nHost: app\r\n${lines}Connection: close\r\n\r\n`, 'latin1'))).status
@@ -93,7 +93,7 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     }
   })
 
-  it('an explanation of a header with thousands of commas delays nobody', async () => {
+  it('/debug/authz with a header of thousands of commas does not delay policies', async () => {
     await place.enforce(rule('DENY', [{ key: 'request.headers[x-role]', values: ['admin', 'root*', '*-lead'] }]))
     const started = performance.now()
     const { status } = await place.service.debug<{ status: number }>(`authz?proxyID=${place.id}.shop&header=x-role:${',a'.repeat(3000)}`)
@@ -102,7 +102,7 @@ describeAttacks('claims, headers and addresses in policies', (place) => {
     expect(performance.now() - started, 'milliseconds until policies are in force').to.be.below(8000)
   })
 
-  it('X-Forwarded-For lets nobody in at a sidecar without trusted proxies, and a denied address in it is denied', async () => {
+  it('a forged X-Forwarded-For satisfies no ALLOW rule, and an address in it is denied at a sidecar', async () => {
     const from = async (forwarded: string) => (await place.call('/', { headers: { 'x-forwarded-for': forwarded } })).status
     const range = (action: string, field: string, value: string) =>
       policyDocument('AuthorizationPolicy', 'address', JSON.stringify({ action, rules: [{ from: [{ source: { [field]: [value] } }] }] }))

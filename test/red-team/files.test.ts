@@ -18,7 +18,7 @@ describeAttacks(
     const admin = async () => (await place.call('/admin')).status
     const becomes = (status: number) => until(`/admin to be answered ${status}`, async () => (await admin()) === status)
     const guarded = async () => {
-      // A test before that failed may have left a pipe there, in which a write would wait for a reader.
+      // A failed earlier test may have left a named pipe here, and a write to it would block without a reader.
       rmSync(at('guard.yaml'), { recursive: true, force: true })
       service.write('guard.yaml', denied)
       await becomes(403)
@@ -28,7 +28,7 @@ describeAttacks(
       for (const name of names) rmSync(at(name), { recursive: true, force: true })
       await becomes(200)
     }
-    /** Does something while the service stands still. */
+    /** Runs `act` while all threads of the service are stopped. */
     const whileHeld = async (act: () => void) => {
       const tasks = `/proc/${service.pid}/task`
       const stands = (task: string) => / T /.test(readFileSync(join(tasks, task, 'stat'), 'latin1'))
@@ -40,13 +40,13 @@ describeAttacks(
         process.kill(service.pid, 'SIGCONT')
       }
     }
-    /** Waits until the service has noticed what became of the file, by a change of another that it reads later. */
+    /** Waits until /debug/filez reports the file as unreadable. */
     const noticed = async () => {
       const troubles = async () => (await service.debug<{ unreadable: { path: string }[] }>('filez')).unreadable.map(({ path }) => path)
       await until('the file to be missed', async () => (await troubles()).includes(at('guard.yaml')))
     }
 
-    // Each comes under another name first: in one step, the file is never absent.
+    // Each replacement is created under another name and renamed, so that the file is never absent.
     const places: Record<string, () => void> = {
       'a link to a directory': () => {
         mkdirSync(at('empty'), { recursive: true })
@@ -70,7 +70,7 @@ describeAttacks(
       mkdirSync(at('sub'))
       service.write('sub/guard.yaml', denied)
       await becomes(403)
-      // In between the directory is gone, and rightly its policies with it: nobody may look then.
+      // While the directory is absent its policies would correctly be removed, so the service is stopped meanwhile.
       await whileHeld(() => {
         rmSync(at('sub'), { recursive: true })
         symlinkSync('nothing', at('sub'))
@@ -81,7 +81,7 @@ describeAttacks(
       await remove('sub')
     })
 
-    it('stay in force when they become invalid and are moved, also after a restart', async () => {
+    it('stay in force when the file becomes invalid, and are replaced by a denial of all requests after a restart', async () => {
       await guarded()
       service.write(
         'moved.yaml',
@@ -96,7 +96,7 @@ describeAttacks(
         const { clients } = await service.debug<{ clients: { connectionId: string }[] }>('adsz')
         return clients.some(({ connectionId }) => connectionId.includes(place.id))
       })
-      // Nobody knows what it said any more.
+      // After the restart there is no last good state.
       await until('the strictest that it could mean', async () => (await place.call('/')).status === 403)
       await remove('guard.yaml')
     })

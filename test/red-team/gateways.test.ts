@@ -85,7 +85,7 @@ describeAttacks('isolation of gateway servers', (place) => {
   const secure = async (host: string, requested: string) =>
     (await secureCall(place.address, ports.tls, { host, requested, root, anyName: true })).status
 
-  /** What is answered on a TLS connection to the server of mode AUTO_PASSTHROUGH, or on another port. */
+  /** Returns the bytes that a TLS connection to the server of mode AUTO_PASSTHROUGH, or to another port, receives. */
   const passed = (servername: string, ALPNProtocols: string[], port = ports.auto): Promise<string> =>
     new Promise((resolve) => {
       let text = ''
@@ -95,14 +95,14 @@ describeAttacks('isolation of gateway servers', (place) => {
       socket.on('close', () => resolve(text))
     })
 
-  it('the host of one server cannot be reached through the TLS name of another', async () => {
+  it('a request for the host of one server over the TLS server name of another is answered 404', async () => {
     const before = place.backend.seen.length
     for (const host of ['inner.example', 'INNER.example', 'inner.example.', `inner.example:${ports.tls}`, 'inner.example:80', 'through.example'])
       expect(await secure('open.example', host), host).to.equal(404)
     expect(place.backend.seen.length).to.equal(before)
   })
 
-  it('the same holds over HTTP/2 on one connection', async () => {
+  it('an HTTP/2 connection for one server answers 404 for the host of another', async () => {
     const session = connectHttp2(`https://${place.address}:${ports.tls}`, {
       servername: 'open.example',
       ca: root.chain,
@@ -119,17 +119,17 @@ describeAttacks('isolation of gateway servers', (place) => {
     session.destroy()
   })
 
-  it('a server that requires certificates does so under every spelling of its name', async () => {
+  it('a server that requires client certificates does so for every spelling of its TLS server name', async () => {
     for (const name of ['inner.example', 'INNER.EXAMPLE', 'Inner.Example']) expect(await secure(name, 'inner.example'), name).to.equal(0)
     for (const name of ['other.example', '*.example', 'a.inner.example', '']) expect(await secure(name, 'inner.example'), name).to.equal(0)
   })
 
-  it('TLS passthrough serves only names of the server, whatever a VirtualService lists', async () => {
+  it('TLS passthrough serves only hosts of its server, even if a VirtualService lists more', async () => {
     expect(await passed('through.example', [], ports.tls)).to.equal('inner')
     for (const name of ['other.example', 'a.through.example', 'listed.mesh.example']) expect(await passed(name, [], ports.tls), name).to.equal('')
   })
 
-  it('AUTO_PASSTHROUGH reaches no service that its hosts do not cover, no other namespace, no subset and nothing without the protocol of the mesh', async () => {
+  it('AUTO_PASSTHROUGH reaches no uncovered host, no other namespace, no subset, and requires the mesh ALPN', async () => {
     const cluster = (host: string, subset = '', port = 80) => `outbound_.${port}_.${subset}_.${host}`
     for (const name of [
       cluster('unlisted.other.example'),
@@ -144,7 +144,7 @@ describeAttacks('isolation of gateway servers', (place) => {
       expect(await passed(cluster('listed.mesh.example'), protocols), protocols.join()).to.equal('')
   })
 
-  it('a host that a route sets does not come from the request, and a denied host stays denied', async () => {
+  it('a route cannot take the Host header from a request header, and a denied host stays denied', async () => {
     place.service.write(
       'chosen.yaml',
       document(

@@ -4,19 +4,19 @@ import { policyDocument } from '../harness/policies.ts'
 import { describeAttacks } from '../harness/red-team.ts'
 import { until } from '../harness/until.ts'
 
-/** Every way to write a header that is to be believed. */
+/** Spellings of a header name that applications may treat as equal. */
 const spellings = ['x-user-id', 'X-USER-ID', 'x_user_id', 'X_User_Id', 'x-user_id', 'x_user-id']
 
 describeAttacks('headers that policies set or judge', (place) => {
   const [one, two] = [new Issuer('https://one.example'), new Issuer('https://two.example')]
   const rule = (issuer: Issuer, more: string) => `{issuer: '${issuer.name}', jwks: '${issuer.jwks}', ${more}}`
   const tokens = (...rules: string[]) => policyDocument('RequestAuthentication', 'tokens', `{jwtRules: [${rules.join(', ')}]}`)
-  /** What the workload got of headers that mean the same to some applications. */
+  /** Returns the guarded headers that the workload received, in any spelling that an application may treat as equal. */
   const got = () => Object.entries(place.backend.seen.at(-1)?.headers ?? {}).filter(([name]) => /^x[-_](user|payload|debug)/.test(name))
   const raw = async (...lines: string[]) =>
     (await place.raw(['GET / HTTP/1.1', 'Host: app', 'Connection: close', ...lines, '', ''].join('\r\n'))).status
 
-  /** Waits until a request is answered so, and forgets what came before: the proxy's threads take a listener after its page shows it. */
+  /** Waits for the status and clears the recorded requests: worker threads of Envoy apply a listener later than its admin page shows it. */
   const goesBy = async (status: number, line: string) => {
     await until(`${line.slice(0, 40)} to be answered ${status}`, async () => (await raw(line)) === status)
     place.backend.seen.length = 0
@@ -25,7 +25,7 @@ describeAttacks('headers that policies set or judge', (place) => {
   before(() => Promise.all([one.rotate(), two.rotate()]))
   beforeEach(() => void (place.backend.seen.length = 0))
 
-  it('come from tokens only, however a client writes them', async () => {
+  it('with claims come from valid tokens only: a client cannot set them in any spelling', async () => {
     await place.enforce(tokens(rule(one, 'outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]')))
     await goesBy(401, 'authorization: Bearer x')
     for (const name of spellings) {
@@ -42,7 +42,7 @@ describeAttacks('headers that policies set or judge', (place) => {
     expect(got().filter(([name]) => name !== 'x-payload')).to.deep.equal([['x-user-id', 'subject']])
   })
 
-  it('come from the issuer of the token that was accepted, and not from the client for another', async () => {
+  it('with claims of one issuer cannot be set by a client with the token of another', async () => {
     await place.enforce(
       tokens(
         rule(one, 'outputClaimToHeaders: [{header: x-user-id, claim: sub}]'),
@@ -60,7 +60,7 @@ describeAttacks('headers that policies set or judge', (place) => {
     }
   })
 
-  it('are believed of nobody while the policy that sets them has never been valid', async () => {
+  it('are removed from client requests while the RequestAuthentication that sets them has never been valid', async () => {
     const document = (name: string, spec: string) => policyDocument('RequestAuthentication', name, spec)
     const broken: Record<string, string> = {
       'keys that are none': `{jwtRules: [{issuer: a, jwks: nonsense, outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]}]}`,
@@ -68,11 +68,11 @@ describeAttacks('headers that policies set or judge', (place) => {
       'a list that is none': `{jwtRules: {issuer: a, outputPayloadToHeader: x-payload, outputClaimToHeaders: {header: x-user-id, claim: sub}}}`,
       'a misspelt list': `{jwtRule: [{issuer: a, outputPayloadToHeader: [x-payload], outputClaimToHeaders: [{headers: [x-user-id]}]}]}`,
     }
-    // A document that cannot be read is looked at as text.
+    // An unparsable document is searched as text.
     broken['a quote that is never closed'] =
       '{jwtRules: [{issuer: "a, outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]}]}'
     for (const [what, spec] of Object.entries(broken)) {
-      // What was never valid has no last good state: each is an object of its own.
+      // Each document has a unique name, so that there is no last good state.
       await place.enforce(document(`broken-${what.replaceAll(' ', '-')}-${place.id}`, spec))
       await goesBy(401, `authorization: Bearer ${await one.token()}`)
       for (const name of spellings) expect(await raw(`${name}: root`, 'x-payload: root', 'x_payload: root'), what).to.equal(200)
@@ -84,7 +84,7 @@ describeAttacks('headers that policies set or judge', (place) => {
     }
   })
 
-  it('are denied or lost in other spellings, and others stay', async () => {
+  it('of a DENY condition are removed in other spellings, and unrelated headers are forwarded', async () => {
     await place.enforce(
       policyDocument('AuthorizationPolicy', 'debug', '{action: DENY, rules: [{when: [{key: "request.headers[x-debug]", values: ["on"]}]}]}'),
     )
@@ -94,7 +94,7 @@ describeAttacks('headers that policies set or judge', (place) => {
     expect(place.backend.seen.at(-1)?.headers).to.include({ x_other: 'on', 'x-other': 'on' })
   })
 
-  it('a certificate that was not presented is not forwarded to the workload', async () => {
+  it('of forged client certificates (x-forwarded-client-cert) are removed', async () => {
     await place.enforce()
     expect(await raw('x-forwarded-client-cert: By=spiffe://cluster.local/ns/a/sa/a;URI=spiffe://cluster.local/ns/a/sa/root')).to.equal(200)
     expect(place.backend.seen.at(-1)?.headers).not.to.have.property('x-forwarded-client-cert')

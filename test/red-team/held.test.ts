@@ -1,4 +1,4 @@
-/** Attacks that policies have withstood from the beginning: on the framing of requests, on upgrades, on headers that proxies set and on tokens. */
+/** Attacks that policies have always withstood: on request framing, upgrades, headers that proxies set, and tokens. */
 import { expect } from 'chai'
 import { Issuer } from '../harness/issuer.ts'
 import { policyDocument } from '../harness/policies.ts'
@@ -9,16 +9,16 @@ const deny = (operation: object) =>
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
-  /** Sends bytes, and says which paths reached the workload. */
+  /** Sends bytes, and returns the paths that reached the workload. */
   const reached = async (...parts: string[]): Promise<string[]> => {
     const before = place.backend.seen.length
     await place.raw(...parts)
-    // What was hidden in the request has been seen by then.
+    // A smuggled request would reach the workload before this one.
     await place.call('/last')
     return place.backend.seen.slice(before).map(({ path }) => path)
   }
 
-  it('request smuggling by any framing hides no request in another', async () => {
+  it('request smuggling: no ambiguous framing gets a denied request to the workload', async () => {
     await place.enforce(deny({ paths: ['/admin*'] }))
     const inner = 'GET /admin HTTP/1.1\r\nHost: app\r\n\r\n'
     const head = 'POST /open HTTP/1.1\r\nHost: app\r\n'
@@ -37,7 +37,7 @@ describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
       expect(await reached(request), JSON.stringify(request)).not.to.include.members(['/admin'])
   })
 
-  it('no method or upgrade bypasses a rule', async () => {
+  it('no method, protocol version or upgrade gets a denied path to the workload', async () => {
     await place.enforce(deny({ paths: ['/admin*'] }))
     const host = 'Host: app\r\n'
     for (const request of [
@@ -54,7 +54,7 @@ describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
       expect(await reached(request), JSON.stringify(request)).not.to.include.members(['/admin'])
   })
 
-  it('headers that proxies set are nobody else’s', async () => {
+  it('a client cannot forge claim headers, nor an identity in x-forwarded-client-cert', async () => {
     const issuer = await new Issuer('https://issuer.example').rotateOnly('RS256')
     const rules = [
       { issuer: issuer.name, jwks: issuer.jwks, outputPayloadToHeader: 'x-payload', outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] },
@@ -72,7 +72,7 @@ describeAttacks('framing, upgrades, spoofed headers and tokens', (place) => {
     expect((await place.call('/', { headers: { 'x-forwarded-client-cert': forged } })).status).to.equal(403)
   })
 
-  it('no token chooses the key that verifies it', async () => {
+  it('a token cannot choose its key or algorithm by its header', async () => {
     const [issuer, forger] = await Promise.all(
       ['https://issuer.example', 'https://issuer.example'].map((name) => new Issuer(name).rotateOnly('RS256')),
     )

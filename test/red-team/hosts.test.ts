@@ -8,7 +8,7 @@ const rule = (action: string, body: string, rest = '') =>
   policyDocument('AuthorizationPolicy', 'hosts', `{action: ${action}, ${rest}rules: [${body}]}`)
 const policy = (action: string, operation: string, rest = '') => rule(action, `{to: [{operation: ${operation}}]}`, rest)
 
-/** What servers may take for `secret.com`, as Envoy lets it through. */
+/** Host headers that pass Envoy's validation and that a server may treat as `secret.com`. */
 const forms = [
   ...[
     'secret.com',
@@ -41,7 +41,7 @@ const statusOf = async (place: Place, ...hosts: string[]) => {
   return (await place.raw(`GET / HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`)).status
 }
 
-/** Hosts that are not answered as they should be. Envoy may refuse any of them by itself. */
+/** Returns the hosts that got another status than the expected one. Envoy may answer 400 to any of them. */
 async function wrong(place: Place, hosts: readonly string[], status: number): Promise<string[]> {
   const found: string[] = []
   for (const host of hosts) {
@@ -66,7 +66,7 @@ describeAttacks('hosts', (place) => {
     expect((await place.raw('GET / HTTP/1.1\r\nHost: open.com\r\nX-Forwarded-Host: secret.com\r\nConnection: close\r\n\r\n')).status).to.equal(200)
   })
 
-  it('HTTP/2 requests are matched by :authority, whatever Host says', async () => {
+  it('HTTP/2 requests are matched by :authority, even if the Host header differs', async () => {
     await place.enforce(policy('DENY', '{hosts: [secret.com]}'))
     const http2 = async (headers: Record<string, string>) => (await place.http2(headers).catch(() => ({ status: 0 }))).status
     expect(await http2({ ':authority': 'open.com' })).to.equal(200)
@@ -92,7 +92,7 @@ describeAttacks('hosts', (place) => {
       expect(await wrong(place, ['open.com', 'open.com:80', '[::1]:80'], 200)).to.deep.equal([])
     })
 
-  it('hosts with a port, prefixes, suffixes, addresses and names in other scripts', async () => {
+  it('DENY rules match hosts with ports, prefixes, suffixes, addresses and international names in every form', async () => {
     const cases: [values: string, denied: string[], passed: string[]][] = [
       [
         "['secret.com:80']",
@@ -116,7 +116,7 @@ describeAttacks('hosts', (place) => {
     }
   })
 
-  it('an allowed host is allowed in plain form only', async () => {
+  it('an ALLOW rule for a host matches no ambiguous form of it', async () => {
     await place.enforce(policy('ALLOW', "{hosts: [open.com, '*.open.org']}"))
     expect(await wrong(place, ['open.com', 'OPEN.com:80', 'open.com.', 'a.open.org', 'a.open.org:8080'], 200)).to.deep.equal([])
     const odd = [

@@ -25,7 +25,7 @@ describeAttacks(
     const forged = () => send(place.address, place.backend.port, { headers: [['authorization', 'Bearer forged']] })
 
     before(async () => {
-      // The workload has no Sidecar: its ports are those of services. The proxy listens at its own address where the workload is at 127.0.0.1.
+      // The workload has no Sidecar, so services declare its ports. The proxy listens at its own address, the workload at 127.0.0.1.
       place.service.write(`${place.id}.yaml`, entry(namespace, 'own', 'http', `{address: ${place.address}, ports: {http: ${place.backend.port}}}`))
       await until('the port of the service', async () => (await send(place.address, place.backend.port, {})) === 200)
     })

@@ -1,4 +1,4 @@
-/** Patches that Envoy refuses: they may not keep policies from proxies, nor take the patches of others (docs/resources.md, F7). */
+/** Patches that Envoy rejects must neither keep policies from proxies nor disable other patches (docs/resources.md, F7). */
 import { expect } from 'chai'
 import { describeAttacks, type Place } from '../harness/red-team.ts'
 import { until } from '../harness/until.ts'
@@ -47,7 +47,7 @@ describeAttacks(
         expect(headers['x-good']).to.equal('yes')
       })
 
-    it('take no DENY with them that comes with a filter by name whose configuration is refused', async () => {
+    it('with an invalid extension configuration disable neither a simultaneous DENY policy nor other patches', async () => {
       put()
       await becomes('/secret', 200)
       const lists = 'listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}'
@@ -59,7 +59,7 @@ describeAttacks(
       await until('the other patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
     })
 
-    it('take no DENY with them that comes with a value of which it is known that Envoy refuses it', async () => {
+    it('with values known to be invalid disable neither a simultaneous DENY policy nor other patches', async () => {
       put()
       await becomes('/secret', 200)
       const context = place.side === 'sidecar' ? 'SIDECAR_INBOUND' : 'GATEWAY'
@@ -79,7 +79,7 @@ describeAttacks(
     })
 
     if (place.side === 'gateway')
-      it('take no other change of routes with them', async () => {
+      it('of a virtual host disable no other patch of routes', async () => {
         const host = (value: string) => `  - {applyTo: VIRTUAL_HOST, match: {context: GATEWAY}, patch: {operation: MERGE, value: ${value}}}\n`
         const unknown = '{typed_per_filter_config: {nobody: {"@type": type.googleapis.com/envoy.extensions.of.nobody.v3.Config}}}'
         const good = '{response_headers_to_add: [{header: {key: x-routed, value: "yes"}}]}'
@@ -87,7 +87,7 @@ describeAttacks(
         await until('the other patch', async () => (await place.call('/')).headers['x-routed'] === 'yes')
       })
 
-    it('are told with their objects, and tried again when they are others', async () => {
+    it('are reported with their object, and applied again when the object is corrected', async () => {
       put(filter(place, 'bad', notThere))
       const told =
         /refused .*: a proxy refused it: .*; patches of it \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them.*EnvoyFilter\/shop\/bad/
@@ -96,7 +96,7 @@ describeAttacks(
       await until('the mended patch', async () => (await place.call('/')).headers['x-mended'] === 'yes')
     })
 
-    it('are innocent of what is refused without them too: with new policies nothing passes until it is accepted', async () => {
+    it('are kept if the listener is rejected without them too: with a new policy, all requests are denied until it is accepted', async () => {
       put(filter(place, 'good', header('good')))
       await until('the patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
       await becomes('/secret', 200)

@@ -9,7 +9,7 @@ const policy = (action: string, operation: string) =>
 const statusOf = async (place: Place, path: string) =>
   (await place.raw(Buffer.from(`GET ${path} HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n`))).status
 
-/** Paths that are not answered as they should be. Envoy may refuse any of them by itself. */
+/** Returns the paths that got another status than the expected one. Envoy may answer 400 to any of them. */
 async function wrong(place: Place, paths: readonly string[], status: number): Promise<string[]> {
   const found: string[] = []
   for (const path of paths) {
@@ -19,10 +19,10 @@ async function wrong(place: Place, paths: readonly string[], status: number): Pr
   return found
 }
 
-/** Characters that a path may have in two forms, or that it has escaped only. */
+/** Characters that a path may contain plain or escaped, or escaped only. */
 const characters = [...'@+;\'|!$&()*,:="<>^`{}~[]', ' ', 'é', '産']
 
-/** Every way to write a character escaped. */
+/** Returns the percent-encodings of a character: in lower, upper and mixed case. */
 function escapes(character: string): string[] {
   const escaped = [...Buffer.from(character)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
   const mixed = escaped.map((each, index) => (index % 2 === 0 ? each.toUpperCase() : each))
@@ -32,7 +32,7 @@ function escapes(character: string): string[] {
 const yamlList = (values: readonly string[]) => `[${values.map((value) => JSON.stringify(value)).join(', ')}]`
 
 describeAttacks('paths', (place) => {
-  it('reserved characters and others than ASCII match plain and escaped, in either case', async () => {
+  it('reserved and non-ASCII characters match plain and percent-encoded, in upper and lower case', async () => {
     const all = characters.flatMap((character) => [character, ...escapes(character)])
     for (const form of [(character: string) => character, (character: string) => escapes(character)[0] as string]) {
       const values = characters.map((character) => `/a${form(character)}b`)
@@ -70,7 +70,7 @@ describeAttacks('paths', (place) => {
     }
   })
 
-  it('what servers may read as other segments than Envoy is denied, and lets nobody in', async () => {
+  it('paths with ambiguous dot segments or overlong encodings match every DENY rule and no ALLOW rule', async () => {
     const odd = [
       '/open/..;/admin',
       '/open/..;x=1/admin',
@@ -88,7 +88,7 @@ describeAttacks('paths', (place) => {
     expect(await wrong(place, ['/open/a', '/open/a;x=1', '/open/%C3%A9'], 200)).to.deep.equal([])
   })
 
-  it('dot segments, repeated slashes, escapes and queries change nothing', async () => {
+  it('dot segments, repeated slashes, escapes and queries do not bypass a DENY rule', async () => {
     await place.enforce(policy('DENY', "{paths: ['/admin/panel', '/']}"))
     const same = [
       '/admin/panel',
@@ -110,20 +110,20 @@ describeAttacks('paths', (place) => {
     expect(await statusOf(place, '/x#/admin/panel')).to.equal(400)
   })
 
-  it('a condition on the header :path is one on the path, where it denies', async () => {
+  it('a DENY condition on the header :path matches the normalized path', async () => {
     const when = [{ key: 'request.headers[:path]', values: ['/admin', '/a@b*'] }]
     await place.enforce(policyDocument('AuthorizationPolicy', 'paths', JSON.stringify({ action: 'DENY', rules: [{ when }] })))
     expect(await wrong(place, ['/admin', '/admin?x', '/%61dmin', '//admin', '/a%40b', '/a@b?x', '/x/..;/admin'], 403)).to.deep.equal([])
     expect(await wrong(place, ['/', '/adminx', '/x?/admin'], 200)).to.deep.equal([])
   })
 
-  it('patterns must not start or end within an escape', async () => {
+  it('prefix and suffix patterns do not match within a percent-encoding', async () => {
     await place.enforce(policy('ALLOW', "{paths: ['*0b', '*ad', '/x%40*']}"))
     expect(await wrong(place, ['/0b', '/a/70b', '/bad', '/x@', '/x%40y'], 200)).to.deep.equal([])
     expect(await wrong(place, ['/a%40b', '/a%0b', '/a%ad', '/a%AD', '/a%2ad', '/x%4', '/x%4f'], 403)).to.deep.equal([])
   })
 
-  it('templates: segments of any text are denied, and of the text that Envoy knows let in', async () => {
+  it('path templates of DENY rules match any segment text, and those of ALLOW rules no ambiguous segments', async () => {
     await place.enforce(policy('DENY', "{paths: ['/t/{*}/end', '/r/{**}', '/s/{*}@x']}".replace("'/s/{*}@x'", "'/s@/{*}'")))
     const denied = [
       '/t/a/end',
@@ -146,7 +146,7 @@ describeAttacks('paths', (place) => {
     expect(await wrong(place, ['/t/a/b/end', '/t//end', '/t/x%2f..%2f../admin', '/r/a/y', '/t/..;/end'], 403)).to.deep.equal([])
   })
 
-  it('a path that can never match makes its policy invalid: it denies, and is reported with its field', async () => {
+  it('a path that can never match makes its policy invalid: the policy denies, and is reported with the field', async () => {
     const never = ['/a//b', '/x?y=1', '/x#y', '/a/../b', '/a/./b*', 'admin', 'admin*', '*//b', '/a%4*', '/a%00', '/a/{*}.txt', '/{**}/{*}']
     await place.enforce()
     try {

@@ -14,7 +14,7 @@ const tokens = policyDocument(
 const custom = policyDocument('AuthorizationPolicy', 'asked', '{action: CUSTOM, provider: {name: gone}, rules: [{}]}')
 const allow = policyDocument('AuthorizationPolicy', 'public', "{rules: [{to: [{operation: {paths: ['/public']}}]}]}")
 
-/** A workload that takes anything for a request, tells what came, and speaks first when it is told to. */
+/** A workload that answers any bytes as a request, records them, and sends a greeting first if `greets` is set. */
 async function lenientBackend() {
   const seen: string[] = []
   const state = { greets: false }
@@ -33,7 +33,7 @@ async function lenientBackend() {
 
 const request = (line: string, end = '\r\n') => [line, 'Host: app', 'Authorization: Bearer forged', '', ''].join(end)
 
-/** Requests that some servers understand and others do not, all with a token that is not valid. */
+/** Malformed requests that lenient servers accept, all with an invalid token. */
 const sloppy: Readonly<Record<string, string>> = {
   plain: request('GET /secret HTTP/1.1'),
   'a small method': request('get /secret HTTP/1.1'),
@@ -76,14 +76,14 @@ describeAttacks(
     after(() => backend?.stop())
     beforeEach(() => void (backend && (backend.seen.length = 0)))
 
-    /** Puts a policy in force and waits until the port goes by it: the proxy's threads take a listener after its page shows it. */
+    /** Applies a policy and waits until the port enforces it. Worker threads of Envoy apply a listener after its admin page shows it. */
     async function enforce(document: string, text: string, isTaken: boolean): Promise<void> {
       await place.enforce(document)
       await until('the port to go by it', async () => (await answerTo(text)).includes('taken') === isTaken)
       backend.seen.length = 0
     }
 
-    /** What comes back over a connection on which a text is sent, at once, byte by byte, or when the proxy waits no longer to learn what is spoken. */
+    /** Returns the answer to a text that is sent at once, byte by byte, or after the proxy's protocol detection timeout. */
     async function answerTo(text: string, sending: 'at once' | 'trickled' | 'late' = 'at once'): Promise<string> {
       const before = sending === 'late' ? await connections() : 0
       const socket = dial({ host: place.address, port, noDelay: true }).on('error', () => undefined)
@@ -91,7 +91,7 @@ describeAttacks(
       return exchange(socket, sending === 'trickled' ? text.split('') : [text])
     }
 
-    /** Sends texts one after another; the answer is its first piece, since what the proxy itself refuses it says at once. */
+    /** Sends texts one after another. Returns the first chunk of the answer, since the proxy sends a rejection at once. */
     async function exchange(socket: Socket, parts: readonly string[]): Promise<string> {
       const answered = new Promise<string>((resolve) => {
         for (const event of ['close', 'end', 'timeout']) socket.once(event, () => resolve(''))
@@ -104,7 +104,7 @@ describeAttacks(
       return answer
     }
 
-    /** Connections for which the proxy has chosen what to do. */
+    /** Returns the number of connections whose protocol detection has ended. */
     const connections = () => place.envoy.stat(`${place.address}_${port}.downstream_cx_total`)
 
     for (const [name, policy] of Object.entries({
@@ -126,12 +126,12 @@ describeAttacks(
       })
     }
 
-    it('take what a policy on requests lets through', async () => {
+    it('forward a request that a RequestAuthentication allows, also after the protocol detection timeout', async () => {
       await enforce(tokens, 'GET / HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n', true)
       expect(await answerTo('GET / HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n', 'late')).to.include('taken')
     })
 
-    it('take bytes of either side without such a policy, and whoever speaks first', async () => {
+    it('forward bytes of either side without HTTP policies, even if the server sends first', async () => {
       await enforce(policyDocument('AuthorizationPolicy', 'all', '{rules: [{}]}'), '\x05\x01\0', true)
       backend.state.greets = true
       expect(await answerTo('', 'late')).to.equal('hello ')
@@ -141,7 +141,7 @@ describeAttacks(
     })
   },
   {
-    // A server of a gateway has a protocol.
+    // The protocol of a gateway server is always declared.
     side: 'sidecar',
     env: { PILOT_INBOUND_PROTOCOL_DETECTION_TIMEOUT: '100ms' },
     mesh: 'extensionProviders: [{name: gone, envoyExtAuthzHttp: {service: shop/gone.example, port: 80}}]\n',

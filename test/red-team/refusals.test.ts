@@ -63,7 +63,7 @@ describeAttacks('objects that Envoy would reject as they are written', (place) =
       await until('the object to count', async () => (await place.call('/open')).status === (closed ? 403 : 200))
     })
 
-  it('unusable keys disable neither valid keys nor other policies', async () => {
+  it('unusable keys in a key set disable neither token validation nor other policies', async () => {
     const [good] = Object.values(usableKeys)
     const keys = (list: unknown[]) =>
       policyDocument('RequestAuthentication', 'keys', JSON.stringify({ jwtRules: [{ issuer: 'i', jwks: JSON.stringify({ keys: list }) }] }))
