@@ -1,4 +1,4 @@
-/** Hostile bytes at the agent's servers of HTTP: whatever comes, they answer the next request. */
+/** Hostile bytes at the agent's HTTP servers, which must answer the next request. */
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import fc from 'fast-check'
@@ -6,7 +6,7 @@ import { actor as status } from '../../actors/agent/status/status-server.ts'
 import { actor as tokens } from '../../actors/agent/sts/token-service.ts'
 import { startActor } from '../harness/actor.ts'
 
-/** Sends bytes, and resolves with the answer when the connection is closed. Unless the server is to close it, its own side ends first. */
+/** Sends bytes, and resolves with the answer when the connection closes. The client ends its side first unless `isClosedThere`. */
 function send(port: number, pieces: readonly (string | Uint8Array)[], isClosedThere = false): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -21,7 +21,7 @@ function send(port: number, pieces: readonly (string | Uint8Array)[], isClosedTh
   })
 }
 
-describe('hostile HTTP requests to the agent', () => {
+describe('the HTTP servers of the agent', () => {
   const stops: (() => unknown)[] = []
   let ports: { status: number; tokens: number }
 
@@ -53,7 +53,7 @@ describe('hostile HTTP requests to the agent', () => {
     expect(await send(ports.tokens, [`GET /stsStatus HTTP/1.1\r\n${request}`], true)).to.match(/^HTTP\/1\.1 200 /)
   }
 
-  it('with any bytes', async () => {
+  it('answer the next request after arbitrary bytes', async () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 300 }),
       fc.string({ maxLength: 300, unit: fc.constantFrom('\r\n', ':', ' ', 'GET', '/', 'HTTP/1.1', 'a', '\0') }),
@@ -66,7 +66,7 @@ describe('hostile HTTP requests to the agent', () => {
     await stillAnswers()
   })
 
-  it('with any method, path and header', async () => {
+  it('answer the next request after arbitrary methods, paths and headers', async () => {
     const part = fc.string({ maxLength: 60, unit: fc.constantFrom('a', '/', '%', '.', '?', '#', '@', ':', '[', ']', '\\', ';', '\u00e4', '"') })
     const paths = fc.oneof(
       part.map((text) => `/${text}`),
@@ -99,7 +99,7 @@ describe('hostile HTTP requests to the agent', () => {
     await stillAnswers()
   })
 
-  it('that are too large, or never end', async () => {
+  it('answer 400 and 431 to requests that are too large, and go on after requests without an end', async () => {
     const form = 'POST /token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n'
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
     const tooLarge = await send(ports.tokens, [`${form}Transfer-Encoding: chunked\r\n\r\n`, chunk, chunk, chunk], true)

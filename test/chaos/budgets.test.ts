@@ -1,4 +1,4 @@
-/** Made-up and hostile proxies against the bounds of one client, with the real command. */
+/** Limits of one client against fabricated and hostile proxies, with the real command. */
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ import { adsPath, type ClientNode, sidecarNode, XdsClient } from '../harness/xds
 const deltaPath = adsPath.replace('Stream', 'Delta')
 const madeUp = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `outbound|80||${prefix}-${index}.example.com`)
 
-/** Opens a stream of a proxy on a connection that is there, with a first request. */
+/** Opens a stream on an existing connection and sends the first request of a proxy. */
 function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode, resourceNames: string[] = []): ClientHttp2Stream {
   const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
   stream.on('error', () => undefined).resume()
@@ -48,7 +48,7 @@ describe('limits for one client', function () {
       const greedy = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.2', `greedy${delta}`, 'ns'), delta).connect().ready()
       subscribe(greedy, madeUp(1500, 'a'))
       subscribe(greedy, madeUp(1500, 'b'))
-      // State of the world replaces its list: only a longer one is more.
+      // A state-of-the-world request replaces the list of names, so only a longer list exceeds the limit.
       if (!delta) subscribe(greedy, madeUp(3000, 'c'))
       await until('the stream to end', () => greedy.closed !== undefined)
       expect(greedy.closed?.code).to.equal(8)
@@ -61,7 +61,7 @@ describe('limits for one client', function () {
       greedy.close()
     })
 
-  it('a connection has at most a hundred streams with configuration', async () => {
+  it('streams beyond 100 proxies on one connection are ended with RESOURCE_EXHAUSTED, and reported', async () => {
     const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
     const statuses: string[] = []
     for (let index = 0; index < 103; index++)
@@ -87,9 +87,9 @@ describe('limits for one client', function () {
     session.destroy()
   })
 
-  it('initial resource versions are limited over all streams of a connection, and freed with them', async () => {
+  it('initial resource versions are limited to 16 MiB over all streams of a connection, and freed when a stream ends', async () => {
     const versions = Object.fromEntries(Array.from({ length: 75_000 }, (_, index) => [index.toString(36), '']))
-    // What the server answers stays with it, and what is behind that too.
+    // The client's window is tiny, so the server's answers stay queued, and the versions of later requests stay in memory.
     const stuck = () => {
       const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 10 } })
       session.on('error', () => undefined)
@@ -132,7 +132,7 @@ describe('limits for one client', function () {
     for (const { session } of [client, other]) session.destroy()
   })
 
-  it('nodes are limited over all streams of a connection, and ordinary ones are within the limit', async () => {
+  it('nodes are limited to 2 MiB over all streams of a connection, which suffices for 99 nodes of 10 kB', async () => {
     const text = (bytes: number) => 'x'.repeat(bytes)
     const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
     const other = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
@@ -164,7 +164,7 @@ describe('limits for one client', function () {
     }
   })
 
-  it('a client with a hundred streams on one connection causes no rebalancing of others', async () => {
+  it('a connection with 99 streams does not make the server disconnect other proxies to balance its writers', async () => {
     const two = new Service({ flags: ['--writers', '2'] })
     await two.start()
     const session = connectHttp2(`http://127.0.0.1:${two.grpcPort}`)
@@ -185,7 +185,7 @@ describe('limits for one client', function () {
     }
   })
 
-  it('a node or path that is too large is rejected with the name of the field', async () => {
+  it('a node, certificate path or label that is too large ends the stream with INVALID_ARGUMENT and the name of the field', async () => {
     const refused = async (metadata: Record<string, unknown>, reason: string) => {
       const client = new XdsClient(service.grpcPort, sidecarNode('10.1.0.3', 'large', 'ns', metadata), false).connect()
       await until('the stream to end', () => client.closed !== undefined)
@@ -202,7 +202,7 @@ describe('limits for one client', function () {
 describe('disconnected proxies', function () {
   this.timeout(120_000)
 
-  it('leave no classes and no shared memory behind, without any change', async () => {
+  it('leave neither classes nor shared memory behind, even if no configuration changes', async () => {
     const service = new Service({ env: { PILOT_MOCK_SERVICES: '50' } })
     await service.start()
     try {
@@ -229,7 +229,7 @@ describe('disconnected proxies', function () {
 describe('a limit of file descriptors', function () {
   this.timeout(120_000)
 
-  it('limits connections, while files, pages and connected proxies continue to work', async () => {
+  it('limits connections, in total and by address, while files, pages and connected proxies continue to work', async () => {
     const service = new Service({ descriptors: 300, flags: ['--writers', '1'] })
     const policy =
       'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {action: DENY, rules: [{}]}\n'
@@ -257,12 +257,12 @@ describe('a limit of file descriptors', function () {
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
       expect(await policies()).to.deep.equal(['AUDIT'])
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
-      // A quarter of the reserve of 150 is for pages, and a third of that for each of their three servers.
+      // A quarter of the reserve of 150 descriptors is for pages, and each of the three page servers gets a third of that.
       for (const socket of sockets.splice(0)) socket.destroy()
       await until('the connections to be gone', () => closed === 400)
       for (let index = 0; index < 100; index++) open(service.httpPort)
       await until('connections for pages to be refused', () => closed >= 500 - 12)
-      // Whoever says nothing keeps nobody out.
+      // Idle connections must not keep out a client that sends a request.
       expect((await fetch(`http://127.0.0.1:${service.httpPort}/ready`)).status).to.equal(200)
       service.remove('a.yaml')
       await until('the service to go', () => !good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local'))

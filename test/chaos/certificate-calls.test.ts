@@ -1,4 +1,4 @@
-/** Calls for certificates from whoever may not have one: each is answered with its code, and costs nothing that lasts. */
+/** Certificate requests from unauthenticated callers: each is rejected with a status code, and leaves no memory behind. */
 import { type ClientHttp2Session, connect as http2Connect } from 'node:http2'
 import { expect } from 'chai'
 import fc from 'fast-check'
@@ -12,9 +12,9 @@ import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { requestPem } from '../harness/signing-requests.ts'
 
-// FUZZ_TIMES makes more: 25 makes 100,000.
+// FUZZ_TIMES multiplies the number of calls: 25 results in 100,000.
 const calls = 4000 * Number(process.env.FUZZ_TIMES ?? 1)
-/** Calls at a time, and calls on one connection. */
+/** The number of concurrent calls, and of calls on one connection. */
 const [together, perConnection] = [40, 2000]
 const paths = ['/mesh.v1.auth.MeshCertificateService/CreateCertificate', '/istio.v1.auth.IstioCertificateService/CreateCertificate']
 
@@ -72,7 +72,7 @@ describe('certificate requests without a credential', function () {
     fc.string({ unit: 'binary', maxLength: 400 }).map((text) => messageFrame(textField(1, text))),
   )
 
-  it('are refused with the right status code', async () => {
+  it('are refused with UNAUTHENTICATED or UNAVAILABLE, counted, and logged and kept in memory within limits', async () => {
     const before = processUsage(service.pid).rss
     const samples = fc.sample(fc.record({ path: fc.constantFrom(...paths), header, body }), { seed, numRuns: calls })
     const seen = new Map<string, number>()
@@ -88,7 +88,7 @@ describe('certificate requests without a credential', function () {
       await Promise.all(Array.from({ length: together }, next))
       session.destroy()
     }
-    // Unauthenticated; Unavailable where too many tokens of one connection are examined at a time.
+    // 16 is UNAUTHENTICATED. 14 is UNAVAILABLE: too many tokens of one connection are being verified.
     expect([...seen.keys()].filter((status) => status !== '16' && status !== '14')).to.deep.equal([])
     expect(seen.get('16')).to.be.greaterThan(calls / 3)
     const metrics = await service.metrics()
@@ -100,7 +100,7 @@ describe('certificate requests without a credential', function () {
     expect(logged).to.be.lessThan(1_000_000)
   })
 
-  it('do not prevent callers with a credential from being served', async () => {
+  it('do not prevent a caller with a certificate from being served afterwards', async () => {
     const client = new CertificateClient(port, { roots: made.text('ca.pem'), key: made.text('cart-key.pem'), cert: made.text('cart.pem') })
     try {
       expect(await client.ask(requestPem())).to.have.property('chain')

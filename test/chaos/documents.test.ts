@@ -9,7 +9,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const entry = (name: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: calm}\nspec: {hosts: [${name}.calm.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 8888, name: http}], endpoints: [{address: 10.9.0.1}]}\n`
-/** Documents that once ended an actor. */
+/** Documents that once crashed an actor. */
 const known = `apiVersion: networking.mesh.io/v1
 kind: VirtualService
 metadata: {name: nan, namespace: fuzz}
@@ -64,7 +64,7 @@ describe('unusual documents against the running service', function () {
     await service.dispose()
   })
 
-  it('restart no actor, and a good proxy gets its changes meanwhile', async () => {
+  it('restart no actor, do not delay other changes, and leave no fault when they are removed', async () => {
     const good = await proxy('10.9.0.1', 'good', 'calm').connect().ready()
     proxy('10.1.0.1', 'own', 'fuzz', { INTERCEPTION_MODE: 'NONE' }).connect()
     proxy('10.1.0.2', 'gateway', 'fuzz', { LABELS: { app: 'v1' } }, 'router').connect()

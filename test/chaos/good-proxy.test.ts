@@ -22,7 +22,7 @@ const service = (name: string, more = '') =>
     `{hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.9}]${more}}`,
   )
 
-/** Documents that ended a part of the control plane once, and their kind. */
+/** Documents that once crashed an actor of the control plane, and similar ones. */
 const oddDocuments = [
   object('VirtualService', 'odd', '{hosts: [many-1], http: [{timeout: {seconds: abc}, route: [{destination: {host: many-1}}]}]}'),
   object(
@@ -39,14 +39,14 @@ const oddDocuments = [
   'apiVersion: [\n---\n: :\n---\n\u0000',
 ]
 
-/** What a namespace that nobody has, labels, and a node as large as it may be make a server do. */
+/** A node with an unused namespace, many labels and nearly the maximum size. */
 const madeUp = (index: number): ClientNode =>
   sidecarNode(`10.9.${index >> 8}.${index & 255}`, `made-up-${index}`, `nowhere-${index}`, {
     LABELS: Object.fromEntries(Array.from({ length: 20 }, (_, label) => [`label-${label}`, `${index}-${label}`])),
     FILLER: 'x'.repeat(30_000),
   })
 
-describe('a good proxy gets its changes beside proxies', function () {
+describe('a well-behaved proxy gets its changes in time', function () {
   this.timeout(120_000)
   const control = new Service()
   const stops: (() => void)[] = []
@@ -77,7 +77,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     await control.dispose()
   })
 
-  /** Runs what disturbs beside the good proxy, and returns what that one saw. */
+  /** Runs `disturb` beside the well-behaved proxy, and returns the report of that proxy. */
   async function besides(disturb: () => Promise<void>): Promise<GoodProxyReport> {
     const worker = new Worker(new URL('../harness/good-proxy.ts', import.meta.url), {
       workerData: { port: control.grpcPort, dir: control.dir } satisfies GoodProxyData,
@@ -92,7 +92,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     return heard[1] as GoodProxyReport
   }
 
-  /** The good proxy was served within 300 ms of own time: nearly always, and never after seconds. */
+  /** Asserts that the proxy got its changes with a median below 300 ms and a maximum below 1500 ms, and that no actor restarted. */
   async function isServed({ latencies, closed }: GoodProxyReport): Promise<void> {
     const sorted = [...latencies].sort((one, other) => one - other)
     const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] as number
@@ -106,7 +106,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     expect(actors.filter((actor) => actor.restarts > 0)).to.deep.equal([])
   }
 
-  it('that send their requests in frames of one byte', async () => {
+  it('beside proxies that send their requests in one-byte DATA frames', async () => {
     await isServed(
       await besides(async () => {
         const bytes = request(
@@ -126,7 +126,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     )
   })
 
-  it('that never acknowledge', async () => {
+  it('beside proxies that never acknowledge', async () => {
     await isServed(
       await besides(async () => {
         for (let index = 0; index < 100; index++) {
@@ -143,7 +143,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     )
   })
 
-  it('that read ten kilobytes a second, or nothing', async () => {
+  it('beside proxies that read ten kilobytes a second, or nothing', async () => {
     await isServed(
       await besides(async () => {
         for (let index = 0; index < 60; index++) {
@@ -159,7 +159,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     )
   })
 
-  it('that connect, disappear and make up their nodes', async () => {
+  it('beside proxies that connect with fabricated nodes and disconnect', async () => {
     await isServed(
       await besides(async () => {
         for (let index = 0; index < 400 && !over; index++) {
@@ -174,7 +174,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     )
   })
 
-  it('that subscribe and unsubscribe endlessly, by name and with *', async () => {
+  it('beside proxies that subscribe and unsubscribe endlessly, by name and with *', async () => {
     await isServed(
       await besides(async () => {
         const names = Array.from({ length: 300 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
@@ -201,7 +201,7 @@ describe('a good proxy gets its changes beside proxies', function () {
     )
   })
 
-  it('(while documents become invalid)', async () => {
+  it('while documents become invalid', async () => {
     await isServed(
       await besides(async () => {
         for (let round = 0; round < 2; round++)

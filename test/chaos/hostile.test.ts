@@ -38,7 +38,7 @@ const corpus: Record<string, string> = {
 describe('hostile input', function () {
   this.timeout(120_000)
 
-  it('of any text is parsed in bounded time without an exception', () => {
+  it('as arbitrary text is parsed without an exception', () => {
     const words = fc.constantFrom(
       'apiVersion: networking.mesh.io/v1\n',
       'kind: VirtualService\n',
@@ -87,7 +87,7 @@ describe('hostile input', function () {
       witness.close()
       await service.dispose()
     })
-    /** The process lives, nothing restarted, and a change still reaches the other proxy. */
+    /** Asserts that no actor restarted, and that a change still reaches the other proxy. */
     const undisturbed = async () => {
       const name = `after-${++round}`
       service.write(`${name}.yaml`, serviceEntry(name))
@@ -124,7 +124,7 @@ describe('hostile input', function () {
       service.remove('hostile.yaml')
     })
 
-    it('garbled requests, wrong paths, half frames', async () => {
+    it('garbled requests, wrong paths and partial frames restart no actor, and another proxy gets its changes', async () => {
       const session = connect(`http://127.0.0.1:${service.grpcPort}`)
       session.on('error', () => undefined)
       const open = (path: string, type = 'application/grpc', method = 'POST') => {
@@ -161,7 +161,7 @@ describe('hostile input', function () {
       session.destroy()
     })
 
-    it('connections that are no HTTP/2, rapid resets, streams that never read', async () => {
+    it('connections without HTTP/2 and rapid resets restart no actor, and another proxy gets its changes', async () => {
       const raw = tcpConnect(service.grpcPort, '127.0.0.1')
       raw.on('error', () => undefined)
       raw.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')

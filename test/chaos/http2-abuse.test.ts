@@ -13,7 +13,7 @@ import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('abuse of HTTP/2', function () {
+describe('discovery withstands abuse of HTTP/2:', function () {
   this.timeout(120_000)
   const service = new Service({
     env: { PILOT_DEBOUNCE_AFTER: '20ms', PILOT_XDS_SEND_TIMEOUT: '2s' },
@@ -25,7 +25,7 @@ describe('abuse of HTTP/2', function () {
   let restingMib = 0
 
   const residentMib = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1024
-  /** A connection of an attacker, who never reads. */
+  /** Opens a connection of an attacker that never reads. */
   const attack = (greeting = preface): Promise<Socket> =>
     new Promise((resolve) => {
       const socket = tcpConnect(service.grpcPort, '127.0.0.1', () => {
@@ -36,7 +36,7 @@ describe('abuse of HTTP/2', function () {
       socket.pause()
       sockets.push(socket)
     })
-  /** Writes as much as the server takes, until it ends the connection or takes no more for a while. */
+  /** Writes the chunk up to `times` times, until the server closes the connection or reads nothing for a second. */
   const flood = async (socket: Socket, chunk: Buffer, times: number): Promise<void> => {
     for (let i = 0; i < times && !socket.destroyed && socket.writable; i++) {
       if (socket.write(chunk)) continue
@@ -45,7 +45,7 @@ describe('abuse of HTTP/2', function () {
       if (!(await Promise.race([drained, stuck]))) return
     }
   }
-  /** Somebody else's change still arrives at once, and memory is bounded. */
+  /** Asserts that another proxy gets a change within 2.5 s, and that memory grew by less than 200 MiB. */
   const othersAreServed = async () => {
     const address = `10.0.${++rounds}.1`
     const changed = new OwnTime()
@@ -118,7 +118,7 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
-  it('peers that send nothing, or stop after the preface, are disconnected', async () => {
+  it('peers that send nothing or only the preface, which are disconnected', async () => {
     await Promise.all([...Array(200).keys()].map((index) => attack(index % 2 === 0 ? Buffer.alloc(0) : preface)))
     await othersAreServed()
     let open = sockets.length
@@ -126,7 +126,7 @@ describe('abuse of HTTP/2', function () {
     await until('most of them to be cut off', () => open < 20)
   })
 
-  it('a peer that keeps its half of a stream open after the stream was ended', async () => {
+  it('a peer that keeps its half of an ended stream open', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`)
     const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
     let closed = false
@@ -137,7 +137,7 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
-  it('paths, schemes and types named like inherited properties', async () => {
+  it('paths, schemes, types, labels and resources named like inherited properties', async () => {
     const words = ['valueOf', 'constructor', '__proto__', 'toString', 'hasOwnProperty']
     const open = (path: string, scheme: string, body?: Uint8Array) =>
       new Promise<string>((resolve) => {
@@ -168,7 +168,7 @@ describe('abuse of HTTP/2', function () {
     await nothingRestarted()
   })
 
-  it('peers that send GOAWAY and keep their half of the connection open', async () => {
+  it('peers that send GOAWAY and keep their half open, whose connections are closed', async () => {
     const descriptors = () => readdirSync(`/proc/${service.pid}/fd`).length
     const before = descriptors()
     const goodbye = Buffer.concat([preface, frame(frameType.goaway, 0, 0, Buffer.alloc(8))])
@@ -184,7 +184,7 @@ describe('abuse of HTTP/2', function () {
     await nothingRestarted()
   })
 
-  it('a stream that was ended while its peer took nothing', async () => {
+  it('an ended stream whose peer reads nothing, which is removed although its connection stays open', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 0 } })
     session.on('error', () => undefined)
     const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
@@ -206,7 +206,7 @@ describe('abuse of HTTP/2', function () {
     await nothingRestarted()
   })
 
-  it('very many small requests that are each expensive', async () => {
+  it('very many small requests that are each expensive, whose stream is ended', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`)
     session.on('error', () => undefined)
     const path = adsPath.replace('Stream', 'Delta')
@@ -218,7 +218,7 @@ describe('abuse of HTTP/2', function () {
       .resume()
     const { id, metadata } = sidecarNode('10.6.0.5', 'costly', 'ns')
     const say = (fields: object) => stream.write(messageFrame(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, fields))))
-    // Each further name makes another list of all of them, until it is known that nobody has them.
+    // Each further name causes a copy of the whole list, until the names are known not to exist.
     const names = Array.from({ length: 150_000 }, (_, index) => index.toString(36))
     say({ typeUrl: endpointType, node: { id, metadata: metadata as never }, resourceNamesSubscribe: names })
     for (let index = 0; index < 2000; index++) say({ typeUrl: endpointType, resourceNamesSubscribe: [`x${index}`] })

@@ -1,4 +1,4 @@
-/** Handshakes of hostile peers on the secured port: none of them is served, costs others anything, or leaves something behind. */
+/** Handshakes of hostile peers on the secured port: none is served, affects other proxies or leaves resources behind. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket, connect as tcpConnect } from 'node:net'
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
@@ -16,7 +16,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const own = 'spiffe://cluster.local/ns/ns/sa/pod'
 
-describe('abuse of the secured port', function () {
+describe('the secured port', function () {
   this.timeout(120_000)
   const service = new Service()
   const made = new ServingCertificates(service.dir)
@@ -66,7 +66,7 @@ describe('abuse of the secured port', function () {
   const options = (): ConnectionOptions => ({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
   const goodIsServed = async () => expect(await outcome('good')).to.equal('served')
 
-  it('refuses certificates that are not those of a mesh workload, with the reason for the first few', async () => {
+  it('refuses certificates that are not valid for a mesh workload, and logs the reason with a limit', async () => {
     const reasons = {
       strange: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
       expired: 'CERT_HAS_EXPIRED',
@@ -87,7 +87,7 @@ describe('abuse of the secured port', function () {
     await goodIsServed()
   })
 
-  it('does not renegotiate TLS', async () => {
+  it('refuses TLS renegotiation', async () => {
     const socket = await connected({ ...options(), ...certified('good'), maxVersion: 'TLSv1.2' })
     const failed = await new Promise<boolean>((resolve) => {
       socket.on('error', () => resolve(true))
@@ -98,7 +98,7 @@ describe('abuse of the secured port', function () {
     await goodIsServed()
   })
 
-  it('survives ten thousand aborted or garbled handshakes without keeping memory of them', async () => {
+  it('serves after ten thousand aborted or garbled handshakes, without leaked memory or descriptors', async () => {
     const hello = await clientHello()
     const random = seededRandom(seed)
     await goodIsServed()
@@ -118,7 +118,7 @@ describe('abuse of the secured port', function () {
     await goodIsServed()
   })
 
-  it('closes connections that do not finish their handshake', async () => {
+  it('serves others beside 200 unfinished handshakes, and closes those', async () => {
     const hello = await clientHello()
     const files = descriptors()
     for (let index = 0; index < 200; index++) {
@@ -131,7 +131,7 @@ describe('abuse of the secured port', function () {
     await until('the server to end them', () => descriptors() <= files + 4)
   })
 
-  /** What a client says first. */
+  /** Returns a TLS ClientHello. */
   async function clientHello(): Promise<Buffer> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -145,7 +145,7 @@ describe('abuse of the secured port', function () {
     return hello
   }
 
-  /** Sends bytes, and ends the connection or resets it: at once, or after the first bytes that come. */
+  /** Sends bytes, then ends or resets the connection. */
   function cutOff(bytes: Buffer, resets: boolean): Promise<void> {
     return new Promise((resolve) => {
       const socket = tcpConnect(port, '127.0.0.1', () => {

@@ -25,7 +25,7 @@ const proxies: Record<string, { id: string; metadata: Record<string, unknown>; d
 const good = (name: string, namespace: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {hosts: [${name}.${namespace}.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 8888, name: http}, {number: 9999, name: tcp}], endpoints: [{address: 10.9.0.1}]}\n`
 
-/** A mesh with services that the documents do not speak of, and proxies of all sorts. */
+/** A mesh with proxies of all kinds and with services that the generated documents do not refer to. */
 class Mesh {
   readonly planner = new Planner(testSettings())
   #round = 0
@@ -54,7 +54,7 @@ class Mesh {
     this.planner.sweep()
   }
 
-  /** What goes to the writers crosses a thread boundary. */
+  /** Takes a push. It is cloned since messages to writers cross a thread boundary. */
   publish(): void {
     structuredClone(this.planner.takePush())
     structuredClone(everythingOf(this.planner))
@@ -64,13 +64,13 @@ class Mesh {
     return new Map((resourcesOf(this.planner, connection).get(type) ?? []).map(({ name, version }) => [name, version] as const))
   }
 
-  /** Everything that all proxies hold, as text. */
+  /** Returns the names and versions of clusters, listeners and routes of all proxies, as text. */
   state(): string {
     const of = (connection: string) => [clusterType, listenerType, routeType].map((type) => [...this.held(connection, type)].sort())
     return JSON.stringify(Object.keys(proxies).map(of))
   }
 
-  /** Others are served, and what comes to be there still arrives. */
+  /** Asserts that an unrelated proxy keeps its resources and gets those of a new service. */
   expectUnrelated(): void {
     const name = `new-${++this.#round}`
     const { objects } = parseConfigFile('good', good(name, 'calm'), names)
@@ -88,7 +88,7 @@ class Mesh {
     this.publish()
   }
 
-  /** Faults say what they are of, and debug pages can be shown. */
+  /** Asserts that each fault has a reason and objects, and that all debug pages can be made. */
   expectTold(): void {
     for (const fault of this.planner.faults.all()) {
       expect(fault.reason, fault.resource).to.be.a('string').that.is.not.equal('')
@@ -105,7 +105,7 @@ class Mesh {
   }
 }
 
-/** Objects of a document, if its shape takes it. A refusal names the object and the field. */
+/** Returns the objects of a document if they are valid, and asserts that a fault names the object and the field. */
 function parsed(document: MadeDocument): readonly ConfigObject[] {
   const { objects, faults } = parseConfigFile('fuzz.yaml', textOf(document, 'fuzz'), names)
   for (const fault of faults) {
@@ -131,7 +131,7 @@ const asIs = ({ kind, name, spec }: MadeDocument): ConfigObject => ({
   origin: 'fuzz#1',
 })
 
-// FUZZ_TIMES makes more of all.
+// FUZZ_TIMES multiplies the number of documents.
 const times = Number(process.env.FUZZ_TIMES ?? 1)
 for (const each of [seed, seed + 1]) {
   describe(`documents generated from the schemas of their kinds, seed ${each}`, function () {
@@ -181,7 +181,7 @@ for (const each of [seed, seed + 1]) {
       fc.assert(
         fc.property(fc.array(anyDocuments(12), { minLength: 1, maxLength: 6 }), (documents) => {
           const mesh = new Mesh()
-          // What is said of all hosts is related to all of them.
+          // Documents for all hosts are related to every service, and are left out.
           const objects = documents.filter(({ spec }) => !JSON.stringify(spec)?.includes('"hosts":["*"')).map(asIs)
           for (const object of objects) mesh.apply([object])
           mesh.publish()
@@ -211,7 +211,7 @@ for (const each of [seed, seed + 1]) {
         )
     })
 
-    it('nodes of proxies with whatever metadata', () => {
+    it('nodes with any metadata are rejected, or served without a fault', () => {
       const metadata = fc.dictionary(
         fc.constantFrom(
           'LABELS',
@@ -267,5 +267,5 @@ for (const each of [seed, seed + 1]) {
 
 const problems = (mesh: Mesh): string[] => mesh.planner.faults.all().map(({ type, resource, reason }) => `${type} ${resource}: ${reason}`)
 
-/** Errors that are the generator's own, not the user's. */
+/** Errors of the generator itself, as opposed to errors in documents. */
 const internal = /TypeError|RangeError|SyntaxError|ReferenceError|cannot encode|FieldError/

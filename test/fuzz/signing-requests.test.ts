@@ -1,4 +1,4 @@
-/** Requests for certificates that are garbled at every place: each is refused for a reason, or certified for the caller alone. */
+/** Certificate requests with garbled bytes: each is rejected with a reason, or certified for the caller only. */
 import { randomBytes, X509Certificate } from 'node:crypto'
 import { expect } from 'chai'
 import fc from 'fast-check'
@@ -9,7 +9,7 @@ import { pemOf } from '../../src/identity/pem.ts'
 import { seed } from '../harness/seed.ts'
 import { authority, certificateSigning, dns, keys, requestBytes, uri } from '../harness/signing-requests.ts'
 
-// FUZZ_TIMES makes more of all: 10 makes 100,000.
+// FUZZ_TIMES multiplies the number of requests: 10 results in 100,000.
 const times = 10_000 * Number(process.env.FUZZ_TIMES ?? 1)
 const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
 const now = Date.UTC(2026, 10, 22)
@@ -24,7 +24,7 @@ const requests = [
   requestBytes({ names: [uri(identity), dns('a.b')], extensions: [authority, certificateSigning] }),
 ]
 
-/** One way to spoil bytes. */
+/** Generates functions that garble bytes: overwrite a byte, flip a bit, or copy a range. */
 const spoil = fc.oneof(
   fc.record({ at: fc.nat(2000), byte: fc.nat(255) }).map(
     ({ at, byte }) =>
@@ -55,7 +55,7 @@ const garbled = fc
 describe('garbled certificate requests', function () {
   this.timeout(600_000)
 
-  /** Has a request signed; undefined when it is refused for a reason. Throws everything else. */
+  /** Returns the certificate for a request, or undefined if the request was rejected with a reason. Throws any other error. */
   const made = (request: string, issue: typeof issueWorkload | typeof issueServing): X509Certificate | undefined => {
     try {
       const encoded =
@@ -81,7 +81,7 @@ describe('garbled certificate requests', function () {
     expect(process.memoryUsage().rss - before).to.be.lessThan(200e6)
   })
 
-  it('are rejected as arbitrary text', () => {
+  it('of arbitrary text are rejected', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),
       fc.uint8Array({ maxLength: 300 }).map((bytes) => pemOf('CERTIFICATE REQUEST', Buffer.from(bytes))),
@@ -93,7 +93,7 @@ describe('garbled certificate requests', function () {
     )
   })
 
-  it('are rejected truncated at any length, and with anything appended', () => {
+  it('that are truncated at any length are rejected', () => {
     for (const request of requests)
       for (let length = 0; length < request.length; length++)
         expect(made(pemOf('CERTIFICATE REQUEST', request.subarray(0, length)), issueWorkload)).to.equal(undefined)

@@ -1,4 +1,4 @@
-/** Tokens, rules for tokens and bundles that are made up: nothing is accepted that nobody signed, and nothing throws that is not a refusal. */
+/** Generated tokens, token rules and bundles: no unsigned token is accepted, and no input causes an unexpected exception. */
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
 import fc from 'fast-check'
@@ -33,7 +33,7 @@ describe('forged tokens', function () {
     expect(await isAccepted(good)).to.equal(true)
   })
 
-  it('are refused if a character of a good token is changed, removed or inserted', async () => {
+  it('made by changing, removing or inserting characters of a valid token are refused', async () => {
     const edit = fc.record({ at: fc.nat(), what: fc.constantFrom('change', 'drop', 'add'), by: fc.constantFrom(...'AZaz09-_.=\0 ') })
     await fc.assert(
       fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
@@ -72,7 +72,7 @@ describe('forged tokens', function () {
     )
   })
 
-  it('are refused as any text', () => {
+  it('of arbitrary text are parsed without an exception', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -87,7 +87,7 @@ describe('forged tokens', function () {
     )
   })
 
-  it('with any claims name a service account, or are refused', () => {
+  it('with any claims are refused, or accepted for the expected service account only', () => {
     const odd = fc.oneof(
       fc.jsonValue(),
       fc.constantFrom('i', 'a', ['a'], ['b', 'a'], now, now + 60, now - 1, Number.NaN, Number.POSITIVE_INFINITY, -1, 'system:serviceaccount:ns:sa'),
@@ -113,7 +113,7 @@ describe('forged tokens', function () {
   })
 })
 
-/** Whether the parts decode to the same bytes: trailing bits of base64 say nothing. The first two are signed as they are written. */
+/** Whether two tokens are equivalent: header and payload are equal as text; signatures may differ in unused base64 bits. */
 function sameParts(one: string, other: string): boolean {
   const [head, body, signature, ...rest] = one.split('.')
   const [goodHead, goodBody, goodSignature] = other.split('.')
@@ -121,7 +121,7 @@ function sameParts(one: string, other: string): boolean {
   return Buffer.from(signature, 'base64url').equals(Buffer.from(goodSignature as string, 'base64url'))
 }
 
-describe('made-up settings and documents of identities', function () {
+describe('generated token rules and trust bundles', function () {
   this.timeout(120_000)
   const rejects = (read: () => unknown, pattern: RegExp) => {
     try {
@@ -132,7 +132,7 @@ describe('made-up settings and documents of identities', function () {
     }
   }
 
-  it('are parsed, or rejected with the name of the variable', () => {
+  it('in environment variables are parsed, or rejected with the name of the variable', () => {
     const { features } = readFeatures({})
     const field = fc.oneof(fc.jsonValue(), fc.constantFrom('i', 'https://i', 'file:x', 'http://127.0.0.1', 'http://[::1', '{"keys":[]}', ['a'], []))
     const rules = fc.record({ issuer: field, jwks_uri: field, jwks: field, audiences: field, jwksUri: field }, { requiredKeys: [] })
@@ -154,7 +154,7 @@ describe('made-up settings and documents of identities', function () {
     )
   })
 
-  it('are parsed as bundles, or rejected', () => {
+  it('in invalid bundle documents are rejected with an error', () => {
     const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('x509-svid', [], ['AAAA'], ['MIIB'], 5, -1, 1e300))
     const key = fc.record({ use: fc.oneof(fc.constant('x509-svid'), odd), kty: odd, x5c: odd }, { requiredKeys: [] })
     const bundle = fc.record(

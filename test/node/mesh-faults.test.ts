@@ -1,4 +1,4 @@
-/** What goes wrong in pods, and what users find afterwards. */
+/** Failures in pods, and the recovery from them. */
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -25,7 +25,7 @@ describe('a mesh of pods with failures', function () {
     mesh.write(
       'services.yaml',
       meshDocument('networking', 'ServiceEntry', 'cart', spec),
-      // A handshake for every request.
+      // One request per connection, so that each request needs a TLS handshake.
       meshDocument(
         'networking',
         'DestinationRule',
@@ -51,7 +51,7 @@ describe('a mesh of pods with failures', function () {
     await until('calls to arrive', async () => (await status()) === 200)
   })
 
-  it('keeps keys and sockets of the agent inaccessible for the application', async () => {
+  it('keeps token, state and sockets of the agent inaccessible for the application', async () => {
     for (const file of ['var/run/secrets/tokens/mesh-token', 'var/lib/mesh/data', 'etc/mesh/proxy']) {
       const reader = web.pod.spawn(['sh', '-c', `cat "$0" || ls "$0"`, join(web.dir, file)], { user: 'application' })
       expect(await new Promise((resolve) => reader.on('exit', resolve)), file).not.to.equal(0)
@@ -62,14 +62,14 @@ describe('a mesh of pods with failures', function () {
         `require('net').connect(${JSON.stringify(path)}).on('connect', () => process.exit(0)).on('error', () => process.exit(${code}))`
       const dialler = web.pod.spawn([process.execPath, '-e', reached('3')], { user: 'application' })
       expect(await new Promise((resolve) => dialler.on('exit', resolve)), name).to.equal(3)
-      // It is there, and its owner is let in.
+      // The socket exists, and accepts its owner.
       await new Promise<void>((resolve, reject) => {
         const socket = connect(path, () => resolve(void socket.destroy())).on('error', reject)
       })
     }
   })
 
-  it('ends the proxy of a killed agent, and serves again with the next agent', async () => {
+  it('ends the proxy of a killed agent, and serves again when the agent is started again', async () => {
     const proxy = web.proxyPid()
     expect(await web.stop('SIGKILL')).to.equal(null)
     await until('the proxy to be gone', () => !web.pod.processes().includes(proxy))
@@ -77,7 +77,7 @@ describe('a mesh of pods with failures', function () {
     await until('calls to arrive', async () => (await status()) === 200)
   })
 
-  it('loses a workload whose certificate expired without an authority, until there is one', async () => {
+  it('answers 503 for a workload whose certificate expired without an authority, until the authority is back', async () => {
     expect(await cart.stop()).to.equal(0)
     await cart.start({ SECRET_TTL: '10s', MESH_AGENT_STATE_DIR: '' })
     await until('calls to arrive', async () => (await status()) === 200)

@@ -1,4 +1,4 @@
-/** Pods of other kinds than the usual one: TPROXY, IPv6 alone, a proxy that asks discovery itself. With the oldest Envoy. */
+/** Pods in other modes than the default: TPROXY, IPv6 only, a proxy that connects to discovery itself. With the oldest Envoy. */
 import { expect } from 'chai'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { type MeshPod, meshDocument, PodMesh } from '../harness/pod-mesh.ts'
@@ -17,7 +17,7 @@ describe('a mesh of pods in other modes', function () {
   })
   after(() => mesh?.dispose())
 
-  /** A service of this name, which the application of the pod serves, and a call to it from another pod. */
+  /** Creates a service for the application of the pod. Returns a function that calls the service from another pod. */
   const serve = async (pod: MeshPod, address: string) => {
     const host = `${pod.name}.shop.svc.cluster.local`
     const endpoint = `{address: '${pod.address}', ports: {http: 8080}, labels: {app: ${pod.name}}, serviceAccount: ${pod.name}}`
@@ -52,14 +52,14 @@ describe('a mesh of pods in other modes', function () {
     expect(seen?.from).to.equal(caller.address)
     expect(seen?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/web')
     expect((await mesh.node.do('call', { url: `http://${server.address}:8080/` })).status).to.equal(0)
-    // A port of no service, which is passed through.
+    // A port without a service is passed through.
     await server.app.do('serve', { port: 9001, name: 'undeclared' })
     const passed = await mesh.node.do('call', { url: `http://${server.address}:9001/` })
     expect(JSON.parse(passed.body)).to.include({ name: 'undeclared', from: mesh.network.node.ipv4 })
     expect(await server.stop()).to.equal(0)
   })
 
-  it('supports pods with IPv6 addresses only', async () => {
+  it('carries mutual TLS between IPv6-only pods, resolves their services, and refuses plaintext', async () => {
     const options = { families: 'ipv6', redirect: ['--redirect-dns'] } as const
     const [caller, server] = await Promise.all([mesh.pod('web', options), mesh.pod('ledger', options)])
     const call = await serve(server, 'fd00:96::2')

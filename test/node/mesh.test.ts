@@ -1,4 +1,4 @@
-/** Traffic between pods whose applications know nothing of the mesh: agents, proxies, discovery and its certificate authority as they are installed. */
+/** Traffic between pods with unmodified applications, and agents, proxies, discovery and certificate authority as installed. */
 import { expect } from 'chai'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { type MeshPod, meshDocument, PodMesh } from '../harness/pod-mesh.ts'
@@ -8,7 +8,7 @@ const host = 'cart.shop.svc.cluster.local'
 const url = `http://${host}/`
 const newest = envoyBinaries().at(-1)
 
-/** What the application of a pod saw. */
+/** The request as the application of a pod received it. */
 interface Seen {
   readonly name: string
   readonly from: string
@@ -20,7 +20,7 @@ describe('a mesh of pods', function () {
   let mesh: PodMesh
   let [web, cart, other] = [] as unknown as [MeshPod, MeshPod, MeshPod]
 
-  /** Services with these endpoints of the cart. */
+  /** Returns the services, with the given pods as endpoints of the cart. */
   const services = (...carts: readonly MeshPod[]) => {
     const endpoint = ({ address }: MeshPod) => `{address: ${address}, ports: {http: 8080}, labels: {app: cart}, serviceAccount: cart}`
     const entry = (name: string, spec: string) =>
@@ -64,7 +64,7 @@ describe('a mesh of pods', function () {
   })
   after(() => mesh?.dispose())
 
-  it('starts applications when their proxies are ready', async () => {
+  it('lets applications wait until their proxies are ready', async () => {
     const waiting = web.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '50'], { user: 'application' })
     const early = await web.pod.agentCommand(['wait', '--timeoutSeconds', '1'], { user: 'application' })
     expect([early.code, early.stderr]).to.satisfy(([code, text]: [number, string]) => code === 255 && text.startsWith('Error: '))
@@ -85,10 +85,10 @@ describe('a mesh of pods', function () {
     expect(JSON.parse(await web.app.do('dial', { host: 'ledger.example', port: 9000 })).name).to.equal('ledger')
   })
 
-  it('refuses callers that are not allowed', async () => {
-    // Without a certificate, past the proxy's port and straight to the application's.
+  it('refuses callers without a certificate, and answers 403 to identities that the policy does not allow', async () => {
+    // Plaintext calls to the application's port and to the proxy's inbound port.
     for (const port of [8080, 15006]) expect((await mesh.node.do('call', { url: `http://${cart.address}:${port}/` })).status).to.equal(0)
-    // What the application calls at its own service goes out and in again through its proxy, under its own name.
+    // A call of the application to its own service leaves and enters through its proxy, with its own identity.
     expect((await cart.app.do('call', { url })).status).to.equal(403)
     mesh.write('policies.yaml', ...allow('somebody-else'))
     await until('the policy to forbid', async () => (await status()) === 403)
@@ -96,7 +96,7 @@ describe('a mesh of pods', function () {
     await until('the policy to allow', async () => (await status()) === 200)
   })
 
-  it("answers the orchestrator's probes of the application", async () => {
+  it("answers the orchestrator's probes of the application and the proxy, and serves the metrics of both", async () => {
     const probe = (path: string) => mesh.node.do('call', { url: `http://${cart.address}:15020${path}` })
     expect((await probe('/app-health/cart/readyz')).status).to.equal(204)
     expect((await probe('/healthz/ready')).status).to.equal(200)
@@ -105,7 +105,7 @@ describe('a mesh of pods', function () {
     for (const name of ['envoy_server_live', 'mesh_agent_']) expect(metrics).to.include(name)
   })
 
-  it('continues without discovery, and applies changes when it is back', async () => {
+  it('loses no request during a crash of discovery, and applies changes when discovery is back', async () => {
     await web.app.do('begin', { url })
     await mesh.stopDiscovery('SIGKILL')
     await until(
@@ -120,7 +120,7 @@ describe('a mesh of pods', function () {
     expect(Object.keys(statuses)).to.deep.equal(['200'])
   })
 
-  it('drains a pod that ends without a failed request', async () => {
+  it('drains a stopping pod without a failed request', async () => {
     await web.app.do('begin', { url: `${url}slow/20` })
     const slow = web.app.do('call', { url: `${url}slow/700` })
     const ended = cart.stop('SIGTERM')
@@ -135,7 +135,7 @@ describe('a mesh of pods', function () {
     await mesh.stopDiscovery('SIGTERM')
     process.kill(web.proxyPid(), 'SIGSEGV')
     expect(await web.ended()).to.equal(139)
-    // With the certificate, the roots and the configuration that were kept.
+    // The agent uses the saved certificate, roots and configuration.
     await web.start()
     expect(await status()).to.equal(200)
     await mesh.startDiscovery()

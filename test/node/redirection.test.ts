@@ -3,7 +3,7 @@ import { type Pod, PodNetwork, type PodProgram, type User } from '../harness/pod
 
 const injected = ['-p', '15001', '-z', '15006', '-u', '1337', '-m', 'REDIRECT', '-i', '*', '-x', '', '-b', '*', '-d', '15020,8081']
 
-/** Who answered. */
+/** Returns the name of the program that answered. */
 const whoIn = (text: string) => {
   try {
     return (JSON.parse(text) as { name: string }).name
@@ -35,7 +35,7 @@ class ServedPod {
     return this
   }
 
-  /** Runs a command of the agent. Throws when it fails. */
+  /** Runs a command of the agent and returns its output. Throws if the exit status is not `status`. */
   async command(args: readonly string[], user: User = 'root', status = 0, env: Record<string, string> = {}): Promise<string> {
     const { code, stdout, stderr } = await this.pod.agentCommand(args, { user, env })
     if (code !== status) throw new Error(`${args.join(' ')}: status ${code} instead of ${status}: ${stderr}${stdout}`)
@@ -71,21 +71,21 @@ describe('redirection in a pod', function () {
     whoIn(await program.do('dial', { host: resolver, port: 53 })),
   ]
 
-  it('leads inbound and outbound connections of an unaware application through the proxy', async () => {
+  it('sends inbound and outbound connections of the application to the proxy, except excluded and local ones', async () => {
     const { pod, app, proxy } = served
     await served.command(['mesh-iptables', ...injected, '-o', '3306'])
     expect(await to(caller, pod.ipv4, 8080)).to.equal('inbound')
     expect(await to(app, other.ipv4, 80)).to.equal('outbound')
-    // What is excluded, and SSH.
+    // Excluded ports, and SSH.
     expect([await to(caller, pod.ipv4, 8081), await to(caller, pod.ipv4, 22), await to(app, other.ipv4, 3306)]).to.deep.equal(['app', 'app', 'other'])
-    // What the application sends to itself, and what the proxy sends, except to its own pod.
+    // Not redirected: connections of the application to its own pod, and of the proxy, except to the address of its own pod.
     expect([await to(app, pod.ipv4, 8080), await to(app, '127.0.0.1', 8080), await to(proxy, '127.0.0.1', 8080)]).to.deep.equal(['app', 'app', 'app'])
     expect([await to(proxy, other.ipv4, 80), await to(proxy, pod.ipv4, 8080)]).to.deep.equal(['other', 'inbound'])
     expect(whoIn(await proxy.do('dial', { host: pod.ipv4, port: 8080, from: '127.0.0.6' }))).to.equal('app')
     expect(await query(app)).to.deep.equal(['resolver', 'outbound'])
   })
 
-  it('is replaced by a second run, with DNS over UDP and TCP, and removed completely', async () => {
+  it('with DNS is replaced by a second run, and is removed completely without touching foreign rules', async () => {
     const { pod, app, proxy } = served
     const own = ['-A PREROUTING -i eth9 -j RETURN', '-A OUTPUT -p udp -m udp --dport 53 -m owner --uid-owner 1000 -j RETURN']
     await served.command(['mesh-clean-iptables'])
@@ -131,7 +131,7 @@ describe('redirection in a pod', function () {
     expect(pod.rules().filter((line) => line.includes('MESH') || line.includes('mark'))).to.deep.equal([])
   })
 
-  it('is validated as the user of the proxy', async () => {
+  it('passes validation as the user of the proxy, and fails with an exit status if it is absent or not permitted', async () => {
     const { pod } = served
     const ports = ['-p', '16001', '-z', '16006']
     await served.command(['mesh-iptables', '-i', '*', '-b', '*', ...ports, '-n', '--run-validation', '--probe-timeout', '100ms'], 'proxy', 126)
@@ -143,7 +143,7 @@ describe('redirection in a pod', function () {
     expect(pod.rules().filter((line) => line.includes('MESH'))).to.deep.equal([])
   })
 
-  it('has IPv6 rules if the host has IPv6 addresses only', async () => {
+  it('works for IPv6 including DNS, and is removed completely', async () => {
     const six = await new ServedPod(network.pod('ipv6')).start()
     const { pod, app, proxy } = six
     const before = pod.rules(6)
@@ -167,7 +167,7 @@ describe('redirection in a pod', function () {
   })
 })
 
-/** A server on port 15007 that takes connections for any address, and says for which they were and from where. */
+/** A transparent server on port 15007. It answers each connection with the original destination and the source address. */
 const transparent = `
 import socket
 server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
