@@ -1,6 +1,6 @@
 /**
- * Golden files. `<stage>/<behaviour>/in.yaml` holds a first document that says who asks and what is shown, and then the configuration;
- * `out.yaml` holds what those proxies get. UPDATE_GOLDEN=1 writes the outputs anew and removes folders that have no input.
+ * Golden files. The first document of `<stage>/<behaviour>/in.yaml` gives the proxies and the parts of their resources that are shown; the other
+ * documents are the configuration. `out.yaml` holds the shown resources. UPDATE_GOLDEN=1 rewrites the outputs and removes folders without an input.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,20 +24,20 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 interface Asking {
   readonly id: string
   readonly metadata?: Record<string, unknown>
-  /** Takes virtual hosts as resources of their own, as Envoy does since 1.40. */
+  /** Whether the proxy fetches virtual hosts as separate resources, as Envoy does since 1.40. */
   readonly virtualHosts?: boolean
 }
 
-/** What of a section is shown: everything, the names, or resources by name with some of their fields (`a.b.c`, through lists as well). */
+/** The shown part of a section: everything, the names, some resources by name, or some of their fields (`a.b.c`, also within lists). */
 type Shown = true | 'names' | readonly string[] | { readonly names?: readonly string[]; readonly fields: readonly string[] }
 type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes' | 'extensions' | 'names'
 
 interface Head {
-  /** One proxy, or several by the names under which the output has them. */
+  /** One proxy. With several, `proxies` gives them by the names that the output uses. */
   readonly proxy?: Asking
   readonly proxies?: Readonly<Record<string, Asking>>
   readonly show: Readonly<Partial<Record<Section, Shown>>>
-  /** Whether what could not be made is shown; else there must be nothing. */
+  /** Whether faults of the generation are shown. Otherwise the test fails if there is one. */
   readonly faults?: boolean
   readonly env?: Record<string, string>
   readonly mesh?: object
@@ -114,7 +114,7 @@ function found(all: readonly Resource[], name: string, section: string): Resourc
 const nameField = (resource: Resource): Resource =>
   'name' in resource ? { name: resource.name as Json } : { cluster_name: resource.cluster_name as Json }
 
-/** The fields at these paths, in the order of the message. */
+/** Returns the fields at these paths, in the order of the message. */
 function only(value: Json, paths: readonly (readonly string[])[]): Json {
   if (paths.some((path) => path.length === 0)) return typeFirst(value)
   if (Array.isArray(value)) return value.map((item) => only(item, paths))
@@ -127,7 +127,7 @@ function only(value: Json, paths: readonly (readonly string[])[]): Json {
   )
 }
 
-/** What a message is stands before what is in it. */
+/** Returns the value with `@type` as the first field of each message. */
 function typeFirst(value: Json): Json {
   if (Array.isArray(value)) return value.map(typeFirst)
   if (typeof value !== 'object' || value === null) return value
@@ -136,7 +136,7 @@ function typeFirst(value: Json): Json {
   return type === undefined ? fields : { '@type': type, ...fields }
 }
 
-/** What an agent starts its proxy with; the input says which parts of it are shown, by their paths. */
+/** Returns the bootstrap, arguments and warnings of an agent's proxy, reduced to the paths that `show` of the input lists. */
 function prepare(content: string): Json {
   const { show: paths, ...given } = parse(content) as GivenProxy & { readonly show: readonly string[] }
   const { bootstrap, args, warnings } = prepareTestProxy(given)
@@ -154,7 +154,7 @@ const folders = (path: string): string[] =>
     .map((entry) => entry.name)
     .sort()
 
-/** Removes what has no input: behaviours, and a stage that has none left. */
+/** Removes behaviours without an input, and the stage if no behaviour is left. */
 function prune(stage: string): void {
   for (const behaviour of folders(stage)) if (!existsSync(join(stage, behaviour, 'in.yaml'))) rmSync(join(stage, behaviour), { recursive: true })
   if (folders(stage).length === 0) rmSync(stage, { recursive: true })
