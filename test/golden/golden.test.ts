@@ -1,6 +1,7 @@
 /**
- * Golden files. The first document of `<stage>/<behaviour>/in.yaml` gives the proxies and the parts of their resources that are shown; the other
- * documents are the configuration. `out.yaml` holds the shown resources. UPDATE_GOLDEN=1 rewrites the outputs and removes folders without an input.
+ * Golden files. The first document of `<stage>/<behaviour>/in.yaml` gives the proxies and the parts of their resources that are shown; the
+ * other documents are the configuration. `out.yaml` holds the shown resources. UPDATE_GOLDEN=1 rewrites the outputs and removes folders
+ * without an input.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
