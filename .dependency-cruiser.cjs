@@ -27,6 +27,12 @@ module.exports = {
       to: { path: '^src/(agent|bootstrap|dns|health|iptables|relay|sts)/' },
     },
     {
+      name: 'the-bootstrap-stands-on-the-settings-of-the-agent',
+      severity: 'error',
+      from: { path: '^src/agent/' },
+      to: { path: '^src/bootstrap/' },
+    },
+    {
       name: 'agent-and-service-know-nothing-of-each-other',
       severity: 'error',
       comment: 'what both serve with stands in actors/grpc and actors/http',

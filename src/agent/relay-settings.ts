@@ -1,6 +1,6 @@
 /** Reads the settings of the relay between Envoy and discovery from the environment. */
 import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
-import { platformMetadata } from '../bootstrap/platform.ts'
+import { platformMetadata } from './platform.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { exchangingProvider } from '../sts/settings.ts'
 import { type DiscoverySettings, discoveryConnection } from './connections.ts'

@@ -9,7 +9,7 @@ import { type AgentFeatures, readAgentFeatures } from '../config/agent-features.
 import { canonicalEnvironment, type MeshNames } from '../names/mesh-names.ts'
 import { nodeMetadata } from './metadata.ts'
 import { areIpv6Only, domainOf, nodeId, type WorkloadNode, workloadAddresses } from './node.ts'
-import { localityOf, platformMetadata } from './platform.ts'
+import { localityOf, platformMetadata } from '../agent/platform.ts'
 import { type ConfigLayer, checkProxyConfig, concurrencyOf, mergeProxyConfig, type ProxyConfig, withHostAddress } from './proxy-config.ts'
 import type { BootstrapSettings } from './settings.ts'
 import { statsChoice } from './stats.ts'

@@ -291,7 +291,7 @@ describe("the agent's DNS server", () => {
     await until('the other server', () => state().servers[0] === '127.0.0.1')
     expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
     rmSync(changing)
-    await until('the reason', () => state() && lines.some((line) => line.includes('the objects read from it before stay in force')))
+    await until('the reason', () => state() && lines.some((line) => line.includes('the DNS servers read from it before stay in use')))
     expect(state().servers).to.deep.equal(['127.0.0.1'])
   })
 

@@ -49,7 +49,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       config.resolvConf,
       ({ servers }) =>
         this.#log.info(`${config.resolvConf} has changed: names outside the mesh are forwarded to ${servers.join(', ') || 'no server'}`),
-      (reason) => this.#log.warn(`${reason}; the objects read from it before stay in force`),
+      (reason) => this.#log.warn(`${reason}; the DNS servers read from it before stay in use`),
     )
   }
 

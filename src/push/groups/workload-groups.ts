@@ -127,9 +127,7 @@ export class WorkloadGroups {
       const { filters, problems } = this.#policyFilters(policies, proxy)
       const drafts = inboundListeners(ports, policies, () => this.#guard(policies, filters, proxy), view, snapshot, proxy.traits)
       const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
-      const objects = view.sidecar ? [configKey(view.sidecar)] : []
-      const closed = refused.map((port): Outcome => {
-        const reason = `ingress port ${port}, a port or socket of the proxy or its agent`
+      const closed = refused.map(({ objects, reason }): Outcome => {
         return { problem: { type: 'lds', resource: proxy.id, objects, reason, consequence: consequences.leftOut } }
       })
       const listeners = makeListeners(drafts, context, addedListeners(context), addedOutbound(context, addedListeners))

@@ -31,7 +31,7 @@ import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
 import { type Chain, type Guard, type GuardedWorkload, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
-import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
+import { isOwnListener, loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
 import { type TcpLimits, tcpSettings } from './tcp-targets.ts'
 
 /**
@@ -45,14 +45,20 @@ export interface InboundPorts {
   readonly ports: InboundPort[]
   /** Services that use one port with different protocols. */
   readonly conflicts: string[]
-  /** Sidecar listeners whose endpoint is a port or socket of the proxy or its agent. */
-  readonly refused: string[]
+  readonly refused: RefusedPort[]
+}
+
+/** An inbound port that is left out. */
+interface RefusedPort {
+  /** Ids of the objects that declare it. */
+  readonly objects: string[]
+  readonly reason: string
 }
 
 /**
  * Returns the inbound ports of a workload: those of its Sidecar, else those of its services, one for each port number. Ports that lead to
- * the proxy or its agent are left out: their servers trust callers on their own machine (docs/resources.md, E8). So is the port of the
- * catch-all listener, which drops connections to it (L8).
+ * the proxy or its agent are left out: their servers trust callers on their own machine (docs/resources.md, E8). So are ports at which the
+ * proxy itself listens (L8).
  */
 export function inboundPorts(
   view: View,
@@ -61,21 +67,41 @@ export function inboundPorts(
   address: string,
   snapshot: MeshSnapshot,
 ): InboundPorts {
-  const isChecked = !snapshot.settings.optOuts.has('endpoint-addresses')
-  const isOpen = ({ port, bind, endpoint, endpointPort }: InboundPort) =>
-    !(bind === '' && port === virtualInboundPort) &&
-    (!isChecked || !(endpoint.startsWith('unix://') ? isOwnSocket(endpoint) : isOwnPort(endpointPort, traits, snapshot)))
   const listed = view.sidecar?.spec.ingress
-  if (!listed?.length) {
-    const { ports, conflicts } = portsOfServices(instances, traits, address)
-    return { ports: ports.filter(isOpen), conflicts, refused: [] }
+  const sidecar = view.sidecar && listed?.length ? [configKey(view.sidecar)] : undefined
+  const { ports: declared, conflicts } = listed?.length ? portsOfIngress(listed, instances, traits, address) : portsOfServices(instances, traits, address)
+  const ports: InboundPort[] = []
+  const refused: RefusedPort[] = []
+  for (const port of declared) {
+    const reason = refusalOf(port, traits, snapshot)
+    if (reason === undefined) ports.push(port)
+    else refused.push({ objects: sidecar ?? idOfService(port), reason })
   }
-  const all = [...new Map(listed.map((entry) => portOfIngress(entry, instances, traits, address)).map((port) => [port.port, port])).values()]
-  const refused = all.filter((port) => !isOpen(port)).map(({ port, endpoint, endpointPort }) => `${port} leads to ${endpoint}:${endpointPort}`)
-  return { ports: all.filter(isOpen), conflicts: [], refused }
+  return { ports, conflicts, refused }
+}
+
+/** Returns why a port is left out; undefined if it is not. */
+function refusalOf({ bind, port, endpoint, endpointPort }: InboundPort, traits: Traits, snapshot: MeshSnapshot): string | undefined {
+  const isOwn = bind === '' ? port === virtualInboundPort : isOwnListener(bind, port, true, snapshot, traits)
+  if (isOwn) return `the proxy itself listens at ${bind || wildcardOf(traits)}:${port}`
+  if (snapshot.settings.optOuts.has('endpoint-addresses')) return undefined
+  const isUnix = endpoint.startsWith('unix://')
+  if (!(isUnix ? isOwnSocket(endpoint) : isOwnPort(endpointPort, traits, snapshot))) return undefined
+  return `inbound port ${port} leads to ${isUnix ? endpoint : `${endpoint}:${endpointPort}`}, a port or socket of the proxy or its agent`
 }
 
 type Ingress = NonNullable<SidecarSpec['ingress']>[number]
+
+/** Returns the ports of a Sidecar. Of entries with one port number the last is used. */
+function portsOfIngress(
+  listed: readonly Ingress[],
+  instances: readonly ServiceInstance[],
+  traits: Traits,
+  address: string,
+): Pick<InboundPorts, 'ports' | 'conflicts'> {
+  const ports = listed.map((entry) => portOfIngress(entry, instances, traits, address))
+  return { ports: [...new Map(ports.map((port) => [port.port, port])).values()], conflicts: [] }
+}
 
 function portOfIngress(entry: Ingress, instances: readonly ServiceInstance[], traits: Traits, address: string): InboundPort {
   const port = entry.port.number as number
@@ -137,9 +163,11 @@ export const passthroughClusters = (snapshot: MeshSnapshot): Cluster[] => [
 ]
 
 /** Returns the ids of the objects that declare a port of the workload. */
-function objectsOfPort({ instance }: InboundPort, view: View): string[] {
-  return [...(view.sidecar ? [configKey(view.sidecar)] : []), ...(instance ? [serviceKey(instance.service)] : [])]
+function objectsOfPort(port: InboundPort, view: View): string[] {
+  return [...(view.sidecar ? [configKey(view.sidecar)] : []), ...idOfService(port)]
 }
+
+const idOfService = ({ instance }: InboundPort): string[] => (instance ? [serviceKey(instance.service)] : [])
 
 function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot): Cluster {
   const name = inboundCluster(port.port)

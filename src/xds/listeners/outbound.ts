@@ -82,7 +82,8 @@ export function outboundListeners(
   const conflicts: ListenerConflict[] = []
   const problems: Problem[] = []
   const plans = new Map<string, Plan>()
-  for (const egress of inputs.view.egress)
+  for (const egress of inputs.view.egress) {
+    const isOpened = isBound(egress, inputs.traits.interception)
     for (const state of chosen ? chosen.services : egress.services) {
       const tell = (reason: string) => {
         const { hostname } = state.service
@@ -91,12 +92,13 @@ export function outboundListeners(
       contain(() => {
         for (const share of sharesOf(state, egress, inputs)) {
           if (chosen && !chosen.names.has(nameOf(share))) continue
-          if (isOwnListener(share.bind, share.port.number, inputs.snapshot, inputs.traits))
+          if (isOwnListener(share.bind, share.port.number, isOpened, inputs.snapshot, inputs.traits))
             tell(`the proxy itself listens at ${share.bind}:${share.port.number}`)
           else addShare(plans, share, egress, state, inputs, conflicts)
         }
       }, tell)
     }
+  }
   const sorted = [...plans.entries()].sort(
     ([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other),
   )

@@ -19,11 +19,16 @@ export function loopbackOf(traits: Traits): string {
 /** Port of the listener for inbound connections. */
 export const virtualInboundPort = 15_006
 
-/** Whether the proxy itself has a listener on an address: for redirected connections, for HTTP proxying, or one of its bootstrap. */
-export function isOwnListener(bind: string, port: number, snapshot: MeshSnapshot, traits: Traits): boolean {
+/**
+ * Whether a listener would take an address from the proxy itself: from its listeners for redirected connections, the one for HTTP proxying,
+ * or those of its bootstrap. Redirected connections arrive at an address of the machine, so a listener that is bound to their port takes
+ * them whatever its address.
+ */
+export function isOwnListener(bind: string, port: number, isBound: boolean, snapshot: MeshSnapshot, traits: Traits): boolean {
   const { mesh } = snapshot
+  const isWildcard = bind === wildcardOf(traits)
   const isRedirected = traits.interception !== 'NONE' && mesh.proxyListenPort !== 0
-  if (bind === wildcardOf(traits))
-    return traits.bootstrapPorts.includes(port) || (isRedirected && (port === mesh.proxyListenPort || port === virtualInboundPort))
+  if (isRedirected && (isBound || isWildcard) && (port === mesh.proxyListenPort || port === virtualInboundPort)) return true
+  if (isWildcard) return traits.bootstrapPorts.includes(port)
   return bind === '127.0.0.1' && port === mesh.proxyHttpPort && hasHttpProxy(snapshot, traits)
 }

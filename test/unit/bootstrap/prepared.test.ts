@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { localityOf, platformMetadata } from '../../../src/bootstrap/platform.ts'
+import { localityOf, platformMetadata } from '../../../src/agent/platform.ts'
 import { concurrencyOf } from '../../../src/bootstrap/proxy-config.ts'
 import { canonicalEnvironment } from '../../../src/names/mesh-names.ts'
 import { type GivenProxy, prepareTestProxy } from '../../harness/prepared-proxy.ts'

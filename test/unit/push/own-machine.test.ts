@@ -68,9 +68,9 @@ describe('endpoints with a loopback address', () => {
     )
     expect(resources[listenerType]?.map(({ name }) => name)).to.deep.equal(['10.0.0.1_9004'])
     expect(told.map(({ objects, reason }) => [objects.join(), reason.slice(0, 30)])).to.deep.equal([
-      ['Sidecar/ns/s', 'ingress port 9001 leads to 127'],
-      ['Sidecar/ns/s', 'ingress port 9002 leads to 10.'],
-      ['Sidecar/ns/s', 'ingress port 9003 leads to uni'],
+      ['Sidecar/ns/s', 'inbound port 9001 leads to 127'],
+      ['Sidecar/ns/s', 'inbound port 9002 leads to 10.'],
+      ['Sidecar/ns/s', 'inbound port 9003 leads to uni'],
     ])
   })
 })

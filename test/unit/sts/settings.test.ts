@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { platformMetadata } from '../../../src/bootstrap/platform.ts'
+import { platformMetadata } from '../../../src/agent/platform.ts'
 import { readAgentFeatures } from '../../../src/config/agent-features.ts'
 import { tokenServiceConfig } from '../../../src/sts/settings.ts'
 
