@@ -1,9 +1,12 @@
 /** Measures how cost grows with the number of classes, with services that no proxy sees, and under continuous changes. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { readyGoal } from '../goals.ts'
+import type { Limit } from '../limit.ts'
 import { Load, type LoadOptions, percentile } from '../load.ts'
 import * as mesh from '../mesh.ts'
 import { type Measure, progress } from '../report.ts'
-import { DiscoveryServer, spent } from '../server.ts'
+import { cpuOfRuns, DiscoveryServer, spent } from '../server.ts'
 
 const namespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
@@ -58,7 +61,10 @@ export async function classes(writers: number, services: number): Promise<Measur
   return measures
 }
 
-/** Starts a large mesh with one sidecar that sees ten services. Measures its first configuration and the total cost. */
+/**
+ * Starts a large mesh with one sidecar that sees ten services. Measures the time until the server is ready, beside a process that only parses
+ * the same files with one thread as the server does, and the sidecar's first configuration.
+ */
 export async function scoped(writers: number, services: number, endpoints: number): Promise<Measure[]> {
   progress(`scoped: starting with ${services} services of ${endpoints} endpoints`)
   const server = await DiscoveryServer.start({ writers, files: mesh.scopedFiles(services, endpoints) })
@@ -68,23 +74,24 @@ export async function scoped(writers: number, services: number, endpoints: numbe
     const { times, bytes } = await load.connect(1, { ...client, port: server.port, namespace: 'scoped' })
     await pause(500)
     const after = await server.usage()
-    const notes = `ready ${server.readyAfter.toFixed(1)} s after start`
-    const last = times[0] ?? 0
+    const ready = { last: server.readyAfter * 1000, ...spent(before, { cpu: 0, rss: 0, threads: {} }), mib: 0, rss: before.rss }
+    const limit = bareParse(server.dir)
+    const variant = `${services} x ${endpoints}, 10 seen`
     return [
-      {
-        scenario: 'first configuration',
-        variant: `${services} x ${endpoints}, 10 seen`,
-        last,
-        ...spent(after, before),
-        mib: mib(bytes),
-        rss: after.rss,
-        notes,
-      },
+      { scenario: 'start until ready', variant, ...ready, limit, goals: [readyGoal(ready.last / limit.last)] },
+      { scenario: 'first configuration', variant, last: times[0] ?? 0, ...spent(after, before), mib: mib(bytes), rss: after.rss },
     ]
   } finally {
     load.end()
     server.stop()
   }
+}
+
+/** Returns what a process takes that only parses the files of a folder, from its start to its end. Its memory is not measured. */
+function bareParse(folder: string): Limit {
+  const began = performance.now()
+  const cpu = cpuOfRuns([fileURLToPath(new URL('../bare-parse.ts', import.meta.url)), folder], 1)
+  return { last: performance.now() - began, cpu, rss: Number.NaN }
 }
 
 /** Changes endpoints continuously. Measures how long changes take to reach proxies, and whether memory grows. */

@@ -1,9 +1,9 @@
 /** Reads the settings of the relay between Envoy and discovery from the environment. */
 import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
-import { platformMetadata } from './platform.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { exchangingProvider } from '../sts/settings.ts'
 import { type DiscoverySettings, discoveryConnection } from './connections.ts'
+import { platformMetadata } from './platform.ts'
 
 /** The Unix socket on which Envoy connects for its configuration. */
 export const relaySocket = './etc/mesh/proxy/XDS'

@@ -1,7 +1,7 @@
 /** The settings of a bootstrap. */
 import type { PairFiles, ServerAddress } from '../../protocols/messages/credentials.ts'
-import type { WorkloadNode } from './node.ts'
 import type { Locality } from '../agent/platform.ts'
+import type { WorkloadNode } from './node.ts'
 import type { ProxyConfig } from './proxy-config.ts'
 import type { StatsChoice } from './stats.ts'
 

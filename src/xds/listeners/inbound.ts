@@ -69,7 +69,9 @@ export function inboundPorts(
 ): InboundPorts {
   const listed = view.sidecar?.spec.ingress
   const sidecar = view.sidecar && listed?.length ? [configKey(view.sidecar)] : undefined
-  const { ports: declared, conflicts } = listed?.length ? portsOfIngress(listed, instances, traits, address) : portsOfServices(instances, traits, address)
+  const { ports: declared, conflicts } = listed?.length
+    ? portsOfIngress(listed, instances, traits, address)
+    : portsOfServices(instances, traits, address)
   const ports: InboundPort[] = []
   const refused: RefusedPort[] = []
   for (const port of declared) {
