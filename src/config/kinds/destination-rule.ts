@@ -1,5 +1,5 @@
 /** DestinationRule: traffic policies and subsets of a host. */
-import { anything, decimal, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
+import { anything, decimal, duration, type Fault, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
 import { credentialName, tlsMode } from '../shapes/tls.ts'
@@ -104,6 +104,30 @@ const spec = record(
   },
 )
 
+/** The maximum number of ports that are listed in a report. */
+const maxPorts = 10
+
+/**
+ * Reports settings of a policy that other settings replace (docs/resources.md, C5, C6): those of the policy itself on the ports that its
+ * `portLevelSettings` name, and `maxRetries` where there is a retry budget. `rule`: the policy of the whole rule.
+ */
+function replacedAt(path: string, policy: TrafficPolicy | undefined, rule: TrafficPolicy | undefined): Fault[] {
+  const entries = policy?.portLevelSettings ?? []
+  const ports = [...new Set(entries.map(({ port }) => port.number))]
+  const listed = ports.slice(0, maxPorts).join(', ') + (ports.length > maxPorts ? ` and ${ports.length - maxPorts} more` : '')
+  const unused = (['proxyProtocol', 'retryBudget'] as const).filter((field) => ports.length > 0 && policy?.[field] !== undefined)
+  const hasRuleBudget = (port: number) =>
+    policy !== rule && rule?.retryBudget !== undefined && !rule.portLevelSettings?.some((entry) => entry.port.number === port)
+  const retries = [
+    { at: path, settings: policy, hasBudget: (policy?.retryBudget ?? rule?.retryBudget) !== undefined },
+    ...entries.map((entry, index) => ({ at: `${path}.portLevelSettings[${index}]`, settings: entry, hasBudget: hasRuleBudget(entry.port.number) })),
+  ].filter(({ settings, hasBudget }) => hasBudget && settings?.connectionPool?.http?.maxRetries !== undefined)
+  return [
+    ...unused.map((field) => ({ path: `${path}.${field}`, reason: `has no effect on ports that portLevelSettings name: ${listed}` })),
+    ...retries.map(({ at }) => ({ path: `${at}.connectionPool.http.maxRetries`, reason: 'has no effect: retryBudget takes its place' })),
+  ]
+}
+
 /** The kind DestinationRule. */
 export const destinationRule = {
   name: 'DestinationRule',
@@ -112,6 +136,10 @@ export const destinationRule = {
   versions: networkingVersions,
   spec,
   scope: 'exported',
+  remarks: ({ spec: { trafficPolicy: rule, subsets = [] } }) => [
+    ...replacedAt('spec.trafficPolicy', rule, rule),
+    ...subsets.flatMap(({ trafficPolicy: policy }, index) => replacedAt(`spec.subsets[${index}].trafficPolicy`, policy, rule)),
+  ],
   selects: undefined,
 } satisfies Kind<'DestinationRule', DestinationRuleSpec>
 

@@ -60,6 +60,33 @@ describe('settings without effect', () => {
     ).to.deep.equal(['spec.tls[0].route[0].headers', 'spec.tcp[0].route[0].headers'])
   })
 
+  it('are settings of a rule that port-level settings beside them, or a retry budget, replace', () => {
+    const ports = (...numbers: number[]) => `portLevelSettings: [${numbers.map((number) => `{port: {number: ${number}}, tls: {mode: DISABLE}}`)}]`
+    const found = (spec: string) =>
+      withoutEffect(object('DestinationRule', `{host: a, ${spec}}`), 'mesh.io').map(({ path, reason }) => `${path} ${reason}`)
+    expect(found(`trafficPolicy: {proxyProtocol: {}, retryBudget: {}}, subsets: [{name: v1, trafficPolicy: {${ports(80)}}}]`)).to.deep.equal([])
+    expect(found(`trafficPolicy: {proxyProtocol: {}, retryBudget: {}, ${ports(80, 81, 80)}}`)).to.deep.equal([
+      'spec.trafficPolicy.proxyProtocol has no effect on ports that portLevelSettings name: 80, 81',
+      'spec.trafficPolicy.retryBudget has no effect on ports that portLevelSettings name: 80, 81',
+    ])
+    const many = Array.from({ length: 12 }, (_, index) => index + 1)
+    expect(found(`subsets: [{name: v1}, {name: v2, trafficPolicy: {proxyProtocol: {}, ${ports(...many)}}}]`)).to.deep.equal([
+      'spec.subsets[1].trafficPolicy.proxyProtocol has no effect on ports that portLevelSettings name: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more',
+    ])
+    const retries = 'connectionPool: {http: {maxRetries: 2}}'
+    const onPorts = `portLevelSettings: [{port: {number: 80}, ${retries}}, {port: {number: 81}, ${retries}}]`
+    const rule = `retryBudget: {}, portLevelSettings: [{port: {number: 81}, ${retries}}]`
+    expect(
+      found(`trafficPolicy: {${rule}, ${retries}}, subsets: [{name: v1, trafficPolicy: {${retries}}}, {name: v2, trafficPolicy: {${onPorts}}}]`),
+    ).to.deep.equal([
+      'spec.trafficPolicy.retryBudget has no effect on ports that portLevelSettings name: 81',
+      ...['trafficPolicy', 'subsets[0].trafficPolicy', 'subsets[1].trafficPolicy.portLevelSettings[0]'].map(
+        (path) => `spec.${path}.connectionPool.http.maxRetries has no effect: retryBudget takes its place`,
+      ),
+    ])
+    expect(found(`trafficPolicy: {${retries}}, subsets: [{name: v1, trafficPolicy: {${retries}}}]`)).to.deep.equal([])
+  })
+
   it('include all objects of some kinds, which cause no push', () => {
     const state = new MeshState(testSettings(), new Faults())
     for (const [kind, spec] of [
