@@ -184,6 +184,35 @@ describe('unreadable content of a configuration directory', () => {
     expect(counts()).to.deep.equal(['ns/b', 'ns/y'])
   })
 
+  const rule = (port: string) =>
+    `apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: r, namespace: ns}\nspec: {host: ${port}}\n`
+  const consequences: readonly (readonly [what: string, before: string, text: string, consequence: string])[] = [
+    ['an object that was never valid', '', rule('[]'), 'it is left out until it is valid'],
+    ['an object that was valid', rule('a'), rule('[]'), 'its last good state stays'],
+    ['a policy that was never valid', '', policy('x', '{action: DENIED}'), 'until it is valid, the workloads that it selects are guarded'],
+    ['an object with a valid definition in the file', '', `${rule('[]')}---\n${rule('a')}`, 'the definition in f.yaml#2 counts'],
+    ['a second definition of an object', '', `${rule('a')}---\n${rule('b')}`, 'the definition in f.yaml#1 counts'],
+    ['a second definition of a policy', '', `${policy('x')}---\n${policy('x', '{}')}`, 'until the definitions agree, the workloads'],
+    ['a document without an object', '', 'a: [', 'the document is left out'],
+    ['a document that may define objects of before', rule('a'), 'a: [', 'objects that the file defined before and does not define now stay'],
+    [
+      'a Secret that was never valid',
+      '',
+      'apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {name: s, namespace: ns}\ndata: {tls.crt: x}\n',
+      'it is left out until it is valid',
+    ],
+  ]
+  for (const [what, before, text, consequence] of consequences)
+    it(`is reported with its consequence: ${what}`, async () => {
+      if (before !== '') write('f.yaml', before)
+      await directory.reload()
+      write('f.yaml', text)
+      await directory.reload()
+      const lines = logged.filter((line) => line.startsWith('f.yaml, document'))
+      expect(lines).to.not.deep.equal([])
+      for (const line of lines) expect(line).to.include(`; ${consequence}`)
+    })
+
   it('is replaced in one step with the objects that take its place', async () => {
     told = []
     write('a.yaml', policy('other'))

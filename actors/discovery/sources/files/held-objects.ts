@@ -250,11 +250,7 @@ export class HeldObjects {
       const { key } = fault
       this.#metrics.rejected.inc({ kind: key?.split('/')[0] ?? 'unknown' })
       if (key === undefined || found.has(key)) {
-        const stays =
-          key === undefined && doubtful.size > 0
-            ? '; objects that the file defined before and does not define now stay in force, since this document may define them'
-            : ''
-        this.#report('error', fault, stays)
+        this.#report('error', fault, key === undefined ? unidentified(doubtful.size > 0) : overruled(objects.get(key)))
         continue
       }
       const lastGood = this.#lastGood(before, key)
@@ -264,12 +260,12 @@ export class HeldObjects {
       for (const kept of [lastGood, standIn]) if (kept) objects.set(key, kept)
       if (lastGood && before?.objects.get(key) !== lastGood) borrowed.set(key, parsed.standIns.get(key))
       if (!isKept) unusable.add(key)
-      this.#report('error', fault, isKept ? '; objects of this kind that the file defined before stay in force' : consequence(lastGood, standIn))
+      this.#report('error', fault, isKept ? 'objects of this kind that the file defined before stay in force' : consequence(lastGood, standIn))
     }
     const foreign = foreignIn(parsed)
     if (foreign !== '' && foreign !== before?.foreign)
       this.#listener.log('validation').info(`${reading.name}: ignored, not mesh configuration: ${foreign}`)
-    for (const warning of parsed.warnings) this.#report('warn', warning, '')
+    for (const warning of parsed.warnings) this.#report('warn', warning)
     for (const key of objects.keys()) unusable.delete(key)
     const unknown = before && before.unknown === undefined ? undefined : unknownIn(parsed)
     return { ...reading, faults: parsed.faults.length, foreign, objects, unusable, isUnclear, unknown, borrowed }
@@ -302,9 +298,11 @@ export class HeldObjects {
     else if (!isSecret(object)) this.#listener.tell(eventOf(key, object, at))
   }
 
-  #report(level: 'error' | 'warn', fault: DocumentFault, suffix: string): void {
+  /** Logs a fault with its consequence, or a warning, whose reason contains the consequence. */
+  #report(...[level, fault, consequence]: ['error', DocumentFault, string] | ['warn', DocumentFault]): void {
     const field = fault.path === '' ? '' : `, field ${fault.path}`
     const key = fault.key === undefined ? '' : `, ${fault.key}`
+    const suffix = consequence === undefined ? '' : `; ${consequence}`
     this.#listener.log('validation')[level](`${fault.file}, document ${fault.document}${key}${field}: ${fault.reason}${suffix}`)
   }
 }
@@ -335,8 +333,24 @@ function eventOf(key: string, object: ConfigObject | undefined, at: number): Sou
   return isKept ? { type: 'ConfigUnusable', key, standIn: object, at } : { type: 'ConfigChanged', key, object, at }
 }
 
-/** The consequence of a fault, for the log. */
+/** The consequence of a fault of a document whose object is not known. `mayStay`: whether objects of the file stay because of it. */
+function unidentified(mayStay: boolean): string {
+  return mayStay
+    ? 'objects that the file defined before and does not define now stay in force, since this document may define them'
+    : 'the document is left out'
+}
+
+/** The consequence of a fault of one of several definitions of an object in a file. `counting` is the definition in force. */
+function overruled(counting: Held | undefined): string {
+  return counting && !isSecret(counting) && isStandIn(counting)
+    ? 'until the definitions agree, the workloads that one of them selects are guarded by the strictest policy that they could mean'
+    : `the definition in ${counting?.origin} counts`
+}
+
+/** The consequence of a fault of an object. */
 function consequence(lastGood: Held | undefined, standIn: ConfigObject | undefined): string {
-  if (lastGood) return '; its last good state stays'
-  return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean' : ''
+  if (lastGood) return 'its last good state stays'
+  return standIn
+    ? 'until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean'
+    : 'it is left out until it is valid'
 }
