@@ -1,10 +1,12 @@
 /**
- * Checks messages against the validation rules in Envoy's schemas (`validate.rules` options), so that a resource that Envoy would refuse is
- * never sent. The rules of a message type are compiled once, on first use.
+ * Checks messages against the validation rules in Envoy's schemas (`validate.rules` options), and against rules that the schemas do not
+ * state, so that a resource that Envoy would refuse, or that would end Envoy, is never sent. The rules of a message type are compiled once,
+ * on first use.
  */
 import { type DescField, type DescMessage, type DescOneof, getOption, hasOption, type Message } from '@bufbuild/protobuf'
 import type { ScalarValue } from '@bufbuild/protobuf/reflect'
 import type { Duration } from '@bufbuild/protobuf/wkt'
+import type { Listener } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import {
   type FieldRules,
   KnownRegex,
@@ -12,6 +14,7 @@ import {
   required as oneofRequired,
   rules as rulesOption,
 } from '../../protocols/gen/validate/validate_pb.js'
+import { optionWithoutSocket } from './listeners/unbound.ts'
 
 /** Thrown for a message that violates a validation rule; has the path of the field and the reason. */
 export class InvalidResource extends Error {
@@ -79,6 +82,8 @@ function compile(schema: DescMessage): Check | null {
       const check = fieldCheck(field)
       if (check) checks.push(check)
     }
+    const unstated = unstatedChecks.get(schema.typeName)
+    if (unstated) checks.push(unstated)
   }
   const all: Check | null =
     checks.length === 0
@@ -89,6 +94,18 @@ function compile(schema: DescMessage): Check | null {
   compiled.set(schema, all)
   return all
 }
+
+/** Rules that Envoy's schemas do not state, by message type. */
+const unstatedChecks: ReadonlyMap<string, Check> = new Map([
+  [
+    'envoy.config.listener.v3.Listener',
+    (message) => {
+      const option = optionWithoutSocket(message as unknown as Listener)
+      if (option)
+        throw new InvalidResource('bind_to_port', `must be true with ${option}: Envoy crashes when it sets an option on a socket that is not there`)
+    },
+  ],
+])
 
 interface OneofValue {
   readonly case: string | undefined

@@ -33,6 +33,7 @@ spec: {hosts: [b.fuzz.svc.cluster.local], gateways: [mesh, g], http: [{route: [{
 `
 const proxies = {
   redirected: { id: 'sidecar~10.1.0.1~p.fuzz~fuzz.svc.cluster.local', metadata: { LABELS: { app: 'v1' }, PROXY_CONFIG: '{}' } },
+  transparent: { id: 'sidecar~10.1.0.1~t.fuzz~fuzz.svc.cluster.local', metadata: { INTERCEPTION_MODE: 'TPROXY', LABELS: { app: 'v1' } } },
   bound: { id: 'sidecar~10.1.0.1~q.fuzz~fuzz.svc.cluster.local', metadata: { INTERCEPTION_MODE: 'NONE', LABELS: { app: 'v1' } } },
   ipv6: { id: 'sidecar~fd00::1~r.fuzz~fuzz.svc.cluster.local', metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } },
   gateway: { id: 'router~10.1.0.2~g.fuzz~fuzz.svc.cluster.local', metadata: { LABELS: { app: 'v1' }, ROUTER_MODE: 'sni-dnat' } },
@@ -70,6 +71,49 @@ describe('inline JWT key sets', function () {
   for (const { version, path } of envoyBinaries())
     it(`are accepted by Envoy ${version} with each usable key, and with unusable keys beside a valid one`, async () => {
       expect(batch.size).to.be.above(Object.keys(usableKeys).length)
+      expect(await batch.refusals(path)).to.deep.equal([])
+    })
+})
+
+describe('EnvoyFilters that would set a socket option of a listener without a socket', function () {
+  this.timeout(120_000)
+  const batch = new AcceptanceBatch()
+  const listenerPatch = (name: string, value: string) =>
+    `  - {applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: ${value}}}`
+  const option = '{level: 1, name: 9, int_value: 1, state: STATE_BOUND}'
+  const patches = {
+    'virtualOutbound that is not bound': listenerPatch('virtualOutbound', '{bind_to_port: false}'),
+    'virtualInbound that is not bound': listenerPatch('virtualInbound', '{deprecated_v1: {bind_to_port: false}}'),
+    'a transparent listener of a service': listenerPatch('0.0.0.0_80', '{transparent: true}'),
+    'a socket option of a listener of a service': listenerPatch('0.0.0.0_80', `{socket_options: [${option}]}`),
+    'a socket option of an additional address': listenerPatch(
+      '0.0.0.0_80',
+      `{socket_options: [{level: 1, name: 9, int_value: 1}], additional_addresses: [{address: {socket_address: {address: 127.0.0.1, port_value: 1}}, socket_options: {socket_options: [${option}]}}]}`,
+    ),
+  }
+  const added = (value: string) =>
+    `  - {applyTo: LISTENER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: ADD, value: {name: added, bind_to_port: false, ${value}}}}`
+  const echo =
+    'filter_chains: [{filters: [{name: echo, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}]'
+  const address = 'address: {socket_address: {address: 127.0.0.1, port_value: 7777}}'
+  const additions = {
+    'an added listener': added(`transparent: true, ${address}, ${echo}`),
+    'an added UDP listener': added(
+      'address: {socket_address: {protocol: UDP, address: 127.0.0.1, port_value: 7777}}, listener_filters: [{name: dns, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig, stat_prefix: x, server_config: {inline_dns_table: {}}}}]',
+    ),
+    'an added listener on a unix socket': added(`socket_options: [${option}], address: {pipe: {path: /tmp/x}}, ${echo}`),
+  }
+  before(() => {
+    for (const [what, patch] of Object.entries({ ...patches, ...additions }))
+      add(
+        batch,
+        what,
+        `apiVersion: networking.mesh.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: f, namespace: fuzz}\nspec:\n  configPatches:\n${patch}\n`,
+      )
+  })
+  for (const { version, path } of envoyBinaries())
+    it(`do not crash Envoy ${version}`, async () => {
+      expect(batch.size).to.be.above(20)
       expect(await batch.refusals(path)).to.deep.equal([])
     })
 })

@@ -1,6 +1,6 @@
 /**
- * Checks whether a real Envoy accepts resources: many in one update, each with a unique name and address, so that a rejection identifies
- * the resource.
+ * Checks whether a real Envoy accepts resources: many in one update, each with a unique name, so that a rejection identifies the resource.
+ * Listeners are bound as they would be, at unique addresses of this machine.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,6 +10,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Any, anyPack, anyUnpack } from '@bufbuild/protobuf/wkt'
 import { freePort } from '../../bench/ports.ts'
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import type { Address } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { type Filter, FilterSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
 import { type Listener, ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -37,7 +38,7 @@ export class AcceptanceBatch {
   readonly #clusters: Any[] = []
   readonly #listeners: Any[] = []
   readonly #seen = new Set<string>()
-  readonly #addresses = new Set<string>()
+  #places = 0
 
   get size(): number {
     return this.#names.size
@@ -77,19 +78,23 @@ export class AcceptanceBatch {
 
   #addListener(label: string, listener: Listener, routes: ReadonlyMap<string, RouteConfiguration>): void {
     const name = this.#rename(label, listener.name)
-    const at = listener.address?.address
-    if (at?.case === 'socketAddress') {
-      const key = `${at.value.address} ${JSON.stringify(at.value.portSpecifier)}`
-      if (this.#addresses.has(key)) {
-        const index = this.#names.size
-        at.value.address = `127.${100 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
-      }
-      this.#addresses.add(key)
-    }
-    listener.bindToPort = false
+    this.#move(listener.address)
+    for (const { address } of listener.additionalAddresses) this.#move(address)
+    // Only a privileged process may set the option that this field stands for.
+    if (process.getuid?.() !== 0) delete listener.transparent
     for (const chain of [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])])
       for (const filter of chain.filters) putRoutes(filter, routes)
     this.#listeners.push(anyPack(ListenerSchema, { ...listener, name }))
+  }
+
+  /** Gives a listener an address where it can be bound, and which no other listener has. */
+  #move(address: Address | undefined): void {
+    const at = address?.address
+    const place = this.#places++
+    if (at?.case === 'pipe') at.value.path = `@acceptance-${process.pid}-${place}`
+    if (at?.case !== 'socketAddress') return
+    at.value.address = `127.${100 + (place >> 16)}.${(place >> 8) & 255}.${place & 255}`
+    at.value.portSpecifier = { case: 'portValue', value: 0 }
   }
 
   /** Returns the resources that an Envoy rejects. Its bootstrap has no runtime keys. */
