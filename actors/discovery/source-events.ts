@@ -6,7 +6,7 @@ import type { Peer } from '../runtime/link.ts'
 import type { ObjectRule } from '../runtime/register.ts'
 
 /** Sends an event to the push queue. */
-export function tellEvent(queue: Peer<SourceEvent>, event: SourceEvent): void {
+export function sendEvent(queue: Peer<SourceEvent>, event: SourceEvent): void {
   queue.tell(event, `${event.type}|${'registry' in event ? recordKey(event) : 'key' in event ? event.key : ''}`)
 }
 

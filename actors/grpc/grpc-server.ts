@@ -248,7 +248,7 @@ export class GrpcServer {
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
     const client = this.#clientOf(socket)
     if (client && 'refused' in client) {
-      this.#tell(socket.remoteAddress ?? '', `client certificate refused: ${client.refused}`)
+      this.#logEnd(socket.remoteAddress ?? '', `client certificate refused: ${client.refused}`)
       session.destroy()
       socket.destroy()
       return
@@ -264,7 +264,7 @@ export class GrpcServer {
         this.#busy.add(connection)
         this.#standstillTimer.wake()
       },
-      dead: (peer, reason) => this.#tell(peer, reason),
+      dead: (peer, reason) => this.#logEnd(peer, reason),
     })
     this.#sessions.set(session, connection)
     session.on('close', () => {
@@ -274,10 +274,10 @@ export class GrpcServer {
   }
 
   /** Logs why a connection was ended. The number of lines for one address and reason is limited. */
-  #tell(peer: string, reason: string): void {
-    const told = this.#lines.take(`${peer}|${reason}`, monotonicMs())
-    if (told === 'no') return
-    this.#log.warn(`connection from ${peer} ended: ${reason}${told === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
+  #logEnd(peer: string, reason: string): void {
+    const allowed = this.#lines.take(`${peer}|${reason}`, monotonicMs())
+    if (allowed === 'no') return
+    this.#log.warn(`connection from ${peer} ended: ${reason}${allowed === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
   }
 
   /** Charges elapsed milliseconds to all connections and streams under way. Returns whether there are any. */

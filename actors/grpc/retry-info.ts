@@ -1,4 +1,4 @@
-/** Metadata that tells a client when to retry a refused call. */
+/** Metadata with the time after which a client may retry a refused call. */
 import { fieldHead, textField, varintField } from '../../src/xds/slab/wire.ts'
 
 const retryInfo = 'type.googleapis.com/google.rpc.RetryInfo'

@@ -19,19 +19,19 @@ export interface ActorContext<Config> {
 }
 
 /**
- * A started actor: receives messages of type `Message` and sends its peers messages of type `Told`. Its state is its own; an exception
+ * A started actor: receives messages of type `Message` and sends its peers messages of type `Sent`. Its state is its own; an exception
  * that leaves it ends the actor, and its supervisor starts a new one.
  */
-export interface Behaviour<Message, Told = unknown> {
+export interface Behaviour<Message, Sent = unknown> {
   /** Processes one message. */
   receive(message: Message, from: Peer): void
   /**
    * A link to a peer is up, so that messages can be sent to it. Sources replay their whole state here ({@link Peer.replay}), because the
    * peer may have just restarted. There is at most one live link to a peer: its predecessor was unlinked before.
    */
-  linked?(peer: Peer<Told>): void
+  linked?(peer: Peer<Sent>): void
   /** The link to a peer is down, and its undelivered messages are dropped. The peer's successor arrives as a new link. */
-  unlinked?(peer: Peer<Told>): void
+  unlinked?(peer: Peer<Sent>): void
   /** Which objects the messages of sources are about. With it, the runtime withdraws objects that a finished replay did not mention. */
   readonly objects?: ObjectRule<Message>
   /** A source has finished a replay, and the objects that it did not mention have been withdrawn by messages to {@link receive}. */
@@ -43,8 +43,8 @@ export interface Behaviour<Message, Told = unknown> {
 }
 
 /** The definition that an actor module exports under the name `actor`. */
-export interface ActorDefinition<Config, Message, Told = unknown> {
+export interface ActorDefinition<Config, Message, Sent = unknown> {
   /** First part of the names of its actors, for example `xds-writer`. */
   readonly kind: string
-  start(context: ActorContext<Config>): Behaviour<Message, Told> | Promise<Behaviour<Message, Told>>
+  start(context: ActorContext<Config>): Behaviour<Message, Sent> | Promise<Behaviour<Message, Sent>>
 }

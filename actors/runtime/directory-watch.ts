@@ -20,7 +20,7 @@ export function isGone(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
-/** The watch of one directory. `identity` tells that directory from a later one at the same path. */
+/** The watch of one directory. `identity` distinguishes the directory from a later one at the same path. */
 interface Watched {
   readonly watcher: FSWatcher
   readonly identity: string
@@ -166,7 +166,7 @@ export class DirectoryWatch {
     }
   }
 
-  /** An identity that tells a directory from another one that replaces it at the same path. Rejects when there is none. */
+  /** An identity that distinguishes a directory from one that replaces it at the same path. Rejects when there is none. */
   async #identityOf(directory: string): Promise<string> {
     const { dev, ino, birthtimeNs } = await this.#timeouts.run(() => stat(directory, { bigint: true }))
     return `${dev}:${ino}:${birthtimeNs}`

@@ -51,7 +51,7 @@ export class LogTarget {
     // After a loss, lines are dropped until the buffer is empty, so that the report of the loss comes before later lines.
     if (this.#waiting.length > 0 && (this.#lost > 0 || this.#waitingBytes + line.length > waitingBytes))
       return this.#lose(1, 'its reader is too slow')
-    this.#tellLost()
+    this.#reportLost()
     this.#keep(line, 1)
     this.#work()
   }
@@ -77,7 +77,7 @@ export class LogTarget {
     this.#waitingBytes += bytes.length
   }
 
-  #tellLost(): void {
+  #reportLost(): void {
     if (this.#lost === 0 || this.#waiting.length > 0) return
     const line = this.#parts.lostLine(this.#lost, this.#reason)
     this.#keep(this.#torn ? Buffer.concat([Buffer.from('\n'), line]) : line, 0)
@@ -113,7 +113,7 @@ export class LogTarget {
   #again(ms: number): void {
     this.#retry ??= after(ms, () => {
       this.#retry = undefined
-      this.#tellLost()
+      this.#reportLost()
       this.#work()
     }).unref()
   }

@@ -29,7 +29,7 @@ export function openLog(options: LogOptions): LogWriter {
   const layout = options.asJson ? jsonLine : plainLine
   const line = (message: string) => Buffer.from(layout({ time: wallClockMs(), level: 'warn', scope: 'default', message, labels: {} }))
   const targets = new Map<string, LogTarget>()
-  const tell = (message: string, except?: LogTarget) => {
+  const report = (message: string, except?: LogTarget) => {
     const others = [...targets.values()].filter((target) => target !== except && !target.failing)
     for (const target of others.length > 0 ? others : [lastResort]) target.write(line(message))
   }
@@ -37,14 +37,14 @@ export function openLog(options: LogOptions): LogWriter {
     const target: LogTarget = new LogTarget(output, {
       lostLine: (count, reason) => line(`${count} log lines for ${name} were dropped: ${reason}`),
       failed: (reason) => {
-        if (!silent) tell(`cannot write the log to ${name}: ${reason}; lines for it are dropped until it can be written again`, target)
+        if (!silent) report(`cannot write the log to ${name}: ${reason}; lines for it are dropped until it can be written again`, target)
       },
     })
     return target
   }
   const lastResort = targetOf('stderr', new DescriptorOutput(2), true)
   for (const name of options.targets) targets.set(`--log_target ${name}`, targetOf(`--log_target ${name}`, outputOf(name)))
-  const rotating = options.rotate && new RotatingFile(options.rotate, tell)
+  const rotating = options.rotate && new RotatingFile(options.rotate, report)
   if (rotating && options.rotate) {
     const name = `--log_rotate ${options.rotate.path}`
     targets.set(name, targetOf(name, rotating))

@@ -16,15 +16,15 @@ export async function keepMemoryOutOfFiles(): Promise<string[]> {
   muteReports()
   const options = [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)]
   muteHeapSnapshots(options)
-  const told = options
+  const failures = options
     .filter((option) => revealing.test(option))
     .map((option) => `Node option ${option} is set: keys and tokens of this process can be read through it`)
-  if (process.platform !== 'linux') return told
+  if (process.platform !== 'linux') return failures
   const emptied = emptyCoreDumps()
   const failed = await noCoreDumps()
-  if (failed === undefined) return told
+  if (failed === undefined) return failures
   return [
-    ...told,
+    ...failures,
     `core dumps could not be disabled: ${failed}; ${emptied ? 'they contain no memory of the process' : 'they contain keys and tokens'}`,
   ]
 }

@@ -78,7 +78,7 @@ function withoutCopies(obey: (signal: Ending) => void): (signal: Ending) => void
   }
 }
 
-/** Receives signals that the wrapper of `bin/runtime.js` forwards as messages. The wrapper is told first that this process listens. */
+/** Receives signals that the wrapper of `bin/runtime.js` forwards as messages. First sends the wrapper a message that this process listens. */
 function listenToWrapper(take: (signal: Ending, way: Way) => void, stop: (reason: string) => void): void {
   if (process.env.MESH_WRAPPER !== String(process.ppid) || !process.send) return
   const gone = () => stop('the wrapper process that started this one has ended')

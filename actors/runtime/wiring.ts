@@ -15,7 +15,7 @@ export interface ActorRow<Messages, Definition> {
   /** Path of the module, relative to the folder of the service. */
   readonly module: string
   readonly consumes: Definition extends ActorDefinition<infer _, infer Message, infer __> ? Exactly<Messages, Named<Messages, Message>> : never
-  readonly emits: Definition extends ActorDefinition<infer _, infer __, infer Told> ? Exactly<Messages, Named<Messages, Told>> : never
+  readonly emits: Definition extends ActorDefinition<infer _, infer __, infer Sent> ? Exactly<Messages, Named<Messages, Sent>> : never
   readonly runs: SpawnMode
   /** The actors of this kind. */
   readonly actors: readonly {
@@ -54,11 +54,11 @@ export function wire(rows: readonly AnyRow[], moduleOf: (path: string) => URL): 
 }
 
 function linksOf(rows: readonly AnyRow[]): [string, string][] {
-  const tells = (one: AnyRow, other: AnyRow) => Object.keys(one.emits).some((name) => other.consumes[name])
+  const feeds = (one: AnyRow, other: AnyRow) => Object.keys(one.emits).some((name) => other.consumes[name])
   return rows.flatMap((one, index) =>
     rows
       .slice(index + 1)
-      .filter((other) => tells(one, other) || tells(other, one))
+      .filter((other) => feeds(one, other) || feeds(other, one))
       .flatMap((other) => one.actors.flatMap(({ name }) => other.actors.map((peer): [string, string] => [name, peer.name]))),
   )
 }

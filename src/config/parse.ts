@@ -217,10 +217,10 @@ class FileReading {
   }
 
   #problems(document: number, at: string, key: string | undefined, faults: readonly Fault[], mayBe?: string): DocumentFault[] {
-    const told = faults.slice(0, maxFaults)
+    const reported = faults.slice(0, maxFaults)
     const last = faults[maxFaults]
-    if (last) told.push({ path: last.path, reason: `${last.reason}; faults beyond this one: ${faults.length - maxFaults - 1}` })
-    return told.map(({ path, reason }) => ({
+    if (last) reported.push({ path: last.path, reason: `${last.reason}; faults beyond this one: ${faults.length - maxFaults - 1}` })
+    return reported.map(({ path, reason }) => ({
       file: this.#file,
       document,
       key,

@@ -28,7 +28,7 @@ export interface Report {
 
 /**
  * The values that a shape accepts, for code that generates documents from shapes. Bounds of numbers are inclusive, durations are in
- * milliseconds. `unused` is the reason why a field has no effect; `hasUnused` tells that some field within has none.
+ * milliseconds. `unused` is the reason why a field has no effect; `hasUnused` means that some field within has none.
  */
 export type Form =
   | { readonly type: 'text'; readonly max: number; readonly pattern: RegExp | undefined; readonly examples: readonly string[] | undefined }

@@ -39,8 +39,8 @@ export function standIn(object: ConfigObject, document: unknown, report: Report)
   const matchLabels = labels.every(isReadable) ? (report.names?.canonicalKeys(Object.fromEntries(labels)) ?? {}) : {}
   // With a label in two spellings it is not known which one was meant.
   const isOne = labels.length > 0 && Object.keys(matchLabels).length === labels.length
-  const told = report.faults.slice(0, maxFaults).map(({ path, reason }) => `${path}: ${reason}`)
-  const invalid = [...told, ...(report.faults.length > told.length ? [`and ${report.faults.length - told.length} more`] : [])].join('; ')
+  const reported = report.faults.slice(0, maxFaults).map(({ path, reason }) => `${path}: ${reason}`)
+  const invalid = [...reported, ...(report.faults.length > reported.length ? [`and ${report.faults.length - reported.length} more`] : [])].join('; ')
   const headers = headerOutputsOfAny(document)
   return {
     ...object,

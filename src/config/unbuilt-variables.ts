@@ -78,7 +78,7 @@ export const unbuiltVariables = {
     default: 5,
     range: [0, 2147483647],
     meaning:
-      'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent tells the active proxy to drain (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
+      'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent drains the active proxy (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
   },
   INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   ORCH_SIGNER: { type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },

@@ -157,13 +157,13 @@ export class NameTable {
     const fields = new Fields(this.#bytes, entry.from, entry.to)
     while (fields.next()) {
       if (fields.field !== field.value || !fields.isBytes) continue
-      const told = new Fields(this.#bytes, fields.from, fields.to)
-      while (told.next()) {
-        if (!told.isBytes) continue
-        if (told.field === field.ips && info.ips.length < most.addresses) info.ips.push(told.text)
-        else if (told.field === field.registry) info.registry = told.text
-        else if (told.field === field.shortname) info.shortname = told.text.toLowerCase()
-        else if (told.field === field.namespace) info.namespace = told.text.toLowerCase()
+      const value = new Fields(this.#bytes, fields.from, fields.to)
+      while (value.next()) {
+        if (!value.isBytes) continue
+        if (value.field === field.ips && info.ips.length < most.addresses) info.ips.push(value.text)
+        else if (value.field === field.registry) info.registry = value.text
+        else if (value.field === field.shortname) info.shortname = value.text.toLowerCase()
+        else if (value.field === field.namespace) info.namespace = value.text.toLowerCase()
       }
     }
     return info

@@ -27,8 +27,8 @@ const steps: readonly Step[] = [
       const cds = { taken: count('cluster_manager.cds.update_success'), refused: count('cluster_manager.cds.update_rejected') }
       const lds = { taken: count('listener_manager.lds.update_success'), refused: count('listener_manager.lds.update_rejected') }
       if (cds.taken > 0 && lds.taken > 0) return undefined
-      const told = ({ taken, refused }: typeof cds) => `${taken} accepted, ${refused} rejected`
-      return `the proxy has not had its configuration from the discovery service: clusters ${told(cds)}; listeners ${told(lds)}`
+      const counts = ({ taken, refused }: typeof cds) => `${taken} accepted, ${refused} rejected`
+      return `the proxy has not had its configuration from the discovery service: clusters ${counts(cds)}; listeners ${counts(lds)}`
     },
   },
   {

@@ -41,7 +41,7 @@ export class Audience {
   readonly #present: Present
   readonly #classOf = new Map<string, string>()
   /** Connections whose class has not been sent yet, because the class could not be made. They keep their configuration until then. */
-  readonly #untold = new Set<string>()
+  readonly #unassigned = new Set<string>()
   readonly #classes = new Map<string, KnownClass>()
   readonly #empty = new EmptyClasses()
   /** How many manifests of known classes name each group. */
@@ -50,7 +50,7 @@ export class Audience {
   readonly #groups = new Set<string>()
   readonly #slabs = new Set<number>()
   /** Groups that gained their first or lost their last naming manifest in the present push. */
-  readonly #renamed = new Set<string>()
+  readonly #namingChanged = new Set<string>()
 
   /** Creates an audience that has nothing and no connections. */
   constructor(present: Present) {
@@ -61,7 +61,7 @@ export class Audience {
   left(connection: string, now: number): void {
     const classId = this.#classOf.get(connection)
     this.#classOf.delete(connection)
-    this.#untold.delete(connection)
+    this.#unassigned.delete(connection)
     if (classId !== undefined) this.#leave(classId, now)
   }
 
@@ -91,19 +91,19 @@ export class Audience {
 
   /** The assignments of connections whose classes have been made, each returned once. */
   #assignments(): ClassAssignment[] {
-    const told = [...this.#untold].flatMap((connection): ClassAssignment[] => {
+    const assigned = [...this.#unassigned].flatMap((connection): ClassAssignment[] => {
       const classId = this.#classOf.get(connection)
       return classId !== undefined && this.#classes.get(classId)?.manifest ? [{ connection, classId }] : []
     })
-    for (const { connection } of told) this.#untold.delete(connection)
-    return told
+    for (const { connection } of assigned) this.#unassigned.delete(connection)
+    return assigned
   }
 
   /** Returns whether the class is new to the audience. */
   #assign({ connection, classId }: ClassAssignment, now: number): boolean {
     const before = this.#classOf.get(connection)
     this.#classOf.set(connection, classId)
-    this.#untold.add(connection)
+    this.#unassigned.add(connection)
     if (before !== undefined) this.#leave(before, now)
     this.#empty.delete(classId)
     const known = this.#classes.get(classId)
@@ -141,7 +141,7 @@ export class Audience {
         const count = (this.#named.get(group) ?? 0) + by
         if (count > 0) this.#named.set(group, count)
         else this.#named.delete(group)
-        if (count === 0 || (count === 1 && by === 1)) this.#renamed.add(group)
+        if (count === 0 || (count === 1 && by === 1)) this.#namingChanged.add(group)
       }
   }
 
@@ -157,14 +157,14 @@ export class Audience {
       groups.push(patch)
     }
     const retiredGroups: string[] = []
-    for (const id of this.#renamed) {
+    for (const id of this.#namingChanged) {
       const whole = this.#named.has(id) && !this.#groups.has(id) ? this.#present.wholePatch(id) : undefined
       if (whole) {
         this.#groups.add(id)
         groups.push(whole)
       } else if (!this.#named.has(id) && this.#groups.delete(id)) retiredGroups.push(id)
     }
-    this.#renamed.clear()
+    this.#namingChanged.clear()
     return { groups, retiredGroups }
   }
 

@@ -11,9 +11,9 @@ export class FaultLog {
 
   /** Returns the log line for a fault found at `now` (monotonic milliseconds), or undefined when the limit is reached. */
   line({ type, resource, reason, consequence, objects }: ResourceFault, now: number): string | undefined {
-    const told = this.#bounds.take(JSON.stringify([type, objects, reason]), now)
-    if (told === 'no') return undefined
-    const more = told === 'last' ? '; further faults of this kind are shown at /debug/push_status only' : ''
+    const allowed = this.#bounds.take(JSON.stringify([type, objects, reason]), now)
+    if (allowed === 'no') return undefined
+    const more = allowed === 'last' ? '; further faults of this kind are shown at /debug/push_status only' : ''
     return `${type} ${resource}: ${reason}; ${consequence}${more}`
   }
 }

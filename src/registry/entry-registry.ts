@@ -41,7 +41,7 @@ export class EntryRegistry {
   setEntry(key: string, before: ServiceEntry | undefined, now: ServiceEntry | undefined, records: readonly ServiceRecord[]): void {
     if (before) this.#change(before.namespace, ({ selecting }) => selecting.delete(key))
     if (now?.spec.workloadSelector) this.#change(now.namespace, ({ selecting }) => selecting.set(key, now))
-    this.#tell(key, records)
+    this.#setRecords(key, records)
     this.#faults.clear(`workloads|${key}`)
   }
 
@@ -59,12 +59,12 @@ export class EntryRegistry {
     for (const namespace of this.#touched)
       for (const [key, entry] of this.#namespaces.get(namespace)?.selecting ?? []) {
         const subject = { type: 'object', resource: key, objects: [key] }
-        this.#faults.attempt(`workloads|${key}`, subject, () => this.#tell(key, this.recordsOf(entry)), undefined, true)
+        this.#faults.attempt(`workloads|${key}`, subject, () => this.#setRecords(key, this.recordsOf(entry)), undefined, true)
       }
     this.#touched.clear()
   }
 
-  #tell(key: string, records: readonly ServiceRecord[]): undefined {
+  #setRecords(key: string, records: readonly ServiceRecord[]): undefined {
     const now = new Map(records.map((record) => [`${record.service.namespace}/${record.service.hostname}`, record]))
     for (const held of this.#held.get(key) ?? []) if (!now.has(held)) this.#services.set(key, held, undefined)
     for (const [service, record] of now) this.#services.set(key, service, record)

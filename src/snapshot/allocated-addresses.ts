@@ -1,5 +1,5 @@
 /**
- * Allocates addresses to services that have none, so that their names resolve and their connections can be told apart (docs/resources.md,
+ * Allocates addresses to services that have none, so that their names resolve and their connections can be distinguished (docs/resources.md,
  * N4).
  */
 import { hash } from 'node:crypto'

@@ -27,7 +27,7 @@ export function reportMissingProviders(
   context: {
     readonly mesh: Pick<MeshConfig, 'extensionProviders'>
     readonly settings: { readonly names: MeshNames }
-    tell(fault: ResourceFault): void
+    report(fault: ResourceFault): void
   },
 ): void {
   for (const policy of policies) {
@@ -36,6 +36,6 @@ export function reportMissingProviders(
     if (!('reason' in found)) continue
     const resource = configKey(policy)
     const consequence = 'until there is one, the workloads that it selects let nothing through'
-    context.tell({ type: 'policy', resource, objects: [resource], reason: found.reason, consequence })
+    context.report({ type: 'policy', resource, objects: [resource], reason: found.reason, consequence })
   }
 }

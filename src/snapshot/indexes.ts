@@ -17,7 +17,7 @@ interface Context {
   readonly settings: Settings
   readonly mesh: MeshConfig
   /** Reports a fault of an object, for example that it is indexed as a stand-in. */
-  tell(fault: ResourceFault): void
+  report(fault: ResourceFault): void
 }
 
 /**
@@ -110,7 +110,7 @@ export class Indexes {
     const faults: ResourceFault[] = []
     const context: Context = {
       settings,
-      tell: (fault) => faults.push(fault),
+      report: (fault) => faults.push(fault),
       get mesh() {
         return mesh()
       },

@@ -15,7 +15,7 @@ import { type AuthorizationPolicy, byNamespace, isDryRun, type PolicyIndex } fro
 interface Context {
   readonly mesh: Pick<MeshConfig, 'pathNormalization'>
   readonly settings: { readonly optOuts: OptOuts; readonly names: MeshNames }
-  tell(fault: ResourceFault): void
+  report(fault: ResourceFault): void
 }
 
 type Index = PolicyIndex['authorization']
@@ -38,7 +38,7 @@ function matchable(policies: readonly AuthorizationPolicy[], context: Context, b
     if (reason === undefined) return policy
     const resource = configKey(policy)
     const consequence = 'until it is mended, the workloads that it selects let nothing through'
-    context.tell({ type: 'policy', resource, objects: [resource], reason, consequence })
+    context.report({ type: 'policy', resource, objects: [resource], reason, consequence })
     const known = before?.get(policy.namespace)?.find(({ name, generation }) => name === policy.name && generation === policy.generation)
     return known && isStandIn(known) && known.spec.invalid === reason ? known : standIn(policy, reason)
   })

@@ -23,17 +23,17 @@ export function networkGateways(
   const faults: ResourceFault[] = []
   for (const [network, { gateways = [] }] of Object.entries(networks.networks ?? {})) {
     const usable = gateways.flatMap((gateway): NetworkGateway[] => {
-      const tell = (reason: string): NetworkGateway[] => {
+      const report = (reason: string): NetworkGateway[] => {
         faults.push({ type: 'network', resource: network, objects: [], reason, consequence: consequences.leftOut })
         return []
       }
       const { address, registryServiceName: name, port = sniPort } = gateway
-      if (address !== undefined) return isIp(address) ? [{ address, port }] : tell(`gateway ${address}: not an IP address, and not resolved`)
-      if (name === undefined) return tell('a gateway has neither address nor registryServiceName')
+      if (address !== undefined) return isIp(address) ? [{ address, port }] : report(`gateway ${address}: not an IP address, and not resolved`)
+      if (name === undefined) return report('a gateway has neither address nor registryServiceName')
       const states = services.get(name.toLowerCase())
-      if (!states) return tell(`gateway ${name}: there is no such service`)
+      if (!states) return report(`gateway ${name}: there is no such service`)
       const entries = states.flatMap((state) => gatewaysOf(state, port))
-      return entries.length > 0 ? entries : tell(`gateway ${name}: the service has no IP address`)
+      return entries.length > 0 ? entries : report(`gateway ${name}: the service has no IP address`)
     })
     if (usable.length > 0) found.set(network, usable)
   }

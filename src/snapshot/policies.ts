@@ -8,7 +8,7 @@ import { dryRunOf, isAttached, selectedLabelSets } from '../config/shapes/polici
 import { isStandIn, type StandIn } from '../config/stand-in.ts'
 import { labelsMatch } from '../model/match.ts'
 
-/** A policy of its kind, or a stand-in, which has none of the kind's fields. {@link isStandIn} tells them apart. */
+/** A policy of its kind, or a stand-in, which has none of the kind's fields. {@link isStandIn} distinguishes them. */
 export type AuthorizationPolicy = ConfigObject<AuthorizationPolicySpec> | StandIn
 export type RequestAuthentication = ConfigObject<RequestAuthenticationSpec> | StandIn
 export type PeerAuthentication = ConfigObject<PeerAuthenticationSpec> | StandIn

@@ -34,11 +34,11 @@ class Subject {
   readonly metrics = new Registry()
   #actor: Behaviour<MeshNamesEvent, TrustEvent> | undefined
 
-  async start(environment: Record<string, string>, reviewer?: TokenReviewer, told: MeshNamesEvent | undefined = names): Promise<this> {
+  async start(environment: Record<string, string>, reviewer?: TokenReviewer, event: MeshNamesEvent | undefined = names): Promise<this> {
     const { features } = readFeatures({ PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1', MESHD_CA_STATE_DIR: this.dir, ...environment })
     const logged = ({ level, message }: { level: string; message: string }) => this.log.push(`${level} ${message}`)
     this.#actor = await startActor(authenticatorWith(reviewer), authenticatorConfig(features), { logged, metrics: this.metrics })
-    if (told) this.#actor.receive(told, undefined as never)
+    if (event) this.#actor.receive(event, undefined as never)
     return this
   }
 

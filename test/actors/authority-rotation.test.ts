@@ -1,4 +1,4 @@
-/** The authority during a rotation, with real signers: what its servers present, and what writers are told to trust. */
+/** The authority during a rotation, with real signers: what its servers present, and what writers trust. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -42,7 +42,7 @@ describe('the authority during a root rotation', function () {
     authority = await startActor(actor, { features })
     authority.linked?.(writer)
     authority.receive(names, new RecordingPeer('registry-watcher/files'))
-    await until('a root', () => writer.told.length > 0)
+    await until('a root', () => writer.received.length > 0)
   })
   after(async () => {
     await authority.drain?.()
@@ -71,7 +71,7 @@ describe('the authority during a root rotation', function () {
       server.close()
     }
   }
-  const roots = () => (writer.told.at(-1)?.roots[''] ?? '').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n/g) ?? []
+  const roots = () => (writer.received.at(-1)?.roots[''] ?? '').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n/g) ?? []
 
   it('presents a chain that verifies with the old root alone and with the new root alone, from trust-both on', async () => {
     const [old = ''] = roots()
@@ -92,7 +92,7 @@ describe('the authority during a root rotation', function () {
       stable: { old: true, new: true, trusted: 1 },
     })
     expect(roots()).to.deep.equal([next])
-    const generations = writer.told.map(({ generation }) => generation)
+    const generations = writer.received.map(({ generation }) => generation)
     expect(generations, 'writers have their certificates signed anew').to.deep.equal([...new Set(generations)].sort((one, other) => one - other))
     const page = await ask<AuthorityPage>('page')
     expect(page.serving).to.have.length(5)

@@ -75,7 +75,7 @@ describe('the certificate authority', function () {
       sign: (csr = requestPem(), ttlMs = 0) => asks.signCertificate({ csr, ttlMs, caller, peer: '10.0.0.1' }),
     }
   }
-  const told = () => until('the writer to be told of trust', () => writer.told.length > 0)
+  const trusted = () => until('the writer to receive trust', () => writer.received.length > 0)
   const chainOf = (answer: CertificateAnswer): X509Certificate[] => {
     if ('chain' in answer) return answer.chain.map((pem) => new X509Certificate(pem))
     throw new Error(`${answer.code} ${answer.message}`)
@@ -84,23 +84,23 @@ describe('the certificate authority', function () {
   it('creates a root with the name of the trust domain, and keeps it', async () => {
     const first = await start()
     expect(await first.sign()).to.include({ code: 13, error: 'CA_NOT_READY' })
-    await told()
+    await trusted()
     const [leaf, root] = chainOf(await first.sign()) as [X509Certificate, X509Certificate]
     expect([leaf.subjectAltName, root.subject]).to.deep.equal([`URI:${identity}`, 'O=td.example'])
     expect(leaf.checkIssued(root) && leaf.verify(root.publicKey)).to.equal(true)
-    expect(writer.told[0]).to.deep.include({ type: 'TrustChanged', source: 'certificate-authority' })
-    expect(new X509Certificate(writer.told[0]?.roots[''] ?? '').fingerprint256).to.equal(root.fingerprint256)
+    expect(writer.received[0]).to.deep.include({ type: 'TrustChanged', source: 'certificate-authority' })
+    expect(new X509Certificate(writer.received[0]?.roots[''] ?? '').fingerprint256).to.equal(root.fingerprint256)
     await running.pop()?.drain?.()
-    const generation = writer.told[0]?.generation ?? 0
+    const generation = writer.received[0]?.generation ?? 0
     const second = await start()
-    await told()
+    await trusted()
     expect(chainOf(await second.sign())[1]?.fingerprint256).to.equal(root.fingerprint256)
-    expect(writer.told[0]?.generation).to.be.greaterThan(generation)
+    expect(writer.received[0]?.generation).to.be.greaterThan(generation)
   })
 
   it('signs certificates for its own servers with the requested names', async () => {
     const { asks } = await start()
-    await told()
+    await trusted()
     const request = makeSigningRequest(keys.p256, [{ dns: 'meshd.mesh-system.svc' }, { address: Buffer.from([127, 0, 0, 1]) }])
     const [leaf] = chainOf(await asks.signServingCertificate({ csr: request }))
     expect(leaf?.subjectAltName).to.equal('DNS:meshd.mesh-system.svc, IP Address:127.0.0.1')
@@ -111,18 +111,18 @@ describe('the certificate authority', function () {
   it('signs with a plugged-in certificate, and with its replacement as soon as the files change', async () => {
     plug('one')
     const { sign } = await start()
-    await told()
+    await trusted()
     const [leaf, between, root] = chainOf(await sign()) as [X509Certificate, X509Certificate, X509Certificate]
     expect([leaf.issuer, between.subject, root.subject]).to.deep.equal(['CN=one', 'CN=one', 'CN=root'])
     plug('two')
     await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
-    expect(writer.told.length).to.equal(2)
+    expect(writer.received.length).to.equal(2)
   })
 
   it('keeps the certificate and key in force if the files become invalid', async () => {
     plug('one')
     const { authority, sign } = await start()
-    await told()
+    await trusted()
     const look = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
     for (const [name, content] of [
       ['ca-key.pem', 'nothing'],
@@ -144,7 +144,7 @@ describe('the certificate authority', function () {
   it('has the key in every thread, so that an invalid file fails no call, and rechecks the permissions of the key file', async () => {
     plug('one')
     const { authority, sign } = await start({ MESHD_CA_SIGNERS: '4' })
-    await told()
+    await trusted()
     const look = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
     const lines = logged.length
     writeFileSync(join(plugged, 'ca-key.pem'), 'nothing')
@@ -178,17 +178,17 @@ describe('the certificate authority', function () {
   it('trusts additional roots', async () => {
     copyFileSync(made.file('stranger.pem'), join(plugged, 'root-cert.pem'))
     const { sign } = await start()
-    await told()
+    await trusted()
     const answer = await sign()
     const bundle = 'chain' in answer ? (answer.chain.at(-1) ?? '') : ''
     expect(bundle.match(/BEGIN/g)).to.have.length(2)
-    expect(writer.told.at(-1)?.roots['']).to.equal(bundle)
+    expect(writer.received.at(-1)?.roots['']).to.equal(bundle)
   })
 
   it('limits lifetimes to that of the authority, and rejects requests above the maximum', async () => {
     plug('one')
     const { sign } = await start()
-    await told()
+    await trusted()
     const [leaf, ...issuers] = chainOf(await sign(requestPem(), 60 * 86_400_000)) as [X509Certificate, ...X509Certificate[]]
     expect(issuers).to.have.length(2)
     expect(leaf.validToDate.getTime()).to.equal(Math.min(...issuers.map(({ validToDate }) => validToDate.getTime())))
@@ -200,7 +200,7 @@ describe('the certificate authority', function () {
     for (const isPlugged of [false, true]) {
       if (isPlugged) plug('one')
       const { sign } = await start()
-      await told()
+      await trusted()
       for (const key of Object.values(keys)) {
         const answer = await sign(makeSigningRequest(key, [{ uri: identity }]))
         if (!('chain' in answer)) throw new Error(answer.message)
@@ -244,7 +244,7 @@ describe('the certificate authority', function () {
     const priorities = () => readdirSync('/proc/self/task').flatMap(priorityOf)
     const own = Math.max(...priorities())
     const { asks, sign } = await start()
-    await told()
+    await trusted()
     chainOf(await asks.signServingCertificate({ csr: makeSigningRequest(keys.p256, [{ dns: 'a.b' }]) }))
     expect(Math.max(...priorities())).to.equal(own)
     chainOf(await sign())
@@ -253,10 +253,10 @@ describe('the certificate authority', function () {
 
   it('stores its keys in files for its user only, and nowhere else', async () => {
     await start()
-    await told()
+    await trusted()
     const [key = ''] = readdirSync(join(dir, 'state', 'keys'))
     expect(readFileSync(join(dir, 'state', 'keys', key), 'utf8')).to.contain('PRIVATE KEY')
     expect(readFileSync(join(dir, 'state', 'state.json'), 'utf8')).not.to.contain('PRIVATE')
-    expect(JSON.stringify(writer.told)).not.to.contain('PRIVATE')
+    expect(JSON.stringify(writer.received)).not.to.contain('PRIVATE')
   })
 })

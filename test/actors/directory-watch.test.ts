@@ -13,11 +13,11 @@ describe('the watch of a directory', function () {
   it('continues in a directory that replaces it, at any time', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
     const root = join(dir, 'root')
-    const told = new Set<string>()
+    const reported = new Set<string>()
     mkdirSync(root)
     const watch = new DirectoryWatch(root, true, {
-      changed: (path) => told.add(path),
-      everything: () => told.add('everything'),
+      changed: (path) => reported.add(path),
+      everything: () => reported.add('everything'),
       unwatchable: (_, error) => {
         throw error
       },
@@ -25,15 +25,15 @@ describe('the watch of a directory', function () {
     try {
       await watch.refresh()
       for (let round = 0; round < 150; round++) {
-        told.clear()
+        reported.clear()
         renameSync(root, join(dir, `old-${round}`))
         // Between no time and longer than it takes to detect that the directory is gone.
         for (let turns = round % 15; turns > 0; turns--) await turn()
         mkdirSync(root)
-        await until('the change to be told', () => told.has('everything'))
+        await until('the change to be reported', () => reported.has('everything'))
         const file = join(root, 'a.yaml')
         // Written until it is reported: the new directory is watched soon, if not yet.
-        await until(`a file of round ${round} to be told`, () => writeFileSync(file, '') === undefined && told.has(file))
+        await until(`a file of round ${round} to be reported`, () => writeFileSync(file, '') === undefined && reported.has(file))
       }
     } finally {
       watch.close()
@@ -43,7 +43,7 @@ describe('the watch of a directory', function () {
 
   it('does not block if the file system does not answer, and starts when it does', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
-    const told = new Set<string>()
+    const reported = new Set<string>()
     let hangs = true
     class Server extends FileTimeouts {
       override run<T>(ask: () => Promise<T>): Promise<T> {
@@ -54,21 +54,21 @@ describe('the watch of a directory', function () {
       dir,
       true,
       {
-        changed: (path) => told.add(path),
-        everything: () => told.add('everything'),
-        unwatchable: (directory, error) => told.add(`${directory}: ${error.message}`),
+        changed: (path) => reported.add(path),
+        everything: () => reported.add('everything'),
+        unwatchable: (directory, error) => reported.add(`${directory}: ${error.message}`),
       },
       new Server(20),
     )
     try {
       expect(await watch.refresh()).to.equal(false)
-      expect([...told]).to.deep.equal([`${dir}: no answer within 20 ms`])
+      expect([...reported]).to.deep.equal([`${dir}: no answer within 20 ms`])
       // The abandoned call does not prevent further ones.
       hangs = false
       await watch.audit()
-      expect(told).to.include('everything')
+      expect(reported).to.include('everything')
       writeFileSync(join(dir, 'a.yaml'), '')
-      await until('the file to be told', () => told.has(join(dir, 'a.yaml')))
+      await until('the file to be reported', () => reported.has(join(dir, 'a.yaml')))
     } finally {
       watch.close()
       rmSync(dir, { recursive: true })

@@ -82,8 +82,8 @@ describe("the agent's DNS server", () => {
     closing.push(() => server.drain?.())
     const state = () => (server.asks as { state: () => DnsState }).state()
     const relay = new RecordingPeer<never>('xds-relay')
-    const tell = (told: Readonly<Record<string, TestHost>>) => server.receive({ type: 'NameTableChanged', table: nameTableOf(told) }, relay)
-    if (hosts) tell(hosts)
+    const change = (hosts: Readonly<Record<string, TestHost>>) => server.receive({ type: 'NameTableChanged', table: nameTableOf(hosts) }, relay)
+    if (hosts) change(hosts)
     const port = Number(state().addresses[0]?.split(':').at(-1))
     const client = new DnsClient(port)
     closing.push(() => client.close())
@@ -92,7 +92,7 @@ describe("the agent's DNS server", () => {
       closing.push(() => opened.socket.destroy())
       return opened
     }
-    return { server, state, tell, port, client, stream, relay, metrics: () => writeExposition(metrics.collect()) }
+    return { server, state, change, port, client, stream, relay, metrics: () => writeExposition(metrics.collect()) }
   }
 
   it('answers names of the table over UDP and TCP to an independent resolver', async () => {
@@ -335,7 +335,7 @@ describe("the agent's DNS server", () => {
     const second = await start(null, { keptIn })
     expect(second.state()).to.include({ hosts: 2, isKept: true })
     expect((await second.client.ask(dnsQuery({ name: 'reviews' }))).answers).to.have.length(2)
-    second.tell({ 'api.example.com': { ips: ['192.0.2.9'] } })
+    second.change({ 'api.example.com': { ips: ['192.0.2.9'] } })
     expect(second.state()).to.include({ hosts: 1, isKept: false })
     const stranger = await start(null, { keptIn, domain: 'bank.svc.cluster.local', namespace: 'bank' })
     expect(stranger.state().hosts).to.equal(undefined)

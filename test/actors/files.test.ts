@@ -33,22 +33,22 @@ const ordinary = 65_534
 describe('watched files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-files-'))
   const path = (...parts: string[]) => join(dir, ...parts)
-  let told: SourceEvent[] = []
-  /** Called with each event as it is told. */
-  let onTold: (event: SourceEvent) => void = () => {}
+  let emitted: SourceEvent[] = []
+  /** Called with each event when it is emitted. */
+  let onEmitted: (event: SourceEvent) => void = () => {}
   let logged: string[] = []
   const parts: WatchParts = {
     log: createLogger(log, ({ message }) => logged.push(message)),
-    tell: (event) => {
-      told.push(event)
-      onTold(event)
+    emit: (event) => {
+      emitted.push(event)
+      onEmitted(event)
     },
     unwatchable: () => {},
   }
   const started: { close(): void | Promise<void> }[] = []
   beforeEach(() => {
-    told = []
-    onTold = () => {}
+    emitted = []
+    onEmitted = () => {}
     logged = []
   })
   afterEach(async () => {
@@ -139,22 +139,22 @@ describe('watched files', () => {
     ] as const)
       it(`${what} do not delay others, and the newest content applies`, async () => {
         const { root, keys } = await objects()
-        const order = () => told.flatMap((event) => ('key' in event ? event.key : []))
+        const order = () => emitted.flatMap((event) => ('key' in event ? event.key : []))
         writeFileSync(join(root, '1.yaml'), slow)
         writeFileSync(join(root, '2.yaml'), entry('quick'))
         await until('both files', () => order().includes(key) && order().includes('ServiceEntry/ns/quick'))
         expect(order().indexOf('ServiceEntry/ns/quick')).to.be.lessThan(order().indexOf(key))
-        told = []
+        emitted = []
         writeFileSync(join(root, '1.yaml'), slow.replaceAll('slow', 'slower'))
         writeFileSync(join(root, '3.yaml'), entry('third'))
-        // In the moment in which the third is told: the first is still being read.
-        onTold = (event) => {
+        // When the third is emitted, the first is still being read.
+        onEmitted = (event) => {
           if (!('key' in event) || event.key !== 'ServiceEntry/ns/third') return
           writeFileSync(join(root, '1.yaml'), slow)
           writeFileSync(join(root, '4.yaml'), large('last'))
         }
         await until('the last file', () => order().includes('ServiceEntry/ns/last'))
-        expect(order().filter((told) => told.includes('slow'))).to.deep.equal([])
+        expect(order().filter((key) => key.includes('slow'))).to.deep.equal([])
         expect(keys()).to.deep.equal(['ServiceEntry/ns/a', 'ServiceEntry/ns/last', 'ServiceEntry/ns/quick', 'ServiceEntry/ns/third', key].sort())
         rmSync(root, { recursive: true })
       })
@@ -186,7 +186,7 @@ describe('watched files', () => {
         discovery.service.supervisor.kill('registry-watcher/files')
         // Objects are sent after the settings: once they arrived, the settings were sent or skipped.
         discovery.write('after.yaml', entry('after'))
-        await until('the watcher to tell everything', async () => {
+        await until('the watcher to emit everything', async () => {
           const objects = await discovery.debug<{ metadata: { name: string } }[]>('configz')
           return discovery.state('registry-watcher/files').restarts === 1 && objects.some(({ metadata }) => metadata.name === 'after')
         })
@@ -242,7 +242,7 @@ describe('watched files', () => {
       if (wait) await start
       return found
     }
-    const types = () => told.map(({ type }) => type).sort()
+    const types = () => emitted.map(({ type }) => type).sort()
 
     it('are read for both settings if both name the same file', async () => {
       writeFileSync(path('both'), '')
@@ -260,7 +260,7 @@ describe('watched files', () => {
       writeFileSync(path('networks'), 'networks: {n: {gateways: [{address: 1.2.3.4}]}}')
       writeFileSync(path('mesh'), 'rootNamespace: given')
       files.audit()
-      await until('both to be told', () => types().includes('MeshChanged') && types().includes('NetworksChanged'))
+      await until('both to be emitted', () => types().includes('MeshChanged') && types().includes('NetworksChanged'))
     })
 
     it('keep the addresses of a gateway whose name no longer resolves', async () => {

@@ -78,7 +78,7 @@ describe('gateway secrets when actors die', function () {
     write('two', 2)
     for (const client of [one, two, late]) await until('the change', () => held(client, 'two') === 2)
     control.remove('one.json')
-    await until('delta to be told that it is gone', () => two.removed.includes('kubernetes://one'))
+    await until('delta to receive the removal', () => two.removed.includes('kubernetes://one'))
     expect(held(one, 'one'), 'state of the world').to.equal(0)
     write('one', 1)
     for (const client of [one, two, late]) await until('the new one', () => held(client, 'one') === 1)

@@ -61,7 +61,7 @@ describe('last good states across a restart of the file watcher', function () {
     await until('what is known to go', () => !has('faulty') && !has('gone'))
     expect(await policyInForce()).to.equal(false)
     await control.service.supervisor.ask(watcher, 'reload')
-    await until('what could not be told to go', () => !has('unclear'))
+    await until('what could not be emitted to go', () => !has('unclear'))
     expect(has('marker')).to.equal(true)
   })
 })

@@ -158,9 +158,9 @@ for (const mode of ['threads', 'in-thread'] as const) {
     for (const name of ['registry-watcher/files', 'registry-watcher/mock']) {
       it(`${name} dies in the middle of its replay: nothing is withdrawn, and the replay is repeated`, async () => {
         const since = restarts(name)
-        await breakIt(name, { atTold: 7 })
+        await breakIt(name, { atSent: 7 })
         discovery.service.supervisor.kill('push-queue')
-        await restartOf(name, since, '^broke while it told$')
+        await restartOf(name, since, '^broke while it sent$')
         await converges()
         expect(reconnects).to.equal(0)
       })

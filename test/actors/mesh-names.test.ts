@@ -25,15 +25,15 @@ describe('the names of the mesh', () => {
     })
     const peer = new RecordingPeer<SourceEvent | MeshNamesEvent>('authenticator')
     watcher.linked?.(peer)
-    await until('the names', () => peer.told.length > 0)
+    await until('the names', () => peer.received.length > 0)
     return peer
   }
   afterEach(() => watcher.drain?.())
   after(() => rmSync(dir, { recursive: true, force: true }))
 
   it('are the defaults without a mesh configuration, with the trust domain of the flag', async () => {
-    const { told } = await start('', 'td.example')
-    expect(told).to.deep.equal([
+    const { received } = await start('', 'td.example')
+    expect(received).to.deep.equal([
       {
         type: 'MeshNamesChanged',
         trustDomain: 'td.example',
@@ -47,11 +47,11 @@ describe('the names of the mesh', () => {
   it('are sent again only when the mesh configuration changes them', async () => {
     writeFileSync(file, 'trustDomain: a@b\nrootNamespace: root\n')
     const peer = await start(file, '')
-    expect(peer.told[0]).to.deep.include({ trustDomain: 'a.b', rootNamespace: 'root' })
+    expect(peer.received[0]).to.deep.include({ trustDomain: 'a.b', rootNamespace: 'root' })
     writeFileSync(file, 'trustDomain: a@b\nrootNamespace: root\nconnectTimeout: 3s\n')
     writeFileSync(file, 'trustDomain: c\ntrustDomainAliases: [a.b]\nrootNamespace: root\ndefaultConfig: {discoveryAddress: "here:1"}\n')
-    await until('the other names', () => peer.told.length > 1)
-    expect(peer.told.slice(1)).to.deep.equal([
+    await until('the other names', () => peer.received.length > 1)
+    expect(peer.received.slice(1)).to.deep.equal([
       { type: 'MeshNamesChanged', trustDomain: 'c', trustDomainAliases: ['a.b'], rootNamespace: 'root', discoveryAddress: 'here:1' },
     ])
   })

@@ -24,7 +24,7 @@ describe("a writer's own serving certificate", () => {
     const signer = signingKeyOf(readCertificate(root), privateKey)
     const asked: string[] = []
     const used: ServingCertificate[] = []
-    const told: string[] = []
+    const logged: string[] = []
     let refusals = 0
     let wait: Promise<void> | undefined
     const own = new OwnCertificate({
@@ -35,9 +35,9 @@ describe("a writer's own serving certificate", () => {
         return { chain: [pemOf('CERTIFICATE', issueServing(csr, grant(), signer)), pemOf('CERTIFICATE', root)] }
       },
       use: (certificate) => used.push(certificate),
-      log: { info: (line: string) => told.push(line), warn: (line: string) => told.push(line) } as never,
+      log: { info: (line: string) => logged.push(line), warn: (line: string) => logged.push(line) } as never,
     })
-    return { own, asked, used, told, refuse: (times: number) => (refusals = times), hold: (until: Promise<void>) => (wait = until) }
+    return { own, asked, used, logged, refuse: (times: number) => (refusals = times), hold: (until: Promise<void>) => (wait = until) }
   }
   /** Keys are generated on threads of the process, which the mocked timers do not affect. */
   const until = async (condition: () => boolean) => {
@@ -88,7 +88,7 @@ describe("a writer's own serving certificate", () => {
   })
 
   it('is kept while the authority does not sign, with retries at increasing intervals', async () => {
-    const { own, asked, used, told, refuse } = authority(hour)
+    const { own, asked, used, logged, refuse } = authority(hour)
     refuse(3)
     own.serve(['a.test'])
     for (const [times, ms] of [
@@ -96,9 +96,9 @@ describe("a writer's own serving certificate", () => {
       [2, 400],
       [3, 800],
     ] as const) {
-      await until(() => told.length === times)
+      await until(() => logged.length === times)
       await turn()
-      expect(told.at(-1)).to.equal(`the serving certificate was not signed: not now; trying again in ${ms} ms`)
+      expect(logged.at(-1)).to.equal(`the serving certificate was not signed: not now; trying again in ${ms} ms`)
       mock.timers.tick(ms - 1)
       expect(asked).to.have.length(times)
       mock.timers.tick(1)

@@ -25,21 +25,25 @@ describe('the writers of the push queue', () => {
     const writers = new Writers(present, taken)
     const peers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
     for (const peer of peers) writers.add(peer)
-    return { writers, peers, numbers: () => peers.map(({ told }) => told.map((command) => command.type === 'PublishPush' && command.push.id)) }
+    return {
+      writers,
+      peers,
+      numbers: () => peers.map(({ received }) => received.map((command) => command.type === 'PublishPush' && command.push.id)),
+    }
   }
 
   it('count only pushes of changes, and report once when all have acknowledged one', () => {
     let taken = 0
     const { writers, numbers } = two(() => taken++)
     expect([writers.publish(push, emptyPush), writers.lastPush, writers.areTaking]).to.deep.equal([false, 0, false])
-    writers.tell({ ...push, id: 0 }, { ...emptyPush, retiredSlabs: [1] })
+    writers.send({ ...push, id: 0 }, { ...emptyPush, retiredSlabs: [1] })
     expect([numbers(), writers.lastPush]).to.deep.equal([[[], []], 0])
     expect([writers.publish(push, { ...emptyPush, whole: true }), writers.lastPush, writers.areTaking]).to.deep.equal([true, 1, true])
     writers.taken('xds-writer/0', 1)
     expect(taken).to.equal(0)
     writers.remove('xds-writer/1')
     expect([taken, writers.areTaking]).to.deep.equal([1, false])
-    expect(writers.isTold('l')).to.equal(true)
+    expect(writers.isLastSent('l')).to.equal(true)
     writers.close()
   })
 
@@ -47,16 +51,16 @@ describe('the writers of the push queue', () => {
     const { writers, numbers } = two()
     const connected = { ...emptyPush, assignments: [{ connection: 'xds-writer/1/a', classId: 'c' }] }
     writers.publish({ ...push, ledger: 'first' }, { ...emptyPush, whole: true })
-    writers.tell({ ...push, ledger: 'second', id: 1 }, connected)
+    writers.send({ ...push, ledger: 'second', id: 1 }, connected)
     expect(numbers()).to.deep.equal([[1], [1, 1]])
-    expect(['first', 'second', 'third'].map((ledger) => writers.isTold(ledger))).to.deep.equal([true, true, false])
+    expect(['first', 'second', 'third'].map((ledger) => writers.isLastSent(ledger))).to.deep.equal([true, true, false])
     const patch = { group: 'g', sequence: 2, base: 1, version: '1', changed: [], removed: [] }
     writers.publish({ ...push, ledger: 'third' }, { ...emptyPush, groups: [patch] })
     expect(numbers()).to.deep.equal([
       [1, 2],
       [1, 1, 2],
     ])
-    expect(['first', 'second', 'third'].map((ledger) => writers.isTold(ledger))).to.deep.equal([false, false, true])
+    expect(['first', 'second', 'third'].map((ledger) => writers.isLastSent(ledger))).to.deep.equal([false, false, true])
     writers.close()
   })
 
@@ -109,7 +113,7 @@ describe('the key sets of the push queue', () => {
     keys.ask()
     keys.linked(resolver)
     keys.ask()
-    expect(resolver.told.map((command) => command.sources.map(({ source }) => source))).to.deep.equal([[], ['a', 'b']])
+    expect(resolver.received.map((command) => command.sources.map(({ source }) => source))).to.deep.equal([[], ['a', 'b']])
     expect(keys.holdBack(() => {})).to.equal(true)
     expect([keys.heard('a', 'keys'), keys.heard('b', undefined)]).to.deep.equal([true, false])
     expect(keys.holdBack(() => {})).to.equal(false)
@@ -118,11 +122,11 @@ describe('the key sets of the push queue', () => {
     expect([...known]).to.deep.equal([['a', undefined]])
     sources = new Map([['b', 7000]])
     keys.ask()
-    expect(resolver.told.at(-1)?.sources, 'another time limit').to.deep.equal([{ source: 'b', timeoutMs: 7000 }])
+    expect(resolver.received.at(-1)?.sources, 'another time limit').to.deep.equal([{ source: 'b', timeoutMs: 7000 }])
     keys.unlinked()
     sources = usual('c')
     keys.ask()
-    expect(resolver.told.at(-1)?.sources.map(({ source }) => source)).to.deep.equal(['b'])
+    expect(resolver.received.at(-1)?.sources.map(({ source }) => source)).to.deep.equal(['b'])
     keys.close()
   })
 })

@@ -35,7 +35,7 @@ async function queueWithWriters(takeMs: number) {
   const source = new RecordingPeer('registry-watcher/mock')
   const writers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
   for (const writer of writers) {
-    writer.onTold = (command) => {
+    writer.onReceived = (command) => {
       if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushApplied', push: command.push.id }, writer as never), takeMs)
     }
     queue.linked?.(writer as never)
@@ -63,7 +63,7 @@ async function queueWithWriters(takeMs: number) {
     queue,
     writers,
     pushes: (writer: number) =>
-      (writers[writer] as RecordingPeer<WriterCommand>).told.filter((command): command is Publish => command.type === 'PublishPush'),
+      (writers[writer] as RecordingPeer<WriterCommand>).received.filter((command): command is Publish => command.type === 'PublishPush'),
     /** Changes the endpoints of a service. Returns the time. */
     change(): number {
       const { service, endpoints } = services[0] as (typeof services)[number]
@@ -116,7 +116,7 @@ describe('the push queue', function () {
 
   it('balances writers by connections, not by streams', async () => {
     const { queue, writers, connect } = await queueWithWriters(1)
-    const released = () => writers.map(({ told }) => told.filter((command) => command.type === 'ReleaseConnections'))
+    const released = () => writers.map(({ received }) => received.filter((command) => command.type === 'ReleaseConnections'))
     try {
       for (let stream = 0; stream < 99; stream++) connect(0, 1000)
       for (let proxy = 0; proxy < 30; proxy++) connect(1)
@@ -141,7 +141,7 @@ describe('the push queue', function () {
   it('waits once for a writer that does not acknowledge, and not at every push', async () => {
     const { queue, writers, pushes, change, connect } = await queueWithWriters(1)
     const [hung] = writers as [RecordingPeer<WriterCommand>]
-    hung.onTold = () => {}
+    hung.onReceived = () => {}
     connect(1)
     await until('the proxy to have its class', () => pushes(1).some(({ assignments }) => assignments.length > 0))
     const lag = async () => {
@@ -178,7 +178,7 @@ describe('the messages to a writer', () => {
   const held = (pushes: readonly Publish[]) => {
     const [classes, groups] = [new Set<string>(), new Set<string>()]
     for (const push of pushes) {
-      if (push.whole) for (const told of [classes, groups]) told.clear()
+      if (push.whole) for (const known of [classes, groups]) known.clear()
       for (const { classId } of push.manifests) classes.add(classId)
       for (const id of push.retiredClasses) classes.delete(id)
       for (const { group } of push.groups) groups.add(group)
@@ -254,7 +254,7 @@ describe('key sets in the push queue', () => {
       sources: ['files'],
     })
     const writer = new RecordingPeer<WriterCommand>('xds-writer/0')
-    writer.onTold = (command) => {
+    writer.onReceived = (command) => {
       if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushApplied', push: command.push.id }, writer as never), 1)
     }
     const files = new RecordingPeer('files')
@@ -268,7 +268,7 @@ describe('key sets in the push queue', () => {
     const { id, metadata } = sidecarNode('10.9.0.1', 'pod', 'ns')
     const resolver = () => new RecordingPeer<ResolverCommand>('jwks-resolver')
     const [first, second] = [resolver(), resolver()]
-    const wanted = ({ told }: typeof first) => told.at(-1)?.sources.map((each) => each.source)
+    const wanted = ({ received }: typeof first) => received.at(-1)?.sources.map((each) => each.source)
     queue.linked?.(writer as never)
     queue.linked?.(first as never)
     configure(authentication(source))
@@ -279,8 +279,10 @@ describe('key sets in the push queue', () => {
       { type: 'ProxyConnected', connection: id, transport: 0, node: readNode({ id, metadata, locality: undefined }, names, false) },
       writer as never,
     )
-    await until('the proxy to have its class', () => writer.told.some((command) => command.type === 'PublishPush' && command.assignments.length > 0))
-    const before = writer.told.length
+    await until('the proxy to have its class', () =>
+      writer.received.some((command) => command.type === 'PublishPush' && command.assignments.length > 0),
+    )
+    const before = writer.received.length
     queue.unlinked?.(first as never)
     queue.linked?.(second as never)
     expect(wanted(second)).to.deep.equal([source])
@@ -290,7 +292,7 @@ describe('key sets in the push queue', () => {
       'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.1.1}]}\n',
     )
     configure(authentication('http://issuer.example/others'))
-    const reasons = () => writer.told.slice(before).flatMap((command) => (command.type === 'PublishPush' ? command.push.reasons : []))
+    const reasons = () => writer.received.slice(before).flatMap((command) => (command.type === 'PublishPush' ? command.push.reasons : []))
     await until('the next push', () => reasons().includes('config'))
     expect(reasons()).not.to.include('keys')
     expect(wanted(second)).to.deep.equal(['http://issuer.example/others'])
@@ -317,7 +319,8 @@ describe('an XDS writer', () => {
     const queue = new RecordingPeer<WriterEvent>('push-queue')
     writer.linked?.(queue as never)
     writer.receive({ type: 'OpenListener' }, queue as never)
-    const seen = (type: WriterEvent['type'], count: number) => until(type, () => queue.told.filter((event) => event.type === type).length === count)
+    const seen = (type: WriterEvent['type'], count: number) =>
+      until(type, () => queue.received.filter((event) => event.type === type).length === count)
     const connected = async (name: string, count: number) => {
       const client = new XdsClient(port, sidecarNode('10.9.1.1', name, 'ns'), true).connect()
       await seen('ProxyConnected', count)
@@ -330,7 +333,7 @@ describe('an XDS writer', () => {
     await until('the newest connection that is there to go', () => newest.closed !== undefined)
     expect(newest.closed).to.deep.equal({ code: 14, details: 'the connection is closed for load balancing' })
     expect(oldest.closed).to.equal(undefined)
-    const transports = queue.told.flatMap((event) => (event.type === 'ProxyConnected' ? [event.transport] : []))
+    const transports = queue.received.flatMap((event) => (event.type === 'ProxyConnected' ? [event.transport] : []))
     expect(transports).to.deep.equal([0, 1, 2])
     for (const client of [oldest, newest]) client.close()
     await writer.drain?.()
@@ -343,8 +346,8 @@ describe('an XDS writer', () => {
     writer.linked?.(queue as never)
     writer.receive({ type: 'OpenListener' }, queue as never)
     const client = new XdsClient(port, sidecarNode('10.9.1.1', 'pod', 'ns'), true).connect()
-    await until('the proxy', () => queue.told.some(({ type }) => type === 'ProxyConnected'))
-    const [connection] = queue.told.flatMap((event) => (event.type === 'ProxyConnected' ? [event.connection] : []))
+    await until('the proxy', () => queue.received.some(({ type }) => type === 'ProxyConnected'))
+    const [connection] = queue.received.flatMap((event) => (event.type === 'ProxyConnected' ? [event.connection] : []))
     let sequence = 0
     const publish = (classId: string, { whole = false, base = 0 } = {}) =>
       writer.receive(
@@ -367,7 +370,7 @@ describe('an XDS writer', () => {
     publish('present', { whole: true })
     publish('left', { base: 1 })
     expect(
-      queue.told.filter(({ type }) => type === 'FullStateRequested'),
+      queue.received.filter(({ type }) => type === 'FullStateRequested'),
       'the patch fits nothing',
     ).to.have.length(1)
     client.close()
@@ -395,7 +398,7 @@ describe('an XDS writer', () => {
         },
         queue as never,
       )
-    const asked = () => queue.told.filter(({ type }) => type === 'FullStateRequested').length
+    const asked = () => queue.received.filter(({ type }) => type === 'FullStateRequested').length
     publish(0, 1)
     expect(asked()).to.equal(0)
     publish(2, 3)
@@ -407,7 +410,7 @@ describe('an XDS writer', () => {
     publish(9, 10)
     expect(asked()).to.equal(2)
     // Every push was acknowledged, so nothing waits for this writer.
-    expect(queue.told.filter(({ type }) => type === 'PushApplied')).to.have.length(6)
+    expect(queue.received.filter(({ type }) => type === 'PushApplied')).to.have.length(6)
     await writer.drain?.()
   })
 })

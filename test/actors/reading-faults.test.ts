@@ -20,7 +20,7 @@ const never = { fallback: 'none', scopes: {} } as const
 describe('unreadable content of a configuration directory', () => {
   let root: string
   let directory: ObjectDirectory
-  let told: SourceEvent[]
+  let emitted: SourceEvent[]
   let logged: string[]
   const register = () => new Registry()
   let metrics: Registry
@@ -34,15 +34,15 @@ describe('unreadable content of a configuration directory', () => {
         return object ? [`${isStandIn(object) ? '!' : ''}${object.namespace}/${object.name}`] : []
       })
       .sort()
-  const gone = () => told.flatMap((event) => (event.type === 'ConfigChanged' && !event.object ? [event.key] : []))
+  const gone = () => emitted.flatMap((event) => (event.type === 'ConfigChanged' && !event.object ? [event.key] : []))
   const troubles = () => directory.troubles().map(({ path, reason }) => `${path.slice(root.length + 1)}: ${reason}`)
   const start = async () => {
-    told = []
+    emitted = []
     logged = []
     metrics = register()
     directory = new ObjectDirectory(root, testSettings(), metrics, {
       log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: never, callers: [] }, ({ message }) => logged.push(message)),
-      tell: (event) => void told.push(event),
+      emit: (event) => void emitted.push(event),
       unwatchable: () => {},
       secret: () => {},
       settled: () => {},
@@ -214,12 +214,12 @@ describe('unreadable content of a configuration directory', () => {
     })
 
   it('is replaced in one step with the objects that take its place', async () => {
-    told = []
+    emitted = []
     write('a.yaml', policy('other'))
-    await until('the change', () => told.length === 2)
-    const events = told.map((event) => (event.type === 'ConfigChanged' ? `${event.key} ${event.object ? 'is there' : 'is gone'}` : event.type))
+    await until('the change', () => emitted.length === 2)
+    const events = emitted.map((event) => (event.type === 'ConfigChanged' ? `${event.key} ${event.object ? 'is there' : 'is gone'}` : event.type))
     expect(events.sort()).to.deep.equal(['AuthorizationPolicy/ns/a is gone', 'AuthorizationPolicy/ns/other is there'])
-    expect(new Set(told.map(({ at }) => at))).to.have.property('size', 1)
+    expect(new Set(emitted.map(({ at }) => at))).to.have.property('size', 1)
     // In another file, which was not read yet.
     rmSync(at('a.yaml'))
     write('z.yaml', policy('other').replace('DENY', '"DENY'))
@@ -242,7 +242,7 @@ describe('unreadable content of a configuration directory', () => {
     write('link.yaml', policy('a', '{rules: [{}], action: AUDIT}'))
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
-    expect(told.some((event) => JSON.stringify(event).includes('isContested'))).to.equal(false)
+    expect(emitted.some((event) => JSON.stringify(event).includes('isContested'))).to.equal(false)
   })
 
   it('defined in several files applies as in the first by path, or for differing policies as the strictest', async () => {
@@ -253,7 +253,7 @@ describe('unreadable content of a configuration directory', () => {
     write('a2.yaml', allow)
     await until('the contest', () => counts().join() === '!ns/b,ns/a' || counts().join() === 'ns/a,!ns/b')
     // Also if a valid version was known before.
-    expect(told.at(-1)).to.have.property('type', 'ConfigChanged')
+    expect(emitted.at(-1)).to.have.property('type', 'ConfigChanged')
     expect(logged.filter((line) => line.includes('a2.yaml already defines it differently'))).to.have.length(1)
     rmSync(at('sub', 'b.yaml'))
     await until('the one that is left', () => counts().join() === 'ns/a,ns/b')

@@ -55,11 +55,11 @@ describe('Secrets of the configuration directory', () => {
     const peer = new RecordingPeer<SecretEvent>(name)
     watcher.linked?.(peer)
     const keyOf = ({ material }: SecretEvent) => Buffer.from(material?.pair?.key ?? []).toString()
-    const told = () =>
-      peer.told
+    const received = () =>
+      peer.received
         .filter(({ type }) => type === 'SecretChanged')
         .map((event) => (event.material ? `${event.name}=${sites.findIndex(({ key }) => key === keyOf(event))}` : `${event.name}-`))
-    return { peer, told }
+    return { peer, received }
   }
 
   it('are sent to writers that requested them only', async () => {
@@ -70,17 +70,17 @@ describe('Secrets of the configuration directory', () => {
     const queue = new RecordingPeer<object>('push-queue')
     watcher.linked?.(queue)
     watcher.receive(wanted('a', 'none'), one.peer)
-    await until('the answers', () => one.told().length === 2)
-    expect(one.told()).to.have.members(['a=0', 'none-'])
+    await until('the answers', () => one.received().length === 2)
+    expect(one.received()).to.have.members(['a=0', 'none-'])
     write('a.json', document('a', 1))
     write('b.json', document('b', 2))
-    await until('the change', () => one.told().length === 3)
-    expect(one.told()[2]).to.equal('a=1')
+    await until('the change', () => one.received().length === 3)
+    expect(one.received()[2]).to.equal('a=1')
     rmSync(join(dir, 'a.json'))
-    await until('that it is gone', () => one.told().length === 4)
-    expect(one.told()[3]).to.equal('a-')
-    expect(other.told()).to.deep.equal([])
-    expect(JSON.stringify(queue.told)).not.to.contain('Secret').and.not.to.contain('PRIVATE')
+    await until('that it is gone', () => one.received().length === 4)
+    expect(one.received()[3]).to.equal('a-')
+    expect(other.received()).to.deep.equal([])
+    expect(JSON.stringify(queue.received)).not.to.contain('Secret').and.not.to.contain('PRIVATE')
   })
 
   it('are sent again to a writer that requests them again, and not to one that is gone', async () => {
@@ -88,30 +88,30 @@ describe('Secrets of the configuration directory', () => {
     await start()
     const [one, successor] = [link('xds-writer/0'), link('xds-writer/0')]
     watcher.receive(wanted('a'), one.peer)
-    await until('the answer', () => one.told().length === 1)
+    await until('the answer', () => one.received().length === 1)
     watcher.receive(wanted(), one.peer)
     watcher.receive(wanted('a'), one.peer)
-    await until('another answer', () => one.told().length === 2)
+    await until('another answer', () => one.received().length === 2)
     watcher.unlinked?.(one.peer)
     watcher.receive(wanted('a'), successor.peer)
-    await until('the answer', () => successor.told().length === 1)
+    await until('the answer', () => successor.received().length === 1)
     write('a.json', document('a', 1))
-    await until('the change', () => successor.told().length === 2)
-    expect(one.told()).to.deep.equal(['a=0', 'a=0'])
+    await until('the change', () => successor.received().length === 2)
+    expect(one.received()).to.deep.equal(['a=0', 'a=0'])
   })
 
   it('keep their last good state while they are invalid, and are sent once they are valid', async () => {
     write('a.json', document('a', 0))
     await start()
-    const { peer, told } = link('xds-writer/0')
+    const { peer, received } = link('xds-writer/0')
     watcher.receive(wanted('a', 'b'), peer)
-    await until('the answers', () => told().length === 2)
+    await until('the answers', () => received().length === 2)
     write('a.json', secretDocument('edge/a', { ...pairValues(sites[1] as Pair), 'tls.key': (sites[2] as Pair).key }))
     write('b.json', document('b', 2))
-    await until('the other', () => told().includes('b=2'))
+    await until('the other', () => received().includes('b=2'))
     write('a.json', document('a', 1))
-    await until('the right one', () => told().includes('a=1'))
-    expect(told()).to.have.members(['a=0', 'b-', 'b=2', 'a=1'])
+    await until('the right one', () => received().includes('a=1'))
+    expect(received()).to.have.members(['a=0', 'b-', 'b=2', 'a=1'])
   })
 
   it('are reported as missing only if all files are readable', async () => {
@@ -119,13 +119,13 @@ describe('Secrets of the configuration directory', () => {
     write('faulty.json', secretDocument('edge/faulty', { 'tls.crt': 'x', 'tls.key': 'y' }))
     write('a.json', document('a', 0))
     await start()
-    const { peer, told } = link('xds-writer/0')
+    const { peer, received } = link('xds-writer/0')
     watcher.receive(wanted('a', 'faulty', 'none'), peer)
-    await until('the answer', () => told().length === 1)
-    expect(told()).to.deep.equal(['a=0'])
+    await until('the answer', () => received().length === 1)
+    expect(received()).to.deep.equal(['a=0'])
     rmSync(join(dir, 'unclear.yaml'))
-    await until('that there is none', () => told().length === 2)
-    expect(told()[1]).to.equal('none-')
+    await until('that there is none', () => received().length === 2)
+    expect(received()[1]).to.equal('none-')
   })
 
   it('are summarised for debug pages without their content', async () => {
@@ -141,11 +141,11 @@ describe('Secrets of the configuration directory', () => {
   it('in a large file, which another thread parses, are the same', async () => {
     write('large.yaml', [document('a', 0), `# ${'x'.repeat(70_000)}`, document('b', 1)].join('\n---\n'))
     await start()
-    const { peer, told } = link('xds-writer/0')
+    const { peer, received } = link('xds-writer/0')
     watcher.receive(wanted('a', 'b'), peer)
-    await until('the answers', () => told().length === 2)
-    expect(told()).to.have.members(['a=0', 'b=1'])
-    const [event] = peer.told
+    await until('the answers', () => received().length === 2)
+    expect(received()).to.have.members(['a=0', 'b=1'])
+    const [event] = peer.received
     expect(event?.material?.pair?.key.buffer.byteLength, 'memory that is copied with a key').to.equal(event?.material?.pair?.key.byteLength)
   })
 
@@ -156,22 +156,22 @@ describe('Secrets of the configuration directory', () => {
       delivery.set('Secret/edge/a', secret)
       const peer = new RecordingPeer<SecretEvent>('xds-writer/0')
       delivery.wanted(peer, wanted('a'))
-      return { delivery, told: () => peer.told.map(({ name, material }) => `${name}${material ? '' : '-'}`) }
+      return { delivery, received: () => peer.received.map(({ name, material }) => `${name}${material ? '' : '-'}`) }
     }
 
     it('are sent if access is allowed, and reported as missing otherwise', () => {
-      expect(answers(() => true).told()).to.deep.equal(['a'])
-      expect(answers(() => false).told()).to.deep.equal(['a-'])
+      expect(answers(() => true).received()).to.deep.equal(['a'])
+      expect(answers(() => false).received()).to.deep.equal(['a-'])
     })
 
     it('wait for the review', () => {
       let allowed: boolean | undefined
-      const { delivery, told } = answers(() => allowed)
-      expect(told()).to.deep.equal([])
+      const { delivery, received } = answers(() => allowed)
+      expect(received()).to.deep.equal([])
       allowed = true
       delivery.answerPending()
       delivery.answerPending()
-      expect(told()).to.deep.equal(['a'])
+      expect(received()).to.deep.equal(['a'])
     })
   })
 })

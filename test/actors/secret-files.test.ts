@@ -87,8 +87,8 @@ describe('secrets in files', () => {
     symlinkSync('loop', at.path('loop'))
     for (const name of ['one', 'two']) at.envoy([`file-root:${at.path(`loop/${name}.pem`)}`])
     await until('both to be looked at', () => at.count('num_file_watcher_failures_total') === 2)
-    const told = at.lines.filter((line) => /loop: cannot be watched, and is checked every ten seconds instead: .*ELOOP/.test(line))
-    expect(told).to.have.length(1)
+    const logged = at.lines.filter((line) => /loop: cannot be watched, and is checked every ten seconds instead: .*ELOOP/.test(line))
+    expect(logged).to.have.length(1)
   })
 
   it('are refused under relative paths, malformed names and names of other secrets', async () => {
@@ -214,7 +214,7 @@ describe('secrets in files', () => {
         const first = [at.read('disk/key.pem'), at.read('disk/cert-chain.pem')]
         expect(() => at.write('disk/filler', 'x'.repeat(100_000))).to.throw('ENOSPC')
         await until('the second', () => client.responses.length >= 2)
-        await until('that it is told', () => at.lines.some((line) => /not written to .*ENOSPC/.test(line)))
+        await until('that it is logged', () => at.lines.some((line) => /not written to .*ENOSPC/.test(line)))
         expect([at.read('disk/key.pem'), at.read('disk/cert-chain.pem')]).to.deep.equal(first)
         service.lifeMs = 600_000
         rmSync(at.path('disk/filler'))

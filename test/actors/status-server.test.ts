@@ -461,16 +461,16 @@ describe('the status server', () => {
       started.linked?.(relay)
       await until('a probe to fail', () => lines('debug').some((line) => line.includes('HTTP status 500')))
       expect(state().healthy).to.equal(undefined)
-      expect(relay.told).to.deep.equal([])
+      expect(relay.received).to.deep.equal([])
       status = 399
-      await until('the workload to be healthy', () => relay.told.length === 1)
-      expect(relay.told[0]).to.deep.equal({ type: 'HealthChanged', healthy: true, message: '' })
+      await until('the workload to be healthy', () => relay.received.length === 1)
+      expect(relay.received[0]).to.deep.equal({ type: 'HealthChanged', healthy: true, message: '' })
       status = 400
-      await until('the workload to be unhealthy', () => relay.told.length === 2)
-      expect(relay.told[1]).to.deep.equal({ type: 'HealthChanged', healthy: false, message: 'HTTP status 400' })
+      await until('the workload to be unhealthy', () => relay.received.length === 2)
+      expect(relay.received[1]).to.deep.equal({ type: 'HealthChanged', healthy: false, message: 'HTTP status 400' })
       const later = new RecordingPeer<HealthChanged>('xds-relay')
       started.linked?.(later)
-      expect(later.told).to.deep.equal([relay.told[1]])
+      expect(later.received).to.deep.equal([relay.received[1]])
       expect(state().healthy).to.equal(false)
     })
 

@@ -165,11 +165,11 @@ describe('the XDS relay', () => {
           undefined,
         ])
         await until('the clusters', () => client.messages.length === 1)
-        const told = [{ type: 'NameTableChanged', table: Buffer.from('a table') }]
-        expect(dns.told).to.deep.equal(told)
+        const sent = [{ type: 'NameTableChanged', table: Buffer.from('a table') }]
+        expect(dns.received).to.deep.equal(sent)
         const later = new RecordingPeer('dns')
         relay.linked?.(later)
-        expect(later.told, 'a server that starts anew').to.deep.equal(told)
+        expect(later.received, 'a server that starts anew').to.deep.equal(sent)
       })
 
   it('sends workload health after the first listener request, on each change and each stream', async () => {
@@ -197,8 +197,8 @@ describe('the XDS relay', () => {
     const next = proxy({ isDelta: true })
     next.send(delta({ node, typeUrl: listenerType }))
     await until('the last event', () => server.calls[1]?.messages.length === 2)
-    const told = fromBinary(DeltaDiscoveryRequestSchema, server.last?.messages[1] as Buffer)
-    expect([told.typeUrl, told.errorDetail?.message, server.calls[0]?.messages.length]).to.deep.equal([health, 'it is down', 4])
+    const request = fromBinary(DeltaDiscoveryRequestSchema, server.last?.messages[1] as Buffer)
+    expect([request.typeUrl, request.errorDetail?.message, server.calls[0]?.messages.length]).to.deep.equal([health, 'it is down', 4])
   })
 
   it('inserts its own requests between those of the proxy, never into one', async () => {
@@ -598,7 +598,7 @@ describe('the XDS relay', () => {
       const before = last?.messages.length ?? 0
       const rounds = 30_000
       for (let round = 1; round <= rounds; round++) last?.send(response(false, nameTable, Buffer.from('a table'), { nonce: `n${round}` }))
-      await until('all to be taken', () => dns.told.length === rounds)
+      await until('all to be taken', () => dns.received.length === rounds)
       last?.stream.resume()
       const nonce = () => fromBinary(DiscoveryRequestSchema, last?.messages.at(-1) as Buffer).responseNonce
       await until('the last answer', () => nonce() === `n${rounds}`)

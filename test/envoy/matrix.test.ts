@@ -93,9 +93,9 @@ for (const { version, path: binary } of envoyBinaries()) {
         await enforceCase(one)
         const wrong: string[] = []
         for (const row of one.rows) {
-          const [seen, told] = [await send(address, port, requestOf(row)), await explained(row)]
-          if (seen !== row.status || told.status !== row.status)
-            wrong.push(`${JSON.stringify(row)}: Envoy ${seen}, explained ${told.status} (${told.reason})`)
+          const [seen, fromPage] = [await send(address, port, requestOf(row)), await explained(row)]
+          if (seen !== row.status || fromPage.status !== row.status)
+            wrong.push(`${JSON.stringify(row)}: Envoy ${seen}, explained ${fromPage.status} (${fromPage.reason})`)
         }
         expect(wrong).to.deep.equal([])
       })

@@ -296,20 +296,20 @@ spec:
       it(`${name}: HTTP, TCP and /debug/authz agree`, async () => {
         await inForce(authorization(action, rule))
         const seen: Record<string, unknown> = {}
-        const told: Record<string, unknown> = {}
+        const fromPage: Record<string, unknown> = {}
         for (const caller of Object.keys(expected)) {
           const certificate = certificates[caller as 'client'] as Certificate | undefined
           const http = await direct(certificate)
           const bytes = await readTcp(serverAddress, ports.inboundTcp, certificate)
           seen[caller] = [http === 200, bytes === 'tcp-workload']
-          told[caller] = [
+          fromPage[caller] = [
             (await explained(caller === '' ? undefined : (caller as 'client'))) === 200,
             (await explained(caller === '' ? undefined : (caller as 'client'), 'tcp')) === 200,
           ]
         }
         const wanted = Object.fromEntries(Object.entries(expected).map(([caller, passes]) => [caller, [passes, passes]]))
         expect(seen, 'Envoy').to.deep.equal(wanted)
-        expect(told, 'explained').to.deep.equal(wanted)
+        expect(fromPage, 'explained').to.deep.equal(wanted)
       })
     }
 

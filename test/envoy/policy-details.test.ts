@@ -143,8 +143,8 @@ for (const { version, path: binary } of envoyBinaries()) {
           expect(asked[0]).to.equal('/check/guarded')
           expect(lastSeen()['x-verdict']).to.equal('considered')
         }
-        const told = await service.debug<{ decidedBy: string }>('authz?proxyID=app.shop&path=/guarded')
-        expect(told.decidedBy).to.equal('external authorizer')
+        const explained = await service.debug<{ decidedBy: string }>('authz?proxyID=app.shop&path=/guarded')
+        expect(explained.decidedBy).to.equal('external authorizer')
         await inForce(custom, policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}'))
         expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
       })
@@ -263,9 +263,9 @@ spec:
       const before = await envoy.stat('mesh_dry_run_deny_.shadow_denied')
       expect((await ask()).status).to.equal(200)
       expect((await envoy.stat('mesh_dry_run_deny_.shadow_denied')) - before).to.equal(1)
-      const told = await service.debug<{ status: number; considered: { dryRun: boolean; matched: boolean }[] }>('authz?proxyID=app.shop')
-      expect(told.status).to.equal(200)
-      expect(told.considered.some(({ dryRun, matched }) => dryRun && matched)).to.equal(true)
+      const explained = await service.debug<{ status: number; considered: { dryRun: boolean; matched: boolean }[] }>('authz?proxyID=app.shop')
+      expect(explained.status).to.equal(200)
+      expect(explained.considered.some(({ dryRun, matched }) => dryRun && matched)).to.equal(true)
     })
 
     it('a policy that was never valid denies its workloads; one that becomes invalid keeps its last good state', async () => {

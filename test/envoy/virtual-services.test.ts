@@ -437,8 +437,8 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       await until('what came after', async () => (await send('later.example')).status === 200)
       for (const [index, [, path]] of bad.entries()) {
         expect((await send(`bad${index}.example`)).status).to.equal(404)
-        const told = `VirtualService/shop/bad${index}`
-        await service.output.says(new RegExp(`${told}[^\\n]*${path.replaceAll(/[[\].]/g, '.')}`))
+        const object = `VirtualService/shop/bad${index}`
+        await service.output.says(new RegExp(`${object}[^\\n]*${path.replaceAll(/[[\].]/g, '.')}`))
       }
     })
   })

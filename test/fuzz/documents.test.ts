@@ -89,7 +89,7 @@ class Mesh {
   }
 
   /** Asserts that each fault has a reason and objects, and that all debug pages can be made. */
-  expectTold(): void {
+  expectReported(): void {
     for (const fault of this.planner.faults.all()) {
       expect(fault.reason, fault.resource).to.be.a('string').that.is.not.equal('')
       expect(fault.objects, `${fault.type} ${fault.resource}: ${fault.reason}`).not.to.deep.equal([])
@@ -150,7 +150,7 @@ for (const each of [seed, seed + 1]) {
             mesh.apply(objects)
             mesh.publish()
             for (const { type, resource, reason } of mesh.planner.faults.all()) expect(reason, `${type} ${resource}`).not.to.match(internal)
-            mesh.expectTold()
+            mesh.expectReported()
             mesh.remove(objects)
             mesh.publish()
             expect(problems(mesh)).to.deep.equal([])
@@ -168,7 +168,7 @@ for (const each of [seed, seed + 1]) {
           const objects = documents.flatMap(parsed)
           for (const object of objects) mesh.apply([object])
           mesh.publish()
-          mesh.expectTold()
+          mesh.expectReported()
           mesh.expectUnrelated()
           mesh.remove(objects)
           expect(problems(mesh)).to.deep.equal([])

@@ -70,12 +70,12 @@ function generate(content: string): Json {
   for (const [connection, { id, metadata = {}, virtualHosts }] of Object.entries(asking))
     planner.connect(connection, readNode({ id, metadata, locality: undefined, agent: agent(virtualHosts) }, names, true))
   const received = resourcesByProxy(planner)
-  const told = planner.faults.all()
-  if (!head.faults) expect(told, 'faults of what was made').to.deep.equal([])
+  const reported = planner.faults.all()
+  if (!head.faults) expect(reported, 'faults of the resources').to.deep.equal([])
   const shown = Object.entries(asking).map(([name]) => [name, show(head, received.get(name) ?? {})] as const)
   const made = head.proxies ? Object.fromEntries(shown) : (shown[0]?.[1] ?? null)
   return head.faults
-    ? { ...(made as Resource), faults: told.map(({ objects, reason, consequence }) => ({ objects: [...objects], reason, consequence })) }
+    ? { ...(made as Resource), faults: reported.map(({ objects, reason, consequence }) => ({ objects: [...objects], reason, consequence })) }
     : made
 }
 

@@ -9,9 +9,9 @@ import type { LogRecord } from '../../protocols/messages/log.ts'
 export class RecordingPeer<Message> implements Peer<Message> {
   readonly name: string
   readonly kind: string
-  readonly told: Message[] = []
+  readonly received: Message[] = []
   /** Called with each message. */
-  onTold: (message: Message) => void = () => {}
+  onReceived: (message: Message) => void = () => {}
 
   constructor(name: string) {
     this.name = name
@@ -19,8 +19,8 @@ export class RecordingPeer<Message> implements Peer<Message> {
   }
 
   tell(message: Message): void {
-    this.told.push(message)
-    this.onTold(message)
+    this.received.push(message)
+    this.onReceived(message)
   }
 
   replay(): { finish(): void } {
@@ -32,15 +32,15 @@ export class RecordingPeer<Message> implements Peer<Message> {
  * Starts an actor in the calling thread. `ask` answers the asks to its supervisor. `logged` is called with every log line, debug lines
  * included; without it logging is off.
  */
-export async function startActor<Config, Message, Told>(
-  definition: ActorDefinition<Config, Message, Told>,
+export async function startActor<Config, Message, Sent>(
+  definition: ActorDefinition<Config, Message, Sent>,
   config: Config,
   {
     logged,
     metrics = new Registry(),
     ask = () => Promise.reject(new Error('nobody answers')),
   }: { logged?: (record: LogRecord) => void; metrics?: Registry; ask?: (question: string, ...details: unknown[]) => Promise<unknown> } = {},
-): Promise<Behaviour<Message, Told>> {
+): Promise<Behaviour<Message, Sent>> {
   const off = { fallback: 'none', scopes: {} } as const
   const output = logged ? ({ fallback: 'debug', scopes: {} } as const) : off
   const context: ActorContext<Config> = {

@@ -45,7 +45,7 @@ export function resourcesByProxy(planner: Planner): Map<string, MadeResources> {
 export interface MadeOfDocuments {
   readonly faults: readonly DocumentFault[]
   readonly warnings: readonly DocumentFault[]
-  readonly told: readonly ResourceFault[]
+  readonly reported: readonly ResourceFault[]
   readonly resources: MadeResources
 }
 
@@ -65,5 +65,5 @@ export function madeOf(
   planner.advance()
   planner.connect('proxy', readNode({ id, metadata, locality: undefined, agent: { name: 'envoy', version: [1, 36] as const } }, names, true))
   const resources = resourcesByProxy(planner).get('proxy') ?? {}
-  return { faults, warnings, told: planner.faults.all(), resources }
+  return { faults, warnings, reported: planner.faults.all(), resources }
 }

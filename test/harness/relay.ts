@@ -52,11 +52,11 @@ export class RelayClient {
         this.chunks.push(bytes)
         reader.take(bytes, (message) => this.messages.push(Buffer.from(message)))
       })
-    const told = (headers: IncomingHttpHeaders) => {
+    const readStatus = (headers: IncomingHttpHeaders) => {
       if (headers['grpc-status'] !== undefined) this.ended = `${headers['grpc-status']} ${headers['grpc-message'] ?? ''}`.trim()
     }
-    this.stream.on('response', told)
-    this.stream.on('trailers', told)
+    this.stream.on('response', readStatus)
+    this.stream.on('trailers', readStatus)
     this.stream.on('close', () => (this.ended ??= `reset ${this.stream.rstCode}`))
   }
 

@@ -38,7 +38,7 @@ export class SecretTraces {
   }
 
   #add(name: string, form: string): void {
-    if (form.length < 16) throw new Error(`${name}: ${JSON.stringify(form)} is too short to be told from chance`)
+    if (form.length < 16) throw new Error(`${name}: ${JSON.stringify(form)} is too short: it may occur by chance`)
     this.#forms.push({ name, form })
   }
 }

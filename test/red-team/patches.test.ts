@@ -89,9 +89,9 @@ describeAttacks(
 
     it('are reported with their object, and applied again when the object is corrected', async () => {
       put(filter(place, 'bad', notThere))
-      const told =
+      const line =
         /refused .*: a proxy refused it: .*; patches of it \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them.*EnvoyFilter\/shop\/bad/
-      await place.service.output.says(told)
+      await place.service.output.says(line)
       put(filter(place, 'bad', header('mended')))
       await until('the mended patch', async () => (await place.call('/')).headers['x-mended'] === 'yes')
     })

@@ -154,7 +154,7 @@ describeAttacks('paths', (place) => {
         const paths = ['/fine', value]
         const spec = { action: 'DENY', rules: [{ to: [{ operation: { paths } }] }] }
         place.service.write('never.yaml', policyDocument('AuthorizationPolicy', `never-${index}`, JSON.stringify(spec)))
-        await until(`${value} to be told`, async () => {
+        await until(`${value} to be reported`, async () => {
           const { considered } = await place.service.debug<{ considered: { policy: string; because: string }[] }>(
             `authz?proxyID=${place.id}.shop&path=/`,
           )

@@ -53,7 +53,7 @@ describe('pilot-agent proxy', () => {
     one.signal('SIGTERM')
     expect(await one.ended()).to.equal(0)
     expect(isAlive(pid)).to.equal(false)
-    expect(one.output).to.contain('the proxy could not be told to drain: status 503').and.to.contain('ended by SIGKILL')
+    expect(one.output).to.contain('the proxy could not be drained: status 503').and.to.contain('ended by SIGKILL')
   })
 
   for (const [what, end, status, said] of [

@@ -257,9 +257,9 @@ describe('pilot-discovery on the command line', function () {
 
   it('bounds how far the heaps of its threads grow beyond what is in use, and has them marked only from their usual size on', async () => {
     // Prints every flag that is given to V8 at run time.
-    const tell = `import v8 from 'node:v8'; import { syncBuiltinESMExports } from 'node:module';
+    const printFlags = `import v8 from 'node:v8'; import { syncBuiltinESMExports } from 'node:module';
       const set = v8.setFlagsFromString; v8.setFlagsFromString = (flag) => { console.log('V8', flag); set(flag) }; syncBuiltinESMExports()`
-    const service = new Service({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tell)}` } })
+    const service = new Service({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(printFlags)}` } })
     try {
       await service.start()
       await service.stop()

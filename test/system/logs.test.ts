@@ -45,7 +45,7 @@ describe('the log of pilot-discovery', function () {
       child.stdout?.destroy()
       child.stderr?.destroy()
       child.kill('SIGHUP')
-      await until('the loss to be told', () => readFileSync(join(dir, 'all.log'), 'utf8').includes('EPIPE'))
+      await until('the loss to be reported', () => readFileSync(join(dir, 'all.log'), 'utf8').includes('EPIPE'))
     })
     expect(log).to.contain('cannot write the log to --log_target stdout: EPIPE').and.to.contain('shutting down')
     expect(status).to.equal(0)

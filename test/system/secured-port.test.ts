@@ -206,7 +206,7 @@ function handshake(options: ConnectionOptions): Promise<{ session: Buffer | unde
   return new Promise((resolve, reject) => {
     let session: Buffer | undefined
     const socket = tlsConnect(options)
-    socket.on('session', (told) => (session = told))
+    socket.on('session', (ticket) => (session = ticket))
     // HTTP/2 settings follow the tickets of TLS 1.3.
     socket.once('data', () => {
       resolve({ session: session ?? socket.getSession(), resumed: socket.isSessionReused() })

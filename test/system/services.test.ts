@@ -55,7 +55,7 @@ describe('services beside ADS, and settings of the push path', function () {
   })
 
   it('CSDS reports only the proxies that match the request', async () => {
-    const told = async (nodeMatchers: MessageInitShape<typeof NodeMatcherSchema>[]) => {
+    const matching = async (nodeMatchers: MessageInitShape<typeof NodeMatcherSchema>[]) => {
       const asked = toBinary(ClientStatusRequestSchema, create(ClientStatusRequestSchema, { nodeMatchers }))
       const { messages, status } = await grpc(service.grpcPort, '/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', asked)
       return status === '0' ? fromBinary(ClientStatusResponseSchema, messages[0] as Buffer).config.length : `status ${status}`
@@ -69,12 +69,12 @@ describe('services beside ADS, and settings of the push path', function () {
         },
       ],
     })
-    expect(await told([])).to.equal(1)
-    expect(await told([id('~one.ns~')])).to.equal(1)
-    expect(await told([id('~nobody.ns~')])).to.equal(0)
-    expect(await told([id('~nobody.ns~'), version('1.9.3')])).to.equal(1)
-    expect(await told([{ ...id('~one.ns~'), ...version('1.9.4') }])).to.equal(0)
-    expect(await told([{ nodeId: { matchPattern: { case: 'safeRegex', value: { regex: '(' } } } }])).to.equal('status 3')
+    expect(await matching([])).to.equal(1)
+    expect(await matching([id('~one.ns~')])).to.equal(1)
+    expect(await matching([id('~nobody.ns~')])).to.equal(0)
+    expect(await matching([id('~nobody.ns~'), version('1.9.3')])).to.equal(1)
+    expect(await matching([{ ...id('~one.ns~'), ...version('1.9.4') }])).to.equal(0)
+    expect(await matching([{ nodeId: { matchPattern: { case: 'safeRegex', value: { regex: '(' } } } }])).to.equal('status 3')
   })
 
   for (const [what, garbage] of [

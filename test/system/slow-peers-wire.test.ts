@@ -112,15 +112,15 @@ describe('readers at any rate, with a send timeout of five seconds', function ()
 function disturbed(thread: string) {
   const file = join(process.env.TMPDIR ?? '/tmp', `mesh-block-${process.pid}`)
   const hook = fileURLToPath(new URL('../harness/block-thread.cjs', import.meta.url))
-  const tell = (ms: number) => {
+  const command = (ms: number) => {
     writeFileSync(`${file}.tmp`, String(ms))
     renameSync(`${file}.tmp`, file)
-    return until('the thread to have heard', () => !existsSync(file))
+    return until('the thread to have read the command', () => !existsSync(file))
   }
   return {
     env: { NODE_OPTIONS: `--require ${hook}`, BLOCK_THREAD: thread, BLOCK_FILE: file },
-    block: tell,
-    kill: () => tell(0),
+    block: command,
+    kill: () => command(0),
   }
 }
 

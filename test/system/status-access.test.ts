@@ -52,7 +52,7 @@ describe('services beside ADS with access control', function () {
     ...(identity === undefined ? {} : { cert: made.text(`${identity}.pem`), key: made.text(`${identity}-key.pem`) }),
   })
   /** Returns the proxies that a caller is shown, or the gRPC status. */
-  const told = async (path: string, identity?: string, headers: Record<string, string> = {}) => {
+  const shown = async (path: string, identity?: string, headers: Record<string, string> = {}) => {
     const { messages, status } = await grpcCall(`https://127.0.0.1:${port}`, path, statusRequest, { tls: tls(identity), headers })
     if (status !== '0') return `status ${status}`
     return fromBinary(ClientStatusResponseSchema, messages[0] as Buffer)
@@ -62,9 +62,9 @@ describe('services beside ADS with access control', function () {
 
   for (const path of statusMethods) {
     it(`${path} shows a caller the proxies of its namespace, and the root namespace all`, async () => {
-      expect(await told(path, 'shop')).to.deep.equal(['pod.shop'])
-      expect(await told(path, 'root')).to.deep.equal(['pod.bank', 'pod.shop'])
-      expect(await told(path)).to.equal('status 16')
+      expect(await shown(path, 'shop')).to.deep.equal(['pod.shop'])
+      expect(await shown(path, 'root')).to.deep.equal(['pod.bank', 'pod.shop'])
+      expect(await shown(path)).to.equal('status 16')
     })
   }
 

@@ -54,10 +54,10 @@ describe('--trust-domain', function () {
         expect(listeners, 'principals of a policy').to.contain('spiffe://td.example/ns/shop/sa/two')
         expect(listeners, 'certificates of callers').to.contain('spiffe://td.example/')
         expect(`${clusters}${listeners}`).not.to.contain('spiffe://cluster.local/').and.not.to.contain('file.example')
-        const told = 'trustDomain file.example has no effect: --trust-domain=td.example overrules it'
+        const line = 'trustDomain file.example has no effect: --trust-domain=td.example overrules it'
         await service.output.says('ready after')
-        if (mesh) await service.output.says(told)
-        else service.output.lacks(told)
+        if (mesh) await service.output.says(line)
+        else service.output.lacks(line)
       } finally {
         await service.dispose()
       }

@@ -86,7 +86,7 @@ describe('callers of the secured port', function () {
     const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc', te: 'trailers' })
     let trailers: Record<string, unknown> = {}
     stream.on('response', () => undefined)
-    stream.on('trailers', (told) => (trailers = told))
+    stream.on('trailers', (headers) => (trailers = headers))
     stream.on('error', () => undefined)
     stream.resume()
     // The prefix of a message of four megabytes without its content: the stream is refused nevertheless.

@@ -31,7 +31,7 @@ describe('npx mocha', function () {
     try {
       const file = join(dir, 'probe.test.ts')
       const code = 'setTimeout(() => console.log("still running"), 10_000)\n    console.log(JSON.stringify([process.execPath, this.timeout()]))'
-      writeFileSync(file, `describe('a probe', () => {\n  it('tells', function (this: Mocha.Context): void {\n    ${code}\n  })\n})\n`)
+      writeFileSync(file, `describe('a probe', () => {\n  it('prints', function (this: Mocha.Context): void {\n    ${code}\n  })\n})\n`)
       const lines = mocha(file).trim().split('\n')
       const [node, timeout] = JSON.parse(lines.find((line) => line.startsWith('[')) ?? '[]') as [string?, number?]
       expect(lines.at(-1)).to.equal('1 passed, 0 failed')

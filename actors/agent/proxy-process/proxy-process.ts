@@ -61,9 +61,9 @@ export class ProxyProcess {
     const path = `/drain_listeners?${inboundOnly ? 'inboundonly&' : ''}graceful`
     const ordered = callLocal({ port: adminPort, method: 'POST', path }, orderMs).then(
       ({ status, body }) => {
-        if (status !== 200) this.#log.warn(`the proxy could not be told to drain: status ${status}: ${body.trim().slice(0, 200)}`)
+        if (status !== 200) this.#log.warn(`the proxy could not be drained: status ${status}: ${body.trim().slice(0, 200)}`)
       },
-      (error: Error) => this.#log.warn(`the proxy could not be told to drain: ${error.message}`),
+      (error: Error) => this.#log.warn(`the proxy could not be drained: ${error.message}`),
     )
     await Promise.race([ordered.then(() => pause(durationMs)), immediate, this.ended])
     await this.#end()

@@ -142,14 +142,14 @@ export class DiscoveryStream {
       this.#fault ??= reasonOf(error)
     })
     // The trailers count once all bytes of responses have been read.
-    stream.on('end', () => this.#trailers && this.#told(this.#trailers))
+    stream.on('end', () => this.#trailers && this.#endedWith(this.#trailers))
     stream.on('close', () => {
-      if (this.#trailers) this.#told(this.#trailers)
+      if (this.#trailers) this.#endedWith(this.#trailers)
       else this.#lost(this.#fault ?? 'the stream was reset')
     })
   }
 
-  #told(trailers: IncomingHttpHeaders): void {
+  #endedWith(trailers: IncomingHttpHeaders): void {
     this.#end({ ...callEnd(trailers), hasStatus: true })
   }
 

@@ -50,8 +50,9 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
   const lines = new LineBounds()
   const refuse = (request: PageRequest, page: Page, reason: string) => {
     const from = request.remoteAddress ?? ''
-    const told = lines.take(`${from}|${page.body}`, monotonicMs())
-    if (told !== 'no') warn(`debug page refused to ${from}: ${reason}${told === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
+    const allowed = lines.take(`${from}|${page.body}`, monotonicMs())
+    if (allowed !== 'no')
+      warn(`debug page refused to ${from}: ${reason}${allowed === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
     return page
   }
   return async (request) => {

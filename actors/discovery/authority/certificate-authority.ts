@@ -95,7 +95,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   linked(peer: Peer<TrustEvent>): void {
     if (peer.kind !== 'xds-writer') return
     this.#writers.set(peer.name, peer)
-    this.#tell(peer)
+    this.#send(peer)
   }
 
   unlinked(peer: Peer): void {
@@ -130,7 +130,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#log('ca').info(
       `certificates are signed with ${by.id.slice(0, 16)} of ${this.#source.described} until ${new Date(within.notAfter).toISOString()}; roots that are handed out: ${next.bundle.length}`,
     )
-    for (const writer of this.#writers.values()) this.#tell(writer)
+    for (const writer of this.#writers.values()) this.#send(writer)
   }
 
   #page(): AuthorityPage | undefined {
@@ -138,7 +138,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return inForce && authorityPage(inForce, rotation, keptIn)
   }
 
-  #tell(writer: Peer<TrustEvent>): void {
+  #send(writer: Peer<TrustEvent>): void {
     const { inForce } = this.#source
     if (!inForce) return
     const event: TrustEvent = {
@@ -202,9 +202,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       const { refused, reason, retryAfterMs } = result
       if (refused === 'unready') return this.#refuse(status.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
       if (refused === 'keyless') this.#warn('signing', `signing failed: ${reason}`)
-      const told = refused === 'keyless' ? 'a signer has no key' : reason
+      const message = refused === 'keyless' ? 'a signer has no key' : reason
       const code = refused === 'died' || refused === 'keyless' ? status.unavailable : status.resourceExhausted
-      return this.#refuse(code, 'CA_NOT_READY', told, peer, retryAfterMs)
+      return this.#refuse(code, 'CA_NOT_READY', message, peer, retryAfterMs)
     }
     if (result.fault === 'signing') {
       this.#warn('signing', `signing failed: ${result.message}`)

@@ -13,15 +13,15 @@ import { Counter } from '../../runtime/metrics.ts'
 
 const certificateWatcher = 'certificate-watcher'
 
-type Told = CertificateEvent | TrustEvent
+type Sent = CertificateEvent | TrustEvent
 
-class CertificateWatcher implements Behaviour<never, Told> {
+class CertificateWatcher implements Behaviour<never, Sent> {
   /** `reload` reads the files now. */
   readonly asks = { reload: () => this.#watch.look() }
   readonly #watch: CertificateWatch
   /** Whether the files could be used since this actor started. */
-  #hasTold = false
-  readonly #writers = new Map<string, Peer<Told>>()
+  #isLoaded = false
+  readonly #writers = new Map<string, Peer<Sent>>()
 
   constructor({ config: { files }, log, metrics }: ActorContext<CertificateWatcherConfig>) {
     const labelNames = ['outcome']
@@ -34,9 +34,9 @@ class CertificateWatcher implements Behaviour<never, Told> {
     for (const outcome of ['used', 'refused']) reloads.inc({ outcome }, 0)
     this.#watch = new CertificateWatch(files, undefined, {
       changed: (changed) => {
-        for (const writer of this.#writers.values()) this.#tell(writer)
-        const isFirst = !this.#hasTold
-        this.#hasTold = true
+        for (const writer of this.#writers.values()) this.#send(writer)
+        const isFirst = !this.#isLoaded
+        this.#isLoaded = true
         if (isFirst) return
         reloads.inc({ outcome: 'used' })
         const { serialNumber, validTo } = new X509Certificate(changed.cert)
@@ -52,9 +52,9 @@ class CertificateWatcher implements Behaviour<never, Told> {
     })
   }
 
-  linked(writer: Peer<Told>): void {
+  linked(writer: Peer<Sent>): void {
     this.#writers.set(writer.name, writer)
-    this.#tell(writer)
+    this.#send(writer)
   }
 
   unlinked(peer: Peer): void {
@@ -68,7 +68,7 @@ class CertificateWatcher implements Behaviour<never, Told> {
   }
 
   /** Trust is sent first, so that a port opened with the certificate can verify client certificates. */
-  #tell(writer: Peer<Told>): void {
+  #send(writer: Peer<Sent>): void {
     const { certificate: content } = this.#watch
     if (!content) return
     const { ca = '', ...certificate } = content
@@ -78,7 +78,7 @@ class CertificateWatcher implements Behaviour<never, Told> {
 }
 
 /** The actor definition of the watcher of certificate files. */
-export const actor: ActorDefinition<CertificateWatcherConfig, never, Told> = {
+export const actor: ActorDefinition<CertificateWatcherConfig, never, Sent> = {
   kind: certificateWatcher,
   start: (context) => new CertificateWatcher(context),
 }

@@ -62,7 +62,7 @@ export class BundleFetches {
   /** A writer is linked: sends it the known roots. */
   linked(writer: Peer<TrustEvent>): void {
     this.#writers.set(writer.name, writer)
-    for (const watched of this.#watched) this.#tell(writer, watched)
+    for (const watched of this.#watched) this.#send(writer, watched)
   }
 
   unlinked({ name }: Peer<TrustEvent>): void {
@@ -122,14 +122,14 @@ export class BundleFetches {
     watched.bundle = bundle
     if (bundle.roots === before?.roots) return
     log.info(`roots of ${endpoint.trustDomain} ${before ? 'changed' : 'fetched'}, sequence ${bundle.sequence ?? 'unknown'}`)
-    for (const writer of this.#writers.values()) this.#tell(writer, watched)
+    for (const writer of this.#writers.values()) this.#send(writer, watched)
   }
 
   /**
    * Each trust domain is a source of its own, so after a restart of this actor a domain that has not been fetched yet leaves the roots
    * that writers have unchanged.
    */
-  #tell(writer: Peer<TrustEvent>, { endpoint, bundle }: Watched): void {
+  #send(writer: Peer<TrustEvent>, { endpoint, bundle }: Watched): void {
     if (!bundle) return
     const source = `spiffe-bundle ${endpoint.trustDomain}`
     writer.tell({ type: 'TrustChanged', source, roots: { [endpoint.trustDomain]: bundle.roots }, generation: 0 }, source)

@@ -59,7 +59,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
       if (known) {
         known.timeoutMs = timeoutMs
         // The push queue may be a new one that has not received these keys.
-        if (known.keys !== undefined || known.failures > 0) this.#tell(source, known.keys)
+        if (known.keys !== undefined || known.failures > 0) this.#send(source, known.keys)
         continue
       }
       if (this.#sources.size >= maxSources) {
@@ -97,7 +97,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     if (keys !== source.keys) {
       this.#context.log('default').info(`keys of ${name} ${source.keys === undefined ? 'fetched' : 'changed'}`)
       source.keys = keys
-      this.#tell(name, keys)
+      this.#send(name, keys)
     }
     source.timer = after(this.#refreshMs, () => void this.#refresh(name))
   }
@@ -106,11 +106,11 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     const consequence = source.keys === undefined ? 'tokens of its issuer are refused' : 'its last keys stay'
     this.#context.log('default')[source.failures === 0 ? 'error' : 'debug'](`keys of ${name} could not be fetched: ${reason}; ${consequence}`)
     source.timer = after(Math.min(this.#refreshMs, longestRetryMs, 1000 * 2 ** source.failures), () => void this.#refresh(name))
-    if (source.failures === 0) this.#tell(name, source.keys)
+    if (source.failures === 0) this.#send(name, source.keys)
     source.failures = Math.min(source.failures + 1, 10)
   }
 
-  #tell(source: string, keys: string | undefined): void {
+  #send(source: string, keys: string | undefined): void {
     this.#queue?.tell({ type: 'KeySetChanged', source, keys }, `keys|${source}`)
   }
 }

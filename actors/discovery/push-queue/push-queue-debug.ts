@@ -10,19 +10,19 @@ import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 
 /**
- * Returns the functions that answer the debug pages. None of them is on the push path. `isTold` says whether a ledger is the last one
+ * Returns the functions that answer the debug pages. None of them is on the push path. `isLastSent` says whether a ledger is the last one
  * sent to some writer.
  */
 export function debugAnswers(
   planner: Planner,
   own: { pushAgain: () => number; shares: () => readonly Share[] },
-  isTold: (ledger: string) => boolean,
+  isLastSent: (ledger: string) => boolean,
 ) {
-  return { ...own, ...configurationAnswers(planner, isTold), ...stateAnswers(planner), ...proxyAnswers(planner) }
+  return { ...own, ...configurationAnswers(planner, isLastSent), ...stateAnswers(planner), ...proxyAnswers(planner) }
 }
 
 /** Answers about configuration objects and mesh settings. */
-function configurationAnswers(planner: Planner, isTold: (ledger: string) => boolean) {
+function configurationAnswers(planner: Planner, isLastSent: (ledger: string) => boolean) {
   return {
     configs: () =>
       planner.state.objects.all().map((object) => ({
@@ -47,7 +47,7 @@ function configurationAnswers(planner: Planner, isTold: (ledger: string) => bool
      * that this writer serves has changed since.
      */
     generations: (key: string, ledgers: readonly string[]) =>
-      ledgers.map((ledger) => planner.state.objects.generation(key, isTold(ledger) ? planner.ledger : ledger)),
+      ledgers.map((ledger) => planner.state.objects.generation(key, isLastSent(ledger) ? planner.ledger : ledger)),
     authorizationPolicies: () => ({
       namespace_to_policies: Object.fromEntries(
         [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [

@@ -80,14 +80,14 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       () => this.#planner.generation.nextLeaving(),
       () => {
         this.#planner.sweep(monotonicMs())
-        this.#writers.tell(this.#info(['service']), this.#planner.takePush())
+        this.#writers.send(this.#info(['service']), this.#planner.takePush())
       },
     )
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#restTimer = every(restMs, () => this.#rest()).unref()
     this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (ledger) =>
-      this.#writers.isTold(ledger),
+      this.#writers.isLastSent(ledger),
     )
   }
 
@@ -97,7 +97,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#writers.add(peer)
     this.#proxies.addWriter(peer.name)
     if (!this.#ready) return
-    this.#tellEverything(peer.name)
+    this.#sendFullState(peer.name)
     peer.tell({ type: 'OpenListener' })
   }
 
@@ -112,13 +112,13 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     switch (message.type) {
       case 'ProxyConnected':
         this.#connect(message, from as Peer<WriterCommand>)
-        this.#tellLater()
+        this.#sendLater()
         return
       case 'ProxyDisconnected':
         this.#writers.left(from.name, message.connection)
         return this.#proxies.disconnected(from.name, message.connection)
       case 'ResourcesRefused':
-        if (this.#proxies.refused(from.name, message)) this.#tellLater()
+        if (this.#proxies.refused(from.name, message)) this.#sendLater()
         return
       case 'KeySetChanged':
         if (this.#keys.heard(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
@@ -130,7 +130,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         this.#context
           .log('ads')
           .warn(`${from.name} could not apply a patch, since it lacks the state that the patch changes; the complete state is sent to it again`)
-        if (this.#ready) this.#tellEverything(from.name)
+        if (this.#ready) this.#sendFullState(from.name)
         return
       default:
         this.#event(message)
@@ -138,10 +138,10 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   }
 
   /** Sends the writers what was generated for proxies: one message for all proxies that connected within one turn of the event loop. */
-  #tellLater(): void {
+  #sendLater(): void {
     this.#connectTimer ??= setImmediate(() => {
       this.#connectTimer = undefined
-      if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
+      if (this.#ready) this.#writers.send(this.#info(['proxy']), this.#planner.takePush())
     })
   }
 
@@ -237,17 +237,17 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     return { id: this.#writers.lastPush, startedAt: monotonicMs(), reasons, ledger: this.#planner.ledger }
   }
 
-  #tellEverything(writer: string): void {
+  #sendFullState(writer: string): void {
     const push = this.#info(['proxy'])
-    this.#writers.tell(push, this.#planner.takePush())
-    this.#writers.tellEverything(writer, push, this.#planner.assignments())
+    this.#writers.send(push, this.#planner.takePush())
+    this.#writers.sendFullState(writer, push, this.#planner.assignments())
   }
 
   #rest(): void {
     this.#writers.release(this.#proxies.surplus())
     this.#planner.collect(monotonicMs())
     // Needed without new changes, too: a class may have lost its last connection at one writer only.
-    if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
+    if (this.#ready) this.#writers.send(this.#info(['proxy']), this.#planner.takePush())
   }
 
   #pushAgain(): number {

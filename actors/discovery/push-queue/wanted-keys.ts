@@ -24,7 +24,7 @@ export class WantedKeys {
   /** Subscribes at a newly linked resolver, which has no subscriptions yet. */
   linked(resolver: Peer<ResolverCommand>): void {
     this.#resolver = resolver
-    this.#tell(resolver)
+    this.#send(resolver)
     this.ask()
   }
 
@@ -44,10 +44,10 @@ export class WantedKeys {
     for (const source of wanted.keys()) if (!this.#wanted.has(source)) this.#awaited.add(source)
     for (const source of this.#wanted.keys()) if (!wanted.has(source)) this.#state.setKeySet(source, undefined)
     this.#wanted = wanted
-    this.#tell(this.#resolver)
+    this.#send(this.#resolver)
   }
 
-  #tell(resolver: Peer<ResolverCommand>): void {
+  #send(resolver: Peer<ResolverCommand>): void {
     const sources = [...this.#wanted].map(([source, timeoutMs]) => ({ source, timeoutMs }))
     resolver.tell({ type: 'ResolveKeySets', sources }, 'sources')
   }

@@ -48,7 +48,7 @@ export class Writers {
   }
 
   /** Whether this is the ledger of the last push to some writer, which means that nothing that writer serves has changed since. */
-  isTold(ledger: string): boolean {
+  isLastSent(ledger: string): boolean {
     return [...this.#writers.values()].some((writer) => writer.ledger === ledger)
   }
 
@@ -75,7 +75,7 @@ export class Writers {
   publish(push: Omit<PushInfo, 'id'>, content: PushChanges): boolean {
     if (isNothing(content)) return false
     const id = ++this.#lastPush
-    for (const writer of this.#writers.values()) this.#say(writer, { ...push, id }, this.#partOf(writer, content))
+    for (const writer of this.#writers.values()) this.#publishTo(writer, { ...push, id }, this.#partOf(writer, content))
     this.#acknowledgements.begin(id, this.#writers.keys())
     this.#timer?.cancel()
     if (this.#acknowledgements.waiting)
@@ -92,44 +92,44 @@ export class Writers {
   }
 
   /** Sends content to the writers that it concerns, without waiting for acknowledgements. */
-  tell(push: PushInfo, content: PushChanges): void {
+  send(push: PushInfo, content: PushChanges): void {
     for (const writer of this.#writers.values()) {
       const part = this.#partOf(writer, content)
-      if (!isNothing(part)) this.#say(writer, push, part)
+      if (!isNothing(part)) this.#publishTo(writer, push, part)
     }
   }
 
   /**
    * Sends one writer the full state for its connections, whose classes are given by `assignments`. Pending changes must have been sent
-   * with {@link tell} before.
+   * with {@link send} before.
    */
-  tellEverything(name: string, push: PushInfo, assignments: readonly ClassAssignment[]): void {
+  sendFullState(name: string, push: PushInfo, assignments: readonly ClassAssignment[]): void {
     const writer = this.#writers.get(name)
     if (!writer) return
     writer.audience = new Audience(this.#present)
-    this.#say(writer, push, this.#partOf(writer, { ...emptyPush, whole: true, assignments }))
+    this.#publishTo(writer, push, this.#partOf(writer, { ...emptyPush, whole: true, assignments }))
   }
 
   #partOf({ peer, audience }: Linked, content: PushChanges): PushContent {
     return audience.next({ ...content, assignments: assignmentsOf(peer.name, content.assignments) }, monotonicMs())
   }
 
-  #say(writer: Linked, push: PushInfo, content: PushContent): void {
+  #publishTo(writer: Linked, push: PushInfo, content: PushContent): void {
     writer.ledger = push.ledger
     writer.peer.tell({ type: 'PublishPush', push, ...content })
   }
 
-  /** Tells all writers to open their listeners. */
+  /** Commands all writers to open their listeners. */
   open(): void {
     for (const { peer } of this.#writers.values()) peer.tell({ type: 'OpenListener' })
   }
 
-  /** Tells all writers to send every resource again. */
+  /** Commands all writers to send every resource again. */
   pushAgain(push: PushInfo): void {
     for (const { peer } of this.#writers.values()) peer.tell({ type: 'PushAgain', push })
   }
 
-  /** Tells each writer to close the given number of connections. */
+  /** Commands each writer to close the given number of connections. */
   release(counts: ReadonlyMap<string, number>): void {
     for (const [name, count] of counts) this.#writers.get(name)?.peer.tell({ type: 'ReleaseConnections', count }, 'release')
   }

@@ -60,13 +60,13 @@ export class SecretDelivery {
     if (secret) this.#secrets.set(key, secret)
     else this.#secrets.delete(key)
     if (sameMaterial(before?.material, secret?.material)) return
-    let told = false
+    let isAnswered = false
     for (const [writer, wants] of this.#writers)
       for (const want of wants.get(key)?.values() ?? []) {
-        told = true
+        isAnswered = true
         this.#answer(writer, want)
       }
-    if (told) this.#triggers.inc({ type: 'secret' })
+    if (isAnswered) this.#triggers.inc({ type: 'secret' })
   }
 
   /** Answers outstanding subscriptions: `isAbsent` or the access decision may now be certain for more of them. */

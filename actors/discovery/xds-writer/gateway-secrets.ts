@@ -29,7 +29,7 @@ export class GatewaySecrets {
   readonly #readerOf = new Map<Connection, string>()
   readonly #sources = new Set<Peer<SecretCommand>>()
   #names: MeshNamesEvent | undefined
-  #isTelling = false
+  #isSendScheduled = false
 
   readonly #missing: (reader: SecretReader, resource: string) => void
 
@@ -43,14 +43,14 @@ export class GatewaySecrets {
       plans: new SecretPlans(catalog),
       subscriptions,
       memory: new WeakSet(),
-      wanted: () => this.#tellLater(),
+      wanted: () => this.#sendLater(),
     }
   }
 
   /** A source of secrets is linked: sends it the subscriptions. */
   linked(source: Peer<SecretCommand>): void {
     this.#sources.add(source)
-    this.#tellLater()
+    this.#sendLater()
   }
 
   /** A source is unlinked. The secrets that it sent stay in use until its successor replaces them. */
@@ -112,11 +112,11 @@ export class GatewaySecrets {
   }
 
   /** Sends the subscriptions to the sources, once for all changes within one turn of the event loop. */
-  #tellLater(): void {
-    if (this.#isTelling) return
-    this.#isTelling = true
+  #sendLater(): void {
+    if (this.#isSendScheduled) return
+    this.#isSendScheduled = true
     after(0, () => {
-      this.#isTelling = false
+      this.#isSendScheduled = false
       const wanted = [...this.#readers.values()].map(({ secrets }) => ({ reader: secrets.reader, names: [...secrets.names] }))
       for (const source of this.#sources) source.tell({ type: 'SecretsWanted', wanted }, 'wanted')
     })

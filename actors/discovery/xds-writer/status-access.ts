@@ -11,7 +11,7 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import { type Admission, type Asker, isRefused } from './admission.ts'
 
 /** Whether information about a namespace may be disclosed at this moment. The result changes when the caller's credential expires. */
-export type MayTell = (namespace: string) => boolean
+export type MayRead = (namespace: string) => boolean
 
 /** A stream or call, and its origin. */
 export interface StatusAsker extends Asker {
@@ -44,7 +44,7 @@ export class StatusAccess {
    * On the secured port, a caller with a certificate or token may read what belongs to its namespace; callers of the root namespace may
    * read everything. In plain text there are no callers: local clients may read everything if that is allowed, other clients nothing.
    */
-  async of(asker: StatusAsker): Promise<MayTell | CallStatus> {
+  async of(asker: StatusAsker): Promise<MayRead | CallStatus> {
     if (!asker.isSecure)
       return this.#parts.onLoopback && asker.isLocal
         ? () => true

@@ -6,11 +6,11 @@ import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method, Methods } from '../../grpc/methods.ts'
 import type { Call, CallBounds, CallStatus } from '../../grpc/unary.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
-import type { MayTell, StatusAccess } from './status-access.ts'
+import type { MayRead, StatusAccess } from './status-access.ts'
 
 type Ask = (question: string, ...details: unknown[]) => Promise<unknown>
 /** Answers one message of an admitted caller. */
-type AnswerMessage = (message: Buffer, mayTell: MayTell) => Promise<Uint8Array | CallStatus>
+type AnswerMessage = (message: Buffer, mayRead: MayRead) => Promise<Uint8Array | CallStatus>
 
 /** Limits of a client status call: it evaluates node matchers and collects answers from all writers. */
 const statusBounds: CallBounds = { timeLimit: 30_000, requestBytes: 65_536, concurrent: 16 }
@@ -18,13 +18,13 @@ const statusBounds: CallBounds = { timeLimit: 30_000, requestBytes: 65_536, conc
 /** Returns the methods of these services. Their implementation is loaded on the first call, to keep the start of writers cheap. */
 export function statusServices(ask: Ask, access: StatusAccess): Methods {
   const messages = () => import('./status-messages.ts')
-  const clientStatus: AnswerMessage = async (message, mayTell) =>
+  const clientStatus: AnswerMessage = async (message, mayRead) =>
     (await messages()).clientStatus(message, async (withMetadata) =>
-      ((await ask('connections', withMetadata)) as ConnectionStatus[]).filter(({ namespace }) => mayTell(namespace)),
+      ((await ask('connections', withMetadata)) as ConnectionStatus[]).filter(({ namespace }) => mayRead(namespace)),
     )
   const once = async (message: Buffer, call: Call) => {
-    const mayTell = await access.of(call)
-    return typeof mayTell === 'function' ? clientStatus(message, mayTell) : mayTell
+    const mayRead = await access.of(call)
+    return typeof mayRead === 'function' ? clientStatus(message, mayRead) : mayRead
   }
   const reflection = answeringEach(access, async (message) => (await messages()).reflect(message))
   return new Map<string, Method>([
@@ -43,11 +43,11 @@ function answeringEach(access: StatusAccess, answer: AnswerMessage): Method {
   const open = async (stream: GrpcStream) => {
     let isOver = false
     stream.onClose(() => (isOver = true))
-    const mayTell = await access.of(stream)
+    const mayRead = await access.of(stream)
     if (isOver) return
-    if (typeof mayTell !== 'function') return stream.end(mayTell.code, mayTell.message)
+    if (typeof mayRead !== 'function') return stream.end(mayRead.code, mayRead.message)
     stream.onMessage(async (message) => {
-      const answered = await answer(message, mayTell)
+      const answered = await answer(message, mayRead)
       if (!(answered instanceof Uint8Array)) return stream.end(answered.code, answered.message)
       await new Promise<void>((resolve) => stream.write([messageFrame(answered)], () => resolve()))
     })

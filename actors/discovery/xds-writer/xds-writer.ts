@@ -54,9 +54,9 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 const suppressionNotice = '; further such lines are suppressed for ten seconds (metrics and /debug/adsz show all)'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
-type Told = WriterEvent | IdentityEvent | SecretCommand
+type Sent = WriterEvent | IdentityEvent | SecretCommand
 
-class XdsWriter implements Behaviour<Message, Told> {
+class XdsWriter implements Behaviour<Message, Sent> {
   readonly asks
   readonly #context: ActorContext<XdsWriterConfig>
   readonly #features: Features
@@ -182,7 +182,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     })
   }
 
-  linked(peer: Peer<Told>): void {
+  linked(peer: Peer<Sent>): void {
     if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
     if (peer.kind === 'registry-watcher') this.#secrets.linked(peer)
     if (peer.kind !== 'push-queue') return
@@ -242,7 +242,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       const members = this.#members.get(classId)
       if (members) members.add(connection)
       else this.#members.set(classId, new Set([connection]))
-      for (const refused of connection.session.stillRefused()) this.#tellRefusal(connection, refused)
+      for (const refused of connection.session.stillRefused()) this.#reportRefusal(connection, refused)
       if (connection.isClassKnown) this.#pushes.changed(connection, command.push.startedAt)
       else {
         connection.isClassKnown = true
@@ -397,14 +397,14 @@ class XdsWriter implements Behaviour<Message, Told> {
     this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
-      this.#tellRefusal(connection, error && connection.session.refused(typeUrl, nonce, error.message))
+      this.#reportRefusal(connection, error && connection.session.refused(typeUrl, nonce, error.message))
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
     if (outcome !== 'stale' && connection.isClassKnown && connection.session.isDue()) this.#pushes.wake(connection)
   }
 
   /** Reports a NACK to the push queue, which may assign other resources to the proxy. */
-  #tellRefusal({ id, session }: Connection, refused: Refused | undefined): void {
+  #reportRefusal({ id, session }: Connection, refused: Refused | undefined): void {
     if (refused)
       this.#queue?.tell({ type: 'ResourcesRefused', connection: id, classId: session.classId, ...refused }, `refused|${id}|${refused.typeUrl}`)
   }
@@ -418,8 +418,8 @@ class XdsWriter implements Behaviour<Message, Told> {
 
   /** Logs a line about a client. The number of lines of one kind is limited. */
   #warn(kind: string, line: string, scope: 'ads' | 'serverca' = 'ads'): void {
-    const told = this.#lines.take(kind, monotonicMs())
-    if (told !== 'no') this.#context.log(scope).warn(told === 'last' ? `${line}${suppressionNotice}` : line)
+    const allowed = this.#lines.take(kind, monotonicMs())
+    if (allowed !== 'no') this.#context.log(scope).warn(allowed === 'last' ? `${line}${suppressionNotice}` : line)
   }
 
   #gone(connection: Connection): void {
@@ -443,7 +443,7 @@ class XdsWriter implements Behaviour<Message, Told> {
 }
 
 /** The actor definition of an XDS writer. */
-export const actor: ActorDefinition<XdsWriterConfig, Message, Told> = {
+export const actor: ActorDefinition<XdsWriterConfig, Message, Sent> = {
   kind: 'xds-writer',
   start: (context) => new XdsWriter(context),
 }

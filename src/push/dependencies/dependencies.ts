@@ -18,7 +18,7 @@ class Node implements Cell {
   /** Parts of a product that were made on their own since the product was made. */
   parts: Map<string, Node> | undefined
   /** Called when the node becomes outdated. */
-  told: (() => void) | undefined
+  onOutdated: (() => void) | undefined
   /** Whether something that the node read may have changed. */
   outdated = true
   readonly kind: 'question' | 'derived' | 'cell' | 'product'
@@ -227,12 +227,12 @@ export class Dependencies<State extends object> {
         let cell = known as Node
         if (isNew) {
           cell = new Node('cell', key)
-          cell.told = () => outdated.add(key)
+          cell.onOutdated = () => outdated.add(key)
           this.#workOut(cell, make)
           cells.set(key, cell)
           link(all, cell)
           if (known) {
-            known.told = undefined
+            known.onOutdated = undefined
             leave(known)
           }
           outdated.delete(key)
@@ -245,7 +245,7 @@ export class Dependencies<State extends object> {
         for (const [key, cell] of cells) {
           if (keys.has(key)) continue
           cells.delete(key)
-          cell.told = undefined
+          cell.onOutdated = undefined
           outdated.delete(key)
           leave(cell)
         }
@@ -368,7 +368,7 @@ export class Dependencies<State extends object> {
     for (const reader of readers) {
       if (reader.outdated) continue
       reader.outdated = true
-      reader.told?.()
+      reader.onOutdated?.()
       if (reader.kind === 'product') this.#outdated.add(reader.name)
       else if (reader.kind === 'cell') this.#outdate(reader.readers)
       else this.#pending.add(reader)
@@ -397,7 +397,7 @@ export class Dependencies<State extends object> {
       // A cell lives as long as its owner keeps it, but is marked as outdated when nobody reads it: changes are no longer propagated to it.
       node.home?.delete(node.name)
       node.outdated = true
-      node.told?.()
+      node.onOutdated?.()
       this.#unread(node, node.reads)
       node.reads = none
     }

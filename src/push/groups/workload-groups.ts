@@ -126,12 +126,12 @@ export class WorkloadGroups {
       const { ports, conflicts, refused } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, snapshot)
       const { filters, problems } = this.#policyFilters(policies, proxy)
       const drafts = inboundListeners(ports, policies, () => this.#guard(policies, filters, proxy), view, snapshot, proxy.traits)
-      const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
+      const reported = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
       const closed = refused.map(({ objects, reason }): Outcome => {
         return { problem: { type: 'lds', resource: proxy.id, objects, reason, consequence: consequences.leftOut } }
       })
       const listeners = makeListeners(drafts, context, addedListeners(context), addedOutbound(context, addedListeners))
-      return [...this.#denying(listeners, proxy), ...problems, ...told, ...closed]
+      return [...this.#denying(listeners, proxy), ...problems, ...reported, ...closed]
     })
   }
 

@@ -33,7 +33,7 @@ export interface AllowedEndpoints {
 /**
  * Removes the endpoints on the caller's machine that the caller may not use: those with a port or socket of proxy or agent, and those of a
  * service of another namespace than `viewer`, the namespace of the caller. The latter are kept if the service is in the root namespace,
- * and, unless they are Unix sockets, if the caller's proxy redirects nothing: then workloads on one machine are told apart by loopback
+ * and, unless they are Unix sockets, if the caller's proxy redirects nothing: then workloads on one machine are distinguished by loopback
  * addresses.
  */
 export function allowedEndpoints(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): AllowedEndpoints {

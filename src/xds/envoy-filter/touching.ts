@@ -52,6 +52,6 @@ export function isNamedIn(detail: string, { patch: { value } }: ConfigPatch): bo
   const { name, typed_config: snake, typedConfig: camel } = (value ?? {}) as Record<string, unknown>
   const typed = (snake ?? camel ?? {}) as Record<string, unknown>
   const types = [typed['@type'], typed.type_url, typed.typeUrl].flatMap((url) => (typeof url === 'string' ? url.slice(url.lastIndexOf('/') + 1) : []))
-  const isTold = (text: unknown) => typeof text === 'string' && text.length > 4 && detail.includes(text)
-  return isTold(name) || types.some((type) => !type.endsWith('.TypedStruct') && isTold(type))
+  const isIncluded = (text: unknown) => typeof text === 'string' && text.length > 4 && detail.includes(text)
+  return isIncluded(name) || types.some((type) => !type.endsWith('.TypedStruct') && isIncluded(type))
 }

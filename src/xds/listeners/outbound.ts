@@ -85,7 +85,7 @@ export function outboundListeners(
   for (const egress of inputs.view.egress) {
     const isOpened = isBound(egress, inputs.traits.interception)
     for (const state of chosen ? chosen.services : egress.services) {
-      const tell = (reason: string) => {
+      const report = (reason: string) => {
         const { hostname } = state.service
         problems.push({ type: 'lds', resource: hostname, objects: [serviceKey(state.service)], reason, consequence: consequences.leftOut })
       }
@@ -93,10 +93,10 @@ export function outboundListeners(
         for (const share of sharesOf(state, egress, inputs)) {
           if (chosen && !chosen.names.has(nameOf(share))) continue
           if (isOwnListener(share.bind, share.port.number, isOpened, inputs.snapshot, inputs.traits))
-            tell(`the proxy itself listens at ${share.bind}:${share.port.number}`)
+            report(`the proxy itself listens at ${share.bind}:${share.port.number}`)
           else addShare(plans, share, egress, state, inputs, conflicts)
         }
-      }, tell)
+      }, report)
     }
   }
   const sorted = [...plans.entries()].sort(
@@ -370,8 +370,8 @@ function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: Tc
   const target = { cluster: statPrefix, weight: 1, settings: tcpSettings(inputs.view, service, port.number) }
   const filters = tcpFilters(statPrefix, [target], port.protocol, snapshot, traits)
   const hasOwnPlace = at === 'egress' && (egress.bind !== '' || isBound(egress, traits.interception))
-  const isTold = at === 'service' || at === 'pods' || (at === 'egress' && !hasOwnPlace && service.addresses.length > 0)
-  const isNamed = isOpaqueTls(port.protocol) && !isTold
+  const isMatchedByAddress = at === 'service' || at === 'pods' || (at === 'egress' && !hasOwnPlace && service.addresses.length > 0)
+  const isNamed = isOpaqueTls(port.protocol) && !isMatchedByAddress
   if (isNamed) chains.push({ match: { serverNames: [service.hostname], transportProtocol: 'tls' }, filters })
   // On an egress listener with its own address or port, the first service also gets connections whose SNI matches no service.
   if (!isNamed || hasOwnPlace) chains.push({ match: {}, filters, isFallback: isNamed })

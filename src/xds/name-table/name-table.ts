@@ -67,11 +67,11 @@ export function namePage(hosts: readonly string[], info: (host: string) => NameI
   const encode = () =>
     Buffer.concat(
       hosts.flatMap((host) => {
-        const told = info(host)
-        if (!told) return []
-        const isOrchestrated = told.registry === 'Orchestrator'
+        const known = info(host)
+        if (!known) return []
+        const isOrchestrated = known.registry === 'Orchestrator'
         hasAlias ||= isOrchestrated
-        return [encodeEntry(host, isOrchestrated && typeUrl === aliasNameTableType ? { ...told, registry: orchestratorAlias } : told)]
+        return [encodeEntry(host, isOrchestrated && typeUrl === aliasNameTableType ? { ...known, registry: orchestratorAlias } : known)]
       }),
     )
   const bytes = encode()

@@ -190,7 +190,7 @@ export class XdsSession {
     watch.subscription = this.#parts.subscriptions.derive(before, asked.names, unsubscribe, wildcard)
     this.#count(watch, before)
     for (const name of unsubscribe) {
-      // A proxy with a wildcard cannot tell whether the wildcard covers a name that it unsubscribed from: the resource is sent, or its
+      // A proxy with a wildcard does not know whether the wildcard covers a name that it unsubscribed from: the resource is sent, or its
       // removal (D5).
       if (wildcard && before.names.has(name)) watch.dueNames.add(name)
       else watch.dueNames.delete(name)

@@ -7,21 +7,21 @@ const name = new URL(import.meta.url).search.slice(1)
 const { actor: real } = (await import(`../../../actors/discovery/${name}.ts`)) as { actor: ActorDefinition<unknown, unknown> }
 
 /** How the actor fails: at once, in an endless loop, on receiving a message, or on sending a message. */
-export type Break = 'throw' | 'hang' | { readonly atReceived: number } | { readonly atTold: number }
+export type Break = 'throw' | 'hang' | { readonly atReceived: number } | { readonly atSent: number }
 
 export const actor: ActorDefinition<unknown, unknown> = {
   kind: real.kind,
   async start(context) {
     const behaviour = await real.start(context)
     let received = Number.POSITIVE_INFINITY
-    let told = Number.POSITIVE_INFINITY
+    let sendable = Number.POSITIVE_INFINITY
     /** A peer that accepts a limited number of messages. */
     const fragile = (peer: Peer): Peer => ({
       name: peer.name,
       kind: peer.kind,
       replay: () => peer.replay(),
       tell(message, key) {
-        if (--told < 0) throw new Error('broke while it told')
+        if (--sendable < 0) throw new Error('broke while it sent')
         peer.tell(message, key)
       },
     })
@@ -32,7 +32,7 @@ export const actor: ActorDefinition<unknown, unknown> = {
           if (way === 'throw') after(0, () => fail())
           else if (way === 'hang') after(0, () => hang())
           else if ('atReceived' in way) received = way.atReceived
-          else told = way.atTold
+          else sendable = way.atSent
         },
       },
       receive(message, from) {

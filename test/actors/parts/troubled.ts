@@ -18,7 +18,7 @@ class Troubled implements Behaviour<string> {
   readonly #server: Server
   readonly #name: string
   readonly #log: Logger
-  readonly #told: string[] = []
+  readonly #seen: string[] = []
   readonly #throwsWhenUnlinked: boolean
   #peer: Peer<string> | undefined
 
@@ -32,20 +32,20 @@ class Troubled implements Behaviour<string> {
 
   readonly asks = {
     port: () => (this.#server.address() as { port: number }).port,
-    told: () => this.#told,
-    tell: (message: string) => this.#peer?.tell(message),
+    events: () => this.#seen,
+    send: (message: string) => this.#peer?.tell(message),
     say: (words: string) => this.#log('default').debug(words),
     later: (way: string) => void after(1, () => this.receive(way)),
   }
 
   linked(peer: Peer): void {
     this.#peer = peer as Peer<string>
-    this.#told.push(`linked ${peer.name}`)
+    this.#seen.push(`linked ${peer.name}`)
   }
 
   unlinked(peer: Peer): void {
     if (this.#throwsWhenUnlinked) throw new Error('thrown when unlinked')
-    this.#told.push(`unlinked ${peer.name}`)
+    this.#seen.push(`unlinked ${peer.name}`)
   }
 
   receive(message: string): void {
@@ -58,7 +58,7 @@ class Troubled implements Behaviour<string> {
       case 'hang':
         for (;;);
       default:
-        this.#told.push(message)
+        this.#seen.push(message)
     }
   }
 

@@ -72,11 +72,12 @@ describe('newer fields of policies', () => {
   })
 
   it('dry-run annotation: warns if it has no effect or is not a boolean', () => {
-    const told = (spec: string, said: string) => idle(parse('AuthorizationPolicy', spec, `{istio.io/dry-run: '${said}'}`)).map(({ reason }) => reason)
-    for (const action of ['ALLOW', 'DENY', 'AUDIT']) expect(told(`{action: ${action}, rules: [{}]}`, 'T')).to.deep.equal([])
-    expect(told('{rules: [{}]}', 'maybe')).to.deep.equal(['neither true nor false: the policy is enforced'])
-    expect(told('{action: CUSTOM, provider: {name: x}, rules: [{}]}', '1').join()).to.contain('the policy has no effect')
-    expect(told('{action: CUSTOM, provider: {name: x}, rules: [{}]}', 'FALSE')).to.deep.equal([])
+    const warnings = (spec: string, said: string) =>
+      idle(parse('AuthorizationPolicy', spec, `{istio.io/dry-run: '${said}'}`)).map(({ reason }) => reason)
+    for (const action of ['ALLOW', 'DENY', 'AUDIT']) expect(warnings(`{action: ${action}, rules: [{}]}`, 'T')).to.deep.equal([])
+    expect(warnings('{rules: [{}]}', 'maybe')).to.deep.equal(['neither true nor false: the policy is enforced'])
+    expect(warnings('{action: CUSTOM, provider: {name: x}, rules: [{}]}', '1').join()).to.contain('the policy has no effect')
+    expect(warnings('{action: CUSTOM, provider: {name: x}, rules: [{}]}', 'FALSE')).to.deep.equal([])
   })
 })
 

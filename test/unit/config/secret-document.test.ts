@@ -147,10 +147,10 @@ describe('gateway secrets', () => {
     const lines = site.key.split('\n').slice(1, -2)
     const pieces = lines.flatMap((line) => [line.slice(0, 12), line.slice(-12)])
     const odd = ['"', "'", '{', '[', '|', '>', '!', '&', '*', '%', '@', '\t', '\n', ': ', '- ', '#', '\\', '---\n', '| ', '? ']
-    const tell = (text: string) => {
+    const expectNoKey = (text: string) => {
       const { faults, warnings } = parse(text)
-      const told = JSON.stringify([faults, warnings])
-      for (const piece of pieces) expect(told, text).not.to.contain(piece)
+      const reported = JSON.stringify([faults, warnings])
+      for (const piece of pieces) expect(reported, text).not.to.contain(piece)
     }
     for (const [from, to] of [
       ['tls.key: |\n', 'tls.key: '],
@@ -165,10 +165,10 @@ describe('gateway secrets', () => {
       ['kind: Secret', 'kind: DestinationRule'],
       ['apiVersion: v1\nkind: Secret', 'apiVersion: networking.mesh.io/v1\nkind: DestinationRule'],
     ] as const)
-      tell(document.replace(from, to))
+      expectNoKey(document.replace(from, to))
     fc.assert(
       fc.property(fc.nat(document.length), fc.constantFrom(...odd), fc.nat(3), (at, text, less) =>
-        tell(document.slice(0, at) + text + document.slice(at + less)),
+        expectNoKey(document.slice(0, at) + text + document.slice(at + less)),
       ),
       { numRuns: 400 },
     )

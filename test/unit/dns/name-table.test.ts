@@ -72,12 +72,12 @@ describe('the name table of an agent', () => {
     const label = fc.constantFrom('a', 'b', 'shop', 'svc', 'cluster', 'local', 'com')
     const names = fc.array(label, { minLength: 1, maxLength: 6 }).map((labels) => labels.join('.'))
     const entry = fc.oneof(
-      names.map((host) => ({ host, told: { ips: ['192.0.2.1'] } })),
-      fc.tuple(label, label).map(([short, of]) => ({ host: `${short}.${of}.svc.cluster.local`, told: orchestrated(short, of, '10.0.0.1') })),
+      names.map((host) => ({ host, info: { ips: ['192.0.2.1'] } })),
+      fc.tuple(label, label).map(([short, of]) => ({ host: `${short}.${of}.svc.cluster.local`, info: orchestrated(short, of, '10.0.0.1') })),
     )
     fc.assert(
       fc.property(fc.array(entry, { maxLength: 6 }), fc.array(names, { minLength: 1, maxLength: 8 }), (entries, asked) => {
-        const all = Object.fromEntries(entries.map(({ host, told }) => [host, told]))
+        const all = Object.fromEntries(entries.map(({ host, info }) => [host, info]))
         const keys = new Map<string, string>()
         for (const [host, { shortname, namespace }] of Object.entries(all) as [string, ReturnType<typeof orchestrated>][])
           if (shortname && namespace)

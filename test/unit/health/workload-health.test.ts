@@ -1,18 +1,18 @@
 import { expect } from 'chai'
 import { probeSettings, WorkloadHealth } from '../../../src/health/workload-health.ts'
 
-const told = (successes: number, failures: number, outcomes: string) => {
+const outcomesOf = (successes: number, failures: number, outcomes: string) => {
   const health = new WorkloadHealth({ successes, failures })
   return [...outcomes].map((outcome) => health.take(outcome === '+' ? undefined : 'refused')?.healthy)
 }
 
 describe('the health of a workload', () => {
   it('starts as unhealthy, and is reported when it changes', () => {
-    expect(told(1, 1, '--++-+')).to.deep.equal([undefined, undefined, true, undefined, false, true])
+    expect(outcomesOf(1, 1, '--++-+')).to.deep.equal([undefined, undefined, true, undefined, false, true])
   })
 
   it('changes after the configured number of consecutive successes or failures', () => {
-    expect(told(2, 3, '+-++-+---+++')).to.deep.equal([
+    expect(outcomesOf(2, 3, '+-++-+---+++')).to.deep.equal([
       undefined,
       undefined,
       undefined,

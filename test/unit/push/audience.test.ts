@@ -26,7 +26,7 @@ class Listener {
     const members = new Set(this.classOf.values())
     this.catalog.apply(push, (classId) => members.has(classId))
     for (const { connection, classId } of push.assignments) this.classOf.set(connection, classId)
-    if (push.whole) for (const told of [this.groups, this.slabs, this.manifests]) told.clear()
+    if (push.whole) for (const known of [this.groups, this.slabs, this.manifests]) known.clear()
     for (const { group } of push.groups) this.groups.add(group)
     for (const { id } of push.slabs) this.slabs.add(id)
     for (const manifest of push.manifests) this.manifests.set(manifest.classId, manifest)
@@ -87,10 +87,10 @@ class World {
   /** Applies the changes of the state and sends the push to every writer. */
   push(): void {
     this.planner.advance(this.now)
-    this.tell()
+    this.publish()
   }
 
-  tell(): void {
+  publish(): void {
     const push = this.#pushes.take()
     this.moved += push.retiredSlabs.length
     this.all.hear(push)
@@ -144,7 +144,7 @@ class World {
 
   /** A writer requests the whole state: it gets the same as a new writer with these connections. */
   everything(writer: number): void {
-    this.tell()
+    this.publish()
     const own = this.planner.assignments().filter(({ connection }) => connection.startsWith(`${writer}/`))
     const one = this.#at(writer)
     one.audience = new Audience(this.planner.present)
@@ -163,11 +163,11 @@ class World {
   settle(): void {
     this.push()
     this.planner.sweep()
-    this.tell()
+    this.publish()
     for (let round = 0; round < 3; round++) {
       this.now += classGraceMs
       this.planner.collect(this.now)
-      this.tell()
+      this.publish()
     }
     for (const { listener } of this.writers) expect(new Set(listener.manifests.keys())).to.deep.equal(new Set(listener.classOf.values()))
   }
@@ -216,11 +216,11 @@ const move = fc.tuple(writer, writer, namespace).map(([from, to, own]) => (world
 })
 const time = fc.integer({ min: 1, max: 5000 }).map((ms) => (world: World) => {
   world.now += ms
-  world.tell()
+  world.publish()
   world.planner.sweep(world.now)
-  world.tell()
+  world.publish()
   world.planner.collect(world.now)
-  world.tell()
+  world.publish()
 })
 const event = fc.oneof(
   { weight: 6, arbitrary: service },
@@ -263,14 +263,14 @@ describe('the audience of a writer', function () {
       wholePatch: () => patch,
       slab: (id) => ({ id, bytes: new SharedArrayBuffer(4) }),
     })
-    const told = (push: Partial<PushContent>) => {
+    const next = (push: Partial<PushContent>) => {
       const { slabs, retiredSlabs } = audience.next({ ...emptyPush, ...push }, 0)
       return [slabs.map(({ id }) => id), retiredSlabs]
     }
-    expect(told({ slabs: [{ id: 3, bytes: new SharedArrayBuffer(4) }] })).to.deep.equal([[], []])
-    expect(told({ assignments: [{ connection: 'p', classId: 'c' }] })).to.deep.equal([[1, 2], []])
-    expect(told({ groups: [{ ...patch, sequence: 2, base: 1, changed: [{ ...resource, slices: [1, 0, 4, 4, 0, 4] }] }] })).to.deep.equal([[4], []])
-    expect(told({ retiredSlabs: [1, 3] })).to.deep.equal([[], [1]])
+    expect(next({ slabs: [{ id: 3, bytes: new SharedArrayBuffer(4) }] })).to.deep.equal([[], []])
+    expect(next({ assignments: [{ connection: 'p', classId: 'c' }] })).to.deep.equal([[1, 2], []])
+    expect(next({ groups: [{ ...patch, sequence: 2, base: 1, changed: [{ ...resource, slices: [1, 0, 4, 4, 0, 4] }] }] })).to.deep.equal([[4], []])
+    expect(next({ retiredSlabs: [1, 3] })).to.deep.equal([[], [1]])
   })
 
   it('sends the manifest of a class that could not be built earlier as soon as it is built', () => {
@@ -285,13 +285,13 @@ describe('the audience of a writer', function () {
   it('assigns a connection to its class only once that is built: the connection keeps its state until then', () => {
     const made = new Map<string, Manifest>()
     const audience = new Audience({ manifest: (classId) => made.get(classId), wholePatch: () => undefined, slab: () => undefined })
-    const told = (push: Partial<PushContent>) => audience.next({ ...emptyPush, ...push }, 0).assignments
+    const next = (push: Partial<PushContent>) => audience.next({ ...emptyPush, ...push }, 0).assignments
     const assigned = (connection: string) => ({ connection, classId: 'c' })
-    expect(told({ assignments: ['p', 'q', 'r'].map(assigned) })).to.deep.equal([])
+    expect(next({ assignments: ['p', 'q', 'r'].map(assigned) })).to.deep.equal([])
     audience.left('r', 0)
     const manifest = { classId: 'c', groups: {} }
     made.set('c', manifest)
-    expect(told({ manifests: [manifest] })).to.deep.equal(['p', 'q'].map(assigned))
-    expect(told({ assignments: [assigned('s')] })).to.deep.equal([assigned('s')])
+    expect(next({ manifests: [manifest] })).to.deep.equal(['p', 'q'].map(assigned))
+    expect(next({ assignments: [assigned('s')] })).to.deep.equal([assigned('s')])
   })
 })

@@ -16,8 +16,8 @@ describe('the log of faults', () => {
 
   it('is limited in total', () => {
     const log = new FaultLog()
-    const told = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)
-    expect(told).to.have.length(200)
-    expect(told.at(-1)).to.contain('/debug/push_status')
+    const lines = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)
+    expect(lines).to.have.length(200)
+    expect(lines.at(-1)).to.contain('/debug/push_status')
   })
 })

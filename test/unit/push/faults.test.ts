@@ -41,8 +41,8 @@ const route = (name: string, more: object) =>
   unchecked('VirtualService', name, { hosts: [name], http: [{ route: [{ destination: { host: name } }], ...more }] })
 
 class Mesh {
-  readonly told: ResourceFault[] = []
-  readonly planner = new Planner(testSettings(), (fault) => this.told.push(fault))
+  readonly reported: ResourceFault[] = []
+  readonly planner = new Planner(testSettings(), (fault) => this.reported.push(fault))
 
   set(...objects: ConfigObject[]): this {
     for (const object of objects) this.planner.state.setConfig(configKey(object), object)
@@ -78,7 +78,7 @@ describe('an error while a resource is generated', () => {
     mesh.set(route('b', { timeout: 2000 }))
     const after = mesh.held('p', routeType)['80']
     expect(after, 'another host of the route changes').not.to.equal(before)
-    expect(mesh.told, 'a fault is told once').to.have.length(1)
+    expect(mesh.reported, 'a fault is reported once').to.have.length(1)
     mesh.set(route('a', { timeout: 1000 }))
     expect(mesh.faults(), 'mended').to.deep.equal([])
     expect(mesh.held('p', routeType)['80'], 'what was kept is what it would be').to.equal(after)
@@ -87,9 +87,9 @@ describe('an error while a resource is generated', () => {
   it('is reported when a proxy connects, says if there is no last good state, and is gone with its object', () => {
     const bad = route('a', { timeout: Number.NaN })
     const mesh = new Mesh().set(entry('a'), entry('b'), bad)
-    expect(mesh.told).to.deep.equal([])
+    expect(mesh.reported).to.deep.equal([])
     mesh.planner.connect('p', sidecar('other'))
-    expect(mesh.told.map(({ resource, consequence }) => `${resource}: ${consequence}`)).to.deep.equal([
+    expect(mesh.reported.map(({ resource, consequence }) => `${resource}: ${consequence}`)).to.deep.equal([
       '80/a.ns.svc.cluster.local:80: it is left out',
     ])
     mesh.remove(bad)
@@ -214,7 +214,7 @@ describe('an error while a resource is generated', () => {
     const bad = { ...filter({ connect_timeout: 'soon' }), namespace: 'mesh-system' }
     mesh.set(bad)
     expect(mesh.faults()).to.deep.equal(['patch EnvoyFilter/mesh-system/f [EnvoyFilter/mesh-system/f] the patch is left out'])
-    expect(mesh.told).to.have.length(1)
+    expect(mesh.reported).to.have.length(1)
     mesh.remove(bad)
     expect(mesh.faults()).to.deep.equal([])
     const gateway = (name: string, protocol: string) =>
@@ -334,16 +334,16 @@ describe('an error while a resource is generated', () => {
 
 describe('faults', () => {
   it('are kept by scope: clearing one scope leaves the same fault of another', () => {
-    const told: string[] = []
-    const faults = new Faults(({ resource }) => told.push(resource))
+    const reported: string[] = []
+    const faults = new Faults(({ resource }) => reported.push(resource))
     const fault = { type: 'cds', resource: 'x', objects: [], reason: 'r', consequence: 'c' }
     faults.replace('one', [fault])
     faults.replace('other', [fault])
     faults.clear('one')
-    expect([faults.all(), told]).to.deep.equal([[fault], ['x']])
+    expect([faults.all(), reported]).to.deep.equal([[fault], ['x']])
     faults.clear('other')
     expect(faults.all()).to.deep.equal([])
     faults.replace('one', [fault])
-    expect(told).to.deep.equal(['x', 'x'])
+    expect(reported).to.deep.equal(['x', 'x'])
   })
 })

@@ -20,8 +20,8 @@ spec: {selector: {matchLabels: {app: app}}, action: DENY, rules: [{to: [{operati
 `
 
 function inbound() {
-  const { resources, told } = madeOf(documents)
-  expect(told).to.deep.equal([])
+  const { resources, reported } = madeOf(documents)
+  expect(reported).to.deep.equal([])
   const listener = resources[listenerType]?.find(({ name }) => name === 'virtualInbound')
   const text = Buffer.from(listener?.element ?? '', 'base64').toString('latin1')
   return { isPolicyHeld: text.includes('[deny]'), isHttp: text.includes('inbound_0.0.0.0_80'), hasForeignPort: text.includes('0.0.0.0_81') }

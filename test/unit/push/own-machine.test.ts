@@ -61,13 +61,13 @@ describe('endpoints with a loopback address', () => {
 
   it("in a Sidecar's ingress are rejected if they lead to the proxy or its agent, and other listeners are kept", () => {
     const ingress = (port: number, to: string) => `{port: {number: ${port}, protocol: HTTP, name: p${port}}, defaultEndpoint: '${to}'}`
-    const { told, resources } = madeOf(
+    const { reported, resources } = madeOf(
       `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: ns}\nspec: {ingress: [${ingress(9001, '127.0.0.1:15000')}, ${ingress(9002, '0.0.0.0:15020')}, ${ingress(9003, 'unix:///x/etc/mesh/proxy/SDS')}, ${ingress(9004, '127.0.0.1:8080')}]}\n`,
       {},
       { metadata: { INTERCEPTION_MODE: 'NONE' } },
     )
     expect(resources[listenerType]?.map(({ name }) => name)).to.deep.equal(['10.0.0.1_9004'])
-    expect(told.map(({ objects, reason }) => [objects.join(), reason.slice(0, 30)])).to.deep.equal([
+    expect(reported.map(({ objects, reason }) => [objects.join(), reason.slice(0, 30)])).to.deep.equal([
       ['Sidecar/ns/s', 'inbound port 9001 leads to 127'],
       ['Sidecar/ns/s', 'inbound port 9002 leads to 10.'],
       ['Sidecar/ns/s', 'inbound port 9003 leads to uni'],

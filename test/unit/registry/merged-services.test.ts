@@ -173,7 +173,7 @@ describe('a merge of services', () => {
           last.set(`${from} ${namespace} ${host}`, () => fresh.set(from, `${namespace}/${host}`, now))
           if (merge) services.merge()
         }
-        for (const tell of [...last.values()].reverse()) tell()
+        for (const set of [...last.values()].reverse()) set()
         const sorted = (of: MergedServices) => [...of.merge().services].sort(([one], [other]) => (one < other ? -1 : 1))
         expect(sorted(services)).to.deep.equal(sorted(fresh))
       }),

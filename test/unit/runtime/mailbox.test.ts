@@ -41,10 +41,10 @@ class Receiver {
 }
 
 const keys = ['a', 'b', 'c', 'd']
-type Step = { tell: string; gone: boolean } | 'begin' | 'finish' | 'take'
+type Step = { key: string; gone: boolean } | 'begin' | 'finish' | 'take'
 const steps = fc.array(
   fc.oneof(
-    { weight: 6, arbitrary: fc.record({ tell: fc.constantFrom(...keys), gone: fc.boolean() }) },
+    { weight: 6, arbitrary: fc.record({ key: fc.constantFrom(...keys), gone: fc.boolean() }) },
     { weight: 1, arbitrary: fc.constant('begin' as const) },
     { weight: 1, arbitrary: fc.constant('finish' as const) },
     { weight: 4, arbitrary: fc.constant('take' as const) },
@@ -68,7 +68,7 @@ function sending(list: readonly Step[]): (Entry | 'take')[] {
     else if (step === 'begin') {
       sent.push({ mark: 'begin', replay: ++replay })
       open = true
-    } else sent.push([step.tell, { key: step.tell, value: step.gone ? undefined : ++value } satisfies Said])
+    } else sent.push([step.key, { key: step.key, value: step.gone ? undefined : ++value } satisfies Said])
   }
   finish()
   return sent

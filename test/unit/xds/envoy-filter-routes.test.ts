@@ -7,10 +7,10 @@ const merge = (routes: string) =>
 
 describe('an EnvoyFilter patch of a connection manager', () => {
   it('is left out with a fault if it names a route configuration that is not served', () => {
-    const { told } = madeOf(merge('rds: {route_config_name: never, config_source: {ads: {}}}'))
-    expect(told.map(({ resource, reason }) => [resource, reason])).to.deep.equal([
+    const { reported } = madeOf(merge('rds: {route_config_name: never, config_source: {ads: {}}}'))
+    expect(reported.map(({ resource, reason }) => [resource, reason])).to.deep.equal([
       ['EnvoyFilter/ns/routes', 'NETWORK_FILTER MERGE: the route configuration never is not that of the listener'],
     ])
-    expect(madeOf(merge('server_name: x')).told).to.deep.equal([])
+    expect(madeOf(merge('server_name: x')).reported).to.deep.equal([])
   })
 })

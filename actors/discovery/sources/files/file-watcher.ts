@@ -17,7 +17,7 @@ import { wallClockMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
 import { Counter } from '../../../runtime/metrics.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
-import { tellEvent } from '../../source-events.ts'
+import { sendEvent } from '../../source-events.ts'
 import { SecretDelivery } from '../secret-delivery.ts'
 import { ObjectDirectory } from './object-directory.ts'
 import { SettingsFiles, type WatchParts } from './settings-files.ts'
@@ -37,9 +37,9 @@ export interface FilesPage {
   readonly standIns: readonly { readonly key: string; readonly origin: string; readonly reason: string }[]
 }
 
-type Told = SourceEvent | MeshNamesEvent | SecretEvent
+type Sent = SourceEvent | MeshNamesEvent | SecretEvent
 
-class FileWatcher implements Behaviour<SecretCommand, Told> {
+class FileWatcher implements Behaviour<SecretCommand, Sent> {
   /**
    * `reload` reads every file again, changed or not; `secrets` lists the secrets without their content; `files` is the page about files.
    */
@@ -71,8 +71,8 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     const unwatchable = new Counter({ name: 'num_file_watcher_failures_total', help: 'failures to add file watchers', registers: [metrics] })
     const parts: WatchParts = {
       log,
-      tell: (event) => {
-        if (this.#queue) tellEvent(this.#queue, event)
+      emit: (event) => {
+        if (this.#queue) sendEvent(this.#queue, event)
         if (event.type === 'MeshChanged') this.#namesMayDiffer()
         if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#replayOwed()
       },
@@ -114,7 +114,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     }).unref()
   }
 
-  linked(peer: Peer<Told>): void {
+  linked(peer: Peer<Sent>): void {
     void this.#loaded.then(() => {
       if (peer.kind === 'push-queue') return this.#replay(peer)
       this.#named.set(peer.name, peer)
@@ -198,8 +198,8 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
   #replay(queue: Peer<SourceEvent>): void {
     this.#queue = queue
     const replay = queue.replay()
-    for (const event of this.#settings.events()) tellEvent(queue, event)
-    for (const event of this.#objects.events()) tellEvent(queue, event)
+    for (const event of this.#settings.events()) sendEvent(queue, event)
+    for (const event of this.#objects.events()) sendEvent(queue, event)
     this.#owesReplay = this.#waits || !this.#objects.isComplete
     // An unfinished replay keeps a starting process from becoming ready, and leaves a running push queue's state unchanged.
     if (this.#waits) return
@@ -214,7 +214,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
 }
 
 /** The actor definition of the watcher of configuration files. */
-export const actor: ActorDefinition<FileWatcherConfig, SecretCommand, Told> = {
+export const actor: ActorDefinition<FileWatcherConfig, SecretCommand, Sent> = {
   kind: 'registry-watcher',
   start: (context) => new FileWatcher(context),
 }

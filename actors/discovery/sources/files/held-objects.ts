@@ -24,7 +24,7 @@ export type Held = ConfigObject | GatewaySecret
 export interface HeldListener {
   readonly log: Logger
   /** Called for every object that is added, changed or removed, except Secrets. */
-  tell(event: SourceEvent): void
+  emit(event: SourceEvent): void
   /** Called for every Secret that is added, changed or removed, with its key `Secret/<namespace>/<name>`. */
   secret(key: string, secret: GatewaySecret | undefined): void
 }
@@ -72,7 +72,7 @@ export class HeldObjects {
   /** For each defined object, the files that define it. */
   readonly #definers = new Map<string, Set<string>>()
   /** The definitions in force, as they were emitted. */
-  readonly #told = new Map<string, Held>()
+  readonly #inForce = new Map<string, Held>()
   /** Objects that disappeared from their file and may turn up in another file that has not been read yet. */
   readonly #leaving = new Set<string>()
   /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
@@ -104,9 +104,9 @@ export class HeldObjects {
    */
   *events(): Generator<SourceEvent> {
     const at = monotonicMs()
-    for (const [key, object] of this.#told) if (!isSecret(object)) yield eventOf(key, object, at)
+    for (const [key, object] of this.#inForce) if (!isSecret(object)) yield eventOf(key, object, at)
     for (const { unusable } of this.#files.values())
-      for (const key of unusable) if (!this.#told.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
+      for (const key of unusable) if (!this.#inForce.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
   }
 
   /** Whether every object of every file could be identified. Otherwise an object that was not emitted may exist all the same. */
@@ -116,7 +116,7 @@ export class HeldObjects {
 
   /** Whether any file defines an object, usable or not. */
   has(key: string): boolean {
-    return this.#told.has(key) || [...this.#files.values()].some(({ unusable }) => unusable.has(key))
+    return this.#inForce.has(key) || [...this.#files.values()].some(({ unusable }) => unusable.has(key))
   }
 
   /** Other files that define an object that the given files define too. */
@@ -138,7 +138,7 @@ export class HeldObjects {
 
   /** Policies that cannot be used and have a stand-in, with the reasons. */
   standIns(): { readonly key: string; readonly origin: string; readonly reason: string }[] {
-    return [...this.#told].flatMap(([key, object]) =>
+    return [...this.#inForce].flatMap(([key, object]) =>
       !isSecret(object) && isStandIn(object) ? [{ key, origin: object.origin, reason: object.spec.invalid }] : [],
     )
   }
@@ -178,24 +178,24 @@ export class HeldObjects {
       else this.#files.delete(file)
     }
     for (const key of touched) this.#settle(key, at, isFinal)
-    for (const key of unusableBefore) if (!this.has(key)) this.#tell(key, undefined, at)
+    for (const key of unusableBefore) if (!this.has(key)) this.#emit(key, undefined, at)
   }
 
   /** Determines the definition in force of one object, and emits it if it changed. */
   #settle(key: string, at: number, isFinal: boolean): void {
     const files = [...(this.#definers.get(key) ?? [])]
     if (files.length === 0) this.#definers.delete(key)
-    const before = this.#told.get(key)
+    const before = this.#inForce.get(key)
     const now = this.#counting(key, files)
     if (now === before) return
     if (now === undefined && !isFinal) {
       this.#leaving.add(key)
       return
     }
-    if (now) this.#told.set(key, now)
-    else this.#told.delete(key)
+    if (now) this.#inForce.set(key, now)
+    else this.#inForce.delete(key)
     this.#metrics.events.inc({ type: (now ?? before)?.kind ?? '', event: before ? (now ? 'update' : 'delete') : 'add' })
-    this.#tell(key, now, at)
+    this.#emit(key, now, at)
   }
 
   /**
@@ -234,7 +234,7 @@ export class HeldObjects {
           )
     }
     // Reuses the previous object for equal definitions, so that it is not emitted again.
-    const before = this.#told.get(key)
+    const before = this.#inForce.get(key)
     return isContested && before && !isSecret(before) && JSON.stringify(before) === JSON.stringify(counts) ? before : counts
   }
 
@@ -282,20 +282,23 @@ export class HeldObjects {
     const mayStay = (key: string) => !found.has(key) && !certain.has(key) && (kinds.has('anything') || kinds.has(key.slice(0, key.indexOf('/'))))
     const doubtful = new Map([...(before?.objects ?? [])].filter(([key, object]) => mayStay(key) && !isNameless(object)))
     // If every uncertain document has the key of a known object, it is that object and no other of its kind.
-    if (!kinds.has('anything') && [...faults].every(({ key = '', mayBe }) => mayBe === undefined || before?.objects.has(key) || this.#told.has(key)))
+    if (
+      !kinds.has('anything') &&
+      [...faults].every(({ key = '', mayBe }) => mayBe === undefined || before?.objects.has(key) || this.#inForce.has(key))
+    )
       for (const key of doubtful.keys()) if (!known.has(key)) doubtful.delete(key)
     return { doubtful, unusable: new Set([...(before?.unusable ?? [])].filter(mayStay)) }
   }
 
   /** The last good state of an object: in this file, or in the file whose definition is in force. */
   #lastGood(before: KnownFile | undefined, key: string): Held | undefined {
-    return [before?.objects.get(key), this.#told.get(key)].find((held) => held !== undefined && (isSecret(held) || !isStandIn(held)))
+    return [before?.objects.get(key), this.#inForce.get(key)].find((held) => held !== undefined && (isSecret(held) || !isStandIn(held)))
   }
 
   /** Emits an object that was added, changed or removed. */
-  #tell(key: string, object: Held | undefined, at: number): void {
+  #emit(key: string, object: Held | undefined, at: number): void {
     if (isSecretKey(key)) this.#listener.secret(key, isSecret(object) ? object : undefined)
-    else if (!isSecret(object)) this.#listener.tell(eventOf(key, object, at))
+    else if (!isSecret(object)) this.#listener.emit(eventOf(key, object, at))
   }
 
   /** Logs a fault with its consequence, or a warning, whose reason contains the consequence. */

@@ -28,7 +28,7 @@ import { gatewayResolver } from './resolve-gateways.ts'
 export interface WatchParts {
   readonly log: Logger
   /** Called for every change. */
-  tell(event: SourceEvent): void
+  emit(event: SourceEvent): void
   /** Called for directories that exist and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
@@ -138,7 +138,7 @@ export class SettingsFiles {
     const overruled = withTrustDomain(mesh, trustDomain)
     this.#mesh = { type: 'MeshChanged', mesh: overruled, at: monotonicMs() }
     this.#names = namesOfMesh(overruled)
-    this.#parts.tell(this.#mesh)
+    this.#parts.emit(this.#mesh)
   }
 
   /** Reads the networks. Resolves when the gateways have been looked up; nothing else should wait for that. */
@@ -162,7 +162,7 @@ export class SettingsFiles {
     for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
     this.#missing = missing
     this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
-    this.#parts.tell(this.#networks)
+    this.#parts.emit(this.#networks)
   }
 }
 

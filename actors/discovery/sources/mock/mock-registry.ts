@@ -7,7 +7,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
-import { tellEvent } from '../../source-events.ts'
+import { sendEvent } from '../../source-events.ts'
 
 const shortestTickMs = 10
 /** Maximum backlog of changes after the thread was blocked, in seconds of the rate. */
@@ -52,7 +52,7 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
     const replay = peer.replay()
     for (const { service, endpoints } of this.#services) {
       const key = `${service.namespace}/${service.hostname}`
-      tellEvent(this.#queue, { type: 'ServiceChanged', registry: mockRegistry(this.#settings), key, service, endpoints, at: monotonicMs() })
+      sendEvent(this.#queue, { type: 'ServiceChanged', registry: mockRegistry(this.#settings), key, service, endpoints, at: monotonicMs() })
     }
     replay.finish()
   }
@@ -73,7 +73,7 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
       this.#services[change.index] = change.replaced
       const { service, endpoints } = change.replaced
       const key = `${service.namespace}/${service.hostname}`
-      if (this.#queue) tellEvent(this.#queue, { type: 'EndpointsChanged', registry: mockRegistry(this.#settings), key, endpoints, at: monotonicMs() })
+      if (this.#queue) sendEvent(this.#queue, { type: 'EndpointsChanged', registry: mockRegistry(this.#settings), key, endpoints, at: monotonicMs() })
     }
   }
 }

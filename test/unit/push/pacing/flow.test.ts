@@ -9,7 +9,7 @@ interface Handed {
   readonly left: (failed: boolean) => void
 }
 
-/** A connection whose peer accepts as much as the test tells it to. */
+/** A connection whose peer accepts as much as the test lets it. */
 function connection(options: { pieces?: number; standstillMs?: number; pace?: FleetPace } = {}) {
   let now = 0
   let looks = 0

@@ -82,30 +82,30 @@ describe('permits that several writers share', () => {
       SharedPermits,
       SharedPermits,
     ]
-    let told = 0
+    let notified = 0
     one.acquire()
-    other.whenFreed(other.want(), () => told++)
+    other.whenFreed(other.want(), () => notified++)
     other.satisfied()
-    other.whenFreed(other.want(), () => told++)
+    other.whenFreed(other.want(), () => notified++)
     one.release()
-    await until('the other to hear of it', () => told > 0)
-    expect(told).to.equal(1)
+    await until('the other to be notified', () => notified > 0)
+    expect(notified).to.equal(1)
   })
 
   it('released by a waiting writer go to other waiting writers first, and it is notified after a moment', async () => {
     const shared = permitWords(2)
-    // The clock stands still: only the end of its wait can tell the releasing writer that the moment is over.
+    // The clock stands still: the releasing writer notices the end of the moment only by the end of its wait.
     const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => 0)) as [SharedPermits, SharedPermits]
-    let told = 0
+    let notified = 0
     let whenOneHeard: unknown
     expect([other.acquire(), one.acquire()]).to.deep.equal([true, false])
-    other.whenFreed(other.want(), () => told++)
+    other.whenFreed(other.want(), () => notified++)
     one.whenFreed(one.want(), () => {
-      whenOneHeard = { told, acquired: other.acquire() }
+      whenOneHeard = { notified, acquired: other.acquire() }
     })
     other.release()
-    await until('its turn to come', () => told > 0)
-    expect(whenOneHeard).to.deep.equal({ told: 0, acquired: false })
+    await until('its turn to come', () => notified > 0)
+    expect(whenOneHeard).to.deep.equal({ notified: 0, acquired: false })
     expect(other.acquire()).to.equal(true)
   })
 

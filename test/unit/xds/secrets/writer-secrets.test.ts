@@ -21,7 +21,7 @@ describe('gateway secrets of a writer', () => {
     )
     const source = new RecordingPeer<SecretCommand>('registry-watcher/files')
     secrets.linked(source)
-    return { secrets, source, missing, wanted: () => source.told.at(-1)?.wanted.map(({ reader, names }) => ({ ...reader, names: [...names] })) }
+    return { secrets, source, missing, wanted: () => source.received.at(-1)?.wanted.map(({ reader, names }) => ({ ...reader, names: [...names] })) }
   }
   /** A connection that subscribes to one secret whenever it may read. */
   const connection = (verifiedIdentity: string | undefined, type = 'router') => {
@@ -43,7 +43,7 @@ describe('gateway secrets of a writer', () => {
     secrets.named(names('td'), [a.one, b.one])
     await until('the question', () => wanted()?.length === 1)
     expect(wanted()).to.deep.equal([{ namespace: 'edge', account: 'gateway', names: ['site'] }])
-    expect(source.told).to.have.length(1)
+    expect(source.received).to.have.length(1)
     expect(a.held.secrets).to.equal(b.held.secrets)
     for (const { one, held } of [a, b]) {
       held.secrets?.use(one.session, nothing)

@@ -36,7 +36,7 @@ function resourceOf(typeUrl: string, name: string, content: number): Resource {
 const bytesOf = (message: Buffer, field: number): Buffer => [...scanFields(message)].find((found) => found.field === field)?.bytes ?? Buffer.alloc(0)
 
 /** Returns the content of a plan: versions by name, `none` for resources that do not exist. Asserts that no name occurs twice. */
-function told(plan: Plan, delta: boolean): Map<string, string> {
+function contentOf(plan: Plan, delta: boolean): Map<string, string> {
   const found = new Map<string, string>()
   const body = Buffer.concat(plan.chunks)
   expect(body.length).to.equal(plan.length)
@@ -208,7 +208,7 @@ class Client {
   follow(): void {
     for (let response = this.session.next(0); response; response = this.session.next(0)) {
       if (!this.delta && this.typeUrl === clusterType) this.held.clear()
-      for (const [name, version] of told(response.plan, this.delta)) version === 'none' ? this.held.delete(name) : this.held.set(name, version)
+      for (const [name, version] of contentOf(response.plan, this.delta)) version === 'none' ? this.held.delete(name) : this.held.set(name, version)
       if (this.delta) for (const name of response.plan.removed) this.held.delete(name)
       this.#ask(response.nonce)
     }
@@ -281,27 +281,27 @@ describe('classes with hidden hosts', () => {
               const missing = named.filter((name) => !truth.has(name))
               const emptied = (gone: readonly string[]) => (delta || typeUrl !== endpointType ? [] : gone.map((name) => [name, 'none'] as const))
               const full = plans.full(typeUrl, state, subscription, delta)
-              expect(sorted(told(full, delta))).to.deep.equal(sorted(new Map([...truth, ...emptied(missing)])))
+              expect(sorted(contentOf(full, delta))).to.deep.equal(sorted(new Map([...truth, ...emptied(missing)])))
               if (delta) expect(plain(full.removed)).to.deep.equal(plain(missing))
               const some = plans.some(typeUrl, state, subscription, new Set(named), delta)
               const asked = new Map([...truth].filter(([name]) => named.includes(name)))
-              expect(sorted(told(some, delta))).to.deep.equal(sorted(new Map([...asked, ...emptied(missing)])))
+              expect(sorted(contentOf(some, delta))).to.deep.equal(sorted(new Map([...asked, ...emptied(missing)])))
               if (last) {
                 const { holding, truth: before } = last
                 const difference = plans.difference(typeUrl, state, holding, subscription, delta)
                 const changed = [...truth].filter(([name, version]) => before.get(name) !== version)
                 const gone = [...before.keys()].filter((name) => !truth.has(name))
-                expect(sorted(told(difference, delta))).to.deep.equal(sorted(new Map([...changed, ...emptied(gone)])))
+                expect(sorted(contentOf(difference, delta))).to.deep.equal(sorted(new Map([...changed, ...emptied(gone)])))
                 expect(plain(difference.removed)).to.deep.equal(plain(gone))
                 if (delta) {
                   const back = plans.reconnected(typeUrl, state, before, subscription)
-                  expect(sorted(told(back, true))).to.deep.equal(sorted(new Map(changed)))
+                  expect(sorted(contentOf(back, true))).to.deep.equal(sorted(new Map(changed)))
                   expect(plain(back.removed)).to.deep.equal(plain(new Set([...gone, ...missing])))
                 }
               }
               last = { holding: state.holding, truth }
               // Plans are shared only by classes with equal content.
-              expect(sorted(told(plans.full(typeUrl, state, everything, delta), delta))).to.deep.equal(sorted(world.truth(classId, typeUrl)))
+              expect(sorted(contentOf(plans.full(typeUrl, state, everything, delta), delta))).to.deep.equal(sorted(world.truth(classId, typeUrl)))
             }
           }
         },
