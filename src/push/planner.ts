@@ -53,12 +53,12 @@ export class Planner {
    * Transitional classes, for proxies that have just changed their class and keep removed groups for a short time, with the class that
    * follows.
    */
-  readonly #arriving = new Map<string, string>()
+  readonly #transitional = new Map<string, string>()
   /**
    * Ids of transitional classes for which no groups had to be kept, since the last {@link advance}. Their proxies were assigned to their
    * class directly.
    */
-  readonly #arrived = new Set<string>()
+  readonly #directlyAssigned = new Set<string>()
   /** The time of the last {@link advance}, in monotonic milliseconds. */
   #now = 0
   readonly #manifests = new Map<string, Manifest>()
@@ -202,7 +202,7 @@ export class Planner {
     const { snapshot, changes: taken } = this.state.take(now)
     this.#ledger = this.state.objects.ledger
     this.#now = now
-    this.#arrived.clear()
+    this.#directlyAssigned.clear()
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) return changes
     const subject = { type: 'push', resource: 'everything that changed' }
@@ -230,13 +230,13 @@ export class Planner {
 
   /** Removes resources that were kept until routes to them were replaced and that are due by `now`. Default: all of them. */
   sweep(now = Number.POSITIVE_INFINITY): void {
-    const arrived = new Set<string>()
+    const finished = new Set<string>()
     for (const id of this.generation.sweep(now)) {
-      if (this.#arriving.has(id) && !this.generation.isLingering(id)) arrived.add(id)
+      if (this.#transitional.has(id) && !this.generation.isLingering(id)) finished.add(id)
       else this.#buildClasses([id])
     }
-    if (arrived.size > 0) for (const [connection, { classId }] of this.#proxies.entries()) if (arrived.has(classId)) this.#classify(connection)
-    for (const id of arrived) if (this.#members.get(id) === 0) this.#drop(id)
+    if (finished.size > 0) for (const [connection, { classId }] of this.#proxies.entries()) if (finished.has(classId)) this.#classify(connection)
+    for (const id of finished) if (this.#members.get(id) === 0) this.#drop(id)
     this.generation.retain()
   }
 
@@ -327,17 +327,17 @@ export class Planner {
   #classIdFor(from: string, proxyClass: ProxyClass): string {
     const { id: own } = proxyClass
     if (from === '' || from === own) return own
-    if (this.#arriving.get(from) === own && this.generation.isLingering(from)) return from
+    if (this.#transitional.get(from) === own && this.generation.isLingering(from)) return from
     const id = hash('sha1', `${own} from ${from} at ${this.#now}`, 'hex').slice(0, 20)
-    if (this.#arriving.has(id)) return id
-    if (this.#arrived.has(id)) return own
+    if (this.#transitional.has(id)) return id
+    if (this.#directlyAssigned.has(id)) return own
     this.#classes.set(id, this.#classes.get(own) ?? proxyClass)
-    this.#arriving.set(id, own)
+    this.#transitional.set(id, own)
     this.#members.set(id, 0)
     this.#buildClass(id, proxyClass, from)
     if (this.generation.isLingering(id)) return id
     this.#drop(id)
-    this.#arrived.add(id)
+    this.#directlyAssigned.add(id)
     return own
   }
 
@@ -375,7 +375,7 @@ export class Planner {
 
   #drop(id: string): void {
     this.#empty.delete(id)
-    this.#arriving.delete(id)
+    this.#transitional.delete(id)
     this.#members.delete(id)
     this.#classes.delete(id)
     this.#manifests.delete(id)

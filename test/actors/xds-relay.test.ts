@@ -425,7 +425,7 @@ describe('the XDS relay', () => {
         const client = proxy()
         client.send(request)
         const [began, before] = [performance.now(), noted()]
-        await until('attempts after patience has ended', () => performance.now() - began > 300 && noted() > before + 2)
+        await until('attempts after the timeout', () => performance.now() - began > 300 && noted() > before + 2)
         expect([client.messages.length, client.ended]).to.deep.equal([0, undefined])
         await relay.drain?.()
         metrics = new Registry()

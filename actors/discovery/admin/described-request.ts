@@ -9,8 +9,8 @@ const known = new Set(['proxyID', ...requestParameters.replace(/ \([^)]*\)/g, ''
 
 /** Parses the query. Returns a string with the reason when it is invalid. */
 export function readDescribedRequest(query: URLSearchParams): DescribedRequest | string {
-  const stranger = [...query.keys()].find((name) => !known.has(name))
-  if (stranger !== undefined) return `unknown parameter ${JSON.stringify(stranger)}; a request is described by ${requestParameters}`
+  const unknown = [...query.keys()].find((name) => !known.has(name))
+  if (unknown !== undefined) return `unknown parameter ${JSON.stringify(unknown)}; a request is described by ${requestParameters}`
   const text = (name: string, fallback = '') => query.get(name) ?? fallback
   const protocol = text('protocol', 'http')
   if (protocol !== 'http' && protocol !== 'tcp') return `protocol: ${JSON.stringify(protocol)} is neither http nor tcp`

@@ -52,20 +52,20 @@ export function ledgerPage(rotation: RootRotation, start: number, length: number
 }
 
 /**
- * How long to wait for a rotation to advance before answering that it is still under way, in milliseconds. Page requests time out after
- * five seconds.
+ * The maximum time that the page waits for the rotation to advance, in milliseconds. After it, the page answers that the rotation is under
+ * way. Requests for pages time out after five seconds.
  */
-const patienceMs = 4000
+const answerTimeoutMs = 4000
 
-/** Advances the rotation by one stage and returns the result, after at most `patience` milliseconds. */
+/** Advances the rotation by one stage and returns the result, after at most `timeoutMs` milliseconds. */
 export async function rotate(
   rotation: RootRotation,
   force: boolean,
   page: () => AuthorityPage | undefined,
-  patience = patienceMs,
+  timeoutMs = answerTimeoutMs,
 ): Promise<RotatePage> {
   const late = Promise.withResolvers<undefined>()
-  const timer = after(patience, () => late.resolve(undefined))
+  const timer = after(timeoutMs, () => late.resolve(undefined))
   try {
     const answer = await Promise.race([rotation.advance(force), late.promise])
     if (!answer)

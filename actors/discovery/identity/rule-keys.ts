@@ -17,7 +17,7 @@ export interface KeyParts {
 }
 
 /** Maximum time that a token waits for keys that are being fetched, in milliseconds. */
-const patienceMs = 3000
+const waitLimitMs = 3000
 /** Minimum interval between two refreshes caused by tokens with unknown key ids, in milliseconds: for fetched keys and for files. */
 const lookAgainMs = { remote: 30_000, file: 1000 }
 /** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
@@ -49,7 +49,7 @@ export class RuleKeys {
 
   /** Returns the keys. The first fetch is waited for, for a limited time. Undefined when no keys could be obtained. */
   async ready(): Promise<TokenKeys | undefined> {
-    if (this.#content === undefined && this.#look) await within(patienceMs, this.#look)
+    if (this.#content === undefined && this.#look) await within(waitLimitMs, this.#look)
     return this.#current()
   }
 
@@ -61,7 +61,7 @@ export class RuleKeys {
       this.#renewedAt = monotonicMs()
       this.#refresh()
     }
-    if (this.#look) await within(patienceMs, this.#look)
+    if (this.#look) await within(waitLimitMs, this.#look)
     return this.#current()
   }
 

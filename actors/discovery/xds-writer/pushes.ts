@@ -22,7 +22,7 @@ export interface PushParts {
   readonly permits: SharedPermits
   readonly metrics: WriterMetrics
   /** After how many milliseconds a type that flow control holds back is checked again. Undefined: flow control is off. */
-  readonly flowControl: number | undefined
+  readonly flowControlTimeoutMs: number | undefined
   /** Called when a response is being sent: {@link Pushes.charge} must be called periodically from then on. */
   busy(): void
   /** Returns the frame of a response with secrets; it is overwritten once it is sent. */
@@ -189,8 +189,8 @@ export class Pushes {
     connection.heldTimer?.cancel()
     connection.heldTimer = undefined
     if (!connection.session.isDue()) return false
-    const { flowControl } = this.#parts
-    const until = connection.session.heldUntil(now) ?? (flowControl !== undefined ? now + flowControl : undefined)
+    const { flowControlTimeoutMs } = this.#parts
+    const until = connection.session.heldUntil(now) ?? (flowControlTimeoutMs !== undefined ? now + flowControlTimeoutMs : undefined)
     if (until !== undefined) connection.heldTimer = deadlineAfter(until - now, () => this.wake(connection))
     return true
   }

@@ -101,7 +101,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       catalog: this.#catalog,
       plans: this.#plans,
       subscriptions: new Subscriptions(),
-      flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
+      flowControlTimeoutMs: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
@@ -114,7 +114,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
-      flowControl: this.#parts.flowControl,
+      flowControlTimeoutMs: this.#parts.flowControlTimeoutMs,
       busy: () => this.#standstillTimer.wake(),
       secretFrame: (response, delta) => this.#secrets.frame(response, delta),
       refuse: (connection, error) => this.#refuse(connection, error),

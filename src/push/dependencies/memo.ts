@@ -54,10 +54,10 @@ export class Memo {
   }
 
   /**
-   * Returns the `variant` of `subject` under a rule. It is made by `make` unless it is cached, `usable`, and made from the same subject,
-   * rule and inputs, and nothing that it read has changed.
-   * Anything that clients choose has to be part of the name of the space. A variant is kept as long as its subject; when there are many
-   * variants, outdated and unread ones are removed.
+   * Returns the value for a subject and a rule, under the name `variant`. The cached value is returned if it was made from the same
+   * `inputs`, nothing that it read has changed, and `usable` accepts it. Otherwise `make` makes a new one. Two values of one subject need
+   * different variants or spaces. Everything that clients choose belongs into the name of the space. A value is kept as long as its
+   * subject; when a subject has many variants, those that are outdated or that nothing has read are removed.
    */
   get<T>(
     space: string,

@@ -56,7 +56,7 @@ export class ListenerGroups {
     return { view: this.#making.view(key), snapshot: this.#making.snapshot, traits, sourceLabels, namespace, ownAddresses: headless.addresses }
   }
 
-  #strangers(key: ViewKey, proxy: ProxyClass): OutboundInputs {
+  #sharedInputs(key: ViewKey, proxy: ProxyClass): OutboundInputs {
     return { ...this.#inputs(key, proxy), sourceLabels: {}, namespace: '', ownAddresses: [] }
   }
 
@@ -73,14 +73,14 @@ export class ListenerGroups {
 
   /** The contributions of the services to the shared listeners. */
   #sharesOf(key: ViewKey, proxy: ProxyClass): ListenerShares {
-    return this.#making.derived(`shares of ${unpatchedId(key, proxy)}`, () => new ListenerShares(this.#strangers(key, proxy)))
+    return this.#making.derived(`shares of ${unpatchedId(key, proxy)}`, () => new ListenerShares(this.#sharedInputs(key, proxy)))
   }
 
   /** The shared listeners before patches. When patches apply, the unpatched listeners are made once for all patch sets. */
   #unpatched(key: ViewKey, proxy: ProxyClass): Made {
-    if (proxy.traits.filtersOf.listeners.filters.length === 0) return outboundListeners(this.#strangers(key, proxy))
+    if (proxy.traits.filtersOf.listeners.filters.length === 0) return outboundListeners(this.#sharedInputs(key, proxy))
     const id = `listeners of ${unpatchedId(key, proxy)}`
-    return this.#making.derived<Unpatched>(id, () => unpatchedListeners(this.#strangers(key, proxy)), sameListeners)
+    return this.#making.derived<Unpatched>(id, () => unpatchedListeners(this.#sharedInputs(key, proxy)), sameListeners)
   }
 
   /** Makes listeners with patches applied, and those that patches add. With `chosen`, none are added. */

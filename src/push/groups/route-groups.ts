@@ -23,7 +23,7 @@ interface RouteSet {
 
 /** The routes of a view as a caller sees them. */
 function routeSet(key: ViewKey, caller: Caller, traits: Traits): RouteSet {
-  return { id: `${key.id}|${traits.routeKey}|${caller === anonymousCaller ? 'strangers' : JSON.stringify(caller)}`, key, caller, traits }
+  return { id: `${key.id}|${traits.routeKey}|${caller === anonymousCaller ? 'any caller' : JSON.stringify(caller)}`, key, caller, traits }
 }
 
 /** The routes in which a caller differs from the shared routes, with everything that they are made for. */

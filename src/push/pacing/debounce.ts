@@ -11,8 +11,8 @@ export interface DebounceOptions {
   readonly max: number
 }
 
-/** The maximum wait of changes that concern endpoints only, in quiet periods. */
-const endpointPatience = 5
+/** The maximum wait for changes of endpoints only, as a multiple of the quiet period. */
+const maxQuietPeriods = 5
 
 /** Decides when a push is due. It holds no timer: `wait` returns when to check again. */
 export class Debounce {
@@ -49,7 +49,7 @@ export class Debounce {
     if (this.#events === 0 || this.#busy) return undefined
     if (this.#urgent) return 0
     const { after, max } = this.#options
-    const longest = this.#onlyEndpoints ? Math.min(max, endpointPatience * after) : max
+    const longest = this.#onlyEndpoints ? Math.min(max, maxQuietPeriods * after) : max
     return Math.max(0, Math.min(this.#last + after, this.#first + longest) - now)
   }
 

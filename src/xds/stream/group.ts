@@ -98,7 +98,7 @@ export class Group {
       this.#entries.set(data.name, entryOf(data))
     }
     const removed = [...new Set([...patch.removed, ...gone])].filter((name) => this.#entries.delete(name))
-    this.#renamed(added, removed)
+    this.#updateNames(added, removed)
     this.sequence = patch.sequence
     this.#sum = readSum(patch.version)
     const before = this.#contents
@@ -125,7 +125,7 @@ export class Group {
     for (const [name] of contents.differences(this.#contents)) yield name
   }
 
-  #renamed(added: readonly string[], removed: readonly string[]): void {
+  #updateNames(added: readonly string[], removed: readonly string[]): void {
     const count = added.length + removed.length
     if (count === 0) return
     this.#names = {}

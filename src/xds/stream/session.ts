@@ -24,7 +24,7 @@ export interface SessionParts {
   readonly plans: Plans
   readonly subscriptions: Subscriptions
   /** How long flow control waits for an outstanding ACK before the next push, in milliseconds. Undefined: flow control is off. */
-  readonly flowControl: number | undefined
+  readonly flowControlTimeoutMs: number | undefined
   /** Returns a nonce that was never used before. */
   nonce(): string
   /** Called when flow control holds back a push of `typeUrl`, and again with `timedOut` when the push is sent without the ACK. */
@@ -309,10 +309,10 @@ export class XdsSession {
   }
 
   #heldByFlowControl(watch: Watch, now: number): boolean {
-    const patience = this.#parts.flowControl
-    if (patience === undefined || watch.dueInFull || watch.dueNames.size > 0) return false
+    const timeoutMs = this.#parts.flowControlTimeoutMs
+    if (timeoutMs === undefined || watch.dueInFull || watch.dueNames.size > 0) return false
     if (watch.nonce === '' || watch.nonceAcked === watch.nonce || watch.lastError?.nonce === watch.nonce) return false
-    const timedOut = now - watch.sentAt > patience
+    const timedOut = now - watch.sentAt > timeoutMs
     if (timedOut || !watch.delayed) this.#parts.held(watch.typeUrl, timedOut)
     watch.delayed = !timedOut
     return !timedOut

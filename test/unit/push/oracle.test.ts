@@ -240,7 +240,7 @@ class SimulatedProxy {
       catalog,
       plans,
       subscriptions: new Subscriptions(),
-      flowControl: undefined,
+      flowControlTimeoutMs: undefined,
       nonce,
       held: () => undefined,
     }

@@ -46,7 +46,7 @@ describe('the hold of listeners until new clusters are acknowledged', () => {
         catalog,
         plans: new Plans(catalog, { enabled: true, size: 0 }),
         subscriptions: new Subscriptions(),
-        flowControl: undefined,
+        flowControlTimeoutMs: undefined,
         nonce: () => `${++nonces}`,
         held: () => undefined,
       },

@@ -68,7 +68,7 @@ class Writer {
       catalog: this.catalog,
       plans: new Plans(this.catalog, { enabled: true, size: 0 }),
       subscriptions: this.subscriptions,
-      flowControl: undefined,
+      flowControlTimeoutMs: undefined,
       nonce: () => `n${++this.#nonces}`,
       held: () => undefined,
     }

@@ -32,7 +32,7 @@ class World {
     catalog: this.catalog,
     plans: new Plans(this.catalog, { enabled: true, size: 0 }),
     subscriptions: new Subscriptions(),
-    flowControl: undefined,
+    flowControlTimeoutMs: undefined,
     nonce: () => 'n',
     held: () => undefined,
   }

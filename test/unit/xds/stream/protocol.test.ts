@@ -63,7 +63,7 @@ class Stream {
       catalog: this.#catalog,
       plans: new Plans(this.#catalog, { enabled: true, size: 0 }),
       subscriptions: new Subscriptions(),
-      flowControl: undefined,
+      flowControlTimeoutMs: undefined,
       nonce: () => `n${++this.#count}`,
       held: () => undefined,
     }

@@ -322,7 +322,7 @@ describe('classes with hidden hosts', () => {
           catalog: world.catalog,
           plans,
           subscriptions: new Subscriptions(),
-          flowControl: undefined,
+          flowControlTimeoutMs: undefined,
           nonce: () => `n${++nonces}`,
           held: () => undefined,
         }
