@@ -42,6 +42,12 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       `serverCertificate: ${file(`${name}.pem`, chain)}, privateKey: ${file(`${name}-key.pem`, key)}`
     const server = (port: number, name: string, protocol: string, hosts: string, tls = '', bind = address) =>
       `{port: {number: ${port}, name: ${name}, protocol: ${protocol}}, bind: ${bind}, hosts: [${hosts}]${tls ? `, tls: {${tls}}` : ''}}`
+    const entry = (name: string, hosts: string, endpoint: string) =>
+      document(
+        'ServiceEntry',
+        name,
+        `{hosts: [${hosts}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}, {number: 9000, name: tcp}], endpoints: [{address: 127.0.0.1, ${endpoint}}]}`,
+      )
     const site = (host: string, options: Partial<Parameters<typeof secureCall>[2]> = {}, port = ports.tls) =>
       secureCall(address, port, { host, root, anyName: true, ...options }).then(({ status }) => status)
 
@@ -82,17 +88,10 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
         server(ports.bytes, 'bytes', 'TLS', 'bytes.example', `mode: SIMPLE, ${own}`),
         server(ports.auto, 'auto', 'TLS', "'*.shop.svc.cluster.local'", 'mode: AUTO_PASSTHROUGH'),
       ]
-      const host = 'app.shop.svc.cluster.local'
-      const entry = (name: string, hosts: string, endpoint: string) =>
-        document(
-          'ServiceEntry',
-          name,
-          `{hosts: [${hosts}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}, {number: 9000, name: tcp}], endpoints: [{address: 127.0.0.1, ${endpoint}}]}`,
-        )
       service.write(
         'mesh.yaml',
         [
-          entry('app', host, `ports: {http: ${backend.port}, tcp: ${tcp.port}}`),
+          entry('app', 'app.shop.svc.cluster.local', `ports: {http: ${backend.port}, tcp: ${tcp.port}}`),
           entry('meshed', 'meshed.shop.svc.cluster.local, meshed.example', `ports: {http: ${ports.end}}, serviceAccount: meshed`),
           entry('plain', 'plain.shop.svc.cluster.local', `ports: {http: ${ports.end}}`),
           document(
