@@ -14,7 +14,7 @@ import { networkGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
 import type { Changes, MeshSnapshot, Settings } from './snapshot.ts'
-import { sameInputs, type Visibility, type VisibilityInputs, visibilityOf, type WorkedOut } from './visibility.ts'
+import { type ComputedVisibility, sameInputs, type Visibility, type VisibilityInputs, visibilityOf } from './visibility.ts'
 
 /** Collects events and makes snapshots. An event with equal content is not a change. */
 export class MeshState {
@@ -36,7 +36,7 @@ export class MeshState {
   /** The number of service definitions that the addresses were last allocated for ({@link Merge.definitions}). */
   #allocatedFor = -1
   /** The visibility last computed, with its inputs. */
-  #seen: WorkedOut | undefined
+  #visibility: ComputedVisibility | undefined
   #snapshot: MeshSnapshot
 
   constructor(settings: Settings, faults: Faults) {
@@ -174,16 +174,16 @@ export class MeshState {
 
   /** The visibility index, computed again when one of its inputs changed. */
   #findVisibility(inputs: VisibilityInputs): Visibility {
-    const known = this.#seen
-    if (!known) return (this.#seen = visibilityOf(inputs, undefined)).visibility
+    const known = this.#visibility
+    if (!known) return (this.#visibility = visibilityOf(inputs, undefined)).visibility
     if (sameInputs(known.inputs, inputs)) return known.visibility
     return this.#faults.attempt(
       'visibility',
-      { type: 'index', resource: 'who sees what' },
+      { type: 'index', resource: 'visibility' },
       () => {
-        this.#seen = visibilityOf(inputs, known)
-        this.#faults.replace('visible objects', this.#seen.faults)
-        return this.#seen.visibility
+        this.#visibility = visibilityOf(inputs, known)
+        this.#faults.replace('visible objects', this.#visibility.faults)
+        return this.#visibility.visibility
       },
       known.visibility,
       true,

@@ -109,7 +109,7 @@ export function visibleTcpRule({ destinationRules, mesh }: RuleInputs, service: 
 }
 
 /** A visibility with its inputs and intermediate results, from which the parts that did not change are reused. */
-export interface WorkedOut {
+export interface ComputedVisibility {
   readonly visibility: Visibility
   /** Objects whose visibility could not be determined. Namespaces that they are exported to do not see them. */
   readonly faults: readonly ResourceFault[]
@@ -133,7 +133,7 @@ interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'host
 }
 
 /** Computes visibility. Differences that equal those in `previous` keep their identity. */
-export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | undefined): WorkedOut {
+export function visibilityOf(inputs: VisibilityInputs, previous: ComputedVisibility | undefined): ComputedVisibility {
   const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
   const services = previous && same('mesh', 'definitions') ? previous.services : servicePart(inputs, previous?.services.names)
   const rules = previous && services === previous.services && same('destinationRules') ? previous.rules : rulePart(inputs, services)

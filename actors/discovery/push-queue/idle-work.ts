@@ -19,14 +19,14 @@ export class Preparation {
   }
 
   start(): void {
-    this.#timer = after(preparation.afterMs, () => this.#goOn(this.#planner.prepare(), 0))
+    this.#timer = after(preparation.afterMs, () => this.#continue(this.#planner.prepare(), 0))
   }
 
   close(): void {
     this.#timer?.cancel()
   }
 
-  #goOn(steps: Iterator<number>, done: number): void {
+  #continue(steps: Iterator<number>, done: number): void {
     if (this.#planner.classCount > 0) return
     const until = monotonicMs() + preparation.sliceMs
     let bytes = done
@@ -37,7 +37,7 @@ export class Preparation {
     }
     const { snapshot } = this.#planner
     this.#timer = after(0, () => {
-      if (this.#planner.snapshot === snapshot) this.#goOn(steps, bytes)
+      if (this.#planner.snapshot === snapshot) this.#continue(steps, bytes)
     })
   }
 }

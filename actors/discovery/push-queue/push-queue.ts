@@ -36,7 +36,7 @@ import { Writers } from './writers.ts'
 type Message = SourceEvent | WriterEvent | KeySetEvent
 
 /** Interval of the maintenance work (balancing connections, releasing unused state), in milliseconds. */
-const restMs = 2000
+const maintenanceMs = 2000
 /** Maximum memory for the nodes of the proxies of one identity, in bytes: about 13,000 ordinary proxies. */
 const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
@@ -54,7 +54,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #preparation: Preparation
   readonly #removals: DeferredRemovals
   readonly #unsynced: Set<string>
-  readonly #restTimer: Timer
+  readonly #maintenanceTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
   readonly #effects = new EffectLog()
   /** Whether the first push has been published. */
@@ -80,12 +80,12 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       () => this.#planner.generation.nextLeaving(),
       () => {
         this.#planner.sweep(monotonicMs())
-        this.#writers.send(this.#info(['service']), this.#planner.takePush())
+        this.#writers.send(this.#pushInfo(['service']), this.#planner.takePush())
       },
     )
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
-    this.#restTimer = every(restMs, () => this.#rest()).unref()
+    this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
     this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (ledger) =>
       this.#writers.isLastSent(ledger),
     )
@@ -115,17 +115,17 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         this.#sendLater()
         return
       case 'ProxyDisconnected':
-        this.#writers.left(from.name, message.connection)
+        this.#writers.disconnected(from.name, message.connection)
         return this.#proxies.disconnected(from.name, message.connection)
       case 'ResourcesRefused':
         if (this.#proxies.refused(from.name, message)) this.#sendLater()
         return
       case 'KeySetChanged':
-        if (this.#keys.heard(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
+        if (this.#keys.received(message.source, message.keys)) this.#record(true, 'keys', monotonicMs())
         if (!this.#ready) this.#startWhenComplete()
         return
       case 'PushApplied':
-        return this.#writers.taken(from.name, message.push)
+        return this.#writers.acknowledged(from.name, message.push)
       case 'FullStateRequested':
         this.#context
           .log('ads')
@@ -133,7 +133,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         if (this.#ready) this.#sendFullState(from.name)
         return
       default:
-        this.#event(message)
+        this.#apply(message)
     }
   }
 
@@ -141,7 +141,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   #sendLater(): void {
     this.#connectTimer ??= setImmediate(() => {
       this.#connectTimer = undefined
-      if (this.#ready) this.#writers.send(this.#info(['proxy']), this.#planner.takePush())
+      if (this.#ready) this.#writers.send(this.#pushInfo(['proxy']), this.#planner.takePush())
     })
   }
 
@@ -151,7 +151,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   }
 
   async drain(): Promise<void> {
-    this.#restTimer.cancel()
+    this.#maintenanceTimer.cancel()
     clearImmediate(this.#connectTimer)
     for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#removals]) part.close()
   }
@@ -160,47 +160,47 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   synced({ name }: Peer): void {
     this.#unsynced.delete(name)
     this.#context.note(unsyncedNote, [...this.#unsynced])
-    this.#keys.ask()
+    this.#keys.subscribe()
     this.#startWhenComplete()
   }
 
-  #event(event: SourceEvent): void {
+  #apply(event: SourceEvent): void {
     const { state } = this.#planner
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
-        this.#note(state.setConfig(event.key, event.object), 'config', event.at)
-        this.#sayEffects(event.key, event.object)
-        if (this.#ready) this.#keys.askLater()
+        this.#record(state.setConfig(event.key, event.object), 'config', event.at)
+        this.#warnWithoutEffect(event.key, event.object)
+        if (this.#ready) this.#keys.subscribeLater()
         return
       case 'ConfigUnusable':
-        return this.#note(state.keepConfig(event.key, event.standIn), 'config', event.at)
+        return this.#record(state.keepConfig(event.key, event.standIn), 'config', event.at)
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
-        return this.#note(
+        return this.#record(
           state.services.set(registryName(event.registry), event.key, event.service && { service: event.service, endpoints: event.endpoints }),
           'service',
           event.at,
         )
       case 'EndpointsChanged':
         this.#metrics.inbound.inc({ type: 'eds' })
-        return this.#note(state.services.setEndpoints(registryName(event.registry), event.key, event.endpoints), 'endpoint', event.at)
+        return this.#record(state.services.setEndpoints(registryName(event.registry), event.key, event.endpoints), 'endpoint', event.at)
       case 'MeshChanged':
-        return this.#note(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
+        return this.#record(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
       case 'NetworksChanged':
-        return this.#note(state.setNetworks(event.networks as MeshNetworks), 'networks', event.at)
+        return this.#record(state.setNetworks(event.networks as MeshNetworks), 'networks', event.at)
     }
   }
 
   /** Records a change for the next push. An event that changed nothing is counted as an avoided push. */
-  #note(changed: boolean, reason: string, at: number): void {
+  #record(changed: boolean, reason: string, at: number): void {
     if (changed) this.#schedule.changed(reason, at, this.#planner.state.onlyEndpoints)
     else this.#metrics.avoided.inc()
   }
 
   /** Publishes the first push when all sources are synced; waits a limited time for key sets. */
   #startWhenComplete(): void {
-    if (this.#ready || this.#unsynced.size > 0 || this.#keys.holdBack(() => this.#startWhenComplete())) return
+    if (this.#ready || this.#unsynced.size > 0 || this.#keys.delaysFirstPush(() => this.#startWhenComplete())) return
     this.#push()
   }
 
@@ -212,14 +212,14 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       if (this.#writers.publish(info, { ...this.#planner.takePush(), whole: !this.#ready })) this.#metrics.triggered(reasons)
       else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
-    if (!this.#ready) this.#open()
-    if (!this.#writers.areTaking) this.#schedule.done()
+    if (!this.#ready) this.#becomeReady()
+    if (!this.#writers.isAwaitingAcknowledgement) this.#schedule.done()
     this.#removals.schedule()
   }
 
-  #open(): void {
+  #becomeReady(): void {
     this.#ready = true
-    this.#writers.open()
+    this.#writers.openListeners()
     const { state, snapshot } = this.#planner
     const summary = this.#effects.summary()
     if (summary !== undefined) this.#context.log('validation').warn(summary)
@@ -229,29 +229,29 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   }
 
   /** Warns about the fields of an object that have no effect, once per object and field. */
-  #sayEffects(key: string, object: ConfigObject | undefined): void {
+  #warnWithoutEffect(key: string, object: ConfigObject | undefined): void {
     for (const line of this.#effects.lines(key, object, this.#planner.snapshot.settings.names.domain)) this.#context.log('validation').warn(line)
   }
 
-  #info(reasons: readonly string[]): PushInfo {
+  #pushInfo(reasons: readonly string[]): PushInfo {
     return { id: this.#writers.lastPush, startedAt: monotonicMs(), reasons, ledger: this.#planner.ledger }
   }
 
   #sendFullState(writer: string): void {
-    const push = this.#info(['proxy'])
+    const push = this.#pushInfo(['proxy'])
     this.#writers.send(push, this.#planner.takePush())
     this.#writers.sendFullState(writer, push, this.#planner.assignments())
   }
 
-  #rest(): void {
-    this.#writers.release(this.#proxies.surplus())
+  #maintain(): void {
+    this.#writers.closeConnections(this.#proxies.surplus())
     this.#planner.collect(monotonicMs())
     // Needed without new changes, too: a class may have lost its last connection at one writer only.
-    if (this.#ready) this.#writers.send(this.#info(['proxy']), this.#planner.takePush())
+    if (this.#ready) this.#writers.send(this.#pushInfo(['proxy']), this.#planner.takePush())
   }
 
   #pushAgain(): number {
-    this.#writers.pushAgain(this.#info(['debug']))
+    this.#writers.pushAgain(this.#pushInfo(['debug']))
     this.#metrics.triggered(['debug'])
     return this.#planner.proxies().length
   }

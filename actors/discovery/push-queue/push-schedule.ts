@@ -14,7 +14,7 @@ export interface DuePush {
 /** Debounces changes and calls `push` when a push is due. The first push is begun by the owner, with {@link begin}. */
 export class PushSchedule {
   readonly #debounce: Debounce
-  readonly #isUrgent: boolean
+  readonly #pushesEndpointsAtOnce: boolean
   readonly #push: () => void
   #reasons = new Set<string>()
   #startedAt = 0
@@ -27,7 +27,7 @@ export class PushSchedule {
    */
   constructor(options: DebounceOptions, edsDebounced: boolean, push: () => void) {
     this.#debounce = new Debounce(options)
-    this.#isUrgent = !edsDebounced
+    this.#pushesEndpointsAtOnce = !edsDebounced
     this.#push = push
   }
 
@@ -38,7 +38,7 @@ export class PushSchedule {
   changed(reason: string, at: number, onlyEndpoints: boolean): void {
     this.#reasons.add(reason)
     if (this.#debounce.events === 0) this.#startedAt = at
-    this.#debounce.event(monotonicMs(), { urgent: onlyEndpoints && this.#isUrgent, onlyEndpoints })
+    this.#debounce.event(monotonicMs(), { urgent: onlyEndpoints && this.#pushesEndpointsAtOnce, onlyEndpoints })
     this.#arm()
   }
 

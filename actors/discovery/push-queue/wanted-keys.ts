@@ -5,7 +5,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
 /** The maximum time that the first push waits for key sets, in milliseconds. */
-const keysMs = 6000
+const maxWaitMs = 6000
 
 /** Subscribes to key sets at the resolver and stores the received keys in the mesh state. */
 export class WantedKeys {
@@ -15,7 +15,7 @@ export class WantedKeys {
   /** Sources for which no answer has arrived yet. */
   readonly #awaited = new Set<string>()
   #timer: Timer | undefined
-  #asking: NodeJS.Immediate | undefined
+  #subscribing: NodeJS.Immediate | undefined
 
   constructor(state: Pick<MeshState, 'keySources' | 'setKeySet'>) {
     this.#state = state
@@ -25,7 +25,7 @@ export class WantedKeys {
   linked(resolver: Peer<ResolverCommand>): void {
     this.#resolver = resolver
     this.#send(resolver)
-    this.ask()
+    this.subscribe()
   }
 
   unlinked(): void {
@@ -33,7 +33,7 @@ export class WantedKeys {
   }
 
   /** Sends the resolver the set of referenced key sets, if it changed. */
-  ask(): void {
+  subscribe(): void {
     const wanted = this.#state.keySources()
     if (
       !this.#resolver ||
@@ -52,16 +52,16 @@ export class WantedKeys {
     resolver.tell({ type: 'ResolveKeySets', sources }, 'sources')
   }
 
-  /** Calls {@link ask} once for all configuration events of this turn of the event loop. */
-  askLater(): void {
-    this.#asking ??= setImmediate(() => {
-      this.#asking = undefined
-      this.ask()
+  /** Calls {@link subscribe} once for all configuration events of this turn of the event loop. */
+  subscribeLater(): void {
+    this.#subscribing ??= setImmediate(() => {
+      this.#subscribing = undefined
+      this.subscribe()
     })
   }
 
   /** Stores the keys of a source. `keys` undefined: the fetch failed, and the previous keys stay. Returns whether the keys changed. */
-  heard(source: string, keys: string | undefined): boolean {
+  received(source: string, keys: string | undefined): boolean {
     this.#awaited.delete(source)
     return keys !== undefined && this.#state.setKeySet(source, keys)
   }
@@ -70,12 +70,12 @@ export class WantedKeys {
    * Whether the first push should wait for key sets. The wait is limited, because it delays all proxies; without the wait, proxies that
    * had the keys before would reject valid tokens. `then` is called when the wait times out.
    */
-  holdBack(then: () => void): boolean {
+  delaysFirstPush(then: () => void): boolean {
     if (this.#awaited.size === 0) {
       this.#timer?.cancel()
       return false
     }
-    this.#timer ??= after(keysMs, () => {
+    this.#timer ??= after(maxWaitMs, () => {
       this.#awaited.clear()
       then()
     })
@@ -84,6 +84,6 @@ export class WantedKeys {
 
   close(): void {
     this.#timer?.cancel()
-    clearImmediate(this.#asking)
+    clearImmediate(this.#subscribing)
   }
 }

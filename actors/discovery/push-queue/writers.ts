@@ -8,7 +8,7 @@ import { after, type Timer } from '../../runtime/timers.ts'
 import { assignmentsOf } from './proxies.ts'
 
 /** How long a push may stay unacknowledged by a writer before the next push goes out anyway, in milliseconds. */
-const takenMs = 1000
+const acknowledgementTimeoutMs = 1000
 
 /** A linked writer. */
 interface Linked {
@@ -24,17 +24,17 @@ export class Writers {
   readonly #present: Present
   readonly #writers = new Map<string, Linked>()
   readonly #acknowledgements = new WriterAcknowledgements()
-  readonly #taken: () => void
+  readonly #delivered: () => void
   #timer: Timer | undefined
   #lastPush = 0
 
   /**
-   * `present` supplies existing groups and manifests to a writer that receives them for the first time. `taken` is called when all
+   * `present` supplies existing groups and manifests to a writer that receives them for the first time. `delivered` is called when all
    * writers have acknowledged the last push of changes, or the wait for them timed out.
    */
-  constructor(present: Present, taken: () => void) {
+  constructor(present: Present, delivered: () => void) {
     this.#present = present
-    this.#taken = taken
+    this.#delivered = delivered
   }
 
   /** Number of the last push of changes. */
@@ -43,7 +43,7 @@ export class Writers {
   }
 
   /** Whether an acknowledgement of the last push of changes is outstanding. */
-  get areTaking(): boolean {
+  get isAwaitingAcknowledgement(): boolean {
     return this.#acknowledgements.waiting
   }
 
@@ -60,11 +60,11 @@ export class Writers {
   /** Removes a writer. Its outstanding acknowledgement is no longer waited for. */
   remove(name: string): void {
     this.#writers.delete(name)
-    if (this.#acknowledgements.gone(name)) this.#done()
+    if (this.#acknowledgements.gone(name)) this.#complete()
   }
 
   /** Removes a closed connection of a writer. */
-  left(name: string, connection: string): void {
+  disconnected(name: string, connection: string): void {
     this.#writers.get(name)?.audience.left(connection, monotonicMs())
   }
 
@@ -79,16 +79,16 @@ export class Writers {
     this.#acknowledgements.begin(id, this.#writers.keys())
     this.#timer?.cancel()
     if (this.#acknowledgements.waiting)
-      this.#timer = after(takenMs, () => {
+      this.#timer = after(acknowledgementTimeoutMs, () => {
         this.#acknowledgements.timedOut()
-        this.#done()
+        this.#complete()
       })
     return true
   }
 
   /** Records the acknowledgement of a push by a writer. */
-  taken(name: string, push: number): void {
-    if (this.#acknowledgements.acknowledged(name, push)) this.#done()
+  acknowledged(name: string, push: number): void {
+    if (this.#acknowledgements.acknowledged(name, push)) this.#complete()
   }
 
   /** Sends content to the writers that it concerns, without waiting for acknowledgements. */
@@ -120,7 +120,7 @@ export class Writers {
   }
 
   /** Commands all writers to open their listeners. */
-  open(): void {
+  openListeners(): void {
     for (const { peer } of this.#writers.values()) peer.tell({ type: 'OpenListener' })
   }
 
@@ -130,7 +130,7 @@ export class Writers {
   }
 
   /** Commands each writer to close the given number of connections. */
-  release(counts: ReadonlyMap<string, number>): void {
+  closeConnections(counts: ReadonlyMap<string, number>): void {
     for (const [name, count] of counts) this.#writers.get(name)?.peer.tell({ type: 'ReleaseConnections', count }, 'release')
   }
 
@@ -138,9 +138,9 @@ export class Writers {
     this.#timer?.cancel()
   }
 
-  #done(): void {
+  #complete(): void {
     this.#timer?.cancel()
-    this.#taken()
+    this.#delivered()
   }
 }
 

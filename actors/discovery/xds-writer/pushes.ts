@@ -65,7 +65,7 @@ export class Pushes {
     this.#working = true
     const started = monotonicMs()
     for (let next = this.#take(); next; next = this.#take()) {
-      this.#start(next.thing, next.since)
+      this.#start(next.item, next.since)
       if (monotonicMs() - started < turnMs) continue
       after(0, () => this.work()).unref()
       break
@@ -84,7 +84,7 @@ export class Pushes {
       sending.elapsedMs += ms
       this.#parts.permits.alive()
       const bytes = this.#throttle.isOnTrial(connection) ? Math.min(trialBytes, sending.bytes) : sending.bytes
-      if (this.#permitTimeout.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes })) this.#goWithout(connection)
+      if (this.#permitTimeout.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes })) this.#continueWithoutPermit(connection)
     }
     this.work()
     return this.#sending.size > 0
@@ -141,7 +141,7 @@ export class Pushes {
   }
 
   /** A slow connection loses its permit, or gets none, and is sent the rest without one. Its next push begins with a trial. */
-  #goWithout(connection: Connection): void {
+  #continueWithoutPermit(connection: Connection): void {
     connection.trusted = false
     this.#throttle.releaseEarly(connection)
     connection.stream.endTrial()
@@ -154,7 +154,7 @@ export class Pushes {
     if (connection.stream.status !== undefined) return this.#done(connection, 'failed')
     const now = monotonicMs()
     const response = this.#next(connection, now)
-    if (!response) return this.#done(connection, this.#held(connection, now) ? 'held' : 'complete')
+    if (!response) return this.#done(connection, this.#scheduleHeldTypes(connection, now) ? 'held' : 'complete')
     const { length } = response.plan
     const sending: Sending = { bytes: length, elapsedMs: 0, pausedMs: 0 }
     connection.sending = sending
@@ -185,7 +185,7 @@ export class Pushes {
   }
 
   /** Schedules another check for types that are held back. Returns whether any type is. */
-  #held(connection: Connection, now: number): boolean {
+  #scheduleHeldTypes(connection: Connection, now: number): boolean {
     connection.heldTimer?.cancel()
     connection.heldTimer = undefined
     if (!connection.session.isDue()) return false

@@ -63,7 +63,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #names
   readonly #plans: Plans
   readonly #catalog: Catalog
-  readonly #parts: SessionParts
+  readonly #sessionParts: SessionParts
   readonly #connections = new Map<string, Connection>()
   readonly #transports = new Transports<Connection>()
   /** Connections by class, so that a push visits only the connections that it concerns. */
@@ -80,10 +80,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
   /** Whether the full state has been requested and has not arrived yet. */
-  #askedForEverything = false
-  #counter = 0
-  #nonces = 0
-  readonly #run = randomBytes(8).toString('hex')
+  #isFullStateRequested = false
+  /** Counters for ids of connections and for nonces. */
+  #connectionCount = 0
+  #nonceCount = 0
+  /** Distinguishes the nonces of this writer from those of all others. */
+  readonly #noncePrefix = randomBytes(8).toString('hex')
 
   constructor(context: ActorContext<XdsWriterConfig>) {
     this.#context = context
@@ -97,15 +99,15 @@ class XdsWriter implements Behaviour<Message, Sent> {
       size: this.#features.PILOT_XDS_CACHE_SIZE,
       ...(this.#features.PILOT_XDS_CACHE_STATS ? cacheMetrics(context.metrics, () => this.#plans.size) : {}),
     })
-    this.#parts = {
+    this.#sessionParts = {
       catalog: this.#catalog,
       plans: this.#plans,
       subscriptions: new Subscriptions(),
       flowControlTimeoutMs: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
-      nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
+      nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#noncePrefix}-${++this.#nonceCount}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
-    this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#parts.subscriptions, ({ namespace, account }, resource) =>
+    this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#sessionParts.subscriptions, ({ namespace, account }, resource) =>
       this.#warn(
         `missing|${namespace}|${account}`,
         `gateways of service account ${account} in namespace ${namespace} request ${resource}, which does not exist: listeners and clusters that need it refuse connections until it does`,
@@ -114,14 +116,14 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
-      flowControlTimeoutMs: this.#parts.flowControlTimeoutMs,
+      flowControlTimeoutMs: this.#sessionParts.flowControlTimeoutMs,
       busy: () => this.#standstillTimer.wake(),
       secretFrame: (response, delta) => this.#secrets.frame(response, delta),
       refuse: (connection, error) => this.#refuse(connection, error),
     })
     this.#budgets = new Budgets(context.metrics)
     this.asks = {
-      ...connectionAnswers(this.#connections, this.#parts, () => this.#push.ledger),
+      ...connectionAnswers(this.#connections, this.#sessionParts, () => this.#push.ledger),
       exceeded: () => this.#budgets.list(),
       slow: () => this.#pushes.slow(),
     }
@@ -187,7 +189,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     if (peer.kind === 'registry-watcher') this.#secrets.linked(peer)
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
-    this.#askedForEverything = false
+    this.#isFullStateRequested = false
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
@@ -211,14 +213,14 @@ class XdsWriter implements Behaviour<Message, Sent> {
       case 'PushAgain':
         this.#push = command.push
         for (const connection of this.#connections.values()) {
-          connection.session.again()
+          connection.session.sendAgain()
           this.#pushes.changed(connection, command.push.startedAt)
         }
         return this.#pushes.work()
       case 'ReleaseConnections':
         return this.#release(command.count)
       case 'RefuseProxy':
-        return this.#refuseByName(command.connection, command.reason)
+        return this.#refuseProxy(command.connection, command.reason)
       case 'OpenListener':
         return void this.#server.open().then(() => this.#context.note(servingNote, true))
     }
@@ -272,8 +274,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
   /** Requests the full state when a patch was refused because its base is not the state here. The present state is served until then. */
   #requestFullState(): void {
     const isOutOfSync = this.#catalog.outOfSyncGroups.size > 0
-    if (isOutOfSync && !this.#askedForEverything) this.#queue?.tell({ type: 'FullStateRequested' }, 'everything')
-    this.#askedForEverything = isOutOfSync
+    if (isOutOfSync && !this.#isFullStateRequested) this.#queue?.tell({ type: 'FullStateRequested' }, 'everything')
+    this.#isFullStateRequested = isOutOfSync
   }
 
   /** Closes the newest transport connections with all of their streams. The clients reconnect, and the kernel chooses a writer for each. */
@@ -285,7 +287,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {
-    const session = new XdsSession(delta, this.#parts, this.#budgets.opened(stream.connection, caller))
+    const session = new XdsSession(delta, this.#sessionParts, this.#budgets.opened(stream.connection, caller))
     const connection: Connection = {
       id: '',
       transport: 0,
@@ -309,7 +311,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     stream.onBorrowed((message) => this.#request(connection, message))
     stream.onEnd(() => stream.end(0, ''))
     stream.onStandstill((reason) => this.#stoodStill(connection, reason))
-    stream.onClose(() => this.#gone(connection))
+    stream.onClose(() => this.#closed(connection))
   }
 
   #request(connection: Connection, message: Buffer): void {
@@ -318,11 +320,11 @@ class XdsWriter implements Behaviour<Message, Sent> {
       if (session.delta) {
         const request = readDeltaRequest(message)
         if (!this.#identify(connection, request.node)) return
-        this.#outcome(connection, request, session.takeDelta(request, monotonicMs()))
+        this.#recordOutcome(connection, request, session.takeDelta(request, monotonicMs()))
       } else {
         const request = readSotwRequest(message)
         if (!this.#identify(connection, request.node)) return
-        this.#outcome(connection, request, session.takeSotw(request, monotonicMs()))
+        this.#recordOutcome(connection, request, session.takeSotw(request, monotonicMs()))
       }
     } catch (error) {
       this.#refuse(connection, error)
@@ -330,7 +332,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   /** Ends a proxy's stream because the push queue refused it: its identity exceeds its limits. */
-  #refuseByName(id: string, reason: string): void {
+  #refuseProxy(id: string, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection) this.#refuse(connection, new BudgetExceeded(reason))
   }
@@ -374,7 +376,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       return false
     }
     connection.node = read
-    connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
+    connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#connectionCount++}`
     this.#connections.set(connection.id, connection)
     this.#secrets.admit(connection)
     this.#context.log('ads').info(`new connection ${connection.id}`, {
@@ -393,7 +395,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node, ...claim }, `proxy|${id}`)
   }
 
-  #outcome(connection: Connection, { typeUrl, nonce, error }: Pick<DeltaRequest, 'typeUrl' | 'nonce' | 'error'>, outcome: Outcome): void {
+  #recordOutcome(connection: Connection, { typeUrl, nonce, error }: Pick<DeltaRequest, 'typeUrl' | 'nonce' | 'error'>, outcome: Outcome): void {
     this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
@@ -422,7 +424,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     if (allowed !== 'no') this.#context.log(scope).warn(allowed === 'last' ? `${line}${suppressionNotice}` : line)
   }
 
-  #gone(connection: Connection): void {
+  #closed(connection: Connection): void {
     this.#pushes.drop(connection)
     const { session, stream } = connection
     this.#transports.remove(stream.connection, connection)

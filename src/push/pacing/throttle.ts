@@ -1,10 +1,11 @@
+/** The queue of the connections of a writer that wait for a push (docs/resources.md, Q2). */
 import type { PermitSource } from './permits.ts'
 
 /**
- * The queue a waiting item is in: items known to read (`there`), items that passed their trial and need a permit, and items still to be
- * tried, which need no permit.
+ * The queue that a waiting item is in: `trusted` items are known to read; `passed` items have passed their trial and are in the middle of
+ * their work; `trial` items need no permit, because their work begins with a trial.
  */
-type Lane = 'there' | 'passed' | 'trial'
+type Lane = 'trusted' | 'passed' | 'trial'
 
 /**
  * A queue of push targets, each in it at most once, of which a limited number is worked on at a time (docs/resources.md, Q2). For targets
@@ -15,14 +16,16 @@ type Lane = 'there' | 'passed' | 'trial'
 export class Throttle<T> {
   readonly #permits: PermitSource
   /** The waiting items with the time since which they wait. */
-  readonly #lanes: Readonly<Record<Lane, Map<T, number>>> = { there: new Map(), passed: new Map(), trial: new Map() }
-  #turn: 'there' | 'passed' = 'there'
+  readonly #lanes: Readonly<Record<Lane, Map<T, number>>> = { trusted: new Map(), passed: new Map(), trial: new Map() }
+  #turn: 'trusted' | 'passed' = 'trusted'
   #trialTurn = true
+  /** Items whose work has begun and is not complete. */
   readonly #active = new Set<T>()
   /** Active items on trial, and active items whose permit was released early or whose trial failed. Neither hold a permit. */
   readonly #onTrial = new Set<T>()
-  readonly #early = new Set<T>()
-  readonly #again = new Map<T, number>()
+  readonly #releasedEarly = new Set<T>()
+  /** Active items that are queued again when their work is done, with the time since which they wait. */
+  readonly #requeued = new Map<T, number>()
 
   constructor(permits: PermitSource) {
     this.#permits = permits
@@ -30,7 +33,7 @@ export class Throttle<T> {
 
   /** The number of items that wait for a permit. */
   get waiting(): number {
-    return this.#lanes.there.size + this.#lanes.passed.size
+    return this.#lanes.trusted.size + this.#lanes.passed.size
   }
 
   get active(): number {
@@ -39,57 +42,57 @@ export class Throttle<T> {
 
   /** Active items without a permit because they were too slow to keep one or to pass their trial. */
   get releasedEarly(): ReadonlySet<T> {
-    return this.#early
+    return this.#releasedEarly
   }
 
   /** Queues an item. An item that already waits keeps its place; an active item is queued again when its work is done. */
-  add(thing: T, since: number, trial = false): void {
-    const queue = this.#active.has(thing) ? this.#again : this.#lanes[trial ? 'trial' : 'there']
-    if (!queue.has(thing) && (queue === this.#again || !this.#waits(thing))) queue.set(thing, since)
+  add(item: T, since: number, trial = false): void {
+    const queue = this.#active.has(item) ? this.#requeued : this.#lanes[trial ? 'trial' : 'trusted']
+    if (!queue.has(item) && (queue === this.#requeued || !this.#waits(item))) queue.set(item, since)
   }
 
   /** Whether the work on an item may go on only to the end of its trial. */
-  isOnTrial(thing: T): boolean {
-    return this.#onTrial.has(thing)
+  isOnTrial(item: T): boolean {
+    return this.#onTrial.has(item)
   }
 
   /** Whether an item has passed its trial and is paused until there is a permit for it. */
-  isPaused(thing: T): boolean {
-    return this.#lanes.passed.has(thing)
+  isPaused(item: T): boolean {
+    return this.#lanes.passed.has(item)
   }
 
   /** Called when an active item has passed its trial: `take` returns it once more when there is a permit for it. */
-  passed(thing: T, since: number): void {
-    if (this.#onTrial.has(thing)) this.#lanes.passed.set(thing, since)
+  passed(item: T, since: number): void {
+    if (this.#onTrial.has(item)) this.#lanes.passed.set(item, since)
   }
 
   /** Takes the next item to work on, in turn from the trial lane and from the lanes that need a free permit. */
-  take(): { thing: T; since: number } | undefined {
+  take(): { item: T; since: number } | undefined {
     this.#trialTurn = !this.#trialTurn
     return this.#trialTurn ? (this.#takeOnTrial() ?? this.#takeWithPermit()) : (this.#takeWithPermit() ?? this.#takeOnTrial())
   }
 
-  #takeOnTrial(): { thing: T; since: number } | undefined {
+  #takeOnTrial(): { item: T; since: number } | undefined {
     const taken = this.#first('trial')
-    if (taken) this.#onTrial.add(taken.thing)
+    if (taken) this.#onTrial.add(taken.item)
     return taken
   }
 
-  #takeWithPermit(): { thing: T; since: number } | undefined {
+  #takeWithPermit(): { item: T; since: number } | undefined {
     if (this.waiting === 0 || !this.#permits.acquire()) return undefined
-    const other = this.#turn === 'there' ? 'passed' : 'there'
+    const other = this.#turn === 'trusted' ? 'passed' : 'trusted'
     const lane = this.#lanes[this.#turn].size > 0 ? this.#turn : other
-    this.#turn = lane === 'there' ? 'passed' : 'there'
+    this.#turn = lane === 'trusted' ? 'passed' : 'trusted'
     const taken = this.#first(lane)
-    if (taken) this.#onTrial.delete(taken.thing)
+    if (taken) this.#onTrial.delete(taken.item)
     return taken
   }
 
-  #first(lane: Lane): { thing: T; since: number } | undefined {
-    for (const [thing, since] of this.#lanes[lane]) {
-      this.#lanes[lane].delete(thing)
-      this.#active.add(thing)
-      return { thing, since }
+  #first(lane: Lane): { item: T; since: number } | undefined {
+    for (const [item, since] of this.#lanes[lane]) {
+      this.#lanes[lane].delete(item)
+      this.#active.add(item)
+      return { item, since }
     }
     return undefined
   }
@@ -97,38 +100,38 @@ export class Throttle<T> {
   /**
    * Called when the work on an item takes too long, or its trial does: its permit, if any, is released, and the work completes without one.
    */
-  releaseEarly(thing: T): void {
-    if (!this.#active.has(thing) || this.#early.has(thing)) return
-    this.#early.add(thing)
-    this.#lanes.passed.delete(thing)
-    if (!this.#onTrial.delete(thing)) this.#permits.release()
+  releaseEarly(item: T): void {
+    if (!this.#active.has(item) || this.#releasedEarly.has(item)) return
+    this.#releasedEarly.add(item)
+    this.#lanes.passed.delete(item)
+    if (!this.#onTrial.delete(item)) this.#permits.release()
   }
 
   /**
    * Called when the work on an item is complete; its permit is released. `trial`: the lane in which the item waits if it was queued again.
    */
-  done(thing: T, trial = false): void {
-    this.#end(thing)
-    const since = this.#again.get(thing)
+  done(item: T, trial = false): void {
+    this.#endWork(item)
+    const since = this.#requeued.get(item)
     if (since === undefined) return
-    this.#again.delete(thing)
-    this.#lanes[trial ? 'trial' : 'there'].set(thing, since)
+    this.#requeued.delete(item)
+    this.#lanes[trial ? 'trial' : 'trusted'].set(item, since)
   }
 
   /** Removes an item from all lanes and ends the work on it. */
-  drop(thing: T): void {
-    for (const lane of Object.values(this.#lanes)) lane.delete(thing)
-    this.#again.delete(thing)
-    this.#end(thing)
+  drop(item: T): void {
+    for (const lane of Object.values(this.#lanes)) lane.delete(item)
+    this.#requeued.delete(item)
+    this.#endWork(item)
   }
 
-  #waits(thing: T): boolean {
-    return Object.values(this.#lanes).some((lane) => lane.has(thing))
+  #waits(item: T): boolean {
+    return Object.values(this.#lanes).some((lane) => lane.has(item))
   }
 
-  #end(thing: T): void {
-    this.#lanes.passed.delete(thing)
-    const without = this.#onTrial.delete(thing) || this.#early.delete(thing)
-    if (this.#active.delete(thing) && !without) this.#permits.release()
+  #endWork(item: T): void {
+    this.#lanes.passed.delete(item)
+    const without = this.#onTrial.delete(item) || this.#releasedEarly.delete(item)
+    if (this.#active.delete(item) && !without) this.#permits.release()
   }
 }

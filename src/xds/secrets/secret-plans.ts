@@ -13,7 +13,7 @@ export class SecretPlans extends Plans {
   }
 
   override full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
-    return this.some(typeUrl, state, subscription, new Set(subscription.names), delta)
+    return this.ofNames(typeUrl, state, subscription, new Set(subscription.names), delta)
   }
 }
 

@@ -94,8 +94,8 @@ export class Catalog {
     }
     for (const manifest of push.manifests) this.#setClass(manifest)
     for (const id of this.#orphans) if (!hasMembers(id)) this.#dropOrphan(id)
-    for (const id of push.whole ? this.#classesBeside(push, hasMembers) : push.retiredClasses) this.#deleteClass(id)
-    for (const id of push.whole ? this.#groupsBeside(push) : push.retiredGroups) this.#retire(id)
+    for (const id of push.whole ? this.#classesNotIn(push, hasMembers) : push.retiredClasses) this.#deleteClass(id)
+    for (const id of push.whole ? this.#groupsNotIn(push) : push.retiredGroups) this.#retire(id)
     for (const id of push.retiredSlabs) this.#slabs.delete(id)
     return changed
   }
@@ -180,14 +180,14 @@ export class Catalog {
     return hidden
   }
 
-  #classesBeside({ manifests }: Push, hasMembers: (classId: string) => boolean): string[] {
+  #classesNotIn({ manifests }: Push, hasMembers: (classId: string) => boolean): string[] {
     const named = new Set(manifests.map(({ classId }) => classId))
-    const beside = [...this.#classes.keys()].filter((id) => !named.has(id))
-    for (const id of beside) this.#orphans.add(id)
-    return beside.filter((id) => !hasMembers(id))
+    const others = [...this.#classes.keys()].filter((id) => !named.has(id))
+    for (const id of others) this.#orphans.add(id)
+    return others.filter((id) => !hasMembers(id))
   }
 
-  #groupsBeside({ groups }: Push): string[] {
+  #groupsNotIn({ groups }: Push): string[] {
     const named = new Set(groups.map(({ group }) => group))
     return [...this.#slots.values()].filter(({ id, classes }) => !named.has(id) && classes.size === 0).map(({ id }) => id)
   }

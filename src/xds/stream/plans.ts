@@ -229,7 +229,7 @@ export class Plans {
   }
 
   /** Returns a plan with the subscribed ones among these names. */
-  some(typeUrl: string, state: TypeState, subscription: Subscription, names: ReadonlySet<string>, delta: boolean): Plan {
+  ofNames(typeUrl: string, state: TypeState, subscription: Subscription, names: ReadonlySet<string>, delta: boolean): Plan {
     const entries: Entry[] = []
     const missing: string[] = []
     if (typeUrl === virtualHostType)
@@ -262,7 +262,7 @@ export class Plans {
   }
 
   /** Returns a plan with everything that the subscription covers and the names removed since a holding was sent (delta only). */
-  again(typeUrl: string, state: TypeState, sent: Holding | undefined, subscription: Subscription): Plan {
+  fullSince(typeUrl: string, state: TypeState, sent: Holding | undefined, subscription: Subscription): Plan {
     const full = this.full(typeUrl, state, subscription, true)
     if (!sent || sent.version === state.version) return full
     const { removed } = this.difference(typeUrl, state, sent, subscription, true)

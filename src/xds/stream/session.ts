@@ -141,13 +141,13 @@ export class XdsSession {
     watch.subscription = subscription
     if (watch.asked?.deref() !== asked) watch.asked = keptList(asked)
     if (sameNames(subscription, before)) return refused ?? 'ack'
-    this.#count(watch, before)
-    this.#widen(watch, before)
+    this.#checkBudget(watch, before)
+    this.#addDue(watch, before)
     return refused ?? 'subscribed'
   }
 
   /** Makes the resources due that a changed list of names adds. */
-  #widen(watch: Watch, before: Subscription): void {
+  #addDue(watch: Watch, before: Subscription): void {
     const { subscription, typeUrl } = watch
     if (!subscription.wildcard && subscription.names.size === 0) {
       watch.dueInFull = false
@@ -176,19 +176,19 @@ export class XdsSession {
       return refused ?? 'subscribed'
     }
     const changes = !asked.isEmpty || request.unsubscribe.length > 0
-    if (changes) this.#change(known, asked.subscription, request.unsubscribe)
-    if (!error) taken(known, nonce)
+    if (changes) this.#updateSubscription(known, asked.subscription, request.unsubscribe)
+    if (!error) acknowledged(known, nonce)
     if (!error && nonce !== '' && nonce === known.nonce) this.#acknowledge(known)
     else if (!error && nonce !== '' && !changes) return 'stale'
     return refused ?? (changes ? 'subscribed' : 'ack')
   }
 
   /** Adds and removes names. A name that is added is sent again even if the proxy has the resource (D3). */
-  #change(watch: Watch, asked: Subscription, unsubscribe: readonly string[]): void {
+  #updateSubscription(watch: Watch, asked: Subscription, unsubscribe: readonly string[]): void {
     const before = watch.subscription
     const wildcard = asked.wildcard || (before.wildcard && !unsubscribe.includes('*'))
     watch.subscription = this.#parts.subscriptions.derive(before, asked.names, unsubscribe, wildcard)
-    this.#count(watch, before)
+    this.#checkBudget(watch, before)
     for (const name of unsubscribe) {
       // A proxy with a wildcard does not know whether the wildcard covers a name that it unsubscribed from: the resource is sent, or its
       // removal (D5).
@@ -204,7 +204,7 @@ export class XdsSession {
     if (asked.wildcard) watch.dueInFull = true
   }
 
-  #count(watch: Watch, before: Subscription): void {
+  #checkBudget(watch: Watch, before: Subscription): void {
     if (watch.typeUrl === secretType) {
       this.#names.checkSecrets(watch)
       this.#secrets?.use(this, watch.subscription)
@@ -233,7 +233,7 @@ export class XdsSession {
       const version = versionOf(groups, name, hostOf(typeUrl, name))
       return version === undefined ? [] : { name, version }
     })
-    return { typeUrl, resources, detail, policiesChanged: watch.policiesTaken !== refused.policies }
+    return { typeUrl, resources, detail, policiesChanged: watch.acknowledgedPolicies !== refused.policies }
   }
 
   /** Returns the types of which the last response was refused with a message that names no resource, and for which nothing else is due. */
@@ -241,13 +241,13 @@ export class XdsSession {
     return [...this.watches.values()].flatMap((watch) => {
       const { typeUrl, lastError, nonce } = watch
       if (lastError?.nonce !== nonce || this.#isDue(watch) || namesIn(lastError.message).length > 0) return []
-      const policiesChanged = watch.policiesTaken !== this.#parts.catalog.policiesOf(this.classId)
+      const policiesChanged = watch.acknowledgedPolicies !== this.#parts.catalog.policiesOf(this.classId)
       return { typeUrl, resources: [], detail: lastError.message, policiesChanged }
     })
   }
 
   /** Makes every type due in full, changed or not. */
-  again(): void {
+  sendAgain(): void {
     for (const watch of this.watches.values()) watch.dueInFull = true
   }
 
@@ -264,7 +264,7 @@ export class XdsSession {
 
   /** Returns the next response in push order; undefined if nothing is to be sent now. Throws {@link BudgetExceeded}. */
   next(now: number): Response | undefined {
-    for (const watch of this.#inOrder) if (watch.unchecked) this.#count(watch, nothing)
+    for (const watch of this.#inOrder) if (watch.unchecked) this.#checkBudget(watch, nothing)
     for (const watch of this.#inOrder) {
       if (!this.#isDue(watch)) continue
       const { typeUrl } = watch
@@ -334,42 +334,42 @@ export class XdsSession {
   }
 
   /**
-   * Returns the plan for an outdated or due type, and whether it is to be sent. A plan that says nothing is sent only in answer to a
+   * Returns the plan for an outdated or due type, and whether it is to be sent. An empty plan is sent only in answer to a
    * request for a whole type (S5; in delta only with a wildcard, D8).
    */
   #plan(watch: Watch, state: TypeState, subscription: Subscription, now: number): { plan: Plan; due: boolean } {
     const { typeUrl, sent } = watch
     const plans = (typeUrl === secretType && this.#secrets?.plans) || this.#parts.plans
     const { delta } = this
-    const says = (plan: Plan) => plan.count > 0 || (delta && plan.removed.length > 0)
+    const hasContent = (plan: Plan) => plan.count > 0 || (delta && plan.removed.length > 0)
     if (watch.dueInFull) {
       const plan = watch.initialVersions
         ? plans.reconnected(typeUrl, state, watch.initialVersions, subscription)
         : delta
-          ? plans.again(typeUrl, state, sent, subscription)
+          ? plans.fullSince(typeUrl, state, sent, subscription)
           : plans.full(typeUrl, state, subscription, false)
       watch.dueInFull = false
       this.#dropVersions(watch)
       watch.dueNames.clear()
-      this.#settle(watch, state)
-      return { plan, due: says(plan) || (isWholeType(typeUrl) && (subscription.wildcard || !delta)) }
+      this.#markSent(watch, state)
+      return { plan, due: hasContent(plan) || (isWholeType(typeUrl) && (subscription.wildcard || !delta)) }
     }
     if (sent && this.#isOutdated(watch, state)) {
       const difference = plans.difference(typeUrl, state, sent, subscription, delta)
-      this.#settle(watch, state)
+      this.#markSent(watch, state)
       if (typeUrl === secretType) for (const name of difference.changed ?? []) watch.dueNames.delete(name)
-      if (typeUrl === clusterType) this.#afterClusters(difference, now)
-      if (delta || !isWholeType(typeUrl)) return { plan: difference, due: says(difference) }
+      if (typeUrl === clusterType) this.#clustersSent(difference, now)
+      if (delta || !isWholeType(typeUrl)) return { plan: difference, due: hasContent(difference) }
       const touched = difference.count > 0 || difference.removed.length > 0
       return { plan: touched ? plans.full(typeUrl, state, subscription, false) : difference, due: touched }
     }
-    const plan = plans.some(typeUrl, state, subscription, watch.dueNames, delta)
+    const plan = plans.ofNames(typeUrl, state, subscription, watch.dueNames, delta)
     watch.dueNames.clear()
-    if (!sent) this.#settle(watch, state)
-    return { plan, due: says(plan) }
+    if (!sent) this.#markSent(watch, state)
+    return { plan, due: hasContent(plan) }
   }
 
-  #settle(watch: Watch, state: TypeState): void {
+  #markSent(watch: Watch, state: TypeState): void {
     watch.sent = state.holding
     watch.version = state.version
   }
@@ -378,7 +378,7 @@ export class XdsSession {
    * A changed cluster warms again and needs its endpoints again. A new cluster must be acknowledged before a resource that refers to it is
    * sent.
    */
-  #afterClusters(difference: Plan, now: number): void {
+  #clustersSent(difference: Plan, now: number): void {
     const added = difference.added ?? new Set<string>()
     if (added.size > 0) this.#gate.clustersAdded(now)
     const endpoints = this.watches.get(endpointType)
@@ -392,7 +392,7 @@ export class XdsSession {
     const watch = openWatch(typeUrl, subscription, legacy, resumed, before)
     this.watches.set(typeUrl, watch)
     this.#sort()
-    this.#count(watch, before?.subscription ?? nothing)
+    this.#checkBudget(watch, before?.subscription ?? nothing)
     return watch
   }
 
@@ -403,7 +403,7 @@ export class XdsSession {
 
   #acknowledge(watch: Watch): void {
     watch.nonceAcked = watch.nonce
-    taken(watch, watch.nonce)
+    acknowledged(watch, watch.nonce)
     watch.lastError = undefined
     if (watch.typeUrl === clusterType) this.#gate.clustersAnswered()
   }
@@ -424,10 +424,10 @@ export class XdsSession {
 const namesIn = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]
 
 /** Records that the proxy acknowledged a response, the last one or an earlier one. */
-function taken(watch: Watch, nonce: string): void {
+function acknowledged(watch: Watch, nonce: string): void {
   const response = watch.unanswered.get(nonce)
   if (!response) return
-  watch.policiesTaken = response.policies
+  watch.acknowledgedPolicies = response.policies
   answered(watch, nonce)
 }
 

@@ -34,7 +34,7 @@ export class TypeState {
     let sum = seen.reduce((total, part) => addSums(total, part.sum), zeroSum)
     for (const [index, visible] of groups.entries())
       for (const earlier of groups.slice(0, index))
-        for (const name of commonNames(earlier, visible)) this.#shadow(isLeft(earlier, visible, name) ? earlier : visible, name)
+        for (const name of commonNames(earlier, visible)) this.#shadow(isReplaced(earlier, visible, name) ? earlier : visible, name)
     for (const [visible, names] of this.#shadowed) for (const name of names) sum = subtractSums(sum, visible.group.numberOf(name))
     this.holding = {
       key: seen.map(({ serial }) => serial).join(),
@@ -159,17 +159,18 @@ function commonNames(one: VisibleGroup, other: VisibleGroup): readonly string[] 
 }
 
 /** Whether a name that two groups show is leaving in the earlier one and stays in the later one. */
-const isLeft = (earlier: VisibleGroup, later: VisibleGroup, name: string): boolean => earlier.seen.leaving.has(name) && !later.seen.leaving.has(name)
+const isReplaced = (earlier: VisibleGroup, later: VisibleGroup, name: string): boolean =>
+  earlier.seen.leaving.has(name) && !later.seen.leaving.has(name)
 
 const onlyIn = (one: HiddenHosts, other: HiddenHosts): string[] => [...one].filter((host) => !other.has(host))
 
 /** Returns the version of a name in a holding; undefined if the name was not in it. `host` is the host to which the name belongs. */
 export function versionOf(groups: readonly Seen[], name: string, host: string): string | undefined {
-  let left: string | undefined
+  let leavingVersion: string | undefined
   for (const { contents, hidden, leaving } of groups) {
     const version = hidden.has(host) ? undefined : contents.get(name)
     if (version !== undefined && !leaving.has(name)) return version
-    left ??= version
+    leavingVersion ??= version
   }
-  return left
+  return leavingVersion
 }

@@ -41,7 +41,7 @@ export interface Watch {
   versionBytes: number
   lastError: Rejection | undefined
   /** Digest of the policies of the class at the time of the last acknowledged response; undefined before the first ACK. */
-  policiesTaken: string | undefined
+  acknowledgedPolicies: string | undefined
   /** The holding and the policies of unanswered responses, by nonce: of the last response, and in delta of some before it. */
   readonly unanswered: Map<string, { readonly sent: Holding; readonly policies: string }>
   /** Whether flow control held back a push since the last response. */
@@ -69,7 +69,7 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     versionBytes: 0,
     lastError: undefined,
     unanswered: new Map(),
-    policiesTaken: before?.policiesTaken,
+    acknowledgedPolicies: before?.acknowledgedPolicies,
     delayed: false,
   }
 }

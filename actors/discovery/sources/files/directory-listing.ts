@@ -27,7 +27,7 @@ export class DirectoryListing {
   /** Directories that have been read, with the device number that they had when they held configuration. */
   readonly #read = new Map<string, number | undefined>()
   /** The entries reported as ignored, by the text of the report. */
-  readonly #said = new Map<string, ReadonlySet<string>>()
+  readonly #ignored = new Map<string, ReadonlySet<string>>()
 
   constructor(root: string, timeouts: FileTimeouts, log: Logger) {
     this.#root = root
@@ -46,28 +46,28 @@ export class DirectoryListing {
    */
   async files(): Promise<string[]> {
     const files: string[] = []
-    const left = { links: new Set<string>(), pipes: new Set<string>(), others: new Set<string>() }
+    const ignored = { links: new Set<string>(), pipes: new Set<string>(), others: new Set<string>() }
     const read = async (directory: string): Promise<void> => {
       const entries = await this.#attempt(directory, async () => {
         const found = await this.#timeouts.run(() => readdir(directory, { withFileTypes: true }))
-        await this.#checkPlace(directory, found)
+        await this.#checkFileSystem(directory, found)
         return found
       })
       for (const entry of entries ?? []) {
         const path = join(directory, entry.name)
         if (entry.name.startsWith('..')) continue
         if (entry.isDirectory()) await read(path)
-        else if (entry.isSymbolicLink() && (await this.#isDirectory(path))) left.links.add(path)
+        else if (entry.isSymbolicLink() && (await this.#isDirectory(path))) ignored.links.add(path)
         else if (!isConfigFile(entry.name)) {
-          if (!entry.name.startsWith('.')) left.others.add(path)
+          if (!entry.name.startsWith('.')) ignored.others.add(path)
         } else if (entry.isFile() || entry.isSymbolicLink()) files.push(path)
-        else left.pipes.add(path)
+        else ignored.pipes.add(path)
       }
     }
     await read(this.#root)
-    this.#say('links to directories are not followed, files behind them are not read', left.links, 'warn')
-    this.#say('pipes, sockets and devices are not read', left.pipes, 'warn')
-    this.#say('files are not read whose names do not end in .yaml, .yml or .json', left.others, 'info')
+    this.#reportIgnored('links to directories are not followed, files behind them are not read', ignored.links, 'warn')
+    this.#reportIgnored('pipes, sockets and devices are not read', ignored.pipes, 'warn')
+    this.#reportIgnored('files are not read whose names do not end in .yaml, .yml or .json', ignored.others, 'info')
     return files.sort()
   }
 
@@ -83,7 +83,7 @@ export class DirectoryListing {
           if (await this.#isEntry(directory)) throw Object.assign(new Error('it is a symbolic link without a target'), { code: 'ENOLINK' })
           return 'above'
         }
-        await this.#checkPlace(directory)
+        await this.#checkFileSystem(directory)
         return 'here'
       })
       if (found !== 'above') return found === 'here'
@@ -94,7 +94,7 @@ export class DirectoryListing {
    * Throws when a directory that held configuration is now empty and on another file system: its volume is probably not mounted at
    * present.
    */
-  async #checkPlace(directory: string, given?: readonly { readonly name: string; isDirectory(): boolean }[]): Promise<void> {
+  async #checkFileSystem(directory: string, given?: readonly { readonly name: string; isDirectory(): boolean }[]): Promise<void> {
     const { dev } = await this.#timeouts.run(() => stat(directory))
     const before = this.#read.get(directory)
     if (before === dev) return
@@ -154,9 +154,9 @@ export class DirectoryListing {
   }
 
   /** Reports ignored entries, if there are new ones. */
-  #say(what: string, paths: ReadonlySet<string>, level: 'info' | 'warn'): void {
-    const before = this.#said.get(what)
-    this.#said.set(what, paths)
+  #reportIgnored(what: string, paths: ReadonlySet<string>, level: 'info' | 'warn'): void {
+    const before = this.#ignored.get(what)
+    this.#ignored.set(what, paths)
     const news = [...paths].filter((path) => !before?.has(path)).map((path) => relative(this.#root, path))
     const more = news.length > maxNamed ? ` and ${news.length - maxNamed} more` : ''
     if (news.length > 0) this.#log('source')[level](`${this.#root}: ${what}: ${news.slice(0, maxNamed).join(', ')}${more}`)

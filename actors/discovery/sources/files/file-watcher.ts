@@ -56,25 +56,25 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
   /** The push queue. It is sent events once all files have been read. */
   #queue: Peer<SourceEvent> | undefined
   /** Actors that are sent the mesh names, by actor name; and the names last sent, as text. */
-  readonly #named = new Map<string, Peer<MeshNamesEvent>>()
-  #namesText = ''
+  readonly #nameReaders = new Map<string, Peer<MeshNamesEvent>>()
+  #sentNames = ''
   /** Whether the last replay was incomplete, so that nothing was withdrawn. */
-  #owesReplay = false
+  #isReplayIncomplete = false
   /** Whether readiness waits because something could not be read since the start. */
-  #waits = true
+  #holdsReadiness = true
   #loaded: Promise<unknown>
 
   constructor(context: ActorContext<FileWatcherConfig>) {
     this.#context = context
     const { config, log, metrics } = context
-    this.#waits = !config.allowUnreadable
+    this.#holdsReadiness = !config.allowUnreadable
     const unwatchable = new Counter({ name: 'num_file_watcher_failures_total', help: 'failures to add file watchers', registers: [metrics] })
     const parts: WatchParts = {
       log,
       emit: (event) => {
         if (this.#queue) sendEvent(this.#queue, event)
         if (event.type === 'MeshChanged') this.#namesMayDiffer()
-        if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#replayOwed()
+        if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#repeatReplay()
       },
       unwatchable: (directory, error) => {
         unwatchable.inc()
@@ -103,27 +103,27 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
       },
       settled: () => {
         this.#secrets.answerPending()
-        this.#replayOwed()
+        this.#repeatReplay()
       },
     })
-    this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => this.#sayUnknown())
+    this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => this.#logUnknown())
     this.#audit = every(auditMs, () => {
       this.#settings.audit()
       this.#objects.audit()
-      this.#replayOwed()
+      this.#repeatReplay()
     }).unref()
   }
 
   linked(peer: Peer<Sent>): void {
     void this.#loaded.then(() => {
       if (peer.kind === 'push-queue') return this.#replay(peer)
-      this.#named.set(peer.name, peer)
+      this.#nameReaders.set(peer.name, peer)
       peer.tell(this.#settings.names, 'names')
     })
   }
 
   unlinked(peer: Peer): void {
-    this.#named.delete(peer.name)
+    this.#nameReaders.delete(peer.name)
     void this.#loaded.then(() => this.#secrets.unlinked(peer))
   }
 
@@ -140,30 +140,30 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
   async #reload(): Promise<void> {
     await this.#loaded
     const [files] = await Promise.all([this.#objects.reload(), this.#settings.reload()])
-    this.#replayOwed()
+    this.#repeatReplay()
     this.#context.log('source').info(`configuration files read again: ${files}, the mesh configuration and the networks`)
   }
 
   #namesMayDiffer(): void {
     const { names } = this.#settings
     const text = JSON.stringify(names)
-    if (text === this.#namesText) return
-    this.#namesText = text
-    for (const peer of this.#named.values()) peer.tell(names, 'names')
+    if (text === this.#sentNames) return
+    this.#sentNames = text
+    for (const peer of this.#nameReaders.values()) peer.tell(names, 'names')
   }
 
   /** Logs what could not be read at the start, and the consequence. */
-  #sayUnknown(): void {
+  #logUnknown(): void {
     const unknown = this.#unknown
     const log = this.#context.log('source')
     const what = unknown.slice(0, maxNamed).join('; ') + (unknown.length > maxNamed ? `; and ${unknown.length - maxNamed} more` : '')
-    if (!this.#waits && unknown.length > 0)
+    if (!this.#holdsReadiness && unknown.length > 0)
       log.warn(`--allowUnreadableConfig is set: the process goes on without the configuration in these: ${what}`)
     else if (unknown.length > 0)
       log.error(
         `not ready: these cannot be read and may contain policies: ${what}; fix or remove them, or start with --allowUnreadableConfig to go on without them`,
       )
-    this.#waits &&= unknown.length > 0
+    this.#holdsReadiness &&= unknown.length > 0
     this.#noteUnknown()
   }
 
@@ -172,24 +172,24 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
   }
 
   #noteUnknown(): void {
-    this.#context.note(unknownNote, this.#waits ? this.#unknown.slice(0, maxNamed) : [])
+    this.#context.note(unknownNote, this.#holdsReadiness ? this.#unknown.slice(0, maxNamed) : [])
   }
 
   /**
    * Repeats an incomplete replay once every object is known, so that objects that are gone get withdrawn; and once readiness no longer
    * waits.
    */
-  #replayOwed(): void {
-    if (!this.#queue || !this.#owesReplay) return
-    const waited = this.#waits
-    this.#waits &&= this.#unknown.length > 0
+  #repeatReplay(): void {
+    if (!this.#queue || !this.#isReplayIncomplete) return
+    const waited = this.#holdsReadiness
+    this.#holdsReadiness &&= this.#unknown.length > 0
     if (waited) this.#noteUnknown()
-    if (waited !== this.#waits || this.#objects.isComplete) this.#replay(this.#queue)
+    if (waited !== this.#holdsReadiness || this.#objects.isComplete) this.#replay(this.#queue)
   }
 
   #page(): FilesPage {
     return {
-      waiting: this.#waits ? this.#unknown : [],
+      waiting: this.#holdsReadiness ? this.#unknown : [],
       unreadable: [...this.#settings.troubles(), ...this.#objects.troubles()],
       standIns: this.#objects.standIns(),
     }
@@ -200,16 +200,16 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     const replay = queue.replay()
     for (const event of this.#settings.events()) sendEvent(queue, event)
     for (const event of this.#objects.events()) sendEvent(queue, event)
-    this.#owesReplay = this.#waits || !this.#objects.isComplete
+    this.#isReplayIncomplete = this.#holdsReadiness || !this.#objects.isComplete
     // An unfinished replay keeps a starting process from becoming ready, and leaves a running push queue's state unchanged.
-    if (this.#waits) return
-    if (this.#owesReplay)
+    if (this.#holdsReadiness) return
+    if (this.#isReplayIncomplete)
       this.#context
         .log('source')
         .warn(
           'some configuration documents cannot be read or identified: objects that were deleted since an earlier start stay in force until all can be',
         )
-    replay.finish(!this.#owesReplay)
+    replay.finish(!this.#isReplayIncomplete)
   }
 }
 

@@ -76,7 +76,7 @@ export class HeldObjects {
   /** Objects that disappeared from their file and may turn up in another file that has not been read yet. */
   readonly #leaving = new Set<string>()
   /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
-  readonly #repeated = new Map<string, string>()
+  readonly #reportedRepeats = new Map<string, string>()
 
   constructor(register: Registry, optOuts: OptOuts, listener: HeldListener) {
     this.#optOuts = optOuts
@@ -186,7 +186,7 @@ export class HeldObjects {
     const files = [...(this.#definers.get(key) ?? [])]
     if (files.length === 0) this.#definers.delete(key)
     const before = this.#inForce.get(key)
-    const now = this.#counting(key, files)
+    const now = this.#effectiveDefinition(key, files)
     if (now === before) return
     if (now === undefined && !isFinal) {
       this.#leaving.add(key)
@@ -202,7 +202,7 @@ export class HeldObjects {
    * The definition in force of an object that some files define: that of the first file by path; for a policy with conflicting
    * definitions, the strictest that they may mean.
    */
-  #counting(key: string, files: readonly string[]): Held | undefined {
+  #effectiveDefinition(key: string, files: readonly string[]): Held | undefined {
     const defined = files.flatMap((file) => {
       const known = this.#files.get(file)
       const isBorrowed = files.length > 1 && known?.borrowed.has(key)
@@ -210,7 +210,7 @@ export class HeldObjects {
       return known && held ? [{ name: known.name, held }] : []
     })
     if (defined.length < 2) {
-      this.#repeated.delete(key)
+      this.#reportedRepeats.delete(key)
       return defined[0]?.held
     }
     defined.sort((one, other) => compare(one.name, other.name))
@@ -224,8 +224,8 @@ export class HeldObjects {
         : first?.held
     const isContested = counts !== first?.held
     const state = `${isContested ? 'otherwise' : ''} ${names}`
-    if (this.#repeated.get(key) !== state) {
-      this.#repeated.set(key, state)
+    if (this.#reportedRepeats.get(key) !== state) {
+      this.#reportedRepeats.set(key, state)
       for (const { held } of others)
         this.#listener
           .log('validation')

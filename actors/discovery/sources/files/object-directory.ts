@@ -33,7 +33,7 @@ const pooledBytes = 65_536
 const patternsMs = 25
 const parseDeadlineMs = 30_000
 /** Debounce time of changed files, in milliseconds. */
-const gatherMs = 10
+const debounceMs = 10
 /** Delays before files that could not be read are retried, in milliseconds: the first one, doubled each time up to the longest. */
 const retryMs = { first: 250, longest: 30_000 }
 /** Callbacks into the watcher. */
@@ -56,7 +56,7 @@ export class ObjectDirectory {
   readonly #parts: DirectoryParts
   readonly #work: WorkQueue
   /** Queue of the files that are parsed on the pool. */
-  readonly #aside: WorkQueue
+  readonly #poolQueue: WorkQueue
   /** The files being parsed on the pool. A newer reading of a file replaces the older one. */
   readonly #parsing = new Map<string, { readonly content: Content }>()
   readonly #held: HeldObjects
@@ -64,8 +64,8 @@ export class ObjectDirectory {
   readonly #timeouts = new FileTimeouts()
   #watch: DirectoryWatch | undefined
   #pending = new Set<string>()
-  #gather: Timer | undefined
-  #retry: Timer | undefined
+  #debounceTimer: Timer | undefined
+  #retryTimer: Timer | undefined
   #retryMs = retryMs.first
   #pool: Pool | undefined
 
@@ -76,7 +76,7 @@ export class ObjectDirectory {
     this.#parts = parts
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#work = queue()
-    this.#aside = queue()
+    this.#poolQueue = queue()
     this.#held = new HeldObjects(register, optOuts, parts)
     this.#listing = new DirectoryListing(root, this.#timeouts, parts.log)
     const troubles = () => this.troubles().length
@@ -94,16 +94,16 @@ export class ObjectDirectory {
   async start(): Promise<void> {
     if (this.#root === '') return
     await this.#loadAll(await this.#listing.files())
-    await this.#aside.done()
+    await this.#poolQueue.done()
     const listener = {
       changed: (path: string) => this.#changed(path),
-      everything: () => this.#lookAtAll(),
+      everything: () => this.#scan(),
       unwatchable: (directory: string, error: Error) => this.#parts.unwatchable(directory, error),
     }
     this.#watch = new DirectoryWatch(this.#root, true, listener, this.#timeouts)
     await this.#watch.refresh()
     // Changes between the first reading and the start of the watch were not reported.
-    this.#lookAtAll()
+    this.#scan()
   }
 
   /** The events of a replay: all objects in force, and `ConfigUnusable` for objects that are defined and cannot be used. */
@@ -146,7 +146,7 @@ export class ObjectDirectory {
     if (this.#root === '') return 0
     const files = [...new Set([...this.#held.files.keys(), ...(await this.#listing.files())])]
     await this.#work.add('reading everything again', () => this.#loadAll(files))
-    await this.#aside.done()
+    await this.#poolQueue.done()
     return files.length
   }
 
@@ -154,12 +154,12 @@ export class ObjectDirectory {
   audit(): void {
     if (this.#root === '') return
     void this.#watch?.audit().catch(() => undefined)
-    this.#lookAtAll()
+    this.#scan()
   }
 
   async close(): Promise<void> {
-    this.#gather?.cancel()
-    this.#retry?.cancel()
+    this.#debounceTimer?.cancel()
+    this.#retryTimer?.cancel()
     this.#watch?.close()
     this.#parsing.clear()
     await this.#pool?.destroy()
@@ -167,11 +167,11 @@ export class ObjectDirectory {
 
   #changed(path: string): void {
     // Files in such a directory are visible through symbolic links, any of which may now lead to another file.
-    if (isInHiddenDirectory(relative(this.#root, path))) this.#lookAtAll()
+    if (isInHiddenDirectory(relative(this.#root, path))) this.#scan()
     else if (isConfigFile(path)) this.#pending.add(path)
     else return
-    this.#gather ??= after(gatherMs, () => {
-      this.#gather = undefined
+    this.#debounceTimer ??= after(debounceMs, () => {
+      this.#debounceTimer = undefined
       const files = [...this.#pending].sort()
       this.#pending = new Set()
       void this.#work.add('reading changed files', () => this.#loadAll(files))
@@ -179,8 +179,8 @@ export class ObjectDirectory {
   }
 
   /** Reads every file that is new, gone, or has another signature. */
-  #lookAtAll(): void {
-    void this.#work.add(`looking through ${this.#root}`, async () => {
+  #scan(): void {
+    void this.#work.add(`scanning ${this.#root}`, async () => {
       for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
         const signature = await signatureOf(file, this.#timeouts)
         if (signature === undefined || signature === '' || signature !== this.#held.files.get(file)?.signature) this.#changed(file)
@@ -193,15 +193,15 @@ export class ObjectDirectory {
   #retryLater(): void {
     const troubles = this.troubles()
     if (troubles.length === 0) {
-      this.#retry?.cancel()
-      this.#retry = undefined
+      this.#retryTimer?.cancel()
+      this.#retryTimer = undefined
       this.#retryMs = retryMs.first
       return
     }
-    this.#retry ??= after(this.#retryMs, () => {
-      this.#retry = undefined
+    this.#retryTimer ??= after(this.#retryMs, () => {
+      this.#retryTimer = undefined
       this.#retryMs = Math.min(this.#retryMs * 2, retryMs.longest)
-      if (this.#listing.troubles.size > 0) this.#lookAtAll()
+      if (this.#listing.troubles.size > 0) this.#scan()
       else for (const { path } of this.troubles()) this.#changed(path)
     }).unref()
   }
@@ -220,7 +220,7 @@ export class ObjectDirectory {
     for (const file of this.#held.otherDefiners(readings)) await load(file)
     // Editors and tools write one file after the other: a policy that disappeared from one file may have moved to another whose event has
     // not arrived yet.
-    if (this.#held.losesPolicy(readings)) for (const file of await this.#changedBeside(readings)) await load(file)
+    if (this.#held.losesPolicy(readings)) for (const file of await this.#otherChanged(readings)) await load(file)
     this.#apply(readings, at)
     this.#retryLater()
     this.#parts.settled()
@@ -234,7 +234,7 @@ export class ObjectDirectory {
   }
 
   /** Other files that are new, gone or changed. */
-  async #changedBeside(readings: ReadonlyMap<string, Reading | undefined>): Promise<string[]> {
+  async #otherChanged(readings: ReadonlyMap<string, Reading | undefined>): Promise<string[]> {
     const changed: string[] = []
     for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
       if (readings.has(file)) continue
@@ -280,11 +280,11 @@ export class ObjectDirectory {
         return
       }
     }
-    this.#parseAside(file, { name, content, signature: read })
+    this.#queueForPool(file, { name, content, signature: read })
   }
 
   /** Parses a file on the pool, and applies the result unless the file was read again meanwhile. */
-  #parseAside(
+  #queueForPool(
     file: string,
     { name, content, signature }: Omit<Reading, 'parsed' | 'content'> & { readonly content: { readonly text: string } },
   ): void {
@@ -292,7 +292,7 @@ export class ObjectDirectory {
     const parsing = { content }
     this.#parsing.set(file, parsing)
     const isNewest = () => this.#parsing.get(file) === parsing
-    void this.#aside.add(`parsing ${file}`, async () => {
+    void this.#poolQueue.add(`parsing ${file}`, async () => {
       if (!isNewest()) return
       const parsed = await this.#parseOnPool(name, content.text)
       await this.#work.add(`reading ${file}`, async () => {

@@ -398,7 +398,7 @@ describe('secrets of a reader', () => {
           if (step.do === 'subscribe') proxies[step.who]?.subscribe(step.names)
           else if (step.do === 'take') proxies[step.who]?.take()
           else if (step.do === 'answer') answer(step.most)
-          else if (step.do === 'ask again') for (const { session } of proxies) session.again()
+          else if (step.do === 'ask again') for (const { session } of proxies) session.sendAgain()
           else {
             if (step.material) there.set(step.name, step.material)
             else there.delete(step.name)

@@ -491,7 +491,7 @@ describe('the rules of the xDS protocol', () => {
       stream.ask(clusterType, {})
       stream.next()
       for (let change = 0; change < 200; change++) stream.set(clusterType, { a: String(change), [`passing${change}`]: '1' })
-      if (again) stream.session.again()
+      if (again) stream.session.sendAgain()
       expect(contentOf(stream.next())).to.equal('a=199 passing199=1 -b -gone')
     }
   })

@@ -283,7 +283,7 @@ describe('classes with hidden hosts', () => {
               const full = plans.full(typeUrl, state, subscription, delta)
               expect(sorted(contentOf(full, delta))).to.deep.equal(sorted(new Map([...truth, ...emptied(missing)])))
               if (delta) expect(plain(full.removed)).to.deep.equal(plain(missing))
-              const some = plans.some(typeUrl, state, subscription, new Set(named), delta)
+              const some = plans.ofNames(typeUrl, state, subscription, new Set(named), delta)
               const asked = new Map([...truth].filter(([name]) => named.includes(name)))
               expect(sorted(contentOf(some, delta))).to.deep.equal(sorted(new Map([...asked, ...emptied(missing)])))
               if (last) {
