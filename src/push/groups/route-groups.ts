@@ -167,11 +167,11 @@ export class RouteGroups {
     this.#making.derived(`own routes ${named(own)}`, () => {
       // A change of the claims in the shared routes matters to this namespace only where its hosts claim the same domains.
       this.#making.derived(`claims of ${named(own)}`, () => {
-        this.#part(`claims in ${named(own.shared)}`, own.shared, ({ claims }) => claims.at)
-        return routes.claimed()
+        this.#part(`claims in ${named(own.shared)}`, own.shared, ({ claimLog }) => claimLog.at)
+        return routes.claimRevision()
       })
       this.#refreshOwn(routes, own)
-      if (routes.isAlike) this.#sharedRoutes(own.shared)
+      if (routes.hasRoutesAsShared) this.#sharedRoutes(own.shared)
       return {}
     })
     return routes

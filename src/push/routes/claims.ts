@@ -30,7 +30,7 @@ export class RouteClaims {
   }
 
   /** Keeps the claims and replaces the hosts, which must claim the same domains. */
-  of(hosts: readonly RouteHost[]): RouteClaims {
+  replaceHosts(hosts: readonly RouteHost[]): RouteClaims {
     this.#hosts = hosts
     return this
   }
@@ -77,7 +77,7 @@ function domainsIn(hosts: readonly RouteHost[]): Pick<RouteClaims, 'owners' | 'c
 /** The state of a route that the log compares: its claims, and the number of its hosts that belong to services. */
 interface Claimed {
   readonly claims: RouteClaims
-  readonly services: number
+  readonly serviceCount: number
 }
 
 /** The last changes of domain ownership. */
@@ -100,6 +100,7 @@ export class ClaimLog {
     return false
   }
 
+  /** Records in which domains, routes and hosts the claims after a change differ from those before it. */
   add(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): void {
     // Namespaces that checked before there were any routes have to check again.
     if (before.size === 0) {
@@ -118,7 +119,7 @@ export class ClaimLog {
         [other, one],
       ])
         for (const host of here?.claims.places.keys() ?? []) if (!there?.claims.places.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
-      if (one?.services !== other?.services) domains.add(servicesOf(name))
+      if (one?.serviceCount !== other?.serviceCount) domains.add(servicesOf(name))
       for (const place of [one, other]) for (const domain of place?.claims.contested.keys() ?? []) domains.add(domainOf(name, domain))
       for (const [domain, owner] of one?.claims.owners ?? []) if (other?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
       for (const [domain, owner] of other?.claims.owners ?? []) if (one?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))

@@ -25,13 +25,13 @@ interface OwnRoute {
   /** Whether the shared routes contain the route. */
   readonly isShared: boolean
   /** Hosts of the shared route that are hidden. */
-  readonly without: readonly string[]
+  readonly hiddenHosts: readonly string[]
   /** The namespace's own virtual hosts in the route. */
   readonly pieces: readonly HostPiece[]
   /** Whether the route exists: it has a virtual host of a service left, or needs none. */
   readonly exists: boolean
   /** Whether the route is equal to the shared one. */
-  readonly alike: boolean
+  readonly isAsShared: boolean
   /** Fields that EnvoyFilters add, for a route that is not shared. */
   readonly extra: Uint8Array
 }
@@ -51,11 +51,14 @@ export class OwnRoutes {
   #problems: readonly Problem[] = []
   /** Digests of the domains that its hosts claim, both in its own form and in the shared form, and of the routes ({@link domainOf}). */
   #domains = new Int32Array()
-  #claimed: object = {}
+  #claimRevision: object = {}
   /** The state of the claim log up to which changes were checked. */
   #at = -1
   /** The last resources, reused while their parts are the same. */
-  readonly #made = new Map<string, { readonly own: OwnRoute; readonly table: RouteTable; readonly extra: Uint8Array; readonly resource: Resource }>()
+  readonly #resources = new Map<
+    string,
+    { readonly own: OwnRoute; readonly table: RouteTable; readonly extra: Uint8Array; readonly resource: Resource }
+  >()
 
   constructor(shared: SharedRoutes, sums: KeyedSums) {
     this.#shared = shared
@@ -68,16 +71,16 @@ export class OwnRoutes {
   }
 
   /** Returns a new object whenever a change of the claims in the shared routes may change these routes. */
-  claimed(): object {
-    const { claims } = this.#shared
-    if (claims.concerns(this.#domains, this.#at)) this.#claimed = {}
-    this.#at = claims.at
-    return this.#claimed
+  claimRevision(): object {
+    const { claimLog } = this.#shared
+    if (claimLog.concerns(this.#domains, this.#at)) this.#claimRevision = {}
+    this.#at = claimLog.at
+    return this.#claimRevision
   }
 
   /** Whether some hosts are equal to the shared ones. They have to be compared again when the shared form changes. */
-  get isAlike(): boolean {
-    return this.#routes.some(({ alike, without }) => alike && without.length > 0)
+  get hasRoutesAsShared(): boolean {
+    return this.#routes.some(({ isAsShared, hiddenHosts }) => isAsShared && hiddenHosts.length > 0)
   }
 
   /** Problems of the last refresh. */
@@ -95,7 +98,7 @@ export class OwnRoutes {
     const names = new Set([...differing.candidates.keys(), ...[...differing.hosts].flatMap((host) => shared.routesOf(host))])
     this.#routes = [...names].sort().flatMap((name) =>
       contain<readonly OwnRoute[]>(
-        () => [this.#settle(name, differing, maker, before.get(name), problems)],
+        () => [this.#ownRoute(name, differing, maker, before.get(name), problems)],
         (reason) => {
           problems.push({ type: 'rds', resource: name, objects: [], reason })
           const kept = before.get(name)
@@ -104,34 +107,34 @@ export class OwnRoutes {
       ),
     )
     this.#problems = problems
-    for (const name of this.#made.keys()) if (!names.has(name)) this.#made.delete(name)
+    for (const name of this.#resources.keys()) if (!names.has(name)) this.#resources.delete(name)
   }
 
-  #settle(name: string, differing: Differing, maker: HostMaker, before: OwnRoute | undefined, problems: Problem[]): OwnRoute {
+  #ownRoute(name: string, differing: Differing, maker: HostMaker, before: OwnRoute | undefined, problems: Problem[]): OwnRoute {
     const shared = this.#shared.routes.get(name)
     const own = differing.candidates.get(name) ?? []
     const route = shared?.route ?? (own[0] as Candidate).route
-    const without = shared ? [...differing.hosts].filter((host) => shared.claims.places.has(host)).sort() : []
-    const hiddenPieces = without.flatMap((host) => (shared?.claims.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
+    const hiddenHosts = shared ? [...differing.hosts].filter((host) => shared.claims.places.has(host)).sort() : []
+    const hiddenPieces = hiddenHosts.flatMap((host) => (shared?.claims.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
     const exists = differing.exists(name)
     const candidates = shared ? own : [...own, ...maker.ofRoute(route)]
     const lastGood = (host: string) => before?.pieces.find((piece) => piece.name === host) ?? hiddenPieces.find((piece) => piece.name === host)
     const settled = claimDomains(route, exists ? [...candidates].sort(inOrder) : [], lastGood)
     problems.push(...settled.problems)
     const pieces = settled.hosts.flatMap(({ piece }) => piece ?? [])
-    const alike =
+    const isAsShared =
       exists &&
       shared !== undefined &&
       hiddenPieces.length === pieces.length &&
       hiddenPieces.every((piece) => pieces.some(({ version }) => version === piece.version))
     const extra = shared ? new Uint8Array() : maker.patched(problems, (patches) => routeConfigurationExtra(route.name, patches))
-    return { route, isShared: shared !== undefined, without, pieces, exists, alike, extra }
+    return { route, isShared: shared !== undefined, hiddenHosts, pieces, exists, isAsShared, extra }
   }
 
   /** Route configurations. Those whose virtual hosts are resources of their own contain no hosts. */
   configurations(takesVirtualHosts: boolean): Overlay {
     const hostless = ({ route }: OwnRoute) => takesVirtualHosts && route.catchAll
-    const touched = this.#routes.filter((own) => !own.alike && (!hostless(own) || !own.isShared || !own.exists))
+    const touched = this.#routes.filter((own) => !own.isAsShared && (!hostless(own) || !own.isShared || !own.exists))
     return {
       resources: touched.flatMap((own) =>
         own.exists ? [hostless(own) ? hostlessRoute(own.route.name, this.#extraOf(own)) : this.#resource(own)] : [],
@@ -143,9 +146,9 @@ export class OwnRoutes {
   /** Virtual hosts as resources of their own. A host is hidden from all routes or from none. */
   hosts(): Overlay {
     const routes = this.#routes.filter(({ route }) => route.catchAll)
-    if (routes.every(({ alike }) => alike)) return { resources: [], hide: [] }
-    const hidden = routes.flatMap(({ without, route }) =>
-      this.#hiddenPieces(route.name, without).map(({ name }) => hostOf(virtualHostType, `${route.name}/${name}`)),
+    if (routes.every(({ isAsShared }) => isAsShared)) return { resources: [], hide: [] }
+    const hidden = routes.flatMap(({ hiddenHosts, route }) =>
+      this.#hiddenPieces(route.name, hiddenHosts).map(({ name }) => hostOf(virtualHostType, `${route.name}/${name}`)),
     )
     return {
       resources: routes.flatMap(({ route, pieces }) => pieces.map((piece) => hostResource(route.name, piece))),
@@ -163,9 +166,9 @@ export class OwnRoutes {
   }
 
   #resource(own: OwnRoute): Resource {
-    const { route, without, pieces } = own
+    const { route, hiddenHosts, pieces } = own
     const extra = this.#extraOf(own)
-    const known = this.#made.get(route.name)
+    const known = this.#resources.get(route.name)
     const table =
       this.#shared.tableOf(route.name) ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(route.name, [], this.#sums))
     if (known && known.table === table && sameParts(known.own, own) && Buffer.compare(known.extra, extra) === 0 && isUsable(known.resource))
@@ -173,17 +176,17 @@ export class OwnRoutes {
     const places = this.#shared.routes.get(route.name)?.claims.places
     const resource = routeResource(
       table,
-      without.flatMap((host) => places?.get(host) ?? []),
+      hiddenHosts.flatMap((host) => places?.get(host) ?? []),
       pieces,
       extra,
       this.#sums,
     )
-    this.#made.set(route.name, { own, table, extra, resource })
+    this.#resources.set(route.name, { own, table, extra, resource })
     return resource
   }
 }
 
-const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameItems(one.without, other.without) && sameItems(one.pieces, other.pieces)
+const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameItems(one.hiddenHosts, other.hiddenHosts) && sameItems(one.pieces, other.pieces)
 
 /**
  * Finds the hosts that differ for a namespace, including all hosts whose domains may change owner because of them, and the virtual hosts
@@ -223,7 +226,7 @@ class Differing {
     const own = candidates.filter(({ namespace }) => namespace !== '').length
     // In that case the existence of the route depends on the services of the shared route.
     if (own === 0) this.domains.add(servicesOf(name))
-    return (shared?.services ?? 0) - hidden + own > 0
+    return (shared?.serviceCount ?? 0) - hidden + own > 0
   }
 
   /** Hides all hosts of a shared route that does not exist for the namespace. */
@@ -271,7 +274,7 @@ class Differing {
   #claim(route: string, domains: readonly string[], host: string): void {
     this.domains.add(wholeRoute(route))
     for (const domain of domains) this.domains.add(domainOf(route, domain))
-    this.#queue.push(...this.#shared.rivals(route, domains, host))
+    this.#queue.push(...this.#shared.otherClaimants(route, domains, host))
   }
 }
 

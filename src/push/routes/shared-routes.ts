@@ -26,11 +26,11 @@ export interface SharedRoute extends RouteHosts {
   /** The same object while the claims are the same. */
   readonly claims: RouteClaims
   /** The number of virtual hosts that belong to services. A route without any does not exist. */
-  readonly services: number
+  readonly serviceCount: number
 }
 
 /** The candidates of an egress listener: those of services, and those of other hosts that VirtualServices name. */
-interface Wanted {
+interface EgressCandidates {
   readonly hosts: readonly string[]
   readonly others: readonly string[]
   readonly ofHosts: Collection<readonly Candidate[]>
@@ -45,17 +45,17 @@ export class SharedRoutes {
   readonly #sums: KeyedSums
   readonly #hasTables: boolean
   readonly #record: Pick<Dependencies<never>, 'collection'>
-  /** The candidates of each host by egress listener, for the view and the filters in `#given`. */
-  #wanted: readonly Wanted[] = []
+  /** The candidates of each host by egress listener, for the view and the filters in `#inputs`. */
+  #egressCandidates: readonly EgressCandidates[] = []
   /** By route the candidates that belong to no host of the view. */
   #common: Collection<readonly Candidate[]>
-  #given: readonly unknown[] = []
+  #inputs: readonly unknown[] = []
   /** A new object whenever anything in the routes changes. */
   #revision: object = {}
   #routes = new Map<string, SharedRoute>()
   /** Names of the routes by host, computed on first use. */
   #routesOf: ReadonlyMap<string, readonly string[]> | undefined
-  readonly #changes = new ClaimLog()
+  readonly #claimLog = new ClaimLog()
   /** The last virtual hosts that were replaced in place. `#at` is the number of all replacements. */
   #replaced: Replaced[] = []
   #at = 0
@@ -88,8 +88,8 @@ export class SharedRoutes {
   }
 
   /** The changes of domain ownership. */
-  get claims(): Pick<ClaimLog, 'at' | 'concerns'> {
-    return this.#changes
+  get claimLog(): Pick<ClaimLog, 'at' | 'concerns'> {
+    return this.#claimLog
   }
 
   /** The number of the present state. */
@@ -118,7 +118,7 @@ export class SharedRoutes {
   }
 
   /** The other hosts that claim one of these domains of a route. */
-  rivals(route: string, domains: readonly string[], host: string): string[] {
+  otherClaimants(route: string, domains: readonly string[], host: string): string[] {
     const there = this.#routes.get(route)
     if (!there) return []
     return domains.flatMap((domain) => {
@@ -133,34 +133,36 @@ export class SharedRoutes {
   refresh(maker: HostMaker): void {
     const { fixedRoutes } = maker
     const given = [maker.view, ...maker.filters, ...fixedRoutes]
-    const isSame = sameItems(given, this.#given)
+    const isSame = sameItems(given, this.#inputs)
     if (!isSame) {
-      this.#wanted = []
+      this.#egressCandidates = []
       this.#common = this.#record.collection()
     }
-    this.#given = given
-    const isListed = this.#list(maker.view)
+    this.#inputs = given
+    const isListed = this.#listHosts(maker.view)
     const remade = new Set<string>()
-    if (!isSame || !isListed || !this.#replace(maker, remade)) this.#settle(maker, fixedRoutes, isListed, remade)
+    if (!isSame || !isListed || !this.#replaceInPlace(maker, remade)) this.#buildAll(maker, fixedRoutes, isListed, remade)
     this.#common.read()
-    for (const { ofHosts, ofOthers } of this.#wanted) {
+    for (const { ofHosts, ofOthers } of this.#egressCandidates) {
       ofHosts.read()
       ofOthers.read()
     }
   }
 
   /** Lists the hosts of the view. Returns whether they are the same as before. */
-  #list(view: View): boolean {
-    const before = this.#wanted
-    this.#wanted = view.egress.map((egress, index): Wanted => {
+  #listHosts(view: View): boolean {
+    const before = this.#egressCandidates
+    this.#egressCandidates = view.egress.map((egress, index): EgressCandidates => {
       const [hosts, others] = [egress.hosts, [...egress.virtualServices.hosts()]]
       const { ofHosts = this.#record.collection<readonly Candidate[]>(), ofOthers = this.#record.collection<readonly Candidate[]>() } =
         before[index] ?? {}
       return { hosts, others, ofHosts, ofOthers }
     })
     return (
-      before.length === this.#wanted.length &&
-      this.#wanted.every(({ hosts, others }, index) => sameItems(hosts, before[index]?.hosts ?? []) && sameItems(others, before[index]?.others ?? []))
+      before.length === this.#egressCandidates.length &&
+      this.#egressCandidates.every(
+        ({ hosts, others }, index) => sameItems(hosts, before[index]?.hosts ?? []) && sameItems(others, before[index]?.others ?? []),
+      )
     )
   }
 
@@ -168,8 +170,8 @@ export class SharedRoutes {
    * Replaces changed virtual hosts in place, at a cost proportional to their number. Returns false, with all routes unchanged, when
    * something else changed. `remade` receives the hosts whose candidates were computed again.
    */
-  #replace(maker: HostMaker, remade: Set<string>): boolean {
-    const [wanted, more] = this.#wanted
+  #replaceInPlace(maker: HostMaker, remade: Set<string>): boolean {
+    const [wanted, more] = this.#egressCandidates
     const [egress] = maker.view.egress
     if (!wanted || !egress || more || this.#common.outdated.size > 0 || this.problems.length > 0) return false
     const made = contain<Map<string, Candidate[]> | undefined>(
@@ -203,7 +205,7 @@ export class SharedRoutes {
         .flatMap(({ host }) => before.claims.places.get(host) ?? [])
         .filter((place) => hosts[place]?.piece !== before.hosts[place]?.piece)
       const pieces = this.#hasTables || !before.route.catchAll ? hosts.map(({ piece }) => piece) : []
-      const after = { ...before, hosts, claims: before.claims.of(hosts), table: buildTable(name, pieces, this.#sums) }
+      const after = { ...before, hosts, claims: before.claims.replaceHosts(hosts), table: buildTable(name, pieces, this.#sums) }
       if (others.length > 0) replaced.push({ name, after, hosts: others.map((place) => hosts[place] as SharedRoute['hosts'][number]) })
     }
     if (replaced.length === 0) return true
@@ -228,7 +230,7 @@ export class SharedRoutes {
   }
 
   /** Builds all routes. */
-  #settle(maker: HostMaker, fixed: readonly RouteName[], isListed: boolean, changed: Set<string>): void {
+  #buildAll(maker: HostMaker, fixed: readonly RouteName[], isListed: boolean, changed: Set<string>): void {
     const problems: Problem[] = []
     const all = this.#candidates(maker, changed, problems)
     // When the view has the same hosts as before, only the routes of the changed hosts are built.
@@ -256,7 +258,7 @@ export class SharedRoutes {
       this.#at++
     }
     const reclaimed = differs(({ claims }) => claims)
-    if (reclaimed) this.#changes.add(this.#routes, routes)
+    if (reclaimed) this.#claimLog.add(this.#routes, routes)
     this.#problems = problems
     this.#routes = routes
     if (reclaimed) this.#routesOf = undefined
@@ -265,7 +267,7 @@ export class SharedRoutes {
   /** The candidates of all hosts, in the order of egress listeners. `changed` receives the hosts whose candidates were computed again. */
   #candidates(maker: HostMaker, changed: Set<string>, problems: Problem[]): readonly Candidate[] {
     const all: Candidate[] = []
-    const take = (host: string, get: () => ReturnType<Wanted['ofHosts']['get']>) =>
+    const take = (host: string, get: () => ReturnType<EgressCandidates['ofHosts']['get']>) =>
       contain(
         () => {
           const { value, isNew } = get()
@@ -277,7 +279,7 @@ export class SharedRoutes {
           problems.push(maker.problem(host, reason))
         },
       )
-    for (const [index, wanted] of this.#wanted.entries()) {
+    for (const [index, wanted] of this.#egressCandidates.entries()) {
       const egress = maker.view.egress[index] as EgressListener
       for (const host of wanted.hosts) take(host, () => this.#ofHost(wanted, host, maker, egress))
       for (const host of wanted.others) take(host, () => this.#ofOther(wanted, host, maker, egress))
@@ -287,14 +289,14 @@ export class SharedRoutes {
     return all
   }
 
-  #ofHost({ ofHosts }: Wanted, host: string, maker: HostMaker, egress: EgressListener) {
+  #ofHost({ ofHosts }: EgressCandidates, host: string, maker: HostMaker, egress: EgressListener) {
     return ofHosts.get(host, () => {
       const state = maker.view.service(host)
       return (state ? maker.ofService(state, egress) : []).map(madeOnce)
     })
   }
 
-  #ofOther({ ofOthers }: Wanted, host: string, maker: HostMaker, egress: EgressListener) {
+  #ofOther({ ofOthers }: EgressCandidates, host: string, maker: HostMaker, egress: EgressListener) {
     return ofOthers.get(host, () => maker.ofHost(host, egress).map(madeOnce))
   }
 
@@ -322,7 +324,7 @@ export class SharedRoutes {
     const claimed = before && (replaced || sameClaims(before, settled)) ? before : undefined
     const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece)
     if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
-    if (claimed && same) return { ...claimed, hosts: settled.hosts, claims: claimed.claims.of(settled.hosts), problems, extra }
+    if (claimed && same) return { ...claimed, hosts: settled.hosts, claims: claimed.claims.replaceHosts(settled.hosts), problems, extra }
     const pieces = settled.hosts.map(({ piece }) => piece)
     return {
       route,
@@ -330,8 +332,8 @@ export class SharedRoutes {
       problems,
       extra,
       table: buildTable(route.name, this.#hasTables || !route.catchAll ? pieces : [], this.#sums),
-      claims: claimed?.claims.of(settled.hosts) ?? new RouteClaims(settled.hosts),
-      services: settled.hosts.filter(({ candidate }) => candidate.namespace !== '').length,
+      claims: claimed?.claims.replaceHosts(settled.hosts) ?? new RouteClaims(settled.hosts),
+      serviceCount: settled.hosts.filter(({ candidate }) => candidate.namespace !== '').length,
     }
   }
 }
