@@ -201,7 +201,7 @@ export class Http2GrpcStream implements GrpcStream {
       if (this.#reader.expected === undefined) this.#messageTimer.begin()
       this.#messageTimer.came()
       const taken = this.#reader.take(bytes, (message) => {
-        this.#flow.heard()
+        this.#flow.messageReceived()
         this.#messageTimer.begin()
         if (!this.#ended) listen(message)
         return monotonicMs() - started < turnMs
@@ -247,11 +247,11 @@ export class Http2GrpcStream implements GrpcStream {
   }
 
   beginTrial(bytes: number, passed: () => void): void {
-    this.#flow.try(bytes, passed)
+    this.#flow.beginTrial(bytes, passed)
   }
 
   endTrial(): void {
-    this.#flow.go()
+    this.#flow.endTrial()
   }
 
   end(code: number, message: string, retryAfterMs?: number): void {

@@ -120,7 +120,7 @@ export class Http2Connection {
     const interval = Math.max(shortestIntervalMs, limits.keepaliveInterval)
     this.#keepalive = new Keepalive(interval, limits.keepaliveTimeout)
     const period = Math.min(interval, limits.keepaliveTimeout, graceMs) / looks
-    this.#timers = [checkEvery(period, () => this.#look(period)).unref(), after(limits.maxConnectionAge, () => this.#retire()).unref()]
+    this.#timers = [checkEvery(period, () => this.#check(period)).unref(), after(limits.maxConnectionAge, () => this.#retire()).unref()]
     socket.once('close', () => {
       for (const timer of this.#timers) timer.cancel()
     })
@@ -156,7 +156,7 @@ export class Http2Connection {
     this.#socket.destroy()
   }
 
-  #look(period: number): void {
+  #check(period: number): void {
     const now = monotonicMs()
     // If this thread was blocked, answers of the peer may be waiting to be read, so the time charged is limited.
     const ms = Math.min(now - this.#looked, period * 2)
@@ -166,7 +166,7 @@ export class Http2Connection {
     if (this.#overMs >= graceMs) this.#socket.destroy()
     if (this.#session.destroyed) return
     if (this.#dismissal && this.#dismissal.at <= wallClockMs()) this.dismiss(this.#dismissal.reason)
-    const next = this.#keepalive.look(ms, this.#socket.bytesRead + this.flow.left)
+    const next = this.#keepalive.check(ms, this.#socket.bytesRead + this.flow.left)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') {
       // With outstanding bytes this is also a standstill of the streams, so they are reported as such.

@@ -28,7 +28,7 @@ export class CertificateWatch {
     this.#listener = listener
     const paths = [files.cert, files.key, ...(files.ca ? [files.ca] : [])].map(({ path }) => path)
     this.#watch = new FilesWatch(paths, {
-      look: () => this.#look(),
+      read: () => this.#read(),
       refused: (reason) => listener.refused(reason),
       unwatchable: (directory, error) => listener.unwatchable(directory, error),
     })
@@ -40,15 +40,15 @@ export class CertificateWatch {
   }
 
   /** Reads the files now. */
-  look(): Promise<void> {
-    return this.#watch.look()
+  read(): Promise<void> {
+    return this.#watch.read()
   }
 
   close(): void {
     this.#watch.close()
   }
 
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     const certificate = await readCertificate(this.#files)
     if (this.#current && isSame(certificate, this.#current)) return
     const fault = this.#current && validityFault(certificate, wallClockMs())

@@ -27,7 +27,7 @@ interface Watched {
 }
 
 /**
- * One `fs.watch` per directory: an event costs a look at one entry, however many files there are. Symbolic links to directories are not
+ * One `fs.watch` per directory: an event costs one `stat`, however many files there are. Symbolic links to directories are not
  * followed, except for the root itself. While the root does not exist, its nearest existing ancestor is watched until it does.
  * Directories that could not be watched are retried by {@link audit}. A directory on a file system that does not answer does not block
  * the others: it counts as one that cannot be watched.
@@ -137,15 +137,15 @@ export class DirectoryWatch {
     if (name === null) return this.#listener.everything()
     const path = join(directory, name)
     this.#listener.changed(path)
-    if (this.#deep || path === this.#root) void this.#lookForDirectory(path)
+    if (this.#deep || path === this.#root) void this.#updateDirectory(path)
     // The removal of a watched directory is reported under the directory's own name.
-    if (name === basename(directory)) void this.#lookForDirectory(directory)
+    if (name === basename(directory)) void this.#updateDirectory(directory)
   }
 
-  async #lookForDirectory(path: string): Promise<void> {
-    const look = path === this.#root ? stat : lstat
+  async #updateDirectory(path: string): Promise<void> {
+    const statOf = path === this.#root ? stat : lstat
     const isDirectory = await this.#timeouts
-      .run(() => look(path))
+      .run(() => statOf(path))
       .then(
         (found) => found.isDirectory(),
         // After an error that leaves the question open, the directory stays as it was.

@@ -37,7 +37,7 @@ export class FileTimeouts {
       }
       this.#waiting.set(operation, { until: monotonicMs() + this.#ms, late })
       // One shared timer: most operations return at once, and a timer for each would be too expensive.
-      this.#timer ??= checkEvery(this.#ms / 4, () => this.#look()).unref()
+      this.#timer ??= checkEvery(this.#ms / 4, () => this.#check()).unref()
       ask().then(
         (answer) => {
           over()
@@ -51,7 +51,7 @@ export class FileTimeouts {
     })
   }
 
-  #look(): void {
+  #check(): void {
     const now = monotonicMs()
     for (const [operation, { until, late }] of this.#waiting) {
       if (until > now) break

@@ -7,7 +7,7 @@ import { WorkQueue } from './work-queue.ts'
 /** The callbacks of a watch. */
 export interface FilesListener {
   /** Reads all files. Rejects with an Error that says why they cannot be used. */
-  look(): Promise<void>
+  read(): Promise<void>
   /** Called when the files cannot be used, once for each distinct reason until a read succeeds. */
   refused(reason: string): void
   /** Called when a directory exists and cannot be watched. */
@@ -19,7 +19,7 @@ const usualQuietMs = 100
 /** Interval at which the files are read without an event, in milliseconds. */
 const auditMs = 10_000
 
-/** Calls `look` when the files may have changed, never twice at a time, and once at construction. */
+/** Calls `read` when the files may have changed, never twice at a time, and once at construction. */
 export class FilesWatch {
   readonly #listener: FilesListener
   readonly #watches: readonly DirectoryWatch[]
@@ -48,17 +48,17 @@ export class FilesWatch {
         }),
     )
     for (const watch of this.#watches) void watch.refresh()
-    void this.look()
+    void this.read()
     this.#audit = every(auditMs, () => {
       for (const watch of this.#watches) void watch.audit().catch(() => undefined)
-      void this.look()
+      void this.read()
     }).unref()
   }
 
   /** Reads the files now. Resolves when that is done, whether it succeeded or failed. */
-  look(): Promise<void> {
+  read(): Promise<void> {
     return this.#work.add('checking watched files', async () => {
-      await this.#listener.look()
+      await this.#listener.read()
       this.#fault = undefined
     })
   }
@@ -71,7 +71,7 @@ export class FilesWatch {
 
   #later(): void {
     this.#quiet?.cancel()
-    this.#quiet = after(this.#quietMs, () => void this.look()).unref()
+    this.#quiet = after(this.#quietMs, () => void this.read()).unref()
   }
 
   #refuse(reason: string): void {

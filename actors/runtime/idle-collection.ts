@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { every, type Timer } from './timers.ts'
 
 /** Interval between two checks of a thread, in milliseconds. */
-const lookMs = 10_000
+const checkMs = 10_000
 /** Maximum share of time that an idle thread is busy between two checks: scrapes and watchdog pings take some. */
 const restShare = 0.02
 /**
@@ -27,7 +27,7 @@ const defaultMost = 256 * 2 ** 20
  * so a thread that becomes idle after a storm would keep its garbage and free pages for good. `everyMs`: interval of the checks.
  * `maxBytes`: heaps larger than this are not collected.
  */
-export function collectGarbageWhenIdle(everyMs = lookMs, maxBytes = defaultMost): Timer {
+export function collectGarbageWhenIdle(everyMs = checkMs, maxBytes = defaultMost): Timer {
   let since = performance.eventLoopUtilization()
   let kept = 0
   let rests = 0

@@ -28,16 +28,16 @@ export function headerOutputsOfAny(spec: unknown): string[] {
       for (const [, item] of named.length > 0 ? named : Object.entries(value)) take(item, depth + 1)
     }
   }
-  const look = (value: unknown, depth: number): void => {
+  const visit = (value: unknown, depth: number): void => {
     if (depth > limits.depth) return
-    if (Array.isArray(value)) for (const item of value) look(item, depth + 1)
+    if (Array.isArray(value)) for (const item of value) visit(item, depth + 1)
     else if (isMapping(value))
       for (const [key, item] of Object.entries(value)) {
         if (/^output/i.test(key.trim())) take(item, 0)
-        else look(item, depth + 1)
+        else visit(item, depth + 1)
       }
   }
-  look(spec, 0)
+  visit(spec, 0)
   return [...found]
 }
 

@@ -19,12 +19,12 @@ export class RequestScan {
    * Whether the current message is scanned. The scan ends when the type is found, or when the message is not valid protobuf, which
    * discovery rejects.
    */
-  #looks = false
+  #inspects = false
 
   constructor(isDelta: boolean) {
     this.#scan = new FieldScan(isDelta ? deltaType : sotwType, (_, typeUrl) => {
       this.#typeUrl = typeUrl
-      this.#looks = false
+      this.#inspects = false
       return false
     })
   }
@@ -42,7 +42,7 @@ export class RequestScan {
     let run = 0
     for (const { part, from, to, begins, ends } of this.#bounds.pieces(bytes)) {
       if (begins !== undefined) this.#begin(begins)
-      if (part === 'message' && this.#looks) this.#look(bytes, from, to)
+      if (part === 'message' && this.#inspects) this.#inspect(bytes, from, to)
       if (!ends) continue
       const own = ended(this.#typeUrl)
       if (own.length === 0) continue
@@ -55,16 +55,16 @@ export class RequestScan {
 
   #begin(length: number): void {
     this.#typeUrl = ''
-    this.#looks = true
+    this.#inspects = true
     this.#scan.begin(length)
   }
 
-  #look(bytes: Buffer, from: number, to: number): void {
+  #inspect(bytes: Buffer, from: number, to: number): void {
     try {
       this.#scan.take(bytes, from, to)
     } catch (error) {
       if (!(error instanceof WireError)) throw error
-      this.#looks = false
+      this.#inspects = false
     }
   }
 }

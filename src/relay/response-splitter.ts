@@ -79,7 +79,7 @@ export class ResponseSplitter {
     for (const { part, from, to, begins, ends } of this.#bounds.pieces(bytes)) {
       if (part === 'prefix') start = from
       if (begins !== undefined) this.#begin(begins)
-      if (part === 'message') this.#look(bytes, from, to)
+      if (part === 'message') this.#inspect(bytes, from, to)
       if (this.#fate === 'unknown' && (ends || this.#looked === maxHeld)) this.#fate = 'pass'
       if (this.#fate === 'pass') {
         // The bytes held back arrived before this chunk, so they are forwarded first.
@@ -112,7 +112,7 @@ export class ResponseSplitter {
     this.#nonceScan.begin(length)
   }
 
-  #look(bytes: Buffer, from: number, to: number): void {
+  #inspect(bytes: Buffer, from: number, to: number): void {
     if (this.#fate === 'unknown') {
       const end = Math.min(to, from + maxHeld - this.#looked)
       this.#looked += end - from

@@ -123,7 +123,7 @@ describe('the certificate authority', function () {
     plug('one')
     const { authority, sign } = await start()
     await trusted()
-    const look = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
+    const reload = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
     for (const [name, content] of [
       ['ca-key.pem', 'nothing'],
       ['ca-cert.pem', made.text('stranger.pem')],
@@ -133,11 +133,11 @@ describe('the certificate authority', function () {
     ] as const) {
       plug('one')
       writeFileSync(join(plugged, name), content)
-      await look()
+      await reload()
       expect(chainOf(await sign())[0]?.issuer, `${name}: ${content.slice(0, 30)}`).to.equal('CN=one')
     }
     rmSync(join(plugged, 'ca-key.pem'))
-    await look()
+    await reload()
     expect(chainOf(await sign())[0]?.issuer).to.equal('CN=one')
   })
 
@@ -145,17 +145,17 @@ describe('the certificate authority', function () {
     plug('one')
     const { authority, sign } = await start({ MESHD_CA_SIGNERS: '4' })
     await trusted()
-    const look = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
+    const reload = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
     const lines = logged.length
     writeFileSync(join(plugged, 'ca-key.pem'), 'nothing')
-    await look()
+    await reload()
     expect(logged.slice(lines).join()).to.include('ca-key.pem: holds no private key in PEM').and.to.include('the authority in force stays')
     expect(logged.join('\n')).not.to.include('others can use it')
     const answers = await Promise.all(Array.from({ length: 200 }, () => sign()))
     expect(new Set(answers.map((answer) => chainOf(answer)[0]?.issuer))).to.deep.equal(new Set(['CN=one']))
     plug('one')
     chmodSync(join(plugged, 'ca-key.pem'), 0o640)
-    await look()
+    await reload()
     expect(logged.filter((line) => line.includes(`the key in ${plugged}: others can use it (mode 0640)`))).to.have.length(1)
     plug('two')
     await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')

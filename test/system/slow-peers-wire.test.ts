@@ -147,7 +147,7 @@ describe('proxies that read slowly', function () {
     const reader = peer({ window: 256 * mib, bytesPerSecond: 10_000_000, names: ['stopped'] })
     await until('something', () => (reader.read.get('stopped') ?? 0) > 0)
     reader.bytesPerSecond = 0
-    // In one look: it stands still for as long as the send timeout only.
+    // In one check: it stands still for as long as the send timeout only.
     await until('it on the page and in the metrics', async () => {
       const seen = await slow('stopped')
       const isCounted = (await metric('pilot_xds_standing_still')) === 1 && (await metric('pilot_xds_permits_released_early')) === 1

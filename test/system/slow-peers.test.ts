@@ -82,7 +82,7 @@ describe('slow proxies, and proxies at standstill', function () {
     const silent = subscribe(shared, 'silent')
     const live = subscribe(shared, 'live')
     live.stream.resume()
-    // In one look: it stands still for as long as the send timeout only.
+    // In one check: it stands still for as long as the send timeout only.
     await until('the silent one on the page and in the metrics', async () => {
       const slow = await service.debug<{ connectionId: string; stillMs: number; releasedEarly: boolean; outstanding: number }[]>('slowz')
       const [own] = slow.filter(({ connectionId }) => connectionId.includes('silent.ns'))

@@ -5,7 +5,7 @@ import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
 /** The minimum interval between two checks of the file, in milliseconds. The file is checked only when a query arrives. */
-const lookMs = 1000
+const checkMs = 1000
 /** The maximum size of the file, in bytes. */
 const fileBytes = 1_048_576
 
@@ -17,7 +17,7 @@ export class SystemResolver {
   #config: ResolverConfig
   /** Device, inode, size and times of the file when it was last read. A difference shows that the file has changed. */
   #mark: string
-  #lookedAt: number
+  #checkedAt: number
   #isUnreadable = false
 
   /**
@@ -28,7 +28,7 @@ export class SystemResolver {
     this.#path = path
     this.#changed = changed
     this.#unreadable = unreadable
-    this.#lookedAt = monotonicMs()
+    this.#checkedAt = monotonicMs()
     this.#mark = markOf(path)
     this.#config = read(path)
   }
@@ -36,14 +36,14 @@ export class SystemResolver {
   /** The current configuration, at most one second old. */
   get config(): ResolverConfig {
     const now = monotonicMs()
-    if (now - this.#lookedAt >= lookMs) {
-      this.#lookedAt = now
-      this.#look()
+    if (now - this.#checkedAt >= checkMs) {
+      this.#checkedAt = now
+      this.#check()
     }
     return this.#config
   }
 
-  #look(): void {
+  #check(): void {
     try {
       const mark = markOf(this.#path)
       if (mark === this.#mark && !this.#isUnreadable) return

@@ -44,14 +44,14 @@ export class Network {
 
   /** Returns the rules of an address family. Undefined in a dry run. Throws an ExitError when the rules cannot be read. */
   rules(family: Family): Listing | undefined {
-    const found = this.#look(tool(family, 'save'), [])
+    const found = this.#runUnlessDry(tool(family, 'save'), [])
     if (found?.error) throw failure(tool(family, 'save'), [], found.error)
     return found && readListing(found.output)
   }
 
   /** Returns the output of `ip`. Empty in a dry run and when the command fails. */
   ip(...args: string[]): string {
-    return this.#look('ip', args)?.output ?? ''
+    return this.#runUnlessDry('ip', args)?.output ?? ''
   }
 
   /** Runs `ip`. Throws an ExitError when the command fails; when it concerned a route, all routes are printed first. */
@@ -93,7 +93,7 @@ export class Network {
   /** Prints a command and, outside a dry run, its output. */
   show(program: Program, args: readonly string[] = []): void {
     this.#echo(program, args)
-    const shown = this.#look(program, args)
+    const shown = this.#runUnlessDry(program, args)
     if (shown && shown.output !== '') this.#say(shown.output.trimEnd())
   }
 
@@ -114,7 +114,7 @@ export class Network {
     if (error !== '') throw failure(tool(family, 'restore'), args, error)
   }
 
-  #look(program: Program, args: readonly string[]): Outcome | undefined {
+  #runUnlessDry(program: Program, args: readonly string[]): Outcome | undefined {
     return this.isDryRun ? undefined : this.#run(program, args)
   }
 

@@ -53,7 +53,7 @@ export class FileSecrets {
       watch: new FilesWatch(
         read.paths,
         {
-          look: async () => {
+          read: async () => {
             const secret = await read.secret()
             if (this.#wanted.get(name) !== wanted || secret.version === wanted.secret?.version) return
             wanted.secret = secret

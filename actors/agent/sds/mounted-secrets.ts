@@ -28,7 +28,7 @@ export class MountedSecrets {
     this.#readRoots = authoritiesReader(roots)
     this.#watch = new FilesWatch(
       [chain, key, roots],
-      { look: () => this.#look(), refused: (reason) => listener.refused(directory, reason), unwatchable: listener.unwatchable },
+      { read: () => this.#read(), refused: (reason) => listener.refused(directory, reason), unwatchable: listener.unwatchable },
       quietMs,
     )
   }
@@ -44,8 +44,8 @@ export class MountedSecrets {
   }
 
   /** Reads the files now. Resolves when they are read, also after a failure. */
-  look(): Promise<void> {
-    return this.#watch.look()
+  read(): Promise<void> {
+    return this.#watch.read()
   }
 
   close(): void {
@@ -53,7 +53,7 @@ export class MountedSecrets {
   }
 
   /** The pair and the roots are independent: a fault of one does not stop the other from being updated. */
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     const [pair, roots] = await Promise.allSettled([this.#readPair(), this.#readRoots()])
     const before = this.#current
     const next: Mounted = {

@@ -71,7 +71,7 @@ class SecretAgent implements Behaviour<never, never> {
   /** Starts to serve. Rejects when it cannot listen on the socket. */
   async start(): Promise<this> {
     for (const notice of this.#context.config.notices) this.#context.log('default').warn(notice)
-    await Promise.all([this.#certificate?.restore(), this.#mounted?.look()])
+    await Promise.all([this.#certificate?.restore(), this.#mounted?.read()])
     await this.#server.open().catch(async (error: unknown) => {
       await this.drain()
       throw error

@@ -15,7 +15,7 @@ import { after, type Timer } from '../../runtime/timers.ts'
 import { cloudToken, type Fetched, localToken } from './token-sources.ts'
 
 /** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */
-const lookMs = 300_000
+const checkMs = 300_000
 
 /** File modes. The token of the machine is readable by the group of its file, the local token only by the agent's user. */
 const tokenModes = { cloud: 0o640, local: 0o600 } as const
@@ -59,10 +59,10 @@ export class TokenFetcher {
     this.#timer?.cancel()
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#isOver) return
     const wait = Math.min(this.#due.wall - wallClockMs(), this.#due.monotonic - monotonicMs())
-    if (wait > 0) this.#timer = after(Math.min(wait, lookMs), () => this.#look())
+    if (wait > 0) this.#timer = after(Math.min(wait, checkMs), () => this.#check())
     else void this.#fetch()
   }
 
@@ -88,7 +88,7 @@ export class TokenFetcher {
     }
     this.#first.resolve()
     this.#due = { wall: wallClockMs() + delay, monotonic: monotonicMs() + delay }
-    this.#look()
+    this.#check()
   }
 
   /**

@@ -22,7 +22,7 @@ import { CallFailed, CertificateClient, type Credentials } from './certificate-c
 import { readKeptFile, writeKeptFile } from './kept-file.ts'
 
 /** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */
-const lookMs = 60_000
+const checkMs = 60_000
 
 const now = (): Moment => ({ wall: wallClockMs(), monotonic: monotonicMs() })
 const chance = () => randomInt(1_000_000) / 1_000_000
@@ -104,14 +104,14 @@ export class WorkloadCertificate {
   want(isWanted: boolean): void {
     if (isWanted === this.#isWanted) return
     this.#isWanted = isWanted
-    if (isWanted) this.#look()
+    if (isWanted) this.#check()
     else this.#timer?.cancel()
   }
 
   /** Retries a failed call at once, because its credentials have changed. */
   retry(): void {
     this.#secrets.retryNow()
-    this.#look()
+    this.#check()
   }
 
   close(): void {
@@ -124,11 +124,11 @@ export class WorkloadCertificate {
     return `${host}:${port}`
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#isOver || !this.#isWanted) return
     const wait = this.#secrets.wait(now())
     this.#timer?.cancel()
-    if (wait > 0) this.#timer = after(Math.min(wait, lookMs), () => this.#look())
+    if (wait > 0) this.#timer = after(Math.min(wait, checkMs), () => this.#check())
     else void this.#renew()
   }
 
@@ -155,7 +155,7 @@ export class WorkloadCertificate {
       const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
       this.#log.warn(`no certificate from ${this.#authority}: ${this.#fault}; retry in ${(wait / 1000).toFixed(1)} s`)
     }
-    this.#look()
+    this.#check()
   }
 
   /** Requests a certificate for a new key. */

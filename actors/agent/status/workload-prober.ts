@@ -31,7 +31,7 @@ export class WorkloadProber {
     this.#parts = parts
     this.#settings = probeSettings(parts.probe)
     this.#health = new WorkloadHealth(this.#settings)
-    this.#timer = after(this.#settings.delayMs, () => void this.#look())
+    this.#timer = after(this.#settings.delayMs, () => void this.#check())
   }
 
   /** The last reported state. */
@@ -45,7 +45,7 @@ export class WorkloadProber {
     this.#timer.cancel()
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const began = monotonicMs()
     const failure = (await this.#parts.proxy()) ?? (await this.#probe())
     if (this.#stopped.signal.aborted) return
@@ -55,7 +55,7 @@ export class WorkloadProber {
       else this.#parts.log.warn(`the workload is unhealthy: ${event.message}`)
       this.#parts.changed(event)
     } else if (failure !== undefined) this.#parts.log.debug(`a probe of the workload failed: ${failure}`)
-    this.#timer = after(Math.max(0, this.#settings.periodMs - (monotonicMs() - began)), () => void this.#look())
+    this.#timer = after(Math.max(0, this.#settings.periodMs - (monotonicMs() - began)), () => void this.#check())
   }
 
   /** Executes one probe. Resolves with the reason of a failure, or with undefined. */

@@ -165,13 +165,13 @@ export class DiscoveryStream {
 
   #keepAlive(socket: Socket): void {
     const life = new Keepalive(keepalive.intervalMs, keepalive.timeoutMs)
-    let looked = monotonicMs()
+    let checkedAt = monotonicMs()
     const period = keepalive.timeoutMs
     const timer = checkEvery(period, () => {
       const now = monotonicMs()
       // The elapsed time is limited: a blocked thread or a sleeping machine did not process what arrived meanwhile.
-      const next = life.look(Math.min(now - looked, period * 2), socket.bytesRead)
-      looked = now
+      const next = life.check(Math.min(now - checkedAt, period * 2), socket.bytesRead)
+      checkedAt = now
       if (next === 'ping' && !this.#session.destroyed) this.#session.ping(() => undefined)
       else if (next === 'give up') this.#lost('it did not answer a keepalive ping')
     })

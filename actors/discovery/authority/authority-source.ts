@@ -68,7 +68,7 @@ export class AuthoritySource {
     this.rotation = rotation
     const { log, features } = parts
     this.#files = new FilesWatch(pluggedInPaths(features.ROOT_CA_DIR), {
-      look: () => this.#establish(),
+      read: () => this.#establish(),
       refused: (reason) => log('ca').error(`${reason}; ${this.#inForce ? 'the authority in force stays' : 'no certificate is signed'}`),
       unwatchable: (directory, error) => log('ca').warn(`${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })
@@ -90,8 +90,8 @@ export class AuthoritySource {
   }
 
   /** Reads the files now. */
-  look(): Promise<void> {
-    return this.#files.look()
+  read(): Promise<void> {
+    return this.#files.read()
   }
 
   /** Determines the authority in force again. */

@@ -44,7 +44,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     signCertificate: (request: CertificateRequest) => this.#signWorkload(request),
     signServingCertificate: (request: ServingCertificateRequest) => this.#signServing(request),
     /** Reads the files of `ROOT_CA_DIR` now. */
-    reload: () => this.#source.look(),
+    reload: () => this.#source.read(),
     /** The content of the debug pages about the authority; undefined until one is in force. */
     page: () => this.#page(),
     ledger: (start: number, length: number) => ledgerPage(this.#source.rotation, start, length),

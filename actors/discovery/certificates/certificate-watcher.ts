@@ -17,7 +17,7 @@ type Sent = CertificateEvent | TrustEvent
 
 class CertificateWatcher implements Behaviour<never, Sent> {
   /** `reload` reads the files now. */
-  readonly asks = { reload: () => this.#watch.look() }
+  readonly asks = { reload: () => this.#watch.read() }
   readonly #watch: CertificateWatch
   /** Whether the files could be used since this actor started. */
   #isLoaded = false

@@ -56,7 +56,7 @@ export class BundleFetches {
       }),
     }
     this.#watched = endpoints.map((endpoint) => ({ endpoint, bundle: undefined, failures: 0, timer: undefined }))
-    for (const watched of this.#watched) void this.#look(watched)
+    for (const watched of this.#watched) void this.#check(watched)
   }
 
   /** A writer is linked: sends it the known roots. */
@@ -74,7 +74,7 @@ export class BundleFetches {
     for (const { timer } of this.#watched) timer?.cancel()
   }
 
-  async #look(watched: Watched): Promise<void> {
+  async #check(watched: Watched): Promise<void> {
     const { endpoint } = watched
     const { trustDomain: trust_domain, url } = endpoint
     let next: number
@@ -95,7 +95,7 @@ export class BundleFetches {
       next = Math.min(watched.bundle?.refreshMs ?? retry.maxMs, retry.firstMs * 2 ** watched.failures)
       watched.failures = Math.min(watched.failures + 1, 24)
     }
-    watched.timer = after(next, () => void this.#look(watched))
+    watched.timer = after(next, () => void this.#check(watched))
   }
 
   async #fetch({ endpoint, failures }: Watched): Promise<string> {

@@ -37,25 +37,25 @@ export class KeyFile {
     this.#isPrivate = isPrivate
     this.#listener = listener
     this.#work = new WorkQueue((_, reason) => this.#refuse(reason, false))
-    const look = () => void this.look()
+    const read = () => void this.read()
     this.#watch = new DirectoryWatch(dirname(this.#path), false, {
       changed: (changed) => {
         // Mounted files are symbolic links into a directory that is replaced and whose name begins with two dots.
-        if (basename(changed) === basename(this.#path) || basename(changed).startsWith('..')) look()
+        if (basename(changed) === basename(this.#path) || basename(changed).startsWith('..')) read()
       },
-      everything: look,
+      everything: read,
       unwatchable: (directory, error) => listener.unwatchable(directory, error),
     })
     void this.#watch.refresh()
     this.#audit = every(auditMs, () => {
       void this.#watch.audit().catch(() => undefined)
-      look()
+      read()
     }).unref()
-    look()
+    read()
   }
 
   /** Reads the file now. */
-  look(): Promise<void> {
+  read(): Promise<void> {
     return this.#work.add(this.#path, async () => {
       const found = await stat(this.#path).catch((error: Error) => {
         if (isGone(error)) return undefined

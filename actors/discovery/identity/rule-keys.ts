@@ -19,7 +19,7 @@ export interface KeyParts {
 /** Maximum time that a token waits for keys that are being fetched, in milliseconds. */
 const waitLimitMs = 3000
 /** Minimum interval between two refreshes caused by tokens with unknown key ids, in milliseconds: for fetched keys and for files. */
-const lookAgainMs = { remote: 30_000, file: 1000 }
+const minRefreshMs = { remote: 30_000, file: 1000 }
 /** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
 const longestRetryMs = 60_000
 
@@ -31,7 +31,7 @@ export class RuleKeys {
   #content: string | undefined
   #keys: Promise<TokenKeys> | undefined
   /** The refresh under way, if any. */
-  #look: Promise<void> | undefined
+  #refreshing: Promise<void> | undefined
   /** Time of the last refresh caused by a token. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #failures = 0
@@ -49,7 +49,7 @@ export class RuleKeys {
 
   /** Returns the keys. The first fetch is waited for, for a limited time. Undefined when no keys could be obtained. */
   async ready(): Promise<TokenKeys | undefined> {
-    if (this.#content === undefined && this.#look) await within(waitLimitMs, this.#look)
+    if (this.#content === undefined && this.#refreshing) await within(waitLimitMs, this.#refreshing)
     return this.#current()
   }
 
@@ -57,11 +57,11 @@ export class RuleKeys {
   async renewed(): Promise<TokenKeys | undefined> {
     const { type } = this.#rule.origin
     if (type === 'inline') return this.#current()
-    if (!this.#look && monotonicMs() - this.#renewedAt >= lookAgainMs[type]) {
+    if (!this.#refreshing && monotonicMs() - this.#renewedAt >= minRefreshMs[type]) {
       this.#renewedAt = monotonicMs()
       this.#refresh()
     }
-    if (this.#look) await within(waitLimitMs, this.#look)
+    if (this.#refreshing) await within(waitLimitMs, this.#refreshing)
     return this.#current()
   }
 
@@ -81,22 +81,22 @@ export class RuleKeys {
 
   #take(content: string): void {
     if (content === this.#content) return
-    this.#say('info', `keys of the tokens of ${this.#rule.issuer} ${this.#content === undefined ? 'are there' : 'changed'}`)
+    this.#log('info', `keys of the tokens of ${this.#rule.issuer} ${this.#content === undefined ? 'are there' : 'changed'}`)
     this.#content = content
     this.#keys = undefined
   }
 
-  #say(level: 'info' | 'error' | 'debug', message: string): void {
+  #log(level: 'info' | 'error' | 'debug', message: string): void {
     this.#parts.log('authn')[level](message)
   }
 
   /** Refreshes the keys now. */
   #refresh(): void {
     this.#timer?.cancel()
-    const look = (this.#file ? this.#file.look() : this.#fetch()).finally(() => {
-      this.#look = undefined
+    const refreshing = (this.#file ? this.#file.read() : this.#fetch()).finally(() => {
+      this.#refreshing = undefined
     })
-    this.#look = look
+    this.#refreshing = refreshing
   }
 
   async #fetch(): Promise<void> {
@@ -112,7 +112,7 @@ export class RuleKeys {
     } catch (error) {
       if (this.#isClosed) return
       const consequence = this.#content === undefined ? 'they cannot be checked' : 'its last keys stay'
-      this.#say(
+      this.#log(
         this.#failures === 0 ? 'error' : 'debug',
         `keys of the tokens of ${issuer} could not be fetched: ${(error as Error).message}; ${consequence}`,
       )
@@ -128,7 +128,7 @@ export class RuleKeys {
       changed: (content) => {
         const fault = keySetFault(content)
         if (fault === undefined) this.#take(content)
-        else this.#say('error', `${path}: ${fault}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
+        else this.#log('error', `${path}: ${fault}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
       },
       refused: (reason, isMissing) => {
         // The local issuer has no keys until the first token is issued.
@@ -136,9 +136,9 @@ export class RuleKeys {
         // Without a usable file, tokens of the local issuer are refused: removing the file, or making it writable for others, revokes its
         // keys.
         if (isPrivate) this.#forget()
-        this.#say(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
+        this.#log(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
       },
-      unwatchable: (directory, error) => this.#say('error', `${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
+      unwatchable: (directory, error) => this.#log('error', `${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })
   }
 

@@ -18,7 +18,7 @@ import { type Admission, type Admitted, isRefused } from './admission.ts'
 import type { Connection } from './connection.ts'
 
 /** Interval at which streams with expired tokens are looked for, in milliseconds. */
-const lookMs = 1000
+const checkMs = 1000
 
 /** Dependencies and settings of {@link Callers}. */
 export interface CallerParts {
@@ -54,7 +54,7 @@ export class Callers {
       registers: [parts.metrics],
     })
     for (const reason of ['authentication', 'identity']) this.#refused.inc({ reason }, 0)
-    checkEvery(lookMs, () => this.#endExpired()).unref()
+    checkEvery(checkMs, () => this.#endExpired()).unref()
   }
 
   /**

@@ -31,7 +31,7 @@ const retry = { first: 200, most: 30_000 }
 const renewal = { from: 500, to: 650 }
 
 /** Interval at which the wall clock is checked for a due renewal, in milliseconds. */
-const lookMs = 60_000
+const checkMs = 60_000
 
 const newKeyPair = promisify(generateKeyPair)
 
@@ -44,7 +44,7 @@ export class OwnCertificate {
   /** Whether a change came while a request was under way, so that its result is out of date. */
   #isStale = false
   /** Timer that checks the wall clock for a due renewal. */
-  #look: Timer | undefined
+  #check: Timer | undefined
   #wait = retry.first
 
   constructor(parts: OwnCertificateParts) {
@@ -65,7 +65,7 @@ export class OwnCertificate {
     this.#isStale = true
     if (this.#isAsking) return
     this.#timer?.cancel()
-    this.#look?.cancel()
+    this.#check?.cancel()
     this.#isAsking = true
     void this.#ask().then((wait) => {
       this.#isAsking = false
@@ -81,8 +81,8 @@ export class OwnCertificate {
   #askIn(wait: number): void {
     const at = wallClockMs() + wait
     this.#timer = after(wait, () => this.renew()).unref()
-    if (wait <= lookMs) return
-    this.#look = every(lookMs, () => {
+    if (wait <= checkMs) return
+    this.#check = every(checkMs, () => {
       if (wallClockMs() >= at) this.renew()
     }).unref()
   }

@@ -152,10 +152,10 @@ export class SessionFlow {
     const charged = this.#charged(busy)
     let longest = 0
     for (const stream of this.#streams) {
-      if (stream.isBusy || charged.has(stream)) longest = Math.max(longest, stream.waited(ms, charged.has(stream)))
+      if (stream.isBusy || charged.has(stream)) longest = Math.max(longest, stream.addTime(ms, charged.has(stream)))
       else stream.progressed()
     }
-    this.#judge(charged, longest)
+    this.#endStalled(charged, longest)
     return true
   }
 
@@ -183,8 +183,8 @@ export class SessionFlow {
     this.#seen = { written: moved ? bytesWritten : written, window }
     if (moved && busy.length === 1) busy[0]?.progressed()
     this.#largestWindow = Math.max(this.#largestWindow, window)
-    const holders = window <= 0 && !moved ? this.#holders() : []
-    return new Set(holders.length > 0 ? holders : busy)
+    const occupants = window <= 0 && !moved ? this.#windowOccupants() : []
+    return new Set(occupants.length > 0 ? occupants : busy)
   }
 
   /**
@@ -192,13 +192,17 @@ export class SessionFlow {
    * more than the largest window since its last message must have granted some of it, and is returned only when that is true of all of
    * them.
    */
-  #holders(): readonly StreamFlow[] {
+  #windowOccupants(): readonly StreamFlow[] {
     const unread = [...this.#streams].filter((stream) => stream.unread > 0)
-    const mute = unread.filter((stream) => stream.unread <= this.#largestWindow)
-    return mute.length > 0 ? mute : unread
+    const silent = unread.filter((stream) => stream.unread <= this.#largestWindow)
+    return silent.length > 0 ? silent : unread
   }
 
-  #judge(charged: ReadonlySet<StreamFlow>, longest: number): void {
+  /**
+   * Ends the streams that have been charged for the standstill timeout; `longest` is the longest charged time of a stream in milliseconds. A
+   * ping is sent after half of the timeout. If nothing was received since, the connection is given up too.
+   */
+  #endStalled(charged: ReadonlySet<StreamFlow>, longest: number): void {
     if (longest < this.#limits.pace.limitMs / 2) {
       this.#probedAt = undefined
       return
@@ -291,15 +295,15 @@ export class StreamFlow {
   }
 
   /**
-   * Starts a trial: only `bytes` more bytes, of whichever responses, are handed over until {@link go}. Calls `passed` when they have been
+   * Starts a trial: only `bytes` more bytes, of whichever responses, are handed over until {@link endTrial}. Calls `passed` when they have been
    * written. A trial that is under way continues unchanged.
    */
-  try(bytes: number, passed: () => void): void {
+  beginTrial(bytes: number, passed: () => void): void {
     this.#trial ??= { left: bytes, passed }
   }
 
   /** Ends the trial: all responses may be sent. */
-  go(): void {
+  endTrial(): void {
     if (!this.#trial) return
     this.#trial = undefined
     if (this.#jobs.length === 0) return
@@ -320,7 +324,7 @@ export class StreamFlow {
   }
 
   /** Called when the peer sent a message on the stream, which shows that it has read what was sent before. */
-  heard(): void {
+  messageReceived(): void {
     this.unread = 0
   }
 
@@ -328,7 +332,7 @@ export class StreamFlow {
    * Adds `ms` milliseconds since the last call, unless there was progress in that time. Returns the milliseconds charged to the stream so
    * far.
    */
-  waited(ms: number, charged: boolean): number {
+  addTime(ms: number, charged: boolean): number {
     if (!this.#moved || !this.isBusy) {
       if (this.isBusy) this.stillMs += ms
       if (charged) this.chargedMs += ms
@@ -356,7 +360,7 @@ export class StreamFlow {
     }
     if (begun) {
       this.#finished = done
-      this.go()
+      this.endTrial()
     } else {
       this.#over = true
       done()

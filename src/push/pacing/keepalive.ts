@@ -5,7 +5,7 @@
 export class Keepalive {
   readonly #intervalMs: number
   readonly #timeoutMs: number
-  #signs = -1
+  #activity = -1
   #quietMs = 0
   #pinged = false
 
@@ -15,11 +15,11 @@ export class Keepalive {
   }
 
   /**
-   * Adds `ms` milliseconds. `signs` is a counter that grows with any activity of the connection. Returns the action that is due, if any.
+   * Adds `ms` milliseconds. `activity` is a counter that grows with any activity of the connection. Returns the action that is due, if any.
    */
-  look(ms: number, signs: number): 'ping' | 'give up' | undefined {
-    if (signs !== this.#signs) {
-      this.#signs = signs
+  check(ms: number, activity: number): 'ping' | 'give up' | undefined {
+    if (activity !== this.#activity) {
+      this.#activity = activity
       this.#quietMs = 0
       this.#pinged = false
       return undefined

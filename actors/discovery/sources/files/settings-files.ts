@@ -114,12 +114,12 @@ export class SettingsFiles {
 
   #watch(file: string, changed: () => Promise<void>): void {
     if (file === '') return
-    const look = () => void this.#work.add(`reading ${file}`, changed)
+    const read = () => void this.#work.add(`reading ${file}`, changed)
     const listener = {
       changed: (path: string) => {
-        if (basename(path) === basename(file) || basename(path).startsWith('..')) look()
+        if (basename(path) === basename(file) || basename(path).startsWith('..')) read()
       },
-      everything: look,
+      everything: read,
       unwatchable: (directory: string, error: Error) => this.#parts.unwatchable(directory, error),
     }
     const watch = new DirectoryWatch(dirname(resolve(file)), false, listener, this.#timeouts)

@@ -99,8 +99,8 @@ describe('pieces of responses', () => {
     const { open, heard, pass } = connection()
     const stream = open()
     let passed = 0
-    stream.flow.try(100_000, () => passed++)
-    stream.flow.try(5, () => (passed += 100))
+    stream.flow.beginTrial(100_000, () => passed++)
+    stream.flow.beginTrial(5, () => (passed += 100))
     stream.write(30_000)
     stream.write(1_000_000)
     expect([stream.accept(), stream.handed.map(({ bytes }) => bytes), passed]).to.deep.equal([30_000, [70_000], 0])
@@ -110,7 +110,7 @@ describe('pieces of responses', () => {
     pass(60_000)
     expect([stream.ends, stream.flow.stillMs]).to.deep.equal([[], 0])
     const before = heard.busy
-    stream.flow.go()
+    stream.flow.endTrial()
     expect([heard.busy, stream.handed.length, stream.flow.isBusy]).to.deep.equal([before + 1, 1, true])
     while (stream.handed.length > 0) stream.accept()
     expect([stream.done, passed]).to.deep.equal([[false, false], 1])
@@ -123,7 +123,7 @@ describe('pieces of responses', () => {
   it('on trial are sent to the end of the response when the stream finishes', () => {
     const { open } = connection()
     const stream = open()
-    stream.flow.try(1000, () => undefined)
+    stream.flow.beginTrial(1000, () => undefined)
     stream.write(300_000)
     stream.accept()
     let finished = false
@@ -315,7 +315,7 @@ describe('a stream at standstill', () => {
     hog.accept()
     waiting.write(10_000)
     waiting.accept()
-    waiting.flow.heard()
+    waiting.flow.messageReceived()
     waiting.write(10_000)
     wire.granted = 0
     pass(5500)

@@ -79,7 +79,7 @@ describe('keepalive', () => {
     const seen: string[] = []
     for (let second = 0; second < seconds; second++) {
       if (signs(second)) sign++
-      const next = keepalive.look(1000, sign)
+      const next = keepalive.check(1000, sign)
       if (next) seen.push(`${second} ${next}`)
       if (next === 'give up') break
     }
