@@ -13,6 +13,10 @@ export interface ResourceFault {
   readonly reason: string
   /** The consequence, as a clause of the log line: `the last good state stays`. */
   readonly consequence: string
+  /** A proxy that refused the resource, if the fault is that proxies refused it. */
+  readonly proxy?: string
+  /** The number of other proxies that refused the resource for the same reason. */
+  readonly otherProxies?: number
 }
 
 /** Standard consequences of a fault. */
@@ -42,11 +46,14 @@ export type Subject = Pick<ResourceFault, 'type' | 'resource'> & { readonly obje
  */
 export class Faults {
   readonly #scopes = new Map<string, readonly ResourceFault[]>()
-  /** Each fault once, with the number of scopes that have it. */
-  readonly #present = new Map<string, { readonly fault: ResourceFault; scopes: number }>()
+  /** Each fault once, as it was found last, with the number of scopes that have it. */
+  readonly #present = new Map<string, { fault: ResourceFault; scopes: number }>()
   readonly #found: (fault: ResourceFault) => void
 
-  /** `found` is called with each fault that was not present in any scope before. */
+  /**
+   * `found` is called with each fault that was not present in any scope before, and again when the number of proxies that refused a
+   * resource for the same reason reaches a power of ten.
+   */
   constructor(found: (fault: ResourceFault) => void = () => undefined) {
     this.#found = found
   }
@@ -57,8 +64,9 @@ export class Faults {
     if (before.length + faults.length === 0) return
     if (faults.length > 0) this.#scopes.set(scope, faults)
     else this.#scopes.delete(scope)
-    for (const fault of faults) this.#add(fault)
-    for (const fault of before) this.#remove(fault)
+    const [now, then] = [byKey(faults), byKey(before)]
+    for (const [key, fault] of now) this.#add(key, fault, !then.has(key))
+    for (const key of then.keys()) if (!now.has(key)) this.#remove(key)
   }
 
   /** Replaces the faults of some resources in a scope. The faults of its other resources stay. */
@@ -88,26 +96,35 @@ export class Faults {
 
   /** All present faults without duplicates. */
   all(): ResourceFault[] {
-    return [...this.#present.values()].map(({ fault }) => fault)
+    const proxies = new Map<string, string>()
+    for (const faults of this.#scopes.values())
+      for (const fault of faults) if (fault.proxy !== undefined && !proxies.has(keyOf(fault))) proxies.set(keyOf(fault), fault.proxy)
+    return [...this.#present].map(([key, { fault, scopes }]) => {
+      const proxy = proxies.get(key)
+      return proxy === undefined ? fault : { ...fault, proxy, otherProxies: scopes - 1 }
+    })
   }
 
-  #add(fault: ResourceFault): void {
-    const key = keyOf(fault)
-    const known = this.#present.get(key)
-    if (known) {
-      known.scopes++
-      return
-    }
-    this.#present.set(key, { fault, scopes: 1 })
-    this.#found(fault)
+  #add(key: string, fault: ResourceFault, isNew: boolean): void {
+    const known = this.#present.get(key) ?? { fault, scopes: 0 }
+    this.#present.set(key, known)
+    known.fault = fault
+    if (!isNew) return
+    known.scopes++
+    if (known.scopes === 1) this.#found(fault)
+    else if (fault.proxy !== undefined && Number.isInteger(Math.log10(known.scopes))) this.#found({ ...fault, otherProxies: known.scopes - 1 })
   }
 
-  #remove(fault: ResourceFault): void {
-    const key = keyOf(fault)
+  #remove(key: string): void {
     const known = this.#present.get(key)
     if (known && --known.scopes === 0) this.#present.delete(key)
   }
 }
 
-/** Two faults are the same if these fields are equal. The consequence is not compared, because it differs from group to group. */
+const byKey = (faults: readonly ResourceFault[]): Map<string, ResourceFault> => new Map(faults.map((fault) => [keyOf(fault), fault]))
+
+/**
+ * Two faults are the same if these fields are equal. The consequence is not compared, because it differs from group to group, and neither
+ * is the proxy.
+ */
 const keyOf = ({ type, resource, objects, reason }: ResourceFault): string => JSON.stringify([type, resource, objects, reason])

@@ -71,6 +71,9 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
   }
 }
 
+/** The name of a proxy, the third part of its node id. */
+export const proxyName = ({ id }: Pick<ProxyNode, 'id'>): string => id.split('~')[2] ?? ''
+
 function takesVirtualHosts(agent: RawNode['agent']): boolean {
   if (agent?.name !== 'envoy') return false
   const [major, minor] = agent.version

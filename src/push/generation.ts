@@ -188,6 +188,11 @@ export class Generation implements Making {
     return this.#lingering.of(classId).length > 0
   }
 
+  /** The groups that a class keeps after their removal. */
+  keptGroups(classId: string): Set<string> {
+    return new Set(this.#lingering.of(classId).map(({ use }) => use.group))
+  }
+
   /** The earliest time at which a kept resource or group is due for removal, in monotonic milliseconds. Undefined when there is none. */
   nextLeaving(): number | undefined {
     const due = [this.#groups.nextLeaving(), this.#lingering.next].filter((time) => time !== undefined)

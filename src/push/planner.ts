@@ -7,7 +7,7 @@ import type { ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment, Manifest } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
-import { readNode } from '../model/proxy.ts'
+import { proxyName, readNode } from '../model/proxy.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { serviceKey } from '../snapshot/objects.ts'
@@ -158,7 +158,7 @@ export class Planner {
    * policies changed together with the response, a listener that denies everything. Returns whether its configuration changed; then there
    * is a push to take.
    */
-  refused(connection: string, classId: string, refusal: Refusal): boolean {
+  refused(connection: string, classId: string, refusal: Omit<Refusal, 'proxy'>): boolean {
     const isNamed = refusal.resources.length > 0
     let isOther = false
     for (let judgements = 0; judgements < maxJudgements; judgements++) {
@@ -169,7 +169,8 @@ export class Planner {
       // Resources that have changed since the refusal are not concerned by it.
       if (isNamed ? resources.length === 0 : proxy.classId !== classId) break
       const base = classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
-      if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, resources }, this.#objectsOf(proxyClass))) break
+      if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, proxy: proxyName(proxy.node), resources }, this.#objectsOf(proxyClass)))
+        break
       isOther = true
       this.#classify(connection)
     }
@@ -177,11 +178,15 @@ export class Planner {
     return isOther
   }
 
-  /** The refused resources that the class still has in the refused version, with their patch contexts. */
-  #present(classId: string, { typeUrl, resources }: Refusal): RefusedResource[] {
-    const groups = (this.#manifests.get(classId)?.groups[typeUrl] ?? []).map(({ group }) => group)
+  /**
+   * The refused resources that the class still has in the refused version, with their patch contexts. Resources that it keeps for a short
+   * time after their removal are not among them.
+   */
+  #present(classId: string, { typeUrl, resources }: Omit<Refusal, 'proxy'>): RefusedResource[] {
+    const kept = this.generation.keptGroups(classId)
+    const groups = (this.#manifests.get(classId)?.groups[typeUrl] ?? []).map(({ group }) => group).filter((group) => !kept.has(group))
     return resources.flatMap(({ name, version }) => {
-      const group = groups.find((id) => this.groups.resources(id).get(name)?.version === version)
+      const group = groups.find((id) => this.groups.resources(id).get(name)?.version === version && !this.groups.isLeaving(id, name))
       const context = group === undefined ? undefined : contextOfGroup(group)
       return group === undefined ? [] : { name, version, ...(context ? { context } : {}) }
     })
@@ -315,8 +320,8 @@ export class Planner {
   #classWithout(connection: string, node: ProxyNode, instances: readonly ServiceInstance[]): ProxyClass {
     const proxyClass = classOf(node, instances, this.snapshot)
     if (!this.#refusals.concerns(connection)) return proxyClass
-    this.#refusals.prune(connection, new Set(proxyClass.traits.filters.flatMap(({ spec }) => spec.configPatches ?? [])))
-    this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
+    const present = new Set(proxyClass.traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
+    if (this.#refusals.prune(connection, present)) this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
     return classOf(node, instances, this.snapshot, this.#refusals.fallback(connection))
   }
 

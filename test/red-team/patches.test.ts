@@ -90,10 +90,26 @@ describeAttacks(
     it('are reported with their object, and applied again when the object is corrected', async () => {
       put(filter(place, 'bad', notThere))
       const line =
-        /refused .*: a proxy refused it: .*; patches of it \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them.*EnvoyFilter\/shop\/bad/
+        /refused Listener \S+ by [^:]+: Didn't find a registered implementation for [^\n]+; patches \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them.*EnvoyFilter\/shop\/bad/
       await place.service.output.says(line)
       put(filter(place, 'bad', header('mended')))
       await until('the mended patch', async () => (await place.call('/')).headers['x-mended'] === 'yes')
+    })
+
+    it('that add a cluster are withdrawn and reported with the object and the reason', async () => {
+      const name = `added-at-${place.id}`
+      const endpoint = '{address: {socket_address: {address: no.such, port_value: 7}}}'
+      const value = `{name: ${name}, type: STATIC, load_assignment: {cluster_name: ${name}, endpoints: [{lb_endpoints: [{endpoint: ${endpoint}}]}]}}`
+      const said = place.service.output.fromNow()
+      put(`${filter(place, 'bad', header('good'))}  - {applyTo: CLUSTER, patch: {operation: ADD, value: ${value}}}\n`)
+      await said.says(
+        new RegExp(
+          `refused Cluster ${name} by [^:]+: malformed IP address: no.such[^\\n]*; patches \\(CLUSTER ADD\\) are withdrawn[^\\n]*EnvoyFilter/shop/bad`,
+        ),
+      )
+      await until('the other patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
+      const { faults } = await place.service.debug<{ faults: { resource: string; objects: string[] }[] }>('push_status')
+      expect(faults.filter(({ resource }) => resource === `Cluster ${name}`).map(({ objects }) => objects)).to.deep.equal([['EnvoyFilter/shop/bad']])
     })
 
     it('are kept if the listener is rejected without them too: with a new policy, all requests are denied until it is accepted', async () => {

@@ -65,7 +65,7 @@ for (const delta of [false, true])
         return now === then
       })
       expect(settled, 'responses to ten clients').to.be.below(10 * 40)
-      await service.output.says(/refused .*: a proxy refused it: .*virtualInbound/)
+      await service.output.says(/refused Listener virtualInbound by a\.shop( and \d+ other prox\w+)?: no; \w/)
       expect((await connect().connect().ready()).resources.get(listenerType)?.get('virtualInbound')?.includes('second-mark')).to.equal(true)
     })
   })

@@ -400,7 +400,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
       this.#reportRefusal(connection, error && connection.session.refused(typeUrl, nonce, error.message))
-      this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
+      this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${(error?.message ?? '').replace(/\s+/g, ' ')}`)
     }
     if (outcome !== 'stale' && connection.isClassKnown && connection.session.isDue()) this.#pushes.wake(connection)
   }

@@ -7,7 +7,7 @@
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import type { ResourceFault } from '../../model/faults.ts'
 import { type PatchContext, uncheckedTypes } from '../../xds/envoy-filter/patches.ts'
-import { isNamedIn, mayTouch } from '../../xds/envoy-filter/touching.ts'
+import { addedName, isNamedIn, mayTouch } from '../../xds/envoy-filter/touching.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { listenerType } from '../../xds/type-urls.ts'
 import { type Fallback, noFallback } from './proxy-class.ts'
@@ -24,6 +24,8 @@ export interface RefusedResource {
 /** A response that a proxy refused. */
 export interface Refusal {
   readonly typeUrl: string
+  /** The name of the proxy. */
+  readonly proxy: string
   /** The resources that the proxy named in the NACK, with the versions that it was sent. Empty when it named none. */
   readonly resources: readonly RefusedResource[]
   /** The error message of the proxy. */
@@ -95,16 +97,19 @@ export class Refusals {
 
   /**
    * Ends the withdrawal of patches that were removed or changed. `present` are the patches that the proxy would have without refusals.
-   * Called when the class of the proxy is found again.
+   * Called when the class of the proxy is found again. Returns whether faults ended with it.
    */
-  prune(connection: string, present: ReadonlySet<ConfigPatch>): void {
+  prune(connection: string, present: ReadonlySet<ConfigPatch>): boolean {
+    let hasEnded = false
     for (const each of this.#cases.get(connection) ?? []) {
       if (each.innocent && !sameSet(each.innocent, present)) each.innocent = undefined
       const left = new Set([...each.withdrawn].filter((patch) => present.has(patch)))
       if (left.size === each.withdrawn.size) continue
       each.withdrawn = left
       each.fault = undefined
+      hasEnded = true
     }
+    return hasEnded
   }
 
   /**
@@ -124,26 +129,23 @@ export class Refusals {
   }
 
   /**
-   * Withdraws the patches that may be the cause: those that the error message names, otherwise those whose types are not checked before a
-   * push, otherwise all that may have changed the resource. Returns whether there are any.
+   * Withdraws the patches that may be the cause: the one that adds the resource, otherwise those that the error message names, otherwise
+   * those whose types are not checked before a push, otherwise all that may have changed the resource. Returns whether there are any.
    */
   #withdraws(of: Case, context: RefusedResource['context'], { traits }: ProxyClass, refusal: Refusal): boolean {
     if (of.innocent) return false
     const live = traits.filters.flatMap((filter) => (filter.spec.configPatches ?? []).map((patch) => ({ patch, filter })))
     const touching = live.filter(({ patch }) => mayTouch(patch, of.typeUrl, of.name, context))
-    const named = touching.filter(({ patch }) => isNamedIn(refusal.detail, patch))
+    const message = messageAbout(of.name, refusal)
+    const adding = touching.filter(({ patch }) => addedName(patch) === of.name)
+    const named = touching.filter(({ patch }) => isNamedIn(message, patch))
     const unchecked = touching.filter(({ patch }) => uncheckedTypes(patch).length > 0)
-    const blamed = named.length > 0 ? named : unchecked.length > 0 ? unchecked : touching
+    const blamed = [adding, named, unchecked].find(({ length }) => length > 0) ?? touching
     if (blamed.length === 0) return false
     of.withdrawn = new Set([...of.withdrawn, ...blamed.map(({ patch }) => patch)])
     const filters = new Set(blamed.map(({ filter }) => `EnvoyFilter/${filter.namespace}/${filter.name}`))
     const kinds = new Set(blamed.map(({ patch }) => `${patch.applyTo} ${patch.patch.operation}`))
-    of.fault = faultOf(
-      of,
-      refusal,
-      [...filters],
-      `patches of it (${[...kinds].join(', ')}) are withdrawn from proxies that refuse them, until they change`,
-    )
+    of.fault = faultOf(of, refusal, [...filters], `patches (${[...kinds].join(', ')}) are withdrawn from proxies that refuse them, until they change`)
     return true
   }
 
@@ -207,10 +209,29 @@ function caseOf(cases: Case[], typeUrl: string, name: string): Case {
   return made
 }
 
-/** Creates a fault with the resource, the objects and the error message of the proxy. */
-function faultOf({ name, typeUrl }: Case, { detail }: Refusal, objects: readonly string[], consequence: string): ResourceFault {
-  const resource = name || typeUrl.slice(typeUrl.lastIndexOf('/') + 1)
-  return { type: 'refused', resource, objects, reason: `a proxy refused it: ${detail.slice(0, maxDetail).toWellFormed()}`, consequence }
+/** Creates a fault with the resource, the proxy, the objects and the error message of the proxy. */
+function faultOf({ name, typeUrl }: Case, refusal: Refusal, objects: readonly string[], consequence: string): ResourceFault {
+  const type = typeUrl.slice(typeUrl.lastIndexOf('/') + 1)
+  const resource = [type.slice(type.lastIndexOf('.') + 1), name].filter(Boolean).join(' ')
+  const message = messageAbout(name, refusal)
+  const cut = message.length > maxDetail ? `${message.slice(0, maxDetail)}...` : message
+  return { type: 'refused', resource, objects, reason: cut.toWellFormed() || 'the proxy gives no reason', consequence, proxy: refusal.proxy }
+}
+
+/** The beginning of Envoy's error message, before the resources. */
+const preamble = /^Error adding\/updating [a-z]+\(s\) /
+
+/**
+ * Returns what an error message says about a resource, on one line. Envoy writes `<name>: <reason>` for each refused resource, one after
+ * the other. A message that does not name the resource is returned whole.
+ */
+function messageAbout(name: string, { detail, resources }: Refusal): string {
+  const line = detail.replace(/\s+/g, ' ').trim()
+  const placeOf = (named: string) => (named === '' ? -1 : ` ${line}`.indexOf(` ${named}: `))
+  const own = placeOf(name)
+  if (own < 0) return line.replace(preamble, '')
+  const next = resources.map((each) => placeOf(each.name)).filter((place) => place > own)
+  return line.slice(own + `${name}: `.length, Math.min(line.length, ...next)).replace(/[, ]+$/, '')
 }
 
 const sameSet = <T>(one: ReadonlySet<T>, other: ReadonlySet<T>): boolean => one.size === other.size && [...one].every((item) => other.has(item))

@@ -29,7 +29,7 @@ export function mayTouch(patch: ConfigPatch, typeUrl: string, name: string, cont
 }
 
 /** Returns the name of the resource that a patch adds; undefined for a patch that changes existing resources. */
-function addedName({ applyTo, patch: { operation, value } }: ConfigPatch): string | undefined {
+export function addedName({ applyTo, patch: { operation, value } }: ConfigPatch): string | undefined {
   const isResource = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG'
   if (!isResource || (operation !== 'ADD' && !operation.startsWith('INSERT_'))) return undefined
   return String((value as { name?: unknown } | undefined)?.name ?? '')

@@ -194,7 +194,7 @@ function readStatus(bytes: Buffer): { code: number; message: string } {
   let message = ''
   for (const entry of scanFields(bytes)) {
     if (entry.field === 1 && !entry.bytes) code = entry.value
-    if (entry.field === 2 && entry.bytes) message = entry.bytes.subarray(0, limits.refusal).toString()
+    if (entry.field === 2 && entry.bytes) message = entry.bytes.subarray(0, limits.refusal).toString().trim()
   }
   return { code, message: /-----BEGIN|PRIVATE KEY/.test(message) ? quotesPem : message }
 }

@@ -14,6 +14,14 @@ describe('the log of faults', () => {
     expect(log.line(fault('z'), 10_000)).to.equal('cds z: r; c')
   })
 
+  it('names a proxy that refused the resource, and the number of others', () => {
+    const log = new FaultLog()
+    const refused = { ...fault('Listener x'), type: 'refused', proxy: 'a.ns' }
+    expect(log.line(refused, 0)).to.equal('refused Listener x by a.ns: r; c')
+    expect(log.line({ ...refused, otherProxies: 1 }, 0)).to.equal('refused Listener x by a.ns and 1 other proxy: r; c')
+    expect(log.line({ ...refused, otherProxies: 9 }, 0)).to.equal('refused Listener x by a.ns and 9 other proxies: r; c')
+  })
+
   it('is limited in total', () => {
     const log = new FaultLog()
     const lines = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)

@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import type { ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import type { Refusal } from '../../../src/push/classes/refusals.ts'
 import { Planner } from '../../../src/push/planner.ts'
@@ -20,7 +21,8 @@ const inbound = (value: object) => ({ applyTo: 'HTTP_FILTER', match: { context: 
 const cluster = (name: string) => ({ applyTo: 'CLUSTER', patch: { operation: 'ADD', value: { name, type: 'STATIC' } } })
 
 class Mesh {
-  readonly planner = new Planner(testSettings())
+  readonly found: ResourceFault[] = []
+  readonly planner = new Planner(testSettings(), (fault) => this.found.push(fault))
 
   constructor() {
     const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }]
@@ -50,7 +52,7 @@ class Mesh {
   }
 
   connect(connection: string): this {
-    const id = 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local'
+    const id = `sidecar~10.0.0.1~${connection}.shop~shop.svc.cluster.local`
     this.planner.connect(connection, readNode({ id, metadata: {}, locality: undefined }, names, false))
     return this
   }
@@ -100,7 +102,7 @@ describe('a proxy that rejects its listener', () => {
     expect(mesh.refuse('p', 'virtualInbound', { detail: "script load error of 'second'" })).to.equal(true)
     expect([mesh.filters('p'), mesh.filters('q')]).to.deep.equal(['first', 'first,second'])
     expect(mesh.faults()).to.deep.equal([
-      'virtualInbound [EnvoyFilter/shop/f] patches of it (HTTP_FILTER INSERT_FIRST) are withdrawn from proxies that refuse them, until they change',
+      'Listener virtualInbound [EnvoyFilter/shop/f] patches (HTTP_FILTER INSERT_FIRST) are withdrawn from proxies that refuse them, until they change',
     ])
   })
 
@@ -119,7 +121,7 @@ describe('a proxy that rejects its listener', () => {
     expect(mesh.refuse('p', 'virtualInbound')).to.equal(true)
     expect(mesh.filters('p')).to.equal('first')
     expect(mesh.refuse('p', 'virtualInbound'), 'nothing else is left to try').to.equal(false)
-    expect(mesh.faults()).to.deep.equal(['virtualInbound [ServiceEntry/shop/s] the proxy keeps the previous resource'])
+    expect(mesh.faults()).to.deep.equal(['Listener virtualInbound [ServiceEntry/shop/s] the proxy keeps the previous resource'])
   })
 
   it('gets a changed patch although it rejected an earlier version of it', () => {
@@ -145,7 +147,7 @@ describe('a proxy that rejects its listener', () => {
     expect(mesh.refuse('p', 'virtualInbound', { policiesChanged: true })).to.equal(true)
     expect([mesh.filters('p'), mesh.filters('q')]).to.deep.equal(['refused', 'rbac'])
     expect(mesh.faults()[0]).to.match(
-      /^virtualInbound \[AuthorizationPolicy\/shop\/d,.*\] the policies changed with it, so it is replaced by a listener that denies all traffic/,
+      /^Listener virtualInbound \[AuthorizationPolicy\/shop\/d,.*\] the policies changed with it, so it is replaced by a listener that denies all traffic/,
     )
     mesh.filter('f', inbound(lua('third')))
     expect(mesh.filters('p')).to.equal('third,rbac')
@@ -161,7 +163,7 @@ describe('a proxy that rejects its listener', () => {
       expect(mesh.refuse('p', '', { typeUrl, resources: [] })).to.equal(true)
       expect(mesh.classOf('p')).to.not.equal(before)
       expect(mesh.filters('p')).to.equal('first')
-      expect(mesh.faults()[0]).to.include('patches of it (VIRTUAL_HOST MERGE) are withdrawn')
+      expect(mesh.faults()[0]).to.include('patches (VIRTUAL_HOST MERGE) are withdrawn')
     }
   })
 
@@ -184,6 +186,46 @@ describe('a proxy that rejects its listener', () => {
     expect(mesh.planner.classCount).to.equal(1)
   })
 
+  it('loses an added listener that it rejects, and keeps a patch that only the error about that listener names', () => {
+    const listener = (name: string) => ({
+      applyTo: 'LISTENER',
+      match: { context: 'SIDECAR_OUTBOUND' },
+      patch: { operation: 'ADD', value: added(name) },
+    })
+    const added = (name: string) => ({
+      name,
+      address: { socket_address: { address: '127.0.0.1', port_value: 1 } },
+      filter_chains: [{ filters: [unknown('nothing')] }],
+    })
+    const mesh = new Mesh().filter('f', listener('one'), listener('other'), inbound(unknown('first')), inbound(unknown('second'))).connect('p')
+    const refuse = (names: string[], detail: string) => {
+      const resources = names.map((name) => ({ name, version: mesh.find('p', listenerType, name)?.version ?? '' }))
+      mesh.refuse('p', '', { resources, detail })
+    }
+    refuse(['virtualInbound', 'one'], 'virtualInbound: no filter first\none: no filter second')
+    expect([mesh.filters('p'), mesh.find('p', listenerType, 'one'), mesh.find('p', listenerType, 'other')?.name]).to.deep.equal([
+      'second',
+      undefined,
+      'other',
+    ])
+    const found = mesh.found.map(({ resource, reason, consequence }) => `${resource} ${reason} ${consequence.split(' are ')[0]}`)
+    expect(found).to.deep.equal([
+      'Listener virtualInbound no filter first patches (HTTP_FILTER INSERT_FIRST)',
+      'Listener one no filter second patches (LISTENER ADD)',
+    ])
+  })
+
+  it('gets no cluster of the withdrawn patch, although removed clusters stay for two seconds', () => {
+    const mesh = new Mesh().filter('f', cluster('more')).connect('p').connect('q')
+    const withdrawn = ['Cluster more [EnvoyFilter/shop/f] patches (CLUSTER ADD) are withdrawn from proxies that refuse them, until they change']
+    expect(mesh.refuse('p', 'more', { typeUrl: clusterType })).to.equal(true)
+    expect(mesh.faults()).to.deep.equal(withdrawn)
+    expect(mesh.refuse('p', 'more', { typeUrl: clusterType }), 'the cluster that stays').to.equal(false)
+    mesh.planner.sweep()
+    expect([mesh.find('p', clusterType, 'more'), mesh.find('q', clusterType, 'more')?.name]).to.deep.equal([undefined, 'more'])
+    expect(mesh.faults()).to.deep.equal(withdrawn)
+  })
+
   it('causes few classes, whatever proxies reject', () => {
     const mesh = new Mesh().filter('f', ...Array.from({ length: 40 }, (_, index) => cluster(`added-${index}`)))
     for (let index = 0; index < 40; index++) {
@@ -194,5 +236,40 @@ describe('a proxy that rejects its listener', () => {
     mesh.planner.collect(0)
     mesh.planner.collect(10_000)
     expect(mesh.planner.classCount).to.be.below(20)
+  })
+})
+
+describe('the fault of a rejected resource', () => {
+  const reported = (mesh: Mesh) =>
+    mesh.planner.faults.all().map(({ resource, reason, proxy, otherProxies }) => `${resource} by ${proxy} and ${otherProxies}: ${reason}`)
+
+  for (const [what, detail, reason] of [
+    ['of one listener', 'Error adding/updating listener(s) virtualInbound: no filter x\n', 'no filter x'],
+    ['of several listeners', 'Error adding/updating listener(s) virtualOutbound: first\nvirtualInbound: no\n  filter x\n', 'no filter x'],
+    ['of listeners after it', 'Error adding/updating listener(s) virtualInbound: no filter x\nvirtualOutbound: second\n', 'no filter x'],
+    ['in the form for clusters', 'Error adding/updating cluster(s) virtualInbound: no filter x, virtualOutbound: second', 'no filter x'],
+    ['that does not name it', 'Error adding/updating listener(s) no filter x\n', 'no filter x'],
+    ['without text', ' \n', 'the proxy gives no reason'],
+    ['that is long', `virtualInbound: ${'x'.repeat(400)}`, `${'x'.repeat(300)}...`],
+  ] as const)
+    it(`has the part about the resource of a message ${what}`, () => {
+      const mesh = new Mesh().connect('p')
+      const refused = ['virtualOutbound', 'virtualInbound'].filter((name) => name === 'virtualInbound' || detail.includes(name))
+      const resources = refused.map((name) => ({ name, version: mesh.find('p', listenerType, name)?.version ?? '' }))
+      mesh.refuse('p', 'virtualInbound', { resources, detail })
+      expect(reported(mesh)).to.include(`Listener virtualInbound by p.shop and 0: ${reason}`)
+    })
+
+  it('names one of the connected proxies that reject the resource, and counts the others', () => {
+    const mesh = new Mesh()
+    for (let index = 1; index <= 12; index++) mesh.connect(`p${index}`)
+    for (let index = 1; index <= 12; index++) mesh.refuse(`p${index}`, 'virtualInbound')
+    expect(reported(mesh)).to.deep.equal(['Listener virtualInbound by p1.shop and 11: no'])
+    mesh.planner.disconnect('p1')
+    mesh.refuse('p2', 'virtualInbound')
+    expect(reported(mesh)).to.deep.equal(['Listener virtualInbound by p2.shop and 10: no'])
+    expect(mesh.found.map(({ proxy, otherProxies = 0 }) => `${proxy} ${otherProxies}`)).to.deep.equal(['p1.shop 0', 'p10.shop 9'])
+    for (let index = 2; index <= 12; index++) mesh.planner.disconnect(`p${index}`)
+    expect(reported(mesh)).to.deep.equal([])
   })
 })
