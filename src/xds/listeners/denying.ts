@@ -10,10 +10,10 @@ const typed = (value: ReturnType<typeof pack>) => ({ case: 'typedConfig' as cons
 
 /**
  * Returns a listener that denies everything in place of another one (`envoy.config.listener.v3.Listener`): it answers plain-text requests
- * with 403 and anything else as a bad request. It keeps only the name, the addresses, the traffic direction and `bind_to_port` of the other
- * listener.
+ * with 403 and anything else as a bad request. It keeps only the name, the addresses, the traffic direction, `bind_to_port` and `transparent`
+ * of the other listener. Without `transparent`, a listener of TPROXY would get no redirected connection.
  */
-export function denyingListener({ name, address, additionalAddresses, bindToPort, trafficDirection }: Listener): Listener {
+export function denyingListener({ name, address, additionalAddresses, bindToPort, transparent, trafficDirection }: Listener): Listener {
   const manager = pack(HttpConnectionManagerSchema, {
     statPrefix,
     httpFilters: [{ name: 'envoy.filters.http.router', configType: typed(pack(RouterSchema, {})) }],
@@ -45,6 +45,7 @@ export function denyingListener({ name, address, additionalAddresses, bindToPort
     trafficDirection,
     ...(address ? { address } : {}),
     ...(bindToPort === undefined ? {} : { bindToPort }),
+    ...(transparent === undefined ? {} : { transparent }),
     filterChains: [{ name: statPrefix, filters: [{ name: 'envoy.filters.network.http_connection_manager', configType: typed(manager) }] }],
   })
 }

@@ -51,9 +51,9 @@ class Mesh {
     return this.set('security', 'AuthorizationPolicy', 'd', { action: 'DENY', rules: [{ to: [{ operation: { paths: ['/admin'] } }] }] })
   }
 
-  connect(connection: string): this {
+  connect(connection: string, metadata: Record<string, unknown> = {}): this {
     const id = `sidecar~10.0.0.1~${connection}.shop~shop.svc.cluster.local`
-    this.planner.connect(connection, readNode({ id, metadata: {}, locality: undefined }, names, false))
+    this.planner.connect(connection, readNode({ id, metadata, locality: undefined }, names, false))
     return this
   }
 
@@ -75,10 +75,14 @@ class Mesh {
     return this.planner.refused(connection, this.classOf(connection), refusal)
   }
 
+  listener(connection: string): Listener {
+    const resource = this.find(connection, listenerType, 'virtualInbound')
+    return fromBinary(ListenerSchema, this.planner.groups.valueOf(resource as never))
+  }
+
   /** Returns the HTTP filters of the port, or the only filter chain of a listener that denies everything. */
   filters(connection: string): string {
-    const resource = this.find(connection, listenerType, 'virtualInbound')
-    const listener: Listener = fromBinary(ListenerSchema, this.planner.groups.valueOf(resource as never))
+    const listener = this.listener(connection)
     if (listener.filterChains.length === 1) return listener.filterChains[0]?.name ?? ''
     const bytes = listener.filterChains.find(({ name }) => name === '0.0.0.0_80')?.filters[0]?.configType.value as { value: Uint8Array }
     return ['first', 'second', 'third', 'rbac'].filter((name) => Buffer.from(bytes.value).includes(name)).join()
@@ -151,6 +155,13 @@ describe('a proxy that rejects its listener', () => {
     )
     mesh.filter('f', inbound(lua('third')))
     expect(mesh.filters('p')).to.equal('third,rbac')
+  })
+
+  it('gets a listener that denies everything and is transparent as the rejected one', () => {
+    const mesh = new Mesh().connect('p', { INTERCEPTION_MODE: 'TPROXY' }).connect('q').deny()
+    for (const connection of ['p', 'q']) mesh.refuse(connection, 'virtualInbound', { policiesChanged: true })
+    expect(['p', 'q'].map(mesh.filters, mesh)).to.deep.equal(['refused', 'refused'])
+    expect(['p', 'q'].map((connection) => mesh.listener(connection).transparent)).to.deep.equal([true, undefined])
   })
 
   it('gets routes without patches if it rejects routes or virtual hosts without naming them', () => {
