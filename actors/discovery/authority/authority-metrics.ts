@@ -1,16 +1,19 @@
 /** Metrics of the certificate authority. */
+import { X509Certificate } from 'node:crypto'
 import type { SignError } from '../../../protocols/messages/authority.ts'
-import { readCertificates } from '../../../src/ca/certificate.ts'
-import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 import type { InForce } from './in-force.ts'
 
 const signErrors: readonly SignError[] = ['CA_NOT_READY', 'CSR_ERROR', 'TTL_ERROR', 'CERT_GEN_ERROR', 'UNKNOWN']
 
-/** Registers the metrics, with every series present from the start, and returns the functions that update them. */
-export function authorityMetrics(registry: Registry) {
+/**
+ * Registers the metrics, with every series present from the start, and returns the functions that update them. `now` returns the Unix time
+ * in milliseconds.
+ */
+export function authorityMetrics(registry: Registry, now: () => number) {
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   const issued = counter('citadel_server_success_cert_issuance_count', 'successful certificate issuances')
   const unread = counter('citadel_server_csr_parsing_err_count', 'errors parsing a CSR')
   const nameless = counter('citadel_server_id_extraction_err_count', 'callers without an identity that a certificate can name')
@@ -21,18 +24,26 @@ export function authorityMetrics(registry: Registry) {
     registers,
   })
   for (const error of signErrors) failed.inc({ error }, 0)
-  const root = gauge('citadel_server_root_cert_expiry_timestamp', 'Unix seconds when the root cert expires; negative when there is none')
-  const chain = gauge('citadel_server_cert_chain_expiry_timestamp', 'Unix seconds when the CA cert chain expires; negative when there is none')
-  for (const one of [root, chain]) one.set(-1)
+  const expiry: { root?: number; chain?: number } = {}
+  const shown = (at: number | undefined): number => {
+    if (at === undefined) return -1
+    return at > now() ? at / 1000 : -at / 1000
+  }
+  const gauge = gaugesOf(registry)
+  const negative = 'negative when it has expired, -1 when there is none'
+  gauge('citadel_server_root_cert_expiry_timestamp', `Unix seconds when the root cert that signs workloads expires; ${negative}`, () =>
+    shown(expiry.root),
+  )
+  gauge('citadel_server_cert_chain_expiry_timestamp', `Unix seconds when the CA cert chain expires; ${negative}`, () => shown(expiry.chain))
   return {
     issued: () => issued.inc(),
     failed: (error: SignError) => failed.inc({ error }),
     unread: () => unread.inc(),
     nameless: () => nameless.inc(),
     inForce({ workloads, bundle }: InForce): void {
-      const [first] = readCertificates(bundle[0] ?? '')
-      root.set(first ? first.notAfter / 1000 : -1)
-      chain.set(workloads.within.notAfter / 1000)
+      const root = bundle.find((one) => fingerprintOf(one) === workloads.root)
+      expiry.root = root === undefined ? undefined : new X509Certificate(root).validToDate.getTime()
+      expiry.chain = workloads.within.notAfter
     },
   }
 }

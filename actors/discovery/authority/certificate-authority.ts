@@ -85,7 +85,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#context = context
     this.#features = context.config.features as Features
     this.#log = context.log
-    this.#metrics = authorityMetrics(context.metrics)
+    this.#metrics = authorityMetrics(context.metrics, wallClockMs)
     this.#signing = parts.signing
     this.#source = parts.source
     this.#issuer = new OwnIssuer(parts.signing, parts.source)
