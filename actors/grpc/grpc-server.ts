@@ -13,6 +13,7 @@ import { TLSSocket } from 'node:tls'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ClientTrust, VerifiedClient } from '../../src/identity/client-trust.ts'
 import { LineBounds } from '../../src/logging/line-bounds.ts'
+import { count } from '../../src/model/counts.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
 import { messageTimeLimits } from '../../src/push/pacing/message-timer.ts'
@@ -145,9 +146,9 @@ export class GrpcServer {
       this.#servers.map(({ server }) => server),
       most,
       () => parts.refused(),
-      (count, address) =>
+      (refused, address) =>
         parts.log.warn(
-          `refused ${count} connections, the last from ${address}: the maximum is ${most} connections, and half of that from one address; it follows from the limit of file descriptors`,
+          `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one address; it follows from the limit of file descriptors`,
         ),
     )
   }

@@ -1,4 +1,6 @@
 /** Timeouts for file system operations: a network file system whose server is gone answers neither with data nor with an error. */
+
+import { count } from '../../src/model/counts.ts'
 import { monotonicMs } from './clock.ts'
 import { checkEvery, type Timer } from './timers.ts'
 
@@ -25,7 +27,11 @@ export class FileTimeouts {
   /** Runs an operation. Resolves or rejects with its result; rejects after the timeout, or when too many operations have timed out. */
   run<T>(ask: () => Promise<T>): Promise<T> {
     if (this.#left >= maxLeft)
-      return Promise.reject(new Error(`not attempted: ${this.#left} earlier file operations timed out and have not returned yet`))
+      return Promise.reject(
+        new Error(
+          `not attempted: ${count(this.#left, 'earlier file operation that timed out has', 'earlier file operations that timed out have')} not returned yet`,
+        ),
+      )
     return new Promise((resolve, reject) => {
       const operation = {}
       const over = () => {

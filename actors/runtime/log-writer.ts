@@ -2,6 +2,7 @@
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import { jsonLine, plainLine } from '../../src/logging/layout.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { count } from '../../src/model/counts.ts'
 import { wallClockMs } from './clock.ts'
 import { DescriptorOutput, FileOutput, type Output } from './log-output.ts'
 import { LogTarget } from './log-target.ts'
@@ -35,7 +36,7 @@ export function openLog(options: LogOptions): LogWriter {
   }
   const targetOf = (name: string, output: Output, silent = false): LogTarget => {
     const target: LogTarget = new LogTarget(output, {
-      lostLine: (count, reason) => line(`${count} log lines for ${name} were dropped: ${reason}`),
+      lostLine: (lost, reason) => line(`${count(lost, `log line for ${name} was`, `log lines for ${name} were`)} dropped: ${reason}`),
       failed: (reason) => {
         if (!silent) report(`cannot write the log to ${name}: ${reason}; lines for it are dropped until it can be written again`, target)
       },

@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { ClientTrust, uriNames } from '../identity/client-trust.ts'
 import { certificatesOf } from '../identity/pem.ts'
 import { parseSpiffeId } from '../identity/spiffe-id.ts'
+import { count } from '../model/counts.ts'
 
 /** A certificate that was issued for a key of this agent, after validation. */
 export interface Issued {
@@ -27,7 +28,7 @@ export class BadAnswer extends Error {}
  * has no SPIFFE id or several, is not valid at the Unix time `now` in milliseconds, or does not lead to one of the roots.
  */
 export function readIssued(elements: readonly string[], key: KeyObject, now: number): Issued {
-  if (elements.length < 2) throw new BadAnswer(`the answer has ${elements.length} elements: a certificate and a root are expected`)
+  if (elements.length < 2) throw new BadAnswer(`the answer has ${count(elements.length, 'element')}: a certificate and a root are expected`)
   if (elements.reduce((total, { length }) => total + length, 0) > limits.characters)
     throw new BadAnswer(`the answer has more than ${limits.characters} characters`)
   const roots = read(elements.at(-1) as string)

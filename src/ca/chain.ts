@@ -1,6 +1,7 @@
 /** Orders and checks the certificate chain from a signing certificate to its root (docs/certificates.md, A1 to A4). */
 import { X509Certificate } from 'node:crypto'
 import { pemOf } from '../identity/pem.ts'
+import { count } from '../model/counts.ts'
 import { type Certificate, readCertificates } from './certificate.ts'
 import type { Validity } from './lifetime.ts'
 
@@ -76,7 +77,7 @@ function checkAuthority(one: Certificate, below: number, now: number): void {
   const name = `the authority ${JSON.stringify((new X509Certificate(one.encoded).subject ?? '').replaceAll('\n', ', '))}`
   if (!one.isAuthority) throw new Error(`${name} may not sign certificates: its basic constraints do not say CA:TRUE`)
   if (!one.signsCertificates) throw new Error(`${name} may not sign certificates: its key usage has no certificate signing`)
-  if (one.pathLength < below) throw new Error(`${name} allows ${one.pathLength} authorities below it, and there are ${below}`)
+  if (one.pathLength < below) throw new Error(`${name} allows ${count(one.pathLength, 'authority', 'authorities')} below it, but has ${below}`)
   if (one.publicKey.kind.type === 'rsa' && one.publicKey.kind.bits < 2048) throw new Error(`${name} has an RSA key of less than 2048 bits`)
   if (now < one.notBefore) throw new Error(`${name} is not valid before ${new Date(one.notBefore).toISOString()}`)
   if (now >= one.notAfter) throw new Error(`${name} has expired on ${new Date(one.notAfter).toISOString()}`)

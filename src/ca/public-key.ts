@@ -1,4 +1,6 @@
 /** Public keys of certificates and signing requests, and the checks that a workload's key must pass (docs/certificates.md, Q3). */
+
+import { count } from '../model/counts.ts'
 import { bitsOf, DerFault, DerReader, positiveOf, tag } from './der.ts'
 import { objects } from './objects.ts'
 
@@ -51,7 +53,7 @@ export function readPublicKey(encoded: Buffer): PublicKeyInfo {
 export function weakness({ kind }: PublicKeyInfo): string | undefined {
   if (kind.type === 'ec') return kind.curve === 'P-521' ? 'the public key is on a curve other than P-256 and P-384' : undefined
   if (kind.bits < rsaBits.least || kind.bits > rsaBits.most)
-    return `the RSA key has ${kind.bits} bits; ${rsaBits.least} to ${rsaBits.most} are allowed`
+    return `the RSA key has ${count(kind.bits, 'bit')}; ${rsaBits.least} to ${rsaBits.most} are allowed`
   if (!kind.isOdd) return 'the modulus of the RSA key is even'
   // Small exponents have been attacked, and large ones make verification expensive.
   const { exponent } = kind

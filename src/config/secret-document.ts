@@ -4,6 +4,7 @@
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { GatewaySecret, SecretMaterial, Validity } from '../../protocols/messages/secrets.ts'
+import { count } from '../model/counts.ts'
 import { isMapping, type Report } from './shape.ts'
 
 /** The maximum size of all values of a Secret in bytes, as in the orchestrator. */
@@ -142,7 +143,9 @@ function readKey({ path, bytes }: Value, report: Report): { key: KeyObject; byte
 function keyFault({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): string | undefined {
   if (asymmetricKeyType === 'rsa') {
     const bits = asymmetricKeyDetails.modulusLength ?? 0
-    return bits >= rsaBits.least && bits <= rsaBits.most ? undefined : `an RSA key of ${bits} bits: it must have ${rsaBits.least} to ${rsaBits.most}`
+    return bits >= rsaBits.least && bits <= rsaBits.most
+      ? undefined
+      : `an RSA key of ${count(bits, 'bit')}: it must have ${rsaBits.least} to ${rsaBits.most}`
   }
   if (asymmetricKeyType !== 'ec') return 'the key is neither RSA nor ECDSA'
   return curves.has(asymmetricKeyDetails.namedCurve) ? undefined : 'the curve of the ECDSA key is none of P-256, P-384 and P-521'

@@ -2,6 +2,8 @@
  * Shapes of configuration documents. A shape converts untrusted JSON into a typed value and reports faults with the path of the field. The
  * conventions of Proto-JSON are accepted: names in lowerCamelCase or snake_case, numbers as strings, null for an absent field.
  */
+
+import { count } from '../model/counts.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { longestDurationMs, parseDuration } from './duration.ts'
 import type { OptOuts } from './opt-outs.ts'
@@ -97,7 +99,7 @@ export function text(
     form: { type: 'text', max, pattern: options.pattern, examples: options.examples },
     read(value, path, report) {
       if (typeof value !== 'string') return fault(report, path, `expected text, got ${describe(value)}`)
-      if (value.length > max) return fault(report, path, `longer than ${max} characters`)
+      if (value.length > max) return fault(report, path, `longer than ${count(max, 'character')}`)
       if (value.includes('\u0000')) return fault(report, path, 'has a NUL character, which proxies refuse')
       if (!value.isWellFormed()) return fault(report, path, 'not valid Unicode: it has half a surrogate pair')
       if (options.pattern && !options.pattern.test(value))
@@ -173,8 +175,8 @@ export function list<T>(item: Shape<T>, options: { min?: number; max?: number } 
     form: { type: 'list', item: item.form, min, max, hasUnused: hasUnused(item.form) },
     read(value, path, report) {
       if (!Array.isArray(value)) return fault(report, path, `expected a list, got ${describe(value)}`)
-      if (value.length < min) return fault(report, path, `needs at least ${min} entries`)
-      if (value.length > max) return fault(report, path, `more than ${max} entries`)
+      if (value.length < min) return fault(report, path, `needs at least ${count(min, 'entry', 'entries')}`)
+      if (value.length > max) return fault(report, path, `more than ${count(max, 'entry', 'entries')}`)
       const result: T[] = []
       for (const [index, entry] of value.entries()) {
         const read = item.read(entry, `${path}[${index}]`, report)

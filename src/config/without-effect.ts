@@ -1,5 +1,6 @@
 /** Finds configuration objects and fields that have no effect (docs/kinds.md), so that this can be reported. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import { count } from '../model/counts.ts'
 import { contain } from '../model/faults.ts'
 import { kinds } from './kinds.ts'
 import { type Fault, idleFields } from './shape.ts'
@@ -57,6 +58,6 @@ export class EffectLog {
     const counts = new Map<string, number>()
     for (const key of this.#said.keys()) counts.set(key.slice(0, key.indexOf('/')), (counts.get(key.slice(0, key.indexOf('/'))) ?? 0) + 1)
     const kinds = [...counts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([kind, count]) => `${kind} ${count}`)
-    return `${this.#said.size} objects have no effect as a whole or in some fields (${kinds.join(', ')}); /debug/noeffectz lists them, docs/kinds.md says what works`
+    return `${count(this.#said.size, 'object has', 'objects have')} no effect as a whole or in some fields (${kinds.join(', ')}); /debug/noeffectz lists them, docs/kinds.md says what works`
   }
 }

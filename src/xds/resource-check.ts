@@ -14,6 +14,7 @@ import {
   required as oneofRequired,
   rules as rulesOption,
 } from '../../protocols/gen/validate/validate_pb.js'
+import { count } from '../model/counts.ts'
 import { optionWithoutSocket } from './listeners/unbound.ts'
 
 /** Thrown for a message that violates a validation rule; has the path of the field and the reason. */
@@ -217,8 +218,8 @@ function checkDuration(value: Duration, rules: { lt?: Duration; lte?: Duration; 
 
 function checkCount(size: number, min: bigint, max: bigint, ignoreEmpty: boolean, path: string): void {
   if (ignoreEmpty && size === 0) return
-  if (min > 0n && size < min) throw new InvalidResource(path, `needs at least ${min} entries`)
-  if (max > 0n && size > max) throw new InvalidResource(path, `takes at most ${max} entries`)
+  if (min > 0n && size < min) throw new InvalidResource(path, `needs at least ${count(min, 'entry', 'entries')}`)
+  if (max > 0n && size > max) throw new InvalidResource(path, `takes at most ${count(max, 'entry', 'entries')}`)
 }
 
 type ValueCheck = (value: ScalarValue, path: string) => void
@@ -231,7 +232,7 @@ function valueCheck(rules: FieldRules): ValueCheck | undefined {
     case 'bytes':
       return (value, path) => {
         if (type.value.minLen > 0n && (value as Uint8Array).length < type.value.minLen)
-          throw new InvalidResource(path, `needs at least ${type.value.minLen} bytes`)
+          throw new InvalidResource(path, `needs at least ${count(type.value.minLen, 'byte')}`)
       }
     case 'bool':
       return (value, path) => {
@@ -283,10 +284,11 @@ function stringCheck(rules: Extract<FieldRules['type'], { case: 'string' }>['val
     const fail = (reason: string): never => {
       throw new InvalidResource(path, reason)
     }
-    if (rules.minLen > 0n && value.length < rules.minLen) fail(value === '' ? 'required, but empty' : `needs at least ${rules.minLen} characters`)
+    if (rules.minLen > 0n && value.length < rules.minLen)
+      fail(value === '' ? 'required, but empty' : `needs at least ${count(rules.minLen, 'character')}`)
     if (rules.minBytes > 0n && Buffer.byteLength(value) < rules.minBytes) fail('required, but empty')
-    if (rules.maxBytes > 0n && Buffer.byteLength(value) > rules.maxBytes) fail(`takes at most ${rules.maxBytes} bytes`)
-    if (rules.maxLen > 0n && value.length > rules.maxLen) fail(`takes at most ${rules.maxLen} characters`)
+    if (rules.maxBytes > 0n && Buffer.byteLength(value) > rules.maxBytes) fail(`takes at most ${count(rules.maxBytes, 'byte')}`)
+    if (rules.maxLen > 0n && value.length > rules.maxLen) fail(`takes at most ${count(rules.maxLen, 'character')}`)
     if (rules.prefix !== '' && !value.startsWith(rules.prefix)) fail(`must start with ${rules.prefix}`)
     if (rules.in.length > 0 && !rules.in.includes(value)) fail(`must be one of ${rules.in.join(', ')}`)
     if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_NAME && badHeader(value, rules.strict, true))

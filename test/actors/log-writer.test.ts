@@ -128,7 +128,7 @@ describe('the log', () => {
       const log = open([path('taken')])
       log.write(record('one'))
       rmSync(path('taken'), { recursive: true })
-      await until('the word about the lost line', () => /1 log lines for .* were dropped/.test(read('taken')))
+      await until('the word about the lost line', () => /1 log line for .* was dropped/.test(read('taken')))
       log.write(record('two'))
       expect(read('taken')).to.match(/two\n$/)
     })

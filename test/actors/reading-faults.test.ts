@@ -276,7 +276,9 @@ describe('file system timeouts', () => {
       'no answer within 20 ms',
       'no answer within 20 ms',
     ])
-    expect(await reasonOf(timeouts.run(async () => 'quick'))).to.equal('not attempted: 2 earlier file operations timed out and have not returned yet')
+    expect(await reasonOf(timeouts.run(async () => 'quick'))).to.equal(
+      'not attempted: 2 earlier file operations that timed out have not returned yet',
+    )
     answers[0]?.()
     await until('room', async () => (await reasonOf(timeouts.run(async () => 'quick'))) === 'quick')
   })

@@ -118,7 +118,7 @@ describe('the own root of the certificate authority', () => {
       if (stage === 'stable') break
       expect(refused).to.have.property(
         'refused',
-        `the rotation stays in stage ${stage}: 1 holders of certificates are not ready; --force continues without them`,
+        `the rotation stays in stage ${stage}: 1 holder of certificates is not ready; --force continues without them`,
       )
       const [blocker] = rotation.status().blockers
       if (stage === 'announce') expect(blocker).to.deep.include({ identity: workload, proxies: [node], why: 'not known' })

@@ -7,6 +7,7 @@ import type { DnsConfig, DnsState } from '../../../protocols/messages/dns.ts'
 import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
 import { decide, forwarded } from '../../../src/dns/answers.ts'
 import { NameTable } from '../../../src/dns/name-table.ts'
+import { count } from '../../../src/model/counts.ts'
 import { splitAddress } from '../../http/address.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -70,7 +71,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       this.#log.error(`a name table cannot be used, the one before stays: ${(error as Error).message}`)
       return
     }
-    this.#log.debug(`received a name table of ${this.#table.hosts} hosts`)
+    this.#log.debug(`received a name table of ${count(this.#table.hosts, 'host')}`)
     if (this.#config.keptIn === undefined) return
     this.#unwritten = table
     this.#writing ??= after(keepAfterMs, () => this.#write()).unref()
@@ -121,7 +122,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       if (!kept) return
       this.#table = new NameTable(kept, this.#config)
       this.#isKept = true
-      this.#log.info(`names of ${this.#table.hosts} hosts are answered from the last run, until discovery sends a name table`)
+      this.#log.info(`names of ${count(this.#table.hosts, 'host')} are answered from the last run, until discovery sends a name table`)
     } catch (error) {
       this.#log.warn(`the names of the last run are not used: ${(error as Error).message}`)
     }

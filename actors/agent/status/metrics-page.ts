@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AgentMetrics, StatusConfig } from '../../../protocols/messages/status.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { isMergeable, textFormats } from '../../../src/health/forwarded-headers.ts'
+import { count } from '../../../src/model/counts.ts'
 import { expositionType } from '../../runtime/exposition.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
@@ -103,7 +104,7 @@ export class MetricsPage {
   async #own(): Promise<string> {
     try {
       const { text, silent } = await this.#agent()
-      if (silent > 0) this.#failed('agent', `${silent} actors did not answer`)
+      if (silent > 0) this.#failed('agent', `${count(silent, 'actor')} did not answer`)
       return text
     } catch (error) {
       this.#failed('agent', reasonOf(error))

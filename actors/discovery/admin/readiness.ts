@@ -40,10 +40,11 @@ const isFirstStart = ({ state, restarts }: ActorState): boolean => state === 'st
 function fault(state: ActorState): string | undefined {
   const { name, health, ends, lastError } = state
   const last = lastError ? `, last: ${lastError.message}` : ''
+  const times = ends === 1 ? 'once' : `${ends} times`
   const now = state.state === 'running' ? 'runs again' : state.state
   if (state.silentMs > 0 && state.state === 'running') return `actor ${name} has not answered for ${seconds(state.silentMs)} s`
-  if (health === 'failing') return `actor ${name} keeps failing (${now}): ended ${ends} times${last}`
-  if (health === 'unstable') return `actor ${name} ended ${ends === 1 ? 'once' : `${ends} times`} recently (${now})${last}`
+  if (health === 'failing') return `actor ${name} keeps failing (${now}): ended ${times}${last}`
+  if (health === 'unstable') return `actor ${name} ended ${times} recently (${now})${last}`
   return state.state === 'running' ? undefined : `actor ${name} is ${state.state}`
 }
 

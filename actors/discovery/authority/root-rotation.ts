@@ -20,6 +20,7 @@ import {
 } from '../../../src/ca/rotation.ts'
 import { type AuthorityRecord, type AuthorityState, type Stage, stages } from '../../../src/ca/state.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { count } from '../../../src/model/counts.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
@@ -260,7 +261,7 @@ export class RootRotation {
       const others = blockers.length > 1 ? `, and ${blockers.length - 1} more` : ''
       this.#log.info(`the root rotation stays in stage ${from}: ${identity} ${reason}${others}`)
       return {
-        refused: `the rotation stays in stage ${from}: ${blockers.length} holders of certificates are not ready; --force continues without them`,
+        refused: `the rotation stays in stage ${from}: ${count(blockers.length, 'holder of certificates is', 'holders of certificates are')} not ready; --force continues without them`,
         status: this.status(),
       }
     }

@@ -2,6 +2,7 @@
 import { create, type DescFile, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import { count } from '../../../src/model/counts.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -44,7 +45,7 @@ export async function clientStatus(
       for (const connection of connections) {
         if (isMeant({ id: connection.nodeId, metadata: connection.metadata ?? {} })) meant.push(connection)
         if (monotonicMs() - begun > matchingMs)
-          return { code: status.resourceExhausted, message: `node_matchers take more than ${matchingMs} ms for ${connections.length} nodes` }
+          return { code: status.resourceExhausted, message: `node_matchers take more than ${matchingMs} ms for ${count(connections.length, 'node')}` }
       }
       return await statusOf(meant)
     } catch (error) {

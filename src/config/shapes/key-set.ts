@@ -1,5 +1,6 @@
 /** JSON Web Key Sets (RFC 7517), reduced to the keys that Envoy (jwt_verify_lib) can use and to their public fields. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import { count } from '../../model/counts.ts'
 import { isMapping, type Shape, text } from '../shape.ts'
 
 /** The maximum number of keys in a set. */
@@ -119,7 +120,7 @@ const kinds: Readonly<Record<string, { readonly parts: readonly string[]; fault(
 function rsaFault(n: string, e: string): string | undefined {
   const [modulus, exponent] = [n, e].map((part) => withoutZeros(Buffer.from(part, 'base64url'))) as [Buffer, Buffer]
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  if (bits < 1024 || bits > 16_384) return `has ${bits} bits; 1024 to 16384 are allowed`
+  if (bits < 1024 || bits > 16_384) return `has ${count(bits, 'bit')}; 1024 to 16384 are allowed`
   if (((modulus.at(-1) ?? 0) & 1) === 0) return 'has an even modulus'
   const value = exponent.length > 4 ? 0 : exponent.readUIntBE(0, exponent.length || 1)
   return value >= 3 && value % 2 === 1 ? undefined : 'has an exponent that is even, 1 or too large'

@@ -3,6 +3,7 @@
  * "Bounds of an identity"): a workload cannot get more of the control plane by opening more connections. Streams without an identity are
  * limited by connection only.
  */
+import { count } from '../../model/counts.ts'
 
 /** The limits of one identity. */
 export interface ShareLimits {
@@ -54,11 +55,11 @@ export class IdentityShares {
     this.remove(name)
     const held = this.#held.get(identity) ?? { streams: 0, nodeBytes: 0, classes: new Map<string, number>() }
     const { streams, classes, nodeBytes: bytes } = this.#limits
-    if (held.streams >= streams) return `more than ${streams} streams of ${identity}`
+    if (held.streams >= streams) return `more than ${count(streams, 'stream')} of ${identity}`
     if (held.nodeBytes + nodeBytes > bytes) return `the nodes of ${identity} take more than ${bytes} bytes in memory`
     const classId = classOf()
     if (held.classes.size >= classes && !held.classes.has(classId))
-      return `the streams of ${identity} belong to more than ${classes} classes of proxies`
+      return `the streams of ${identity} belong to more than ${count(classes, 'class', 'classes')} of proxies`
     held.streams++
     held.nodeBytes += nodeBytes
     held.classes.set(classId, (held.classes.get(classId) ?? 0) + 1)

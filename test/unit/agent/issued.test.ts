@@ -45,7 +45,7 @@ describe('response of a certificate authority', () => {
     const keyText = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString()
     const refused: [string, string[]][] = [
       ['0 elements', []],
-      ['1 elements', [leaf()]],
+      ['1 element', [leaf()]],
       ['not certificates in PEM', ['garbage', root.pem]],
       ['not certificates in PEM', [leaf(), '']],
       ['not certificates in PEM', [leaf(), keyText]],

@@ -115,7 +115,7 @@ describe('settings without effect', () => {
       'DestinationRule/ns/x (f.yaml#1): field spec.trafficPolicy.tls.caCrl',
     ])
     expect(log.summary()).to.equal(
-      '1 objects have no effect as a whole or in some fields (DestinationRule 1); /debug/noeffectz lists them, docs/kinds.md says what works',
+      '1 object has no effect as a whole or in some fields (DestinationRule 1); /debug/noeffectz lists them, docs/kinds.md says what works',
     )
     expect([say(undefined), log.summary()]).to.deep.equal([[], undefined])
     expect(say(rule('tunnel: {}'))).to.deep.equal([tunnel])

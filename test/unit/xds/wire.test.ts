@@ -100,7 +100,7 @@ describe('the validation of resources', () => {
     const routes = (...virtualHosts: object[]) => create(RouteConfigurationSchema, { name: 'r', virtualHosts } as never)
     expect(() => checkMessage(RouteConfigurationSchema, routes(host({}), host({ domains: [] })))).to.throw(
       InvalidResource,
-      /^RouteConfiguration\.virtual_hosts\[1\]\.domains: needs at least 1 entries$/,
+      /^RouteConfiguration\.virtual_hosts\[1\]\.domains: needs at least 1 entry$/,
     )
     expect(() => checkMessage(RouteConfigurationSchema, routes(host({ requestHeadersToRemove: ['fine', 'a\nb'] })))).to.throw(
       InvalidResource,

@@ -11,6 +11,7 @@ import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import type { DocumentFault, ParsedFile } from '../../../../src/config/parse.ts'
 import { isPolicyKind } from '../../../../src/config/recognise.ts'
 import { contest, isStandIn } from '../../../../src/config/stand-in.ts'
+import { count } from '../../../../src/model/counts.ts'
 import { compare } from '../../../../src/model/order.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Logger } from '../../../runtime/logger.ts'
@@ -313,7 +314,7 @@ export class HeldObjects {
 /** Lists the documents of a file that are not mesh configuration. */
 function foreignIn({ foreign }: ParsedFile): string {
   const kinds = [...foreign].map(([kind, count]) => `${kind} (${count})`)
-  return kinds.slice(0, 20).join(', ') + (kinds.length > 20 ? ` and ${kinds.length - 20} more kinds` : '')
+  return kinds.slice(0, 20).join(', ') + (kinds.length > 20 ? ` and ${count(kinds.length - 20, 'more kind')}` : '')
 }
 
 /** Why a file may hold objects of unknown kind. */

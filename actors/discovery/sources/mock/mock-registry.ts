@@ -2,6 +2,7 @@
 import type { MockRegistryConfig } from '../../../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
+import { count } from '../../../../src/model/counts.ts'
 import { type MockService, type MockSettings, mockChurn, mockRegistry, mockServices } from '../../../../src/registry/mock.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
@@ -39,7 +40,7 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
     context
       .log('source')
       .info(
-        `Mock registry: ${this.#services.length} services with ${this.#settings.endpoints} endpoints each, ${this.#settings.churnPerSecond} changes a second`,
+        `Mock registry: ${count(this.#services.length, 'service')} with ${count(this.#settings.endpoints, 'endpoint')} each, ${count(this.#settings.churnPerSecond, 'change')} a second`,
       )
     if (this.#settings.churnPerSecond > 0) {
       const tick = Math.max(shortestTickMs, 1000 / this.#settings.churnPerSecond)
