@@ -13,7 +13,13 @@ export interface ShownCertificate {
 /** A root and its uses. */
 export interface ShownRoot extends ShownCertificate {
   /** The uses of the root in the authority. */
-  readonly uses: readonly ('signs workloads' | 'signs servers' | 'in answers' | 'trusted' | 'replaced')[]
+  readonly uses: readonly (
+    | 'signs workload certificates'
+    | 'signs serving certificates'
+    | 'sent to workloads'
+    | 'accepted from clients'
+    | 'replaced'
+  )[]
   /** PEM. */
   readonly certificate: string
 }

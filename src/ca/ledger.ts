@@ -253,7 +253,7 @@ export class Ledger {
         identity: '(others)',
         proxies: [],
         why: 'not known',
-        reason: `there was no room for: of more than ${this.#bounds.holders} addresses with a certificate some are forgotten`,
+        reason: `hold certificates that were removed from the ledger, which has room for ${this.#bounds.holders} addresses`,
         until: this.#forgottenUntil,
       })
     return found
@@ -358,7 +358,7 @@ function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: n
   missing += Math.max(0, unknown - elsewhere)
   if (missing === 0) return undefined
   const until = Math.max(...[...holders.values()].map(({ notAfter }) => notAfter), ...late.map(({ presented }) => presented?.notAfter ?? 0))
-  const reason = `has ${missing} of ${relevant.length} proxies that were not issued a certificate since the stage began`
+  const reason = `has proxies that were not issued a certificate since the stage began: ${missing} of ${relevant.length}`
   return { proxies: named(late), why: 'not issued since', reason, until }
 }
 

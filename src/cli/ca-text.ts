@@ -1,34 +1,36 @@
 /** Formats the output of the `ca` commands. */
 import type { AuthorityPage, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-page.ts'
 
-/** The number of digits of an identifier that are printed. */
+/** The number of digits of a fingerprint that are printed. */
 const shortId = 16
 
-/** Formats roots, intermediates, expiries and the rotation's stage. */
+/** Formats roots, intermediates, expiries and the rotation's stage (docs/certificates.md, "The command"). */
 export function pageText(page: AuthorityPage): string {
   const { source, keptIn, roots, intermediates, rotation, serving, holders } = page
+  const { stage, since, next, blocking, plaintextProxies } = rotation
   const certificates = [...new Map([...intermediates.workloads, ...intermediates.serving].map((one) => [one.id, one])).values()]
   return [
-    `Certificate authority: ${source === 'own' ? 'a root of its own' : 'plugged in (ROOT_CA_DIR)'}, state in ${keptIn}`,
+    `Authority: ${source === 'own' ? 'own root' : 'plugged in (ROOT_CA_DIR)'}; state is kept in ${keptIn}`,
     source === 'own'
-      ? `Rotation: ${rotation.stage}${rotation.since === undefined ? '' : ` since ${rotation.since}`}`
-      : 'Rotation: only of a root of its own',
+      ? `Rotation stage: ${stage}${since === undefined ? '' : ` since ${since}`}; next stage: ${next}`
+      : 'Rotation stage: none, a plugged-in root is not rotated',
     '',
     table(
-      ['ROOT', 'SUBJECT', 'NOT AFTER', 'USE'],
+      ['ROOT', 'SUBJECT', 'EXPIRES', 'USES'],
       roots.map(({ id, subject, notAfter, uses }) => [short(id), subject, notAfter, uses.join(', ')]),
     ),
     ...section(
-      ['BETWEEN', 'SUBJECT', 'NOT AFTER'],
+      ['INTERMEDIATE', 'SUBJECT', 'EXPIRES'],
       certificates.map(({ id, subject, notAfter }) => [short(id), subject, notAfter]),
     ),
     ...section(
-      ['SERVING CERTIFICATE', 'ROOT', 'NOT AFTER'],
+      ['SERVING CERTIFICATE', 'ROOT', 'EXPIRES'],
       serving.map(({ serial, root, notAfter }) => [serial, short(root), notAfter]),
     ),
     '',
-    `${holders} workloads hold a certificate; ${rotation.plaintextProxies} proxies are on the plaintext port.`,
-    ...(rotation.blocking > 0 ? [`${rotation.blocking} holders block the rotation: see "ca rotate --dry-run".`] : []),
+    `Addresses that hold a workload certificate: ${holders} ("pilot-discovery ca ledger" lists them)`,
+    `Proxies on the plaintext port, without a certificate: ${plaintextProxies}`,
+    ...(source === 'own' ? [`Blockers of the next stage: ${blocking} ("pilot-discovery ca rotate --dry-run" lists them)`] : []),
   ].join('\n')
 }
 
@@ -36,25 +38,27 @@ export function pageText(page: AuthorityPage): string {
 export function blockersText({ rotation }: AuthorityPage): string {
   const { stage, next, blocking, blockers, plaintextProxies, plaintext } = rotation
   return [
-    blocking === 0 ? `Stage ${stage}: all holders are ready for ${next}.` : `Stage ${stage}: ${blocking} are not ready for ${next}:`,
+    `Rotation stage: ${stage}; next stage: ${next}`,
+    `Blockers of the next stage: ${blocking}`,
     ...blockers.flatMap(blockerLines),
     ...(blocking > blockers.length ? [`  and ${blocking - blockers.length} more`] : []),
-    ...(plaintextProxies === 0 ? [] : [`On the plaintext port, without certificates, not waited for: ${plaintextProxies} proxies:`]),
+    `Proxies on the plaintext port, without a certificate; they do not block: ${plaintextProxies}`,
     ...plaintext.map((node) => `  ${node}`),
   ].join('\n')
 }
 
-/** Formats the ledger: which identities hold which certificates. */
+/** Formats the ledger: which identities hold which certificates, and how many proxies of each identity are connected. */
 export function ledgerText(rows: LedgerPage['identities']): string {
   const lines = rows.flatMap(({ identity, proxies, certificates }) => {
-    const held = certificates.map(({ address, serial, root, notAfter }) => [identity, address, serial, short(root), notAfter, String(proxies.length)])
-    return held.length > 0 ? held : [[identity, '-', '-', '-', '-', String(proxies.length)]]
+    const connected = String(proxies.length)
+    const held = certificates.map(({ address, serial, root, notAfter }) => [identity, connected, address, serial, short(root), notAfter])
+    return held.length > 0 ? held : [[identity, connected, '-', '-', '-', '-']]
   })
-  return table(['IDENTITY', 'ADDRESS', 'SERIAL', 'ROOT', 'NOT AFTER', 'PROXIES'], lines)
+  return table(['IDENTITY', 'CONNECTED PROXIES', 'ADDRESS', 'CERTIFICATE', 'ROOT', 'EXPIRES'], lines)
 }
 
 function blockerLines({ identity, proxies, reason, until }: ShownBlocker): string[] {
-  const end = until === undefined ? '' : `; until ${until} at the latest`
+  const end = until === undefined ? '' : `; blocks until ${until} at the latest`
   return [`  ${identity} ${reason}${end}`, ...proxies.map((node) => `    ${node}`)]
 }
 

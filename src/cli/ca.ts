@@ -138,7 +138,7 @@ async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
   else if ('refused' in answer) print(answer.page ? blockersText(answer.page) : 'No authority is in force.')
   else
     print(
-      `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` ${answer.forcedOver.length} were not ready.` : ''}`,
+      `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` Blockers that were overruled: ${answer.forcedOver.length}.` : ''}`,
     )
   if ('refused' in answer) throw new Error(answer.refused)
 }

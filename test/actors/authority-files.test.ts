@@ -27,8 +27,16 @@ describe('authority files', () => {
     source,
     keptIn: dir,
     roots: [
-      { id: '', subject: '', serial: '', notBefore: '', notAfter: '', uses: ['signs workloads', 'in answers'], certificate: root.record.root },
-      { id: '', subject: '', serial: '', notBefore: '', notAfter: '', uses: ['trusted'], certificate: below.record.root },
+      {
+        id: '',
+        subject: '',
+        serial: '',
+        notBefore: '',
+        notAfter: '',
+        uses: ['signs workload certificates', 'sent to workloads'],
+        certificate: root.record.root,
+      },
+      { id: '', subject: '', serial: '', notBefore: '', notAfter: '', uses: ['accepted from clients'], certificate: below.record.root },
     ],
     intermediates: { workloads: [], serving: [] },
     signing: { certificate: signing, chain },

@@ -86,7 +86,7 @@ describe('pilot-discovery ca', function () {
       const refused = await ca('rotate')
       expect(refused.code).to.equal(255)
       expect(refused.stderr).to.match(
-        /^Error: the rotation stays in stage \S+: 1 holders of certificates are not ready; --force continues without them\n$/,
+        /^Error: the rotation stays in stage \S+: 1 holder of certificates is not ready; --force continues without them\n$/,
       )
       expect(refused.stdout).to.include(`  ${identity} is not connected from 127.0.0.1, where it holds certificate `)
       expect((await ca('rotate', '--dry-run')).stdout).to.equal(refused.stdout)
@@ -118,9 +118,11 @@ describe('pilot-discovery ca', function () {
     expect(readdirSync(join(service.authorityDir, 'keys')), 'the old key is gone').to.have.length(1)
     const shown = await page()
     expect(shown.rotation.stage).to.equal('stable')
-    expect(shown.roots.map(({ uses }) => uses)).to.deep.equal([['signs workloads', 'signs servers', 'in answers', 'trusted']])
+    expect(shown.roots.map(({ uses }) => uses)).to.deep.equal([
+      ['signs workload certificates', 'signs serving certificates', 'sent to workloads', 'accepted from clients'],
+    ])
     expect((await ca('ledger', '--identity', 'ns/shop/')).stdout).to.match(
-      new RegExp(`\\n${identity}  127\\.0\\.0\\.1  [0-9a-f]{32}  [0-9a-f]{16}  `),
+      new RegExp(`\\n${identity}  0 +127\\.0\\.0\\.1  [0-9a-f]{32}  [0-9a-f]{16}  `),
     )
     expect((await ca('ledger', '--identity', 'elsewhere')).stdout.trim().split('\n')).to.have.length(1)
   })
@@ -131,7 +133,7 @@ describe('pilot-discovery ca', function () {
     await ca('rotate')
     await ca('rotate', '--force')
     const forced = await ca('rotate', '--force')
-    expect(forced.stdout).to.equal('The rotation went from trust-both to sign-with-new. 1 were not ready.\n')
+    expect(forced.stdout).to.equal('The rotation went from trust-both to sign-with-new. Blockers that were overruled: 1.\n')
     await service.output.says(`stage trust-both was ended by force although ${identity} is not connected`)
     const renewed = await renew()
     expect(renewed).to.have.length(3)
@@ -167,9 +169,9 @@ describe('pilot-discovery ca', function () {
       await ca('rotate')
       const refused = await ca('rotate')
       expect(refused.code).to.equal(255)
-      expect(refused.stdout).to.include(`  ${identity} has 1 of 1 proxies that were not issued a certificate since the stage began; until `)
+      expect(refused.stdout).to.include(`  ${identity} has proxies that were not issued a certificate since the stage began: 1 of 1; blocks until `)
       expect(refused.stdout).to.include(`\n    ${secured.node.id}\n`)
-      expect(refused.stdout).to.include(`On the plaintext port, without certificates, not waited for: 1 proxies:\n  ${plain.node.id}\n`)
+      expect(refused.stdout).to.include(`Proxies on the plaintext port, without a certificate; they do not block: 1\n  ${plain.node.id}\n`)
       await renew()
       expect((await ca('rotate')).stdout).to.equal('The rotation went from announce to trust-both.\n')
     } finally {
@@ -188,13 +190,16 @@ describe('pilot-discovery ca', function () {
       writeFileSync(join(plugged, '..', '.key'), key.export({ type: 'pkcs8', format: 'pem' }))
       const { stderr } = await ca('import', '--replace', '--cert', join(plugged, '..', '.cert'), '--key', join(plugged, '..', '.key'))
       expect(stderr).to.equal('')
-      await until('it to be in force', async () => (await page()).roots.find(({ uses }) => uses.includes('signs workloads'))?.id === record.id)
+      await until(
+        'it to be in force',
+        async () => (await page()).roots.find(({ uses }) => uses.includes('signs workload certificates'))?.id === record.id,
+      )
       return record.id
     }
     const uses = async () => Object.fromEntries((await page()).roots.map((root) => [root.id, root.uses.join()]))
     const first = await plug('first')
-    const signing = 'signs workloads,signs servers,in answers,trusted'
-    const former = 'in answers,trusted,replaced'
+    const signing = 'signs workload certificates,signs serving certificates,sent to workloads,accepted from clients'
+    const former = 'sent to workloads,accepted from clients,replaced'
     expect(await uses()).to.deep.equal({ [first]: signing, [own ?? '']: former })
     await renew()
     const second = await plug('second')
@@ -223,7 +228,7 @@ describe('pilot-discovery ca', function () {
     await service.stop()
     expect(await page()).to.deep.equal(online)
     expect((await ca('rotate')).stdout).to.equal('The rotation went from stable to announce.\n')
-    expect((await ca('show')).stdout).to.include('Rotation: announce since ')
+    expect((await ca('show')).stdout).to.include('Rotation stage: announce since ')
     const exported = await ca('export', '--to', join(service.dir, '.out'), '--private-key')
     expect(exported.stdout.trim().split('\n')).to.deep.equal(
       ['root-cert', 'ca-cert', 'ca-key'].map((name) => join(service.dir, '.out', `${name}.pem`)),
@@ -231,7 +236,7 @@ describe('pilot-discovery ca', function () {
     const out = (name: string) => join(service.dir, '.out', `${name}.pem`)
     const imported = await ca('import', '--cert', out('ca-cert'), '--key', out('ca-key'), '--root', out('root-cert'))
     expect(imported.stdout, imported.stderr).to.include(join(plugged, 'ca-key.pem'))
-    expect((await ca('show')).stdout).to.include('Certificate authority: plugged in (ROOT_CA_DIR)')
+    expect((await ca('show')).stdout).to.include('Authority: plugged in (ROOT_CA_DIR)')
     expect((await ca('rotate', '--force')).stderr).to.include('only a root of its own is rotated')
     await service.start()
     await until('the authority that is plugged in', async () => (await page().catch(() => online)).source === 'plugged-in')

@@ -41,7 +41,7 @@ async function rootsOf(sources: PageSources): Promise<string | undefined> {
   const page = await sources.authority<AuthorityPage | undefined>('page')
   if (page instanceof Page) return ''
   return page?.roots
-    .filter(({ uses }) => uses.includes('in answers'))
+    .filter(({ uses }) => uses.includes('sent to workloads'))
     .map(({ certificate }) => certificate)
     .join('')
 }

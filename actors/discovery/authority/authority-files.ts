@@ -24,7 +24,7 @@ const names = { root: 'root-cert.pem', cert: 'ca-cert.pem', chain: 'cert-chain.p
  * Throws an Error that names the file when one of the files exists or the key cannot be read.
  */
 export function exportAuthority(page: AuthorityPage, directory: string, withKey: boolean, pluggedIn: string): string[] {
-  const roots = page.roots.filter(({ uses }) => uses.includes('in answers')).map(({ certificate }) => certificate)
+  const roots = page.roots.filter(({ uses }) => uses.includes('sent to workloads')).map(({ certificate }) => certificate)
   const files: [string, string][] = [
     [names.root, roots.join('')],
     [names.cert, page.signing.certificate],

@@ -84,10 +84,10 @@ function shownRoots(force: InForce, former: readonly { readonly certificate: str
   return [...all].map(([id, certificate]) => ({
     ...shown(certificate),
     uses: [
-      ...(id === force.workloads.root ? (['signs workloads'] as const) : []),
-      ...(id === force.serving.root ? (['signs servers'] as const) : []),
-      ...(inAnswers.has(id) ? (['in answers'] as const) : []),
-      ...(trusted.has(id) ? (['trusted'] as const) : []),
+      ...(id === force.workloads.root ? (['signs workload certificates'] as const) : []),
+      ...(id === force.serving.root ? (['signs serving certificates'] as const) : []),
+      ...(inAnswers.has(id) ? (['sent to workloads'] as const) : []),
+      ...(trusted.has(id) ? (['accepted from clients'] as const) : []),
       ...(replaced.has(id) ? (['replaced'] as const) : []),
     ],
     certificate,

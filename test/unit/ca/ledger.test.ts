@@ -32,7 +32,7 @@ describe('the ledger of issued certificates', () => {
         identity: one,
         proxies: [nodeAt('10.0.0.1', 'a'), nodeAt('10.0.0.1', 'b')],
         why: 'not issued since',
-        reason: 'has 1 of 2 proxies that were not issued a certificate since the stage began',
+        reason: 'has proxies that were not issued a certificate since the stage began: 1 of 2',
         until: now + 24 * hour,
       },
     ])

@@ -14,8 +14,8 @@ const page: AuthorityPage = {
   source: 'own',
   keptIn: '/var/lib/mesh/ca',
   roots: [
-    { ...shown('a', 'O=td'), uses: ['signs workloads', 'in answers', 'trusted'], certificate: '' },
-    { ...shown('b', 'O=td'), uses: ['signs servers', 'in answers', 'trusted'], certificate: '' },
+    { ...shown('a', 'O=td'), uses: ['signs workload certificates', 'sent to workloads', 'accepted from clients'], certificate: '' },
+    { ...shown('b', 'O=td'), uses: ['signs serving certificates', 'sent to workloads', 'accepted from clients'], certificate: '' },
   ],
   intermediates: { workloads: [], serving: [shown('c', 'O=td')] },
   signing: { certificate: '', chain: '' },
@@ -24,7 +24,7 @@ const page: AuthorityPage = {
     next: 'sign-with-new',
     since: '2026-02-01T00:00:00.000Z',
     blocking: 2,
-    blockers: [{ identity: 'spiffe://td/ns/a/sa/b', proxies: ['n1'], why: '', reason: 'has 1 of 1 proxies late', until: '2026-02-02T00:00:00.000Z' }],
+    blockers: [{ identity: 'spiffe://td/ns/a/sa/b', proxies: ['n1'], why: '', reason: 'is late', until: '2026-02-02T00:00:00.000Z' }],
     plaintextProxies: 1,
     plaintext: ['n2'],
   },
@@ -35,35 +35,44 @@ const page: AuthorityPage = {
 describe('the output of the command `ca`', () => {
   it('shows roots, rotation, intermediates and serving certificates of the authority', () => {
     expect(pageText(page).split('\n')).to.deep.equal([
-      'Certificate authority: a root of its own, state in /var/lib/mesh/ca',
-      'Rotation: trust-both since 2026-02-01T00:00:00.000Z',
+      'Authority: own root; state is kept in /var/lib/mesh/ca',
+      'Rotation stage: trust-both since 2026-02-01T00:00:00.000Z; next stage: sign-with-new',
       '',
-      'ROOT              SUBJECT  NOT AFTER                 USE',
-      'aaaaaaaaaaaaaaaa  O=td     2036-01-01T00:00:00.000Z  signs workloads, in answers, trusted',
-      'bbbbbbbbbbbbbbbb  O=td     2036-01-01T00:00:00.000Z  signs servers, in answers, trusted',
+      'ROOT              SUBJECT  EXPIRES                   USES',
+      'aaaaaaaaaaaaaaaa  O=td     2036-01-01T00:00:00.000Z  signs workload certificates, sent to workloads, accepted from clients',
+      'bbbbbbbbbbbbbbbb  O=td     2036-01-01T00:00:00.000Z  signs serving certificates, sent to workloads, accepted from clients',
       '',
-      'BETWEEN           SUBJECT  NOT AFTER',
+      'INTERMEDIATE      SUBJECT  EXPIRES',
       'cccccccccccccccc  O=td     2036-01-01T00:00:00.000Z',
       '',
-      'SERVING CERTIFICATE  ROOT              NOT AFTER',
+      'SERVING CERTIFICATE  ROOT              EXPIRES',
       '0d                   bbbbbbbbbbbbbbbb  2026-05-01T00:00:00.000Z',
       '',
-      '3 workloads hold a certificate; 1 proxies are on the plaintext port.',
-      '2 holders block the rotation: see "ca rotate --dry-run".',
+      'Addresses that hold a workload certificate: 3 ("pilot-discovery ca ledger" lists them)',
+      'Proxies on the plaintext port, without a certificate: 1',
+      'Blockers of the next stage: 2 ("pilot-discovery ca rotate --dry-run" lists them)',
     ])
+    const plugged = pageText({ ...page, source: 'plugged-in' })
+    expect(plugged).to.match(/^Authority: plugged in \(ROOT_CA_DIR\); .*\nRotation stage: none, a plugged-in root is not rotated\n/)
+    expect(plugged).not.to.include('next stage')
   })
 
   it('lists which identities block the next stage, until when, and proxies on the plaintext port', () => {
     expect(blockersText(page).split('\n')).to.deep.equal([
-      'Stage trust-both: 2 are not ready for sign-with-new:',
-      '  spiffe://td/ns/a/sa/b has 1 of 1 proxies late; until 2026-02-02T00:00:00.000Z at the latest',
+      'Rotation stage: trust-both; next stage: sign-with-new',
+      'Blockers of the next stage: 2',
+      '  spiffe://td/ns/a/sa/b is late; blocks until 2026-02-02T00:00:00.000Z at the latest',
       '    n1',
       '  and 1 more',
-      'On the plaintext port, without certificates, not waited for: 1 proxies:',
+      'Proxies on the plaintext port, without a certificate; they do not block: 1',
       '  n2',
     ])
     const ready = { ...page, rotation: { ...page.rotation, blocking: 0, blockers: [], plaintextProxies: 0, plaintext: [] } }
-    expect(blockersText(ready)).to.equal('Stage trust-both: all holders are ready for sign-with-new.')
+    expect(blockersText(ready).split('\n')).to.deep.equal([
+      'Rotation stage: trust-both; next stage: sign-with-new',
+      'Blockers of the next stage: 0',
+      'Proxies on the plaintext port, without a certificate; they do not block: 0',
+    ])
   })
 
   it('lists the ledger of certificates by identity and address', () => {
@@ -73,9 +82,9 @@ describe('the output of the command `ca`', () => {
       { identity: 'spiffe://td/ns/a/sa/c', proxies: [], certificates: [] },
     ]
     expect(ledgerText(rows).split('\n')).to.deep.equal([
-      'IDENTITY               ADDRESS   SERIAL  ROOT              NOT AFTER                 PROXIES',
-      'spiffe://td/ns/a/sa/b  10.0.0.1  0a      aaaaaaaaaaaaaaaa  2026-02-02T00:00:00.000Z  1',
-      'spiffe://td/ns/a/sa/c  -         -       -                 -                         0',
+      'IDENTITY               CONNECTED PROXIES  ADDRESS   CERTIFICATE  ROOT              EXPIRES',
+      'spiffe://td/ns/a/sa/b  1                  10.0.0.1  0a           aaaaaaaaaaaaaaaa  2026-02-02T00:00:00.000Z',
+      'spiffe://td/ns/a/sa/c  0                  -         -            -                 -',
     ])
   })
 })
