@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -14,15 +14,13 @@ import { until } from '../harness/until.ts'
 describe('certificate files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-serving-'))
   const made = new ServingCertificates(dir)
-  const filesIn = (directory: string) => ({
-    cert: { flag: 'tlsCertFile', path: join(directory, 'tls.crt') },
-    key: { flag: 'tlsKeyFile', path: join(directory, 'tls.key') },
+  const files = {
+    cert: { flag: 'tlsCertFile', path: join(dir, 'tls.crt') },
+    key: { flag: 'tlsKeyFile', path: join(dir, 'tls.key') },
     ca: undefined,
-  })
-  const put = (name: string, directory = dir) => {
-    copyFileSync(made.file(`${name}-key.pem`), join(directory, 'tls.key'))
-    copyFileSync(made.file(`${name}.pem`), join(directory, 'tls.crt'))
   }
+  const put = (name: string, changed: { readonly 'tls.crt'?: string; readonly 'tls.key'?: string | undefined } = {}) =>
+    made.mount({ ...made.pair(name), ...changed })
   before(() => {
     made.authority('ca')
     for (const name of ['one', 'two', 'three']) made.issue(name, 'ca')
@@ -31,11 +29,11 @@ describe('certificate files', () => {
   after(() => rmSync(dir, { recursive: true, force: true }))
 
   /** A watch that starts with the certificate `one`. */
-  async function watched(directory = dir) {
-    put('one', directory)
+  async function watched() {
+    put('one')
     const changed: ServingCertificate[] = []
     const refused: string[] = []
-    const watch = new CertificateWatch(filesIn(directory), await readCertificate(filesIn(directory)), {
+    const watch = new CertificateWatch(files, await readCertificate(files), {
       changed: (certificate) => changed.push(certificate),
       refused: (reason) => refused.push(reason),
       unwatchable: (_, error) => refused.push(error.message),
@@ -49,49 +47,51 @@ describe('certificate files', () => {
       put('two')
       await until('the second to be used', () => changed.length === 1)
       expect(changed[0]?.cert).to.equal(made.text('two.pem'))
-      copyFileSync(made.file('three.pem'), join(dir, 'tls.crt'))
+      put('three', { 'tls.key': made.text('two-key.pem') })
       await until('the half that does not fit to be refused', () => refused.length === 1)
       expect(refused).to.deep.equal([`--tlsKeyFile ${dir}/tls.key: is not the key of the certificate in ${dir}/tls.crt`])
       await watch.read()
       await watch.read()
       expect(refused.length, 'looked at three times').to.equal(1)
       expect(watch.certificate).to.equal(changed[0])
-      copyFileSync(made.file('three-key.pem'), join(dir, 'tls.key'))
+      put('three')
       await until('the third to be used', () => changed.length === 2)
-      writeFileSync(join(dir, 'tls.crt'), made.text('two.pem') + made.text('ca.pem').slice(0, 200))
+      put('three', { 'tls.crt': made.text('two.pem') + made.text('ca.pem').slice(0, 200) })
       await until('a chain that is cut off to be refused', () => refused.length === 2)
       expect(refused[1]).to.equal(`--tlsCertFile ${dir}/tls.crt: the CERTIFICATE has no end`)
       put('expired')
       await until('one that has expired to be refused', () => refused.length === 3)
       expect(refused[2]).to.match(/--tlsCertFile .*: the certificate has expired on /)
-      rmSync(join(dir, 'tls.key'))
+      put('three', { 'tls.key': undefined })
       await until('a missing key to be refused', () => refused.length === 4)
       expect(refused[3]).to.contain('--tlsKeyFile').and.to.contain('ENOENT')
       put('three')
       await watch.read()
       expect([changed.length, refused.length], 'back to what is in force').to.deep.equal([2, 4])
-      rmSync(join(dir, 'tls.key'))
+      put('three', { 'tls.key': undefined })
       await until('a fault to be reported again', () => refused.length === 5)
     } finally {
       watch.close()
     }
   })
 
-  it('may be symbolic links into a directory that is replaced', async () => {
-    const mount = join(dir, 'mount')
-    for (const name of ['one', 'two']) {
-      mkdirSync(join(mount, `..${name}`), { recursive: true })
-      put(name, join(mount, `..${name}`))
-    }
-    symlinkSync('..one', join(mount, '..data'))
-    for (const name of ['tls.crt', 'tls.key']) symlinkSync(join('..data', name), join(mount, name))
-    const { watch, changed } = await watched(mount)
-    symlinkSync('..two', join(mount, '..new'))
-    renameSync(join(mount, '..new'), join(mount, '..data'))
-    await until('the second to be used', () => changed.length === 1)
-    expect(changed[0]?.cert).to.equal(made.text('two.pem'))
-    watch.close()
-  })
+  for (const [first, second] of [
+    ['tls.key', 'tls.crt'],
+    ['tls.crt', 'tls.key'],
+  ] as const)
+    it(`keep the pair in force while only ${first} is replaced, and are reloaded with ${second}`, async () => {
+      const { watch, changed, refused } = await watched()
+      const inForce = watch.certificate
+      made.replace(first, made.pair('two')[first])
+      await until('the half to be refused', () => refused.length === 1)
+      for (let time = 0; time < 20; time++) await watch.read()
+      expect([watch.certificate, changed, refused.length]).to.deep.equal([inForce, [], 1])
+      made.replace(second, made.pair('two')[second])
+      await until('the whole pair to be used', () => changed.length === 1)
+      expect(changed[0]).to.include({ cert: made.text('two.pem'), key: made.text('two-key.pem') })
+      watch.close()
+      for (const name of [first, second]) rmSync(join(dir, name))
+    })
 
   it('are rejected with the reason, whatever is wrong', async () => {
     const bad = (cert: string, key: string) =>
@@ -118,7 +118,7 @@ describe('certificate files', () => {
 
   it('serve pages over TLS, and are replaced without closing connections', async () => {
     const { watch, changed } = await watched()
-    const server = new PageServer({ certificate: await readCertificate(filesIn(dir)) })
+    const server = new PageServer({ certificate: await readCertificate(files) })
     server.add('/', () => new Page('hello'))
     const port = await freePort()
     await server.listen('127.0.0.1', port)

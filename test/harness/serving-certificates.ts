@@ -1,8 +1,8 @@
 /** Creates certificates of servers and clients as files in a directory. */
 import { execFileSync } from 'node:child_process'
 import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { lstatSync, mkdtempSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { connect as tlsConnect } from 'node:tls'
 import { type Certificate, readCertificates } from '../../src/ca/certificate.ts'
 import { issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
@@ -75,6 +75,30 @@ export class ServingCertificates {
     const leaf = issueWorkload(makeSigningRequest(privateKey, []), identity, grant, signer)
     writeFileSync(this.file(`${name}-key.pem`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
     writeFileSync(this.file(`${name}.pem`), pemOf('CERTIFICATE', leaf))
+  }
+
+  /**
+   * Replaces `tls.crt` and `tls.key` of a directory in one step, as an orchestrator mounts a Secret: both are links through `..data`, which is
+   * exchanged. Undefined removes a file.
+   */
+  mount(files: { readonly 'tls.crt': string | undefined; readonly 'tls.key': string | undefined }, directory = this.#dir): void {
+    const version = mkdtempSync(join(directory, '..version-'))
+    for (const [name, content] of Object.entries(files)) if (content !== undefined) writeFileSync(join(version, name), content)
+    symlinkSync(basename(version), join(directory, '..next'))
+    renameSync(join(directory, '..next'), join(directory, '..data'))
+    for (const name of Object.keys(files))
+      if (!lstatSync(join(directory, name), { throwIfNoEntry: false })) symlinkSync(join('..data', name), join(directory, name))
+  }
+
+  /** The files of a certificate for {@link mount}. */
+  pair(name: string) {
+    return { 'tls.crt': this.text(`${name}.pem`), 'tls.key': this.text(`${name}-key.pem`) }
+  }
+
+  /** Replaces one file, or a link to it, in one step. */
+  replace(name: string, content: string): void {
+    writeFileSync(this.file(`${name}.next`), content)
+    renameSync(this.file(`${name}.next`), this.file(name))
   }
 
   #openssl(...args: string[]): void {

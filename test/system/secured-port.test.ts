@@ -20,12 +20,6 @@ function secureClient(made: ServingCertificates, port: number, name: string, ide
   return new XdsClient(port, sidecarNode('10.7.0.9', name, 'ns'), name.length % 2 === 0, channel).connect()
 }
 
-/** Copies a serving certificate to the files that the flags name. */
-function put(made: ServingCertificates, name: string): void {
-  writeFileSync(made.file('tls.key'), made.text(`${name}-key.pem`))
-  writeFileSync(made.file('tls.crt'), made.text(`${name}.pem`))
-}
-
 /** Creates two authorities and certificates signed by them. */
 function make(made: ServingCertificates): void {
   for (const name of ['ca', 'other']) made.authority(name)
@@ -40,7 +34,7 @@ function make(made: ServingCertificates): void {
   writeFileSync(made.file('deep.pem'), ['deep', 'below', 'between'].map((name) => made.text(`${name}.pem`)).join(''))
   writeFileSync(made.file('roots.pem'), made.text('ca.pem') + made.text('other.pem'))
   writeFileSync(made.file('clients.pem'), made.text('ca.pem'))
-  put(made, 'first')
+  made.mount(made.pair('first'))
 }
 
 describe('the secured gRPC port', function () {
@@ -102,7 +96,7 @@ describe('the secured gRPC port', function () {
   })
 
   it('serves a replaced certificate to new connections in every writer, and keeps open streams', async () => {
-    put(made, 'second')
+    made.mount(made.pair('second'))
     await until('both writers to serve it', async () => String(await served()) === 'second')
     await allStreamsHaveChanges()
     expect(await reloads('used')).to.equal(1)
@@ -110,23 +104,30 @@ describe('the secured gRPC port', function () {
     expect(await connected('newcomer')).to.equal(true)
   })
 
-  it('keeps the certificate in force if new files do not match, logged and counted once', async () => {
-    writeFileSync(made.file('tls.crt'), made.text('third.pem'))
-    await until('it to be counted', async () => (await reloads('refused')) === 1)
-    expect(await served()).to.deep.equal(['second'])
-    await allStreamsHaveChanges()
-    expect(await reloads('refused')).to.equal(1)
-    await service.output.says(/is not the key of the certificate in .*; the certificate that is in force stays/, 1, 1)
-    expect(await reloads('used')).to.equal(1)
-    writeFileSync(made.file('tls.key'), made.text('third-key.pem'))
-    await until('both writers to serve the whole pair', async () => String(await served()) === 'third')
-    await allStreamsHaveChanges()
+  it('keeps the certificate in force while only one file of the pair is replaced, logged and counted once', async () => {
+    const halves: [string, string, string][] = [
+      ['tls.crt', 'tls.key', 'third'],
+      ['tls.key', 'tls.crt', 'second'],
+    ]
+    for (const [index, [first, other, name]] of halves.entries()) {
+      const [inForce] = await served()
+      made.replace(first, made.pair(name)[first as 'tls.crt'])
+      await until('it to be counted', async () => (await reloads('refused')) === index + 1)
+      expect(await served(), `only ${first} replaced`).to.deep.equal([inForce])
+      await allStreamsHaveChanges()
+      expect(await served(), `only ${first} replaced`).to.deep.equal([inForce])
+      expect([await reloads('refused'), await reloads('used')]).to.deep.equal([index + 1, index + 1])
+      await service.output.says(/is not the key of the certificate in .*; the certificate that is in force stays/, index + 1, index + 1)
+      made.replace(other, made.pair(name)[other as 'tls.crt'])
+      await until('both writers to serve the whole pair', async () => String(await served()) === name)
+      await allStreamsHaveChanges()
+    }
   })
 
   it('reloads client CAs on SIGHUP, and ends streams of clients that are no longer trusted', async () => {
     writeFileSync(made.file('clients.pem'), made.text('other.pem'))
     process.kill(service.pid, 'SIGHUP')
-    await until('the change to be counted', async () => (await reloads('used')) === 3)
+    await until('the change to be counted', async () => (await reloads('used')) === 4)
     for (let index = 0; index < 4; index++) {
       expect(await connected(`refused-${index}`, 'client')).to.equal(false)
       expect(await connected(`taken-${index}`, 'stranger')).to.equal(true)
@@ -187,14 +188,22 @@ describe('the certificate of the secured port', function () {
     const files = { tlsCertFile: made.file('tls.crt'), tlsKeyFile: made.file('tls.key') }
     await discovery.start({ writers: 1, secureGRPCAddr: `127.0.0.1:${port}`, ...files })
     await discovery.service.ready()
-    put(made, 'second')
+    made.mount(made.pair('second'))
     await until('the second to be served', async () => (await servedName(port)) === 'second')
     for (const name of ['xds-writer/0', 'certificate-watcher', 'xds-writer/0']) {
       discovery.service.supervisor.kill(name)
       await until('the restart', () => discovery.state(name).state === 'running')
       await until(`the second to be served after the end of ${name}`, async () => (await servedName(port)) === 'second')
     }
-    put(made, 'third')
+    // Actors that restart while only one of two files is replaced.
+    made.replace('tls.key', made.text('third-key.pem'))
+    await until('the half to be refused', () => discovery.log().includes('is not the key of the certificate'))
+    for (const name of ['xds-writer/0', 'certificate-watcher']) {
+      discovery.service.supervisor.kill(name)
+      await until('the restart', () => discovery.state(name).state === 'running')
+      await until(`the second to be served after the end of ${name}`, async () => (await servedName(port)) === 'second')
+    }
+    made.replace('tls.crt', made.text('third.pem'))
     await until('the third to be served', async () => (await servedName(port)) === 'third')
   })
 })
