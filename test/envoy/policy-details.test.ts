@@ -27,6 +27,8 @@ for (const { version, path: binary } of envoyBinaries()) {
     const ask = (headers: Record<string, string> = {}, path = '/') => call(address, port, path, { host: 'app', headers })
     const bearer = async (claims: object = {}) => ({ authorization: `Bearer ${await issuer.token(claims as Record<string, unknown>)}` })
     const jwt = (more: string) => policy('RequestAuthentication', `{jwtRules: [{issuer: '${issuer.name}', jwks: '${issuer.jwks}', ${more}}]}`)
+    /** The body of a response to a request that DENY or ALLOW refuses. */
+    const byPolicy = 'RBAC: access denied'
     const lastSeen = () => backend.seen.at(-1)?.headers ?? {}
 
     before(async () => {
@@ -126,7 +128,7 @@ for (const { version, path: binary } of envoyBinaries()) {
     })
 
     for (const kind of ['http', 'grpc'] as const) {
-      it(`CUSTOM asks the authorizer over ${kind}, before ALLOW and DENY`, async () => {
+      it(`CUSTOM asks the authorizer over ${kind} before DENY and ALLOW, whose refusals count after its consent`, async () => {
         const custom = policy(
           'AuthorizationPolicy',
           `{action: CUSTOM, provider: {name: authz-${kind}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`,
@@ -145,8 +147,17 @@ for (const { version, path: binary } of envoyBinaries()) {
         }
         const explained = await service.debug<{ decidedBy: string }>('authz?proxyID=app.shop&path=/guarded')
         expect(explained.decidedBy).to.equal('external authorizer')
-        await inForce(custom, policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}'))
-        expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
+        for (const refusing of [
+          '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}',
+          "{action: ALLOW, rules: [{to: [{operation: {paths: ['/open']}}]}]}",
+        ]) {
+          await inForce(custom, policy('AuthorizationPolicy', refusing))
+          asked.length = 0
+          const [refused, admitted] = [await ask({}, '/guarded'), await ask({ 'x-word': 'please' }, '/guarded')]
+          expect(asked, refusing).to.have.length(2)
+          expect([refused.status, refused.body === byPolicy], refusing).to.deep.equal([kind === 'http' ? 418 : 403, false])
+          expect([admitted.status, admitted.body], refusing).to.deep.equal([403, byPolicy])
+        }
       })
     }
 

@@ -15,9 +15,25 @@ export const tokenCases: readonly Case[] = [
     ],
   },
   {
-    name: 'ALLOW by scope with spaceDelimitedClaims, without a token',
-    policies: [jwt({ ...one, spaceDelimitedClaims: ['words'] }), allow(when('request.auth.claims[scope]', ['read']))],
-    rows: tokens([undefined, 403]),
+    name: 'spaceDelimitedClaims: claims match by their words, a registered claim by its whole text',
+    policies: [
+      jwt({ ...one, spaceDelimitedClaims: ['groups', 'sub'] }),
+      allow(
+        when('request.auth.claims[groups]', ['admins']),
+        when('request.auth.claims[scope]', ['write']),
+        when('request.auth.claims[sub]', ['lead']),
+      ),
+    ],
+    rows: tokens(
+      [undefined, 403],
+      ['one', 403],
+      ['groupsWords', 200],
+      ['groupsOther', 403],
+      ['scopeWords', 200],
+      ['scopeOther', 403],
+      ['subjectLead', 200],
+      ['subjectWords', 403],
+    ),
   },
   {
     name: 'tokens of one issuer',

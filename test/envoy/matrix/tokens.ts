@@ -40,6 +40,8 @@ export async function makeTokens(
     oneOther: await of({ sub: 'other' }),
     oneSlash: await of({ sub: 'a/b' }),
     oneX: await of({ sub: 'xyz' }),
+    subjectLead: await of({ sub: 'lead' }),
+    subjectWords: await of({ sub: 'team lead' }),
     twoOther: await two.token({ sub: 'other' }),
     likeOne: await one.token({ iss: 'https://oneXexample', sub: 'xyz' }),
     blocked: await of({ sub: 'blocked' }),
