@@ -66,16 +66,21 @@ spec: {egress: [{hosts: [bank/front.example.com, bank/open.example.com]}]}
           service.write('narrowed.yaml', wide())
           await until('the hidden host to answer', async () => (await ask().catch(() => ({ body: '' }))).body === 'hidden')
           const failures: string[] = []
+          let calls = 0
           let done = false
           const load = Array.from({ length: 4 }, async () => {
             while (!done) {
               const { status, body } = await ask().catch((error: Error) => ({ status: 0, body: error.message }))
+              calls++
               if (status !== 200) failures.push(`${status} ${body}`)
             }
           })
+          await until('calls before the change', () => calls > 20)
           service.write('narrowed.yaml', change())
           await until('the other host to answer', async () => (await ask()).body === 'open')
           await until('the cluster to go', async () => !(await proxy.admin('/clusters')).includes(`outbound|${port}||hidden.example.com`))
+          const atChange = calls
+          await until('calls after the change', () => calls > atChange + 20)
           done = true
           await Promise.all(load)
           expect(failures).to.deep.equal([])

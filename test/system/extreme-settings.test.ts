@@ -85,8 +85,9 @@ for (const [title, { env, flags }] of [
         expect(metrics).not.to.match(/^pilot_xds_write_timeout(_total)? [1-9]/m)
         // What is busy with its start, or waits for a processor, is not busy for ever.
         await until('nothing to be busy', async () => {
-          const shares = (await service.metrics()).matchAll(/^actor_event_loop_utilisation\{actor="([^"]+)"\} (\S+)$/gm)
-          expect([...shares].filter(([, , share]) => Number(share) > 0.9).map(([, actor]) => actor)).to.deep.equal([])
+          const shares = [...(await service.metrics()).matchAll(/^actor_event_loop_utilisation\{actor="([^"]+)"\} (\S+)$/gm)]
+          expect(shares).not.to.deep.equal([])
+          expect(shares.filter(([, , share]) => Number(share) > 0.9).map(([, actor]) => actor)).to.deep.equal([])
           return true
         })
       } finally {
