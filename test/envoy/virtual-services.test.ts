@@ -417,6 +417,26 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect((await send('capital.example')).status).to.equal(235)
     })
 
+    it('to a destination with a cookie hash set the cookie with path, TTL and attributes if the request has none', async () => {
+      const cookie = '{name: session, path: /p, ttl: 60s, attributes: [{name: SameSite, value: Strict}, {name: Secure}]}'
+      service.write(
+        'sticky.yaml',
+        [
+          document(
+            'ServiceEntry',
+            'sticky',
+            `{hosts: [sticky.example], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 127.0.0.1, ports: {http: ${v1.port}}}]}`,
+          ),
+          document('DestinationRule', 'sticky', `{host: sticky.example, trafficPolicy: {loadBalancer: {consistentHash: {httpCookie: ${cookie}}}}}`),
+          routes('sticky', 'sticky.example', '{route: [{destination: {host: sticky.example}}]}'),
+        ].join('---\n'),
+      )
+      await until('the route', async () => (await send('sticky.example')).status === 200)
+      const [set = ''] = (await send('sticky.example')).headers['set-cookie'] ?? []
+      expect(set).to.match(/^session="[0-9a-f]+"; Max-Age=60; Path=\/p; SameSite=Strict; Secure/)
+      expect((await send('sticky.example', '/', { headers: { cookie: 'session="known"' } })).headers).not.to.have.property('set-cookie')
+    })
+
     it('that are invalid are reported with object and field, and later objects still apply', async () => {
       const bad: readonly (readonly [fields: string, path: string])[] = [
         ["headers: {request: {set: {x-a: '50% off'}}}", 'spec.http[0].headers.request.set[x-a]'],

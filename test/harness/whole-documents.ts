@@ -48,7 +48,7 @@ tcp:
     `
 host: a.fuzz.svc.cluster.local
 trafficPolicy:
-  loadBalancer: {consistentHash: {httpCookie: {name: c, path: /p, ttl: 10s}, minimumRingSize: 100}, localityLbSetting: {enabled: true, failover: [{from: region, to: other}], distribute: [{from: region/*, to: {region/*: 60, other/*: 40}}]}}
+  loadBalancer: {consistentHash: {httpCookie: {name: c, path: /p, ttl: 10s, attributes: [{name: SameSite, value: Lax}]}, minimumRingSize: 100}, localityLbSetting: {enabled: true, failover: [{from: region, to: other}], distribute: [{from: region/*, to: {region/*: 60, other/*: 40}}]}}
   connectionPool: {tcp: {maxConnections: 10, connectTimeout: 1s, tcpKeepalive: {probes: 1, time: 1s, interval: 1s}, maxConnectionDuration: 10s}, http: {http1MaxPendingRequests: 1, http2MaxRequests: 2, maxRequestsPerConnection: 3, maxRetries: 4, idleTimeout: 1s, h2UpgradePolicy: UPGRADE, maxConcurrentStreams: 5, http2KeepAlive: {interval: 30s, timeout: 5s}}}
   proxyProtocol: {version: V2}
   retryBudget: {percent: 12.5, minRetryConcurrency: 4}

@@ -17,6 +17,12 @@ const tlsSettings = record({
   caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
 })
 
+/** An attribute of a cookie that Envoy sets, such as `SameSite=Strict` (RFC 6265, section 4.1.1). */
+const cookieAttribute = record({
+  name: required(text({ max: 256, pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, what: 'the name of a cookie attribute', examples: ['SameSite'] })),
+  value: text({ max: 1024, pattern: /^[\x20-\x3A\x3C-\x7E]*$/, what: 'the value of a cookie attribute', examples: ['Strict', ''] }),
+})
+
 /** Whether a number is prime. Envoy refuses Maglev tables of other sizes. */
 function isPrime(value: number): boolean {
   for (let factor = 2; factor * factor <= value; factor++) if (value % factor === 0) return false
@@ -32,7 +38,7 @@ const trafficFields = {
         name: required(text()),
         path: text(),
         ttl: duration(),
-        attributes: unused(list(record({ name: text(), value: text() })), 'cookies are set with path and TTL only'),
+        attributes: list(cookieAttribute, { max: 100 }),
       }),
       useSourceIp: flag,
       httpQueryParameterName: text(),

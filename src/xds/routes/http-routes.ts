@@ -270,8 +270,8 @@ function hashPolicyOf(destination: Destination, context: RouteContext): HashPoli
   const hash = policyFor(rule, subset, portOf(destination, context)).loadBalancer?.consistentHash
   if (hash?.httpHeaderName) return [{ policySpecifier: { case: 'header', value: { headerName: hash.httpHeaderName } } }]
   if (hash?.httpCookie) {
-    const { name, path, ttl } = hash.httpCookie
-    return [{ policySpecifier: { case: 'cookie', value: { name, path: path ?? '', ...(ttl !== undefined ? { ttl: durationOf(ttl) } : {}) } } }]
+    const { name, path = '', ttl, attributes = [] } = hash.httpCookie
+    return [{ policySpecifier: { case: 'cookie', value: { name, path, ...(ttl !== undefined ? { ttl: durationOf(ttl) } : {}), attributes } } }]
   }
   if (hash?.useSourceIp) return [{ policySpecifier: { case: 'connectionProperties', value: { sourceIp: true } } }]
   return hash?.httpQueryParameterName ? [{ policySpecifier: { case: 'queryParameter', value: { name: hash.httpQueryParameterName } } }] : []

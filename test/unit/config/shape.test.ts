@@ -103,6 +103,11 @@ describe('documents with a missing or out-of-range value', () => {
       '{host: a, trafficPolicy: {loadBalancer: {consistentHash: {maglev: {tableSize: 100}}}}}',
       'spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize',
     ],
+    [
+      'DestinationRule',
+      '{host: a, trafficPolicy: {loadBalancer: {consistentHash: {httpCookie: {name: c, ttl: 0s, attributes: [{name: SameSite, value: "a; b"}]}}}}}',
+      'spec.trafficPolicy.loadBalancer.consistentHash.httpCookie.attributes[0].value',
+    ],
     ['EnvoyFilter', '{configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {a: .nan}}}]}', 'spec.configPatches[0].patch.value'],
   ] as const)
     it(`${kind} ${spec} is rejected with its field`, () => {
