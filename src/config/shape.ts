@@ -239,6 +239,8 @@ export function record<F extends Fields>(
   check?: (value: ReadFields<F>, path: string, report: Report) => void,
   unknown: 'left out' | 'fault' = 'left out',
 ): Shape<ReadFields<F>> {
+  const shapes = new Map(Object.entries(fields))
+  const requiredNames = [...shapes.keys()].filter((name) => shapes.get(name)?.required)
   return {
     form: {
       type: 'record',
@@ -251,8 +253,8 @@ export function record<F extends Fields>(
       const result: Record<string, unknown> = {}
       const given = new Set<string>()
       for (const [written, entry] of Object.entries(value)) {
-        const name = Object.hasOwn(fields, written) ? written : camelCase(written)
-        const shape = Object.hasOwn(fields, name) ? fields[name] : undefined
+        const name = shapes.has(written) ? written : camelCase(written)
+        const shape = shapes.get(name)
         if (!shape) {
           const at = join(path, written.slice(0, 100).toWellFormed())
           if (unknown === 'fault') fault(report, at, 'unknown field')
@@ -266,8 +268,7 @@ export function record<F extends Fields>(
         const read = shape.read(entry, join(path, name), report)
         if (read !== undefined) result[name] = read
       }
-      for (const [name, shape] of Object.entries(fields))
-        if (shape.required && !given.has(name)) fault(report, join(path, name), 'required, but missing')
+      for (const name of requiredNames) if (!given.has(name)) fault(report, join(path, name), 'required, but missing')
       if (check && report.faults.length === faultsBefore) check(result as ReadFields<F>, path, report)
       return result as ReadFields<F>
     },

@@ -2,7 +2,22 @@
  * Parses untrusted YAML or JSON. Documents are separated first, so that an error affects only one document. Nesting and aliases are
  * limited. The time is linear in the size of the text, not quadratic.
  */
-import { Composer, type Document, isAlias, isMap, isNode, isScalar, LineCounter, type Node, Parser, visit, type YAMLMap, YAMLParseError } from 'yaml'
+import {
+  Composer,
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  Parser,
+  visit,
+  type YAMLMap,
+  YAMLParseError,
+} from 'yaml'
 
 /** Limits on the documents of a text. */
 export const documentLimits = { documents: 50_000, depth: 64, aliases: 100 }
@@ -145,6 +160,8 @@ function compose(text: string, counter: LineCounter): Document | undefined {
 }
 
 function readTree(document: Document, lineOf: (offset: number) => number) {
+  const plain = plainValue(document.contents, 1)
+  if (plain !== notPlain) return { value: plain }
   let aliases = 0
   const maps: YAMLMap[] = []
   const anchors = new Map<string, Node>()
@@ -160,6 +177,43 @@ function readTree(document: Document, lineOf: (offset: number) => number) {
   if (aliases > documentLimits.aliases) return { error: `more than ${documentLimits.aliases} aliases` }
   return withinDepth(document.toJS({ maxAliasCount: documentLimits.aliases }), '')
 }
+
+/** The result of {@link plainValue} for trees that are not plain. */
+const notPlain = Symbol('not plain')
+
+/**
+ * Converts a plain tree to its value in one pass. A plain tree consists of mappings with different keys, lists and scalars, has no anchor,
+ * alias or tag, and is nested within the limit.
+ */
+function plainValue(node: unknown, depth: number): unknown {
+  if (node === null) return null
+  if (isScalar(node)) return node.anchor === undefined && node.tag === undefined && isPlain(node.value) ? node.value : notPlain
+  if (!isCollection(node) || node.anchor !== undefined || node.tag !== undefined || depth > documentLimits.depth) return notPlain
+  if (isSeq(node)) {
+    const values: unknown[] = []
+    for (const item of node.items) {
+      const value = plainValue(item, depth + 1)
+      if (value === notPlain) return notPlain
+      values.push(value)
+    }
+    return values
+  }
+  const mapping: Record<string, unknown> = {}
+  for (const pair of node.items as YAMLMap['items']) {
+    const key = isScalar(pair.key) ? plainValue(pair.key, depth) : notPlain
+    const value = plainValue(pair.value, depth + 1)
+    if (key === notPlain || value === notPlain) return notPlain
+    const name = String(key ?? '')
+    if (Object.hasOwn(mapping, name)) return notPlain
+    // An assignment to `__proto__` would change the prototype.
+    if (name in mapping) Object.defineProperty(mapping, name, { value, writable: true, enumerable: true, configurable: true })
+    else mapping[name] = value
+  }
+  return mapping
+}
+
+/** Whether the value of a scalar is text, a number, a flag or null. Other tags and versions of YAML have dates, bytes and merge keys. */
+const isPlain = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || value === null
 
 /** Returns the first duplicate key of a mapping. Keys are equal when their texts are: 1 and "1", or a name and an alias of it. */
 function repeatedKey(maps: readonly YAMLMap[], anchors: ReadonlyMap<string, Node>, lineOf: (offset: number) => number): string | undefined {

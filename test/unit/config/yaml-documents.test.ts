@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { parseAllDocuments } from 'yaml'
 import { documentLimits, readDocuments } from '../../../src/config/yaml-documents.ts'
 import { cpuMs } from '../../harness/own-time.ts'
 
@@ -129,6 +130,32 @@ describe('the splitter of YAML documents', () => {
     const content = 'a: 1\n---\nb: x\n# \0\n---\nc: "\x7f"\n---\nd: "\t"\r\n'
     expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { d: '\t' }])
     expect(errorsOf(content).slice(1, 3)).to.deep.equal(['not YAML, line 4: a control character', 'not YAML, line 6: a control character'])
+  })
+
+  it('reads the values that the library reads, whatever the keys, tags and versions', () => {
+    const texts = [
+      '__proto__: {a: 1}',
+      '{__proto__: [1], toString: 2, constructor: x}',
+      '<<: {a: 1}',
+      '%YAML 1.1\n---\n<<: {a: 1}\nb: yes\nc: 2001-01-01\nd: 014\ne: 1:30',
+      '? {a: 1}\n: b\n? [c]\n: d',
+      '{: x, y, z: }',
+      '- a\n-\n- ~\n- [a: b, c]',
+      '~: 1',
+      '1: a\ntrue: b\n.nan: c\n-0: d\n0x1f: e',
+      '!!set {a, b}',
+      '!!omap [a: 1]',
+      '{a: !!binary aGk=, b: !!timestamp 2001-01-01, c: !!str 12, d: ! 12}',
+      '- &a {b: 1}\n- *a\n- &c d\n- *c\n- {*c : e}',
+      "a: |\n x\n  y\nb: >-\n f\n g\nc: \"\\u00e9\"\nd: 'e''f'",
+      'a: [0o17, 1e3, -.inf, 12345678901234567890]',
+      `${'['.repeat(documentLimits.depth)}x${']'.repeat(documentLimits.depth)}`,
+    ]
+    for (const content of texts) {
+      const expected = parseAllDocuments(content, { merge: false, uniqueKeys: false, logLevel: 'silent' }).map((document) => document.toJS())
+      expect(valuesOf(content), content).to.deep.equal(expected)
+      expect(JSON.stringify(valuesOf(content)), content).to.equal(JSON.stringify(expected))
+    }
   })
 
   it('limits the number of aliases', () => {
