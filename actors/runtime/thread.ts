@@ -8,6 +8,8 @@ const port = parentPort
 if (!port) throw new Error('this module is the entry of a worker thread')
 // Called before any other import, so that compiled code is cached across starts and shared by the threads.
 modules.enableCompileCache()
+// A copy as a plain object: Node asks the operating system for each variable that is read, and the YAML library reads one for every token.
+process.env = { ...process.env }
 const { module, ...options } = workerData as HostOptions & { module: string }
 const { hostActor, wireError } = await import('./host.ts')
 const { collectGarbageWhenIdle } = await import('./idle-collection.ts')
