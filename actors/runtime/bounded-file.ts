@@ -65,17 +65,17 @@ function piecesWithin({ most, check }: FileBounds, found: Stats) {
   const read: Buffer[] = []
   let total = 0
   const pieces = {
-    // One buffer of the file's size and one byte suffices, unless the file grew after `stat`.
+    // One byte more than the file's size, so that a file that grew after `stat` is noticed.
     next: Buffer.allocUnsafe(Math.min(found.size + 1, pieceBytes)),
     add(bytes: number): boolean {
       total += bytes
       if (total > most) throw tooLarge()
       read.push(pieces.next.subarray(0, bytes))
-      // The rest of the buffer is used for the read that detects the end of the file.
       pieces.next = bytes < pieces.next.length ? pieces.next.subarray(bytes) : Buffer.allocUnsafe(pieceBytes)
-      return bytes > 0
+      // Files of the kernel have more bytes than their size, which is 0.
+      return bytes > 0 && total !== found.size
     },
-    bytes: () => (read.length === 2 && read[0] && read[1]?.length === 0 ? read[0] : Buffer.concat(read)),
+    bytes: () => (read.length === 1 && read[0] ? read[0] : Buffer.concat(read)),
   }
   return pieces
 }

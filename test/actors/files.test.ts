@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, renameSync, rmSync, symli
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { readContent, signatureAfter, signatureOf } from '../../actors/discovery/sources/files/file-content.ts'
+import { readFile, signatureOf } from '../../actors/discovery/sources/files/file-content.ts'
 import { ObjectDirectory } from '../../actors/discovery/sources/files/object-directory.ts'
 import { gatewayResolver } from '../../actors/discovery/sources/files/resolve-gateways.ts'
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/sources/files/settings-files.ts'
@@ -163,13 +163,27 @@ describe('watched files', () => {
   it('have no signature after they could not be read, so that the next audit reads them', async () => {
     // It exists, has no size, and cannot be read at its beginning.
     symlinkSync('/proc/self/mem', path('unreadable'))
-    const content = await readContent(path('unreadable'), new FileTimeouts())
+    const timeouts = new FileTimeouts()
+    const { content, signature } = await readFile(path('unreadable'), timeouts)
     expect(content)
       .to.have.property('fault')
       .that.matches(/^cannot be read: EIO/)
-    expect(await signatureOf(path('unreadable'), new FileTimeouts())).not.to.equal('')
-    expect(signatureAfter(content, 'known')).to.equal('')
-    expect(signatureAfter({ text: '' }, 'known')).to.equal('known')
+    expect(signature).to.equal('')
+    expect(await signatureOf(path('unreadable'), timeouts)).not.to.equal('')
+  })
+
+  it('have the same signature when they are read and when they are only looked at', async () => {
+    const timeouts = new FileTimeouts()
+    writeFileSync(path('signed'), 'a: 1')
+    const { content, signature } = await readFile(path('signed'), timeouts)
+    expect(content).to.deep.equal({ text: 'a: 1' })
+    expect(signature)
+      .to.be.a('string')
+      .that.equals(await signatureOf(path('signed'), timeouts))
+    writeFileSync(path('signed'), 'a: 12')
+    expect(signature).not.to.equal(await signatureOf(path('signed'), timeouts))
+    expect(await readFile(path('none'), timeouts)).to.deep.equal({ content: undefined, signature: undefined })
+    expect(await signatureOf(path('none'), timeouts)).to.equal(undefined)
   })
 
   describe('of a restarted watcher', () => {

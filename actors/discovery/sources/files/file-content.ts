@@ -1,4 +1,5 @@
 /** Reads configuration files: their content, whether they are gone, and whether they may have changed. */
+import type { Stats } from 'node:fs'
 import { lstat, stat } from 'node:fs/promises'
 import { fileText } from '../../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
@@ -12,28 +13,47 @@ import type { FileTimeouts } from '../../../runtime/file-timeouts.ts'
  */
 export type Content = { readonly text: string } | { readonly fault: string; readonly isNoFile?: boolean }
 
-/** Reads a file. Resolves to undefined only if its directory has no entry of the name. Never rejects. */
-export async function readContent(file: string, timeouts: FileTimeouts): Promise<Content | undefined> {
+/** A file as it was read. */
+export interface FoundFile {
+  /** Undefined only if the directory has no entry of the name. */
+  readonly content: Content | undefined
+  /**
+   * The signature before the content was read. Undefined for a missing file; empty after a failure, so that the next look reads the file
+   * again even if it has not changed.
+   */
+  readonly signature: string | undefined
+}
+
+/** Reads a file. Never rejects. */
+export async function readFile(file: string, timeouts: FileTimeouts): Promise<FoundFile> {
+  let signature = ''
+  const check = (found: Stats) => {
+    if (found.size > fileLimits.bytes) throw new TooLarge()
+    signature = signatureIn(found)
+  }
   try {
-    return { text: fileText(await timeouts.run(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize }))) }
+    const bytes = await timeouts.run(() => readBoundedBytes(file, { most: fileLimits.bytes, check }))
+    return { content: { text: fileText(bytes) }, signature }
   } catch (error) {
-    if (error instanceof NotAFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
-    if (error instanceof TooLarge) return { fault: tooLarge }
-    const { message, code } = error as NodeJS.ErrnoException
-    // The error for opening a socket.
-    if (code === 'ENXIO') return { fault: `cannot be read: ${message}`, isNoFile: true }
-    const fault = `cannot be read: ${message}`
-    if (!isGone(error)) return { fault }
-    // A parent of the path is not a directory. There can be no file, but the objects of a file that was there before are not gone.
-    return (await hasEntry(file, timeouts)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
+    const content = await faultOf(file, error, timeouts)
+    return { content, signature: content && '' }
   }
 }
 
-class TooLarge extends Error {}
-
-function checkSize({ size }: { readonly size: number }): void {
-  if (size > fileLimits.bytes) throw new TooLarge()
+/** Returns why a file could not be read. Undefined if there is no such file. */
+async function faultOf(file: string, error: unknown, timeouts: FileTimeouts): Promise<Content | undefined> {
+  if (error instanceof NotAFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
+  if (error instanceof TooLarge) return { fault: tooLarge }
+  const { message, code } = error as NodeJS.ErrnoException
+  // The error for opening a socket.
+  if (code === 'ENXIO') return { fault: `cannot be read: ${message}`, isNoFile: true }
+  const fault = `cannot be read: ${message}`
+  if (!isGone(error)) return { fault }
+  // A parent of the path is not a directory. There can be no file, but the objects of a file that was there before are not gone.
+  return (await hasEntry(file, timeouts)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
 }
+
+class TooLarge extends Error {}
 
 /**
  * Whether there may be an entry of the name. A dangling symbolic link counts as one, and so does a path whose state cannot be determined,
@@ -60,14 +80,10 @@ export function sameContent(one: Content | undefined, other: Content | undefined
  */
 export async function signatureOf(file: string, timeouts: FileTimeouts): Promise<string | undefined> {
   try {
-    const { ino, size, mtimeNs } = await timeouts.run(() => stat(file, { bigint: true }))
-    return `${ino}|${size}|${mtimeNs}`
+    return signatureIn(await timeouts.run(() => stat(file)))
   } catch (error) {
     return isGone(error) ? undefined : ''
   }
 }
 
-/** The signature to store for a result: empty after a failure, so that the next look reads the file again even if it has not changed. */
-export function signatureAfter(content: Content | undefined, signature: string | undefined): string | undefined {
-  return content && 'fault' in content ? '' : signature
-}
+const signatureIn = ({ ino, size, mtimeMs }: Stats): string => `${ino}|${size}|${mtimeMs}`

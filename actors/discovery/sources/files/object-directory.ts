@@ -19,7 +19,7 @@ import { createPool, type Pool } from '../../../runtime/pool.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { DirectoryListing, isConfigFile } from './directory-listing.ts'
-import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
+import { type Content, type FoundFile, readFile, sameContent, signatureOf } from './file-content.ts'
 import { type HeldListener, HeldObjects, type Reading } from './held-objects.ts'
 import type { ParseTask } from './parse-task.ts'
 import type { WatchParts } from './settings-files.ts'
@@ -36,6 +36,12 @@ const parseDeadlineMs = 30_000
 const debounceMs = 10
 /** Delays before files that could not be read are retried, in milliseconds: the first one, doubled each time up to the longest. */
 const retryMs = { first: 250, longest: 30_000 }
+/**
+ * Number of files that are read ahead of the one that is parsed. Each occupies a thread of Node's pool when its file system does not answer,
+ * so it must not exceed the number of operations that `FileTimeouts` lets time out.
+ */
+const readAhead = 2
+
 /** Callbacks into the watcher. */
 export interface DirectoryParts extends WatchParts, HeldListener {
   /** Called after files were read: more objects may be known to be absent ({@link ObjectDirectory.isAbsent}). */
@@ -206,21 +212,17 @@ export class ObjectDirectory {
     }).unref()
   }
 
-  /** Reads files one after the other and applies them as one change. An unexpected error concerns only its own file. */
+  /** Reads files and applies them as one change. */
   async #loadAll(files: readonly string[]): Promise<void> {
     const at = monotonicMs()
     const readings = new Map<string, Reading | undefined>()
-    const load = (file: string) =>
-      this.#load(file, readings).catch((error: unknown) =>
-        this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; the objects read from it before stay in force`),
-      )
-    for (const file of files) await load(file)
+    await this.#loadEach(files, readings)
     // A symbolic link changes with its target without an event. Both must be read together, or two definitions of one policy would seem
     // to conflict.
-    for (const file of this.#held.otherDefiners(readings)) await load(file)
+    await this.#loadEach([...this.#held.otherDefiners(readings)], readings)
     // Editors and tools write one file after the other: a policy that disappeared from one file may have moved to another whose event has
     // not arrived yet.
-    if (this.#held.losesPolicy(readings)) for (const file of await this.#otherChanged(readings)) await load(file)
+    if (this.#held.losesPolicy(readings)) await this.#loadEach(await this.#otherChanged(readings), readings)
     this.#apply(readings, at)
     this.#retryLater()
     this.#parts.settled()
@@ -244,12 +246,28 @@ export class ObjectDirectory {
     return changed
   }
 
-  /** Reads a file and adds the result to `readings`, unless it is unchanged or is parsed on the pool. */
-  async #load(file: string, readings: Map<string, Reading | undefined>): Promise<void> {
+  /** Reads and parses files in order. The next ones are read while one is parsed. An unexpected error concerns only its own file. */
+  async #loadEach(files: readonly string[], readings: Map<string, Reading | undefined>): Promise<void> {
+    const left = [...files].reverse()
+    const started: { readonly file: string; readonly found: Promise<FoundFile> }[] = []
+    const startNext = () => {
+      const file = left.pop()
+      if (file !== undefined) started.push({ file, found: readFile(file, this.#timeouts) })
+    }
+    for (let ahead = 0; ahead < readAhead; ahead++) startNext()
+    for (let next = started.shift(); next; next = started.shift()) {
+      const { file, found } = next
+      const read = await found
+      startNext()
+      await this.#load(file, read, readings).catch((error: unknown) =>
+        this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; the objects read from it before stay in force`),
+      )
+    }
+  }
+
+  /** Parses a file that was read and adds the result to `readings`, unless it is unchanged or is parsed on the pool. */
+  async #load(file: string, { content, signature = '' }: FoundFile, readings: Map<string, Reading | undefined>): Promise<void> {
     const before = this.#held.files.get(file)
-    const signature = await signatureOf(file, this.#timeouts)
-    const content = await readContent(file, this.#timeouts)
-    const read = signatureAfter(content, signature) ?? ''
     if (content === undefined) {
       if (before && !(await this.#listing.isGone(file))) return
       this.#parsing.delete(file)
@@ -258,7 +276,7 @@ export class ObjectDirectory {
     }
     if (sameContent(content, before?.content)) {
       this.#parsing.delete(file)
-      this.#held.unchanged(file, content, read)
+      this.#held.unchanged(file, content, signature)
       return
     }
     if (sameContent(content, this.#parsing.get(file)?.content)) return
@@ -267,7 +285,7 @@ export class ObjectDirectory {
       // A path that never was a file holds no objects.
       if (content.isNoFile && !before) return
       this.#parsing.delete(file)
-      readings.set(file, { name, content, signature: read, parsed: faultyFile(name, content.fault) })
+      readings.set(file, { name, content, signature, parsed: faultyFile(name, content.fault) })
       return
     }
     if (before && 'fault' in before.content) this.#parts.log('source').info(`${name} can be read again`)
@@ -276,11 +294,11 @@ export class ObjectDirectory {
       const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts)
       if (!patterns.isExhausted) {
         this.#parsing.delete(file)
-        readings.set(file, { name, content, signature: read, parsed })
+        readings.set(file, { name, content, signature, parsed })
         return
       }
     }
-    this.#queueForPool(file, { name, content, signature: read })
+    this.#queueForPool(file, { name, content, signature })
   }
 
   /** Parses a file on the pool, and applies the result unless the file was read again meanwhile. */

@@ -21,7 +21,7 @@ import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
-import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
+import { type Content, readFile, sameContent, signatureOf } from './file-content.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
 
 /** Callbacks shared by the parts of the watcher of configuration files. */
@@ -203,12 +203,12 @@ class SettingsFile<T> {
    */
   async changed(always: boolean): Promise<T | undefined> {
     if (this.#path === '') return undefined
-    const signature = await signatureOf(this.#path, this.#timeouts)
-    if (!always && signature !== '' && signature === this.#signature) return undefined
-    const content = await readContent(this.#path, this.#timeouts)
+    const seen = always ? '' : await signatureOf(this.#path, this.#timeouts)
+    if (seen !== '' && seen === this.#signature) return undefined
+    const { content, signature } = await readFile(this.#path, this.#timeouts)
     const before = this.#content
     this.#content = content
-    this.#signature = signatureAfter(content, signature)
+    this.#signature = signature
     if (sameContent(content, before)) return undefined
     const log = this.#log('default')
     const result = content === undefined ? { error: 'the file is gone' } : 'fault' in content ? { error: content.fault } : this.#read(content.text)
