@@ -4,9 +4,13 @@ import ipaddr from 'ipaddr.js'
 /** The maximum length of a unix socket's path in bytes (`sun_path` of Linux, without the terminating NUL). */
 const longestUnixPath = 107
 
+const byte = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
+/** An IPv4 address of four decimal parts without leading zeros. */
+const fourParts = new RegExp(`^${byte}\\.${byte}\\.${byte}\\.${byte}$`)
+
 /** Whether text is an IP address. */
 export function isIp(text: string): boolean {
-  return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && !text.includes('%') && ipaddr.IPv6.isValid(text))
+  return fourParts.test(text) || (text.includes(':') && !text.includes('%') && ipaddr.IPv6.isValid(text))
 }
 
 /** Whether text is an IP address, with or without a prefix length. */
@@ -88,6 +92,6 @@ function leadsToCallerIpv6(text: string): boolean {
 export function leadsToCaller(address: string): boolean {
   if (address.startsWith('unix:')) return true
   if (address.includes(':')) return leadsToCallerIpv6(address)
-  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return leadsToCallerIpv4(address)
+  if (fourParts.test(address)) return leadsToCallerIpv4(address)
   return /^((.*\.)?localhost|ip6-(localhost|loopback)|localhost\.localdomain)\.?$/i.test(address) || /(^|\.)(\d+|0x[0-9a-f]*)\.?$/i.test(address)
 }

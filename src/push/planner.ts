@@ -275,10 +275,10 @@ export class Planner {
   }
 
   #updateInstances(snapshot: MeshSnapshot, changes: Changes): Set<string> {
-    const addresses = new Set<string>()
-    for (const host of changes.hosts) for (const address of this.#instances.update(host, snapshot.services.get(host))) addresses.add(address)
     const connections = new Set<string>()
-    for (const address of addresses) for (const connection of this.#proxies.at(address)) connections.add(connection)
+    for (const host of changes.hosts)
+      for (const address of this.#instances.update(host, snapshot.services.get(host)))
+        for (const connection of this.#proxies.at(address)) connections.add(connection)
     return connections
   }
 

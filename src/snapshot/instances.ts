@@ -6,35 +6,59 @@ import type { ServiceState } from '../registry/merged-services.ts'
 /** Finds the service instances of an address. */
 export class InstanceIndex {
   readonly #states = new Map<string, readonly ServiceState[]>()
-  readonly #hostsByAddress = new Map<string, Set<string>>()
+  /** The hosts that have an address. Nearly all addresses have one host, for which no set is made. */
+  readonly #hostsByAddress = new Map<string, string | Set<string>>()
 
   /** Replaces the state of a host. Returns the addresses whose instances may have changed. */
   update(hostname: string, states: readonly ServiceState[] | undefined): Set<string> {
     const after = states ?? []
+    const before = this.#states.get(hostname)
+    if (after.length > 0) this.#states.set(hostname, after)
+    else this.#states.delete(hostname)
+    if (!before) return this.#addHost(hostname, after)
     const affected = new Set<string>()
-    const before = this.#states.get(hostname) ?? []
     const sameService = before.length === after.length && before.every((state, index) => state.service === after[index]?.service)
     const old = endpointsByAddress(before)
     const now = endpointsByAddress(after)
     for (const [address, endpoints] of old) {
       const present = now.get(address)
       if (!present) {
-        const hosts = this.#hostsByAddress.get(address)
-        hosts?.delete(hostname)
-        if (hosts?.size === 0) this.#hostsByAddress.delete(address)
+        this.#remove(address, hostname)
         affected.add(address)
       } else if (!sameService || !sameEndpoints(endpoints, present)) affected.add(address)
     }
     for (const address of now.keys()) {
       if (old.has(address)) continue
-      const hosts = this.#hostsByAddress.get(address)
-      if (hosts) hosts.add(hostname)
-      else this.#hostsByAddress.set(address, new Set([hostname]))
+      this.#add(address, hostname)
       affected.add(address)
     }
-    if (after.length > 0) this.#states.set(hostname, after)
-    else this.#states.delete(hostname)
     return affected
+  }
+
+  #addHost(hostname: string, states: readonly ServiceState[]): Set<string> {
+    const addresses = new Set<string>()
+    for (const { endpoints } of states) for (const { address } of endpoints) if (address !== '') addresses.add(address)
+    for (const address of addresses) this.#add(address, hostname)
+    return addresses
+  }
+
+  #add(address: string, hostname: string): void {
+    const hosts = this.#hostsByAddress.get(address)
+    if (hosts === undefined) this.#hostsByAddress.set(address, hostname)
+    else if (typeof hosts === 'string') this.#hostsByAddress.set(address, new Set([hosts, hostname]))
+    else hosts.add(hostname)
+  }
+
+  #remove(address: string, hostname: string): void {
+    const hosts = this.#hostsByAddress.get(address)
+    if (typeof hosts === 'object') hosts.delete(hostname)
+    if (hosts === hostname || (typeof hosts === 'object' && hosts.size === 0)) this.#hostsByAddress.delete(address)
+  }
+
+  /** The hosts that have an address, sorted. */
+  #hostsAt(address: string): string[] {
+    const hosts = this.#hostsByAddress.get(address) ?? []
+    return typeof hosts === 'string' ? [hosts] : [...hosts].sort()
   }
 
   /**
@@ -45,7 +69,7 @@ export class InstanceIndex {
   of(addresses: readonly string[], namespace: string | undefined): ServiceInstance[] {
     const instances: ServiceInstance[] = []
     for (const address of addresses) {
-      for (const hostname of [...(this.#hostsByAddress.get(address) ?? [])].sort()) {
+      for (const hostname of this.#hostsAt(address)) {
         for (const { service, endpoints } of this.#states.get(hostname) ?? []) {
           if (service.external || (namespace !== undefined && service.namespace !== namespace)) continue
           const here = endpoints.filter((candidate) => candidate.address === address)

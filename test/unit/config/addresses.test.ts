@@ -38,6 +38,14 @@ describe('addresses in the form that Envoy accepts', () => {
       expect(isIp(text), text).to.equal(false)
   })
 
+  it('have parts of 0 to 255 without leading zeros', () => {
+    for (const part of [...Array(1000).keys()].flatMap((number) => [`${number}`, `0${number}`, `00${number}`]))
+      for (const text of [`${part}.1.1.1`, `1.${part}.1.1`, `1.1.1.${part}`])
+        expect(isIp(text), text).to.equal(Number(part) <= 255 && part === String(Number(part)))
+    for (const text of ['1.2.3', '1.2.3.', '.1.2.3.4', '1.2.3.4\n', ' 1.2.3.4', '1.2.3.4.', '1..3.4', '1.2.3.-4'])
+      expect(isIp(text), text).to.equal(false)
+  })
+
   it('may have a prefix length within the address size, without leading zeros', () => {
     for (const text of ['10.0.0.0/8', '10.0.0.1/8', '0.0.0.0/0', '::/0', '::ffff:1.2.3.4/120', '::1/128'])
       expect(isIpOrCidr(text), text).to.equal(true)
