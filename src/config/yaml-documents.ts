@@ -4,13 +4,12 @@
  */
 import {
   Composer,
+  type CST,
   type Document,
   isAlias,
-  isCollection,
   isMap,
   isNode,
   isScalar,
-  isSeq,
   LineCounter,
   type Node,
   Parser,
@@ -18,6 +17,7 @@ import {
   type YAMLMap,
   YAMLParseError,
 } from 'yaml'
+import { notPlain, plainDocument } from './plain-yaml.ts'
 
 /** Limits on the documents of a text. */
 export const documentLimits = { documents: 50_000, depth: 64, aliases: 100 }
@@ -119,7 +119,10 @@ function readOne(text: string, line: number): { readonly value: unknown } | { re
   const control = text.search(controls)
   if (control >= 0) return { error: `not YAML, line ${line + text.slice(0, control).split('\n').length}: a control character` }
   try {
-    const document = compose(text, counter)
+    const tokens = tokensOf(text, counter)
+    const value = plainDocument(tokens, documentLimits.depth)
+    if (value !== notPlain) return { value }
+    const document = compose(text, tokens)
     return document && readTree(document, at)
   } catch (error) {
     // The library parses nested collections recursively and overflows the stack.
@@ -132,11 +135,21 @@ function readOne(text: string, line: number): { readonly value: unknown } | { re
 /** Removes quotations of the text from an error message of the library, because they may contain parts of a private key. */
 const withoutText = (message: string): string => message.replace(/((?:token|characters|tag)[^:]*): .*/s, '$1').slice(0, 200)
 
+/** Returns the tokens of a text up to the first one that is an error. */
+function tokensOf(text: string, counter: LineCounter): CST.Token[] {
+  const tokens: CST.Token[] = []
+  for (const token of new Parser(counter.addNewLine).parse(text)) {
+    tokens.push(token)
+    if (token.type === 'error') break
+  }
+  return tokens
+}
+
 /**
- * Parses one document. Throws at its first error: the library would continue, describe each error with an excerpt of its line, and take
+ * Composes one document. Throws at its first error: the library would continue, describe each error with an excerpt of its line, and take
  * quadratic time for a long line.
  */
-function compose(text: string, counter: LineCounter): Document | undefined {
+function compose(text: string, tokens: readonly CST.Token[]): Document | undefined {
   // The library detects duplicate keys by comparing each with all others. `repeatedKey` uses a set.
   const composer = new Composer({ uniqueKeys: false, merge: false, strict: true, logLevel: 'silent' })
   const report: (...mistake: unknown[]) => void = Reflect.get(composer, 'onError')
@@ -149,7 +162,7 @@ function compose(text: string, counter: LineCounter): Document | undefined {
     throw first
   })
   const documents: Document[] = []
-  for (const token of new Parser(counter.addNewLine).parse(text)) {
+  for (const token of tokens) {
     if (token.type === 'error') throw new YAMLParseError([token.offset, token.offset + 1], 'UNEXPECTED_TOKEN', token.message)
     documents.push(...composer.next(token))
   }
@@ -160,8 +173,6 @@ function compose(text: string, counter: LineCounter): Document | undefined {
 }
 
 function readTree(document: Document, lineOf: (offset: number) => number) {
-  const plain = plainValue(document.contents, 1)
-  if (plain !== notPlain) return { value: plain }
   let aliases = 0
   const maps: YAMLMap[] = []
   const anchors = new Map<string, Node>()
@@ -177,43 +188,6 @@ function readTree(document: Document, lineOf: (offset: number) => number) {
   if (aliases > documentLimits.aliases) return { error: `more than ${documentLimits.aliases} aliases` }
   return withinDepth(document.toJS({ maxAliasCount: documentLimits.aliases }), '')
 }
-
-/** The result of {@link plainValue} for trees that are not plain. */
-const notPlain = Symbol('not plain')
-
-/**
- * Converts a plain tree to its value in one pass. A plain tree consists of mappings with different keys, lists and scalars, has no anchor,
- * alias or tag, and is nested within the limit.
- */
-function plainValue(node: unknown, depth: number): unknown {
-  if (node === null) return null
-  if (isScalar(node)) return node.anchor === undefined && node.tag === undefined && isPlain(node.value) ? node.value : notPlain
-  if (!isCollection(node) || node.anchor !== undefined || node.tag !== undefined || depth > documentLimits.depth) return notPlain
-  if (isSeq(node)) {
-    const values: unknown[] = []
-    for (const item of node.items) {
-      const value = plainValue(item, depth + 1)
-      if (value === notPlain) return notPlain
-      values.push(value)
-    }
-    return values
-  }
-  const mapping: Record<string, unknown> = {}
-  for (const pair of node.items as YAMLMap['items']) {
-    const key = isScalar(pair.key) ? plainValue(pair.key, depth) : notPlain
-    const value = plainValue(pair.value, depth + 1)
-    if (key === notPlain || value === notPlain) return notPlain
-    const name = String(key ?? '')
-    if (Object.hasOwn(mapping, name)) return notPlain
-    // An assignment to `__proto__` would change the prototype.
-    if (name in mapping) Object.defineProperty(mapping, name, { value, writable: true, enumerable: true, configurable: true })
-    else mapping[name] = value
-  }
-  return mapping
-}
-
-/** Whether the value of a scalar is text, a number, a flag or null. Other tags and versions of YAML have dates, bytes and merge keys. */
-const isPlain = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || value === null
 
 /** Returns the first duplicate key of a mapping. Keys are equal when their texts are: 1 and "1", or a name and an alias of it. */
 function repeatedKey(maps: readonly YAMLMap[], anchors: ReadonlyMap<string, Node>, lineOf: (offset: number) => number): string | undefined {
