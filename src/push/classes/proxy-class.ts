@@ -65,9 +65,9 @@ export function classOf(
   ])
   const id = hash('sha1', facts, 'hex').slice(0, 20)
   const selecting = selectingLabels(index, mesh.rootNamespace, node.namespace)
-  const looked = Object.fromEntries(Object.entries(labels).filter(([key]) => selecting.has(key)))
+  const selectorLabels = Object.fromEntries(Object.entries(labels).filter(([key]) => selecting.has(key)))
   const address = node.addresses[0] ?? ''
-  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, headless, address, gateways, denied }
+  return { id, namespace: node.namespace, traits, viewKey, labels: selectorLabels, sourceLabels, instances: own, headless, address, gateways, denied }
 }
 
 const deniedKey = (denied: ProxyClass['denied']): unknown[] => (denied.size > 0 ? [[...denied].map(([name, versions]) => [name, ...versions])] : [])

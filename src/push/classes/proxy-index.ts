@@ -74,7 +74,7 @@ export class ProxyIndex {
     }
     for (const { before: old, now: object } of changes.objects)
       for (const each of [old, object]) if (each) take(this.#selected(each, now.mesh.rootNamespace))
-    for (const namespace of this.#differently(before, now)) take(this.#byNamespace.get(namespace))
+    for (const namespace of this.#namespacesWithOtherVisibility(before, now)) take(this.#byNamespace.get(namespace))
     return found
   }
 
@@ -99,7 +99,7 @@ export class ProxyIndex {
   }
 
   /** Namespaces that have a visibility difference in only one of the two snapshots. */
-  *#differently({ visibility: before }: MeshSnapshot, { visibility: now }: MeshSnapshot): Generator<string> {
+  *#namespacesWithOtherVisibility({ visibility: before }: MeshSnapshot, { visibility: now }: MeshSnapshot): Generator<string> {
     if (before === now) return
     for (const namespace of before.differences.keys()) if (!now.differences.has(namespace)) yield namespace
     for (const namespace of now.differences.keys()) if (!before.differences.has(namespace)) yield namespace

@@ -21,6 +21,10 @@ class Node implements Cell {
   onOutdated: (() => void) | undefined
   /** Whether something that the node read may have changed. */
   outdated = true
+  /**
+   * `question`: a read of the state; `derived`: a named value that all its readers share; `cell`: a value that belongs to the caller that
+   * keeps it; `product`: a group or class, which nothing in the graph reads.
+   */
   readonly kind: 'question' | 'derived' | 'cell' | 'product'
   readonly name: string
   /** Answers a question, given the part of the state that it is about and its name, or computes a derived value. */
@@ -196,7 +200,7 @@ export class Dependencies<State extends object> {
   /** Makes a value and records what it reads. When the cell becomes outdated, its readers do too. */
   cell(make: () => unknown): Cell {
     const node = new Node('cell', '')
-    this.#workOut(node, make)
+    this.#compute(node, make)
     return node
   }
 
@@ -228,7 +232,7 @@ export class Dependencies<State extends object> {
         if (isNew) {
           cell = new Node('cell', key)
           cell.onOutdated = () => outdated.add(key)
-          this.#workOut(cell, make)
+          this.#compute(cell, make)
           cells.set(key, cell)
           link(all, cell)
           if (known) {
@@ -263,7 +267,7 @@ export class Dependencies<State extends object> {
     if (!node) this.#products.set(name, (node = new Node('product', name)))
     node.outdated = false
     this.#outdated.delete(name)
-    this.#during(node, make)
+    this.#recordReads(node, make)
   }
 
   /** Makes more of a product; the reads are added to the recorded ones. */
@@ -286,7 +290,7 @@ export class Dependencies<State extends object> {
     if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, parts)))
     node.outdated = false
     link(product, node)
-    this.#during(node, make)
+    this.#recordReads(node, make)
   }
 
   /** Names of the products that are outdated. */
@@ -308,7 +312,7 @@ export class Dependencies<State extends object> {
       if (one === other) continue
       const changed = topic.changed?.(one, other)
       for (const node of changed ? questionsOf(asked, changed) : [...asked.values()])
-        this.#settle(
+        this.#store(
           node,
           contain<unknown>(
             () => node.ask(other, node.name),
@@ -318,7 +322,7 @@ export class Dependencies<State extends object> {
     }
     for (const node of this.#pending) {
       this.#pending.delete(node)
-      if (node.outdated && countOf(node.readers) > 0) this.#workOut(node)
+      if (node.outdated && countOf(node.readers) > 0) this.#compute(node)
     }
   }
 
@@ -336,7 +340,7 @@ export class Dependencies<State extends object> {
   }
 
   #valueOf(node: Node): unknown {
-    if (node.outdated && node.kind === 'derived') this.#workOut(node)
+    if (node.outdated && node.kind === 'derived') this.#compute(node)
     this.#record(node)
     if (node.value instanceof Failed) throw new Error(node.value.reason)
     return node.value
@@ -348,15 +352,15 @@ export class Dependencies<State extends object> {
   }
 
   /** Computes the value of a node. A cell is computed once, by `make`, which is not kept. */
-  #workOut(node: Node, make: () => unknown = node.ask): void {
+  #compute(node: Node, make: () => unknown = node.ask): void {
     this.#pending.delete(node)
     node.outdated = false
-    const value = this.#during(node, () => contain<unknown>(make, (reason) => new Failed(reason)))
-    this.#settle(node, value)
+    const value = this.#recordReads(node, () => contain<unknown>(make, (reason) => new Failed(reason)))
+    this.#store(node, value)
   }
 
   /** Stores an answer; if it differs from the one before, the readers are outdated. */
-  #settle(node: Node, value: unknown): void {
+  #store(node: Node, value: unknown): void {
     const isKnown = node.value !== undefined && !(node.value instanceof Failed) && !(value instanceof Failed)
     const same = node.value === value || (isKnown && value !== undefined && node.alike(node.value, value))
     // A computed value that is alike stays the same object, because readers may compare it by identity.
@@ -376,7 +380,7 @@ export class Dependencies<State extends object> {
   }
 
   /** Runs `work` with reads recorded to `node`; they replace the reads recorded before. */
-  #during<T>(node: Node, work: () => T): T {
+  #recordReads<T>(node: Node, work: () => T): T {
     const before = node.reads
     const outer = this.#making
     node.reads = new Set()
