@@ -23,7 +23,7 @@ import { EmptyClasses } from './classes/empty-classes.ts'
 import { classOf, sameClass } from './classes/proxy-class.ts'
 import { ProxyIndex } from './classes/proxy-index.ts'
 import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
-import { Generation } from './generation.ts'
+import { GroupBuilder } from './group-builder.ts'
 
 /**
  * The maximum number of times that one refusal is processed. It is processed again when the new configuration still contains a refused
@@ -37,7 +37,7 @@ export class Planner {
   readonly faults: Faults
   readonly slabs: SlabStore
   readonly groups: GroupStore
-  readonly generation: Generation
+  readonly builder: GroupBuilder
   /** The present state, for writers that do not have all of it. */
   readonly present: Present = {
     manifest: (classId) => this.#manifests.get(classId),
@@ -83,7 +83,7 @@ export class Planner {
     this.state = new MeshState(settings, this.faults)
     const sums = new KeyedSums(settings.versionKey)
     this.groups = new GroupStore(this.slabs, sums, first)
-    this.generation = new Generation(this.state.current, this.groups, this.faults, sums)
+    this.builder = new GroupBuilder(this.state.current, this.groups, this.faults, sums)
     this.#classified = this.state.current
   }
 
@@ -131,7 +131,7 @@ export class Planner {
       this.snapshot.settings.names,
       false,
     )
-    const steps = this.generation.prepare(classOf(node, [], this.snapshot))
+    const steps = this.builder.prepare(classOf(node, [], this.snapshot))
     const step = (): IteratorResult<number> =>
       contain<IteratorResult<number>>(
         () => steps.next(),
@@ -183,7 +183,7 @@ export class Planner {
    * time after their removal are not among them.
    */
   #present(classId: string, { typeUrl, resources }: Omit<Refusal, 'proxy'>): RefusedResource[] {
-    const kept = this.generation.keptGroups(classId)
+    const kept = this.builder.keptGroups(classId)
     const groups = (this.#manifests.get(classId)?.groups[typeUrl] ?? []).map(({ group }) => group).filter((group) => !kept.has(group))
     return resources.flatMap(({ name, version }) => {
       const group = groups.find((id) => this.groups.resources(id).get(name)?.version === version && !this.groups.isLeaving(id, name))
@@ -217,13 +217,13 @@ export class Planner {
 
   #apply(snapshot: MeshSnapshot, changes: Changes, now: number): undefined {
     const moved = this.#updateInstances(snapshot, changes)
-    this.generation.advance(snapshot, changes, now)
+    this.builder.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
     // Classes without proxies were not classified again and are based on old state.
     if (!isOnlyEndpoints(changes)) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
-    this.#buildClasses(this.generation.outdatedClasses)
-    this.#buildClasses(this.generation.remake())
-    this.generation.retain()
+    this.#buildClasses(this.builder.outdatedClasses)
+    this.#buildClasses(this.builder.remake())
+    this.builder.retain()
   }
 
   #buildClasses(ids: Iterable<string>): void {
@@ -236,13 +236,13 @@ export class Planner {
   /** Removes resources that were kept until routes to them were replaced and that are due by `now`. Default: all of them. */
   sweep(now = Number.POSITIVE_INFINITY): void {
     const finished = new Set<string>()
-    for (const id of this.generation.sweep(now)) {
-      if (this.#transitional.has(id) && !this.generation.isLingering(id)) finished.add(id)
+    for (const id of this.builder.sweep(now)) {
+      if (this.#transitional.has(id) && !this.builder.isLingering(id)) finished.add(id)
       else this.#buildClasses([id])
     }
     if (finished.size > 0) for (const [connection, { classId }] of this.#proxies.entries()) if (finished.has(classId)) this.#classify(connection)
     for (const id of finished) if (this.#members.get(id) === 0) this.#drop(id)
-    this.generation.retain()
+    this.builder.retain()
   }
 
   /** Returns the changes since the last call. The push to each writer is computed from them in `audience.ts`. */
@@ -332,7 +332,7 @@ export class Planner {
   #classIdFor(from: string, proxyClass: ProxyClass): string {
     const { id: own } = proxyClass
     if (from === '' || from === own) return own
-    if (this.#transitional.get(from) === own && this.generation.isLingering(from)) return from
+    if (this.#transitional.get(from) === own && this.builder.isLingering(from)) return from
     const id = hash('sha1', `${own} from ${from} at ${this.#now}`, 'hex').slice(0, 20)
     if (this.#transitional.has(id)) return id
     if (this.#directlyAssigned.has(id)) return own
@@ -340,7 +340,7 @@ export class Planner {
     this.#transitional.set(id, own)
     this.#members.set(id, 0)
     this.#buildClass(id, proxyClass, from)
-    if (this.generation.isLingering(id)) return id
+    if (this.builder.isLingering(id)) return id
     this.#drop(id)
     this.#directlyAssigned.add(id)
     return own
@@ -355,10 +355,10 @@ export class Planner {
     const before = this.#manifests.get(id)
     const { sidecar } = proxyClass.viewKey
     const subject = { type: 'class', resource: id, objects: sidecar ? [configKey(sidecar)] : [] }
-    const make = () => this.generation.groupsFor(proxyClass, id, from)
+    const make = () => this.builder.groupsFor(proxyClass, id, from)
     const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${id}`, subject, make, undefined, before !== undefined)
     if (!groups) return
-    const policies = this.generation.policiesOf(id)
+    const policies = this.builder.policiesOf(id)
     if (before && before.policies === policies && JSON.stringify(before.groups) === JSON.stringify(groups)) return
     this.#manifests.set(id, { classId: id, groups, ...(policies === undefined ? {} : { policies }) })
     this.#changedManifests.add(id)
@@ -374,7 +374,7 @@ export class Planner {
     for (const [id, members] of this.#members) if (members === 0) this.#empty.add(id, now)
     for (const id of this.#empty.expired(now)) this.#drop(id)
     if (this.#classes.size === before) return false
-    this.generation.retain()
+    this.builder.retain()
     return true
   }
 
@@ -386,7 +386,7 @@ export class Planner {
     this.#manifests.delete(id)
     this.#changedManifests.delete(id)
     this.faults.clear(`class|${id}`)
-    this.generation.dropClass(id)
+    this.builder.dropClass(id)
     this.#retiredClasses.push(id)
   }
 }

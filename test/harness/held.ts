@@ -9,7 +9,7 @@ import type { Resource } from '../../src/xds/slab/resource.ts'
  */
 export function resourcesOf(planner: Planner, connection: string): Map<string, Resource[]> {
   const proxy = planner.proxies().find((known) => known.connection === connection)?.proxyClass
-  const uses = proxy ? planner.generation.groupsFor(proxy) : {}
+  const uses = proxy ? planner.builder.groupsFor(proxy) : {}
   return new Map(
     Object.entries(uses).map(([typeUrl, groups]) => {
       const visible = groups.flatMap(({ group, hide }) => {

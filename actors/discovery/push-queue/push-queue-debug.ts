@@ -74,8 +74,8 @@ function stateAnswers(planner: Planner) {
       })),
     faults: () => planner.faults.all(),
     cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),
-    memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.generation.memo.made, found: planner.generation.memo.found } }),
-    conflicts: () => planner.generation.conflicts,
+    memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.builder.memo.made, found: planner.builder.memo.found } }),
+    conflicts: () => planner.builder.conflicts,
   }
 }
 
@@ -110,7 +110,7 @@ function proxyAnswers(planner: Planner) {
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined
-      const view = planner.generation.view(found.viewKey)
+      const view = planner.builder.view(found.viewKey)
       return {
         view: view.id,
         sidecar: view.sidecar && configKey(view.sidecar),

@@ -41,13 +41,13 @@ export function pushQueueMetrics(registry: Registry, planner: Planner) {
     gauge(
       `pilot_conflict_outbound_listener_${kind}`,
       'conflicting outbound listeners',
-      () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length,
+      () => planner.builder.conflicts.filter((conflict) => conflict.kind === kind).length,
     )
   }
   gauge(
     'pilot_conflict_inbound_listener',
     'conflicting inbound listeners',
-    () => planner.generation.conflicts.filter((conflict) => conflict.kind === 'inbound').length,
+    () => planner.builder.conflicts.filter((conflict) => conflict.kind === 'inbound').length,
   )
   const every = () => [...planner.snapshot.services.values()].flat()
   gauge(

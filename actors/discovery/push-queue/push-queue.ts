@@ -77,7 +77,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#keys = new WantedKeys(this.#planner.state)
     this.#preparation = new Preparation(this.#planner)
     this.#removals = new DeferredRemovals(
-      () => this.#planner.generation.nextLeaving(),
+      () => this.#planner.builder.nextLeaving(),
       () => {
         this.#planner.sweep(monotonicMs())
         this.#writers.send(this.#pushInfo(['service']), this.#planner.takePush())

@@ -240,7 +240,7 @@ describe('an error while a resource is generated', () => {
     const tcp = (name: string) => entry(name, { addresses: ['10.9.0.1'] }, { number: 90, name: 'tcp' })
     const mesh = new Mesh().set(tcp('a'), tcp('b'), unchecked('Sidecar', 's', { egress: [{ hosts: ['./*'] }] }))
     mesh.planner.connect('p', sidecar('ns'))
-    const kinds = () => mesh.planner.generation.conflicts.map(({ kind, view }) => `${kind} ${view}`).sort()
+    const kinds = () => mesh.planner.builder.conflicts.map(({ kind, view }) => `${kind} ${view}`).sort()
     expect(kinds()).to.deep.equal(['tcp_over_current_tcp sidecar:ns/s@ns'])
     mesh.planner.connect('q', sidecar('other'))
     mesh.planner.connect('r', { ...sidecar('other'), metadata: { IDLE_TIMEOUT: '5s' } })

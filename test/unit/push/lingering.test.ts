@@ -81,7 +81,7 @@ describe('a removed cluster that routes may still name', () => {
       planner.sweep(1000)
       received.take()
       expect(has(), 'just after').to.deep.equal(type.map(() => true))
-      expect(planner.generation.nextLeaving()).to.equal(3000)
+      expect(planner.builder.nextLeaving()).to.equal(3000)
       // Another object changes meanwhile.
       set([other.replace('10.0.0.2', '10.0.0.3')])
       planner.advance(2000)
@@ -91,7 +91,7 @@ describe('a removed cluster that routes may still name', () => {
       planner.sweep(3000)
       received.take()
       expect(has(), 'two seconds later').to.deep.equal(type.map(() => false))
-      expect(planner.generation.nextLeaving()).to.equal(undefined)
+      expect(planner.builder.nextLeaving()).to.equal(undefined)
       connect('fresh')
       received.take()
       for (const typeUrl of [clusterType, endpointType, listenerType, routeType])
@@ -136,7 +136,7 @@ describe('a removed cluster that routes may still name', () => {
       const everything = new Received(planner, true)
       const all = ['bank', 'mint', 'new bank', 'new mint']
       const now = versions(all)
-      expect(planner.generation.nextLeaving()).to.equal(3000)
+      expect(planner.builder.nextLeaving()).to.equal(3000)
       expect(all.map((name) => everything.of(name, clusterType).get('outbound|80||a.example'))).to.deep.equal(now)
       planner.sweep(3000)
       received.take()

@@ -41,9 +41,9 @@ const counts = (made: Planner) => ({
   classes: made.classCount,
   groups: [...made.groups.ids()].length,
   slabs: made.slabs.usage(),
-  spaces: made.generation.memo.spaces,
-  questions: made.generation.questions,
-  routes: made.generation.routeSets,
+  spaces: made.builder.memo.spaces,
+  questions: made.builder.questions,
+  routes: made.builder.routeSets,
 })
 
 describe('memory of disconnected proxies', () => {
@@ -92,7 +92,7 @@ describe('memory of disconnected proxies', () => {
     expect(made.takePush().retiredClasses).to.have.length(1)
     expect([...made.groups.ids()].filter((id) => id.includes('one'))).to.deep.equal(ofTheOther)
     expect(made.classCount).to.equal(1)
-    expect(made.generation.routeSets).to.equal(2)
+    expect(made.builder.routeSets).to.equal(2)
   })
 })
 

@@ -27,7 +27,7 @@ function mesh() {
   }
   const addresses = (connection: string) => {
     const [assignment] = resourcesOf(planner, connection).get(endpointType) ?? []
-    const text = assignment ? Buffer.from(planner.generation.valueOf(assignment)).toString('latin1') : ''
+    const text = assignment ? Buffer.from(planner.builder.valueOf(assignment)).toString('latin1') : ''
     return [...text.matchAll(/\d+\.\d+\.\d+\.\d+/g)].map(([address]) => address)
   }
   return { planner, set, all: () => ['own', 'other', 'third', 'bound'].map((connection) => addresses(connection).join(' ')) }
@@ -53,7 +53,7 @@ describe('endpoints with a loopback address', () => {
     set('{address: 127.0.0.1, ports: {http: 8080}}')
     const groups = (connection: string) => {
       const proxy = planner.proxies().find((known) => known.connection === connection)?.proxyClass
-      return (proxy ? (planner.generation.groupsFor(proxy)[endpointType] ?? []) : []).map(({ group }) => group)
+      return (proxy ? (planner.builder.groupsFor(proxy)[endpointType] ?? []) : []).map(({ group }) => group)
     }
     expect(groups('other')).to.deep.equal(groups('third'))
     expect(groups('own')).to.include.members(groups('third'))

@@ -55,7 +55,7 @@ describe('the planner', () => {
     made.connect('other', node('10.1.0.4', 'two'))
     made.connect('same', node('10.1.0.5', 'one', { NAME: 'another', SERVICE_ACCOUNT: 'x' }))
     const groups = Object.fromEntries(
-      made.proxies().map(({ connection, proxyClass }) => [connection, proxyClass ? made.generation.groupsFor(proxyClass) : {}]),
+      made.proxies().map(({ connection, proxyClass }) => [connection, proxyClass ? made.builder.groupsFor(proxyClass) : {}]),
     )
     const first: Record<string, string> = {
       [clusterType]: 'clusters-out|',
@@ -139,14 +139,14 @@ describe('the planner', () => {
         of.state.setConfig('AuthorizationPolicy/ns/p', { ...policy, kind: 'AuthorizationPolicy', name: 'p', spec })
       }
       select(made, 'a')
-      Object.defineProperty(made.generation, failing, {
+      Object.defineProperty(made.builder, failing, {
         configurable: true,
         value: () => {
           throw new Error('once')
         },
       })
       made.advance()
-      Reflect.deleteProperty(made.generation, failing)
+      Reflect.deleteProperty(made.builder, failing)
       expect(made.faults.all().map(({ reason }) => reason)).to.deep.equal(['once'])
       select(made, 'b')
       made.advance()

@@ -58,7 +58,7 @@ class Mesh {
 
   groupsOf(connection: string, type: string): string[] {
     const found = this.classOf(connection)
-    return found ? (this.planner.generation.groupsFor(found)[type] ?? []).map(({ group }) => group) : []
+    return found ? (this.planner.builder.groupsFor(found)[type] ?? []).map(({ group }) => group) : []
   }
 }
 
@@ -157,7 +157,7 @@ describe('generated parts that proxies share', () => {
       mesh.set('DestinationRule', namespace, 'r', { host: 'b.com', exportTo: ['.'], trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } })
       mesh.set('DestinationRule', namespace, 's', { host: 'other.com', exportTo: ['.'] }).connect(namespace, namespace, '10.1.0.1')
     }
-    const { memo } = mesh.planner.generation
+    const { memo } = mesh.planner.builder
     const before = memo.made
     mesh.set('VirtualService', 'n1', 'v', route('/y'))
     expect(memo.made - before).to.be.at.most(many.length + 2)
@@ -168,7 +168,7 @@ describe('generated parts that proxies share', () => {
     const rules = [{ to: [{ operation: { paths: ['/x'] } }] }]
     mesh.set('AuthorizationPolicy', 'n1', 'p', { action: 'DENY', rules }, 'security.mesh.io/v1')
     mesh.connect('p', 'n1', '10.1.0.1')
-    const { memo } = mesh.planner.generation
+    const { memo } = mesh.planner.builder
     const made = memo.made
     mesh.set('WorkloadEntry', 'n1', 'w', { address: '10.1.0.2', labels: { app: 'w' } }).set('ServiceEntry', 'n1', 'w.com', {
       hosts: ['w.com'],
@@ -261,7 +261,7 @@ describe('generated parts that proxies share', () => {
     const mesh = new Mesh().service('n1', 'a.com')
     const rule = (name: string, tcp: object) =>
       mesh.set('DestinationRule', 'n3', name, { host: `*.${name}`, trafficPolicy: { connectionPool: { tcp } } })
-    const looks = () => [...mesh.planner.generation.snapshot.services.askers('a.com')].filter((name) => name.startsWith('class'))
+    const looks = () => [...mesh.planner.builder.snapshot.services.askers('a.com')].filter((name) => name.startsWith('class'))
     rule('com', { maxConnections: 5 })
     mesh.connect('q', 'n3', '10.1.0.2')
     expect(looks()).to.deep.equal([])
@@ -289,11 +289,11 @@ describe('generated parts that proxies share', () => {
       .service('n2', 'b.com')
       .set('Sidecar', 'n1', 's', { egress: [{ hosts: ['*/a.com'] }] })
     mesh.connect('p', 'n1', '10.1.0.1')
-    const before = mesh.planner.generation.memo.made
+    const before = mesh.planner.builder.memo.made
     mesh.set('VirtualService', 'n2', 'v', { hosts: ['b.com'], http: [{ timeout: '1s', route: [{ destination: { host: 'b.com' } }] }] })
-    expect(mesh.planner.generation.memo.made).to.equal(before)
+    expect(mesh.planner.builder.memo.made).to.equal(before)
     mesh.set('VirtualService', 'n2', 'w', { hosts: ['a.com'], http: [{ timeout: '1s', route: [{ destination: { host: 'a.com' } }] }] })
-    expect(mesh.planner.generation.memo.made).to.be.above(before)
+    expect(mesh.planner.builder.memo.made).to.be.above(before)
   })
 
   it('are regenerated for a caller with labels only when a VirtualService changes that matches those labels', () => {
@@ -333,7 +333,7 @@ describe('generated parts that proxies share', () => {
       const asked = (namespaces: number): number => {
         const mesh = new Mesh().set('Sidecar', 'mesh-system', 'root', { egress: [{ hosts: ['./*'] }] })
         for (let n = 0; n < namespaces; n++) mesh.service(`n${n}`, `a.n${n}.com`).connect(`p${n}`, `n${n}`, `10.1.0.${n}`, {}, n % 2 === 0)
-        const { memo } = mesh.planner.generation
+        const { memo } = mesh.planner.builder
         const before = memo.made + memo.found
         end(mesh)
         for (const connection of ['p0', 'p1'])

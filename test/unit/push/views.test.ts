@@ -290,7 +290,7 @@ const routesNamed = new WeakMap<Resource, readonly string[]>()
 function plannerWith(objects: Iterable<ConfigObject>, mesh: object): Planner {
   const planner = new Planner(testSettings())
   // Memoisation is off: nothing is shared with another view.
-  planner.generation.memo.get = (_space, _subject, _variant, _inputs, make) => make()
+  planner.builder.memo.get = (_space, _subject, _variant, _inputs, make) => make()
   const read = readMeshConfig(JSON.stringify(mesh))
   if ('error' in read) throw new Error(read.error)
   planner.state.setMesh(read.value)

@@ -35,7 +35,7 @@ const lingerMs = 2000
 const ahead = 'ahead of need'
 
 /** Builds and owns the groups. */
-export class Generation implements Making {
+export class GroupBuilder implements Making {
   readonly memo: Memo
   readonly sums: KeyedSums
   /** The present snapshot. Reads of it are recorded. */
