@@ -1,6 +1,6 @@
 /** Sidecar: the services visible to the sidecars of a namespace, and their listeners. */
 import { canonicalAddress, isIp, unixFault } from '../addresses.ts'
-import { integer, list, oneOf, type Read, record, reject, required, type Shape, text } from '../shape.ts'
+import { integer, list, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
 import { connectionPool } from '../shapes/connections.ts'
 import { destination, ip, labels } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
@@ -39,7 +39,7 @@ const spec = record(
           check: (value) => (!value.startsWith('unix:') && Number(/\d+$/.exec(value)?.[0]) > 65_535 ? 'the port is above 65535' : unixFault(value)),
           examples: ['127.0.0.1:80', 'unix:///tmp/x', '[::1]:65535', '0.0.0.0:0'],
         }),
-        tls: serverTls,
+        tls: unused(serverTls, 'TLS is accepted as PeerAuthentication says, and not with other certificates'),
         connectionPool,
       }),
     ),

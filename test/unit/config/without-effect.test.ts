@@ -51,6 +51,9 @@ describe('settings without effect', () => {
         `{strict: true, targetRefs: [{group: '', kind: Service, name: a}], configPatches: [{applyTo: CLUSTER, patch: ${patch}}, {applyTo: BOOTSTRAP, patch: ${patch}}]}`,
       ),
     ).to.deep.equal(['spec.strict', 'spec.configPatches[1]', 'spec.targetRefs[0]'])
+    expect(
+      paths('Sidecar', '{ingress: [{port: {number: 443}}, {port: {number: 8443}, tls: {mode: MUTUAL, serverCertificate: /a, privateKey: /b}}]}'),
+    ).to.deep.equal(['spec.ingress[1].tls'])
     const route = '[{destination: {host: a}, headers: {request: {remove: [x-a]}}}]'
     expect(
       paths(
