@@ -37,15 +37,18 @@ export function pairSecret({ chain, key }: Omit<PairSecret, 'secret'>, name = pa
   return { chain, key, secret: resource(name, encodePair(name, { chain: Buffer.from(chain), key: Buffer.from(key) })) }
 }
 
-/** Encodes the secret of roots. */
-export function rootsSecret(pem: string, name = rootsName): RootsSecret {
-  return { pem, secret: resource(name, encodeAuthorities(name, Buffer.from(pem))) }
+/** Encodes the secret of roots, with revocation lists (PEM) if there are any. */
+export function rootsSecret(pem: string, name = rootsName, revocations?: string): RootsSecret {
+  const lists = revocations === undefined ? undefined : Buffer.from(revocations)
+  return { pem, secret: resource(name, encodeAuthorities(name, Buffer.from(pem), lists)) }
 }
 
 const resource = (name: string, element: Buffer): SecretResource => ({ name, version: hash('sha256', element).slice(0, 32), element })
 
 /** The files of a secret whose resource name contains their paths. */
-export type FileSecretName = { readonly kind: 'pair'; readonly files: PairFiles } | { readonly kind: 'roots'; readonly file: string }
+export type FileSecretName =
+  | { readonly kind: 'pair'; readonly files: PairFiles }
+  | { readonly kind: 'roots'; readonly file: string; readonly revocations: string | undefined }
 
 const pairPrefix = 'file-cert:'
 const rootsPrefix = 'file-root:'
@@ -53,16 +56,18 @@ const rootsPrefix = 'file-root:'
 const longestPath = 4095
 
 /**
- * Parses the resource name of a secret in files: `file-cert:<chain>~<key>` or `file-root:<roots>`, absolute paths of PEM files. Undefined
- * for any other name.
+ * Parses the resource name of a secret in files: `file-cert:<chain>~<key>`, `file-root:<roots>` or `file-root:<roots>~<revocation lists>`,
+ * absolute paths of PEM files. Undefined for any other name.
  */
 export function readFileSecretName(name: string): FileSecretName | undefined {
   if (name.startsWith(pairPrefix)) {
     const [chain, key, ...more] = name.slice(pairPrefix.length).split('~')
     return isPath(chain) && isPath(key) && more.length === 0 ? { kind: 'pair', files: { chain, key } } : undefined
   }
-  const file = name.startsWith(rootsPrefix) ? name.slice(rootsPrefix.length) : undefined
-  return isPath(file) ? { kind: 'roots', file } : undefined
+  if (!name.startsWith(rootsPrefix)) return undefined
+  const [file, revocations, ...more] = name.slice(rootsPrefix.length).split(/~(?=\/)/)
+  const isRead = isPath(file) && (revocations === undefined || isPath(revocations)) && more.length === 0
+  return isRead ? { kind: 'roots', file, revocations } : undefined
 }
 
 const isPath = (text: string | undefined): text is string => text !== undefined && /^\/[^\0]+$/.test(text) && Buffer.byteLength(text) <= longestPath

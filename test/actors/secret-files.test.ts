@@ -4,7 +4,8 @@ import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unli
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { AgentSecrets, acknowledge } from '../harness/agent-secrets.ts'
-import { rootOf } from '../harness/authorities.ts'
+import { rootOf, signedBy } from '../harness/authorities.ts'
+import { revocationList } from '../harness/revocations.ts'
 import { until } from '../harness/until.ts'
 
 const pem = (name: string) => rootOf(name).record.certificate
@@ -32,6 +33,21 @@ describe('secrets in files', () => {
       expect(client.last(cert)).to.deep.equal({ name: cert, chain: pem('one'), key: keyOf('one') })
       expect(client.last(root), 'without what is no certificate').to.deep.equal({ name: root, roots: pem('two') })
     }
+  })
+
+  it('are roots with revocation lists, which are pushed when the lists change, and stay as they are while the lists are invalid', async () => {
+    await at.start({})
+    const authority = { chain: pem('two'), key: keyOf('two') }
+    const lists = [revocationList(authority, []), revocationList(authority, [signedBy(rootOf('two'), rootOf('one'))])] as const
+    const root = `file-root:${at.write('ca.pem', pem('two'))}~${at.write('crl.pem', `${lists[0]}${pem('one')}`)}`
+    const client = at.accepting([root])
+    await until('both', () => client.last(root) !== undefined)
+    expect(client.last(root), 'without what is no list').to.deep.equal({ name: root, roots: pem('two'), revocations: lists[0] })
+    at.write('crl.pem', pem('one'))
+    await until('that there is no list', () => at.lines.some((line) => line.includes('crl.pem: holds no revocation list in PEM')))
+    expect(client.last(root)?.revocations).to.equal(lists[0])
+    at.write('crl.pem', lists[1])
+    await until('the new list', () => client.last(root)?.revocations === lists[1])
   })
 
   it('are pushed to their subscribers when files are written, replaced by a link, or created again', async () => {

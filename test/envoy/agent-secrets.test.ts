@@ -1,11 +1,12 @@
 /** The real agent serves secrets to a real Envoy over SDS: from files, and from the authority, with persistence across a restart. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { Agent } from '../harness/agent.ts'
 import { agentSecret, envoyBinaries } from '../harness/envoy.ts'
+import { revocationList } from '../harness/revocations.ts'
 import { SecretTraces } from '../harness/secret-traces.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -25,23 +26,37 @@ function presented(port: number): Promise<string> {
   })
 }
 
-/** A listener that serves TLS with a secret. */
-const listener = (port: number, secret: string) => ({
-  name: secret.slice(0, 20),
+/** Whether a local port that echoes serves a client with a certificate. */
+function isServed(port: number, client: { cert: string; key: string }): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...client }, () => socket.write('hello'))
+    socket.on('data', () => {
+      resolve(true)
+      socket.destroy()
+    })
+    socket.on('error', () => undefined).on('close', () => resolve(false))
+  })
+}
+
+/** A listener that serves TLS with a secret, and verifies clients with the secret `roots` if it is given. */
+const listener = (port: number, secret: string, roots?: string) => ({
+  name: `${secret.slice(0, 20)}-${port}`,
   address: { socket_address: { address: '127.0.0.1', port_value: port } },
   filter_chains: [
     {
       filters: [
-        {
-          name: 'direct',
-          typed_config: { '@type': type('envoy.extensions.filters.network.direct_response.v3.Config'), response: { inline_string: 'hello' } },
-        },
+        // A filter that answers at once would close the connection before the handshake.
+        { name: 'echo', typed_config: { '@type': type('envoy.extensions.filters.network.echo.v3.Echo') } },
       ],
       transport_socket: {
         name: 'tls',
         typed_config: {
           '@type': type('envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext'),
-          common_tls_context: { tls_certificate_sds_secret_configs: [agentSecret(secret)] },
+          require_client_certificate: roots !== undefined,
+          common_tls_context: {
+            tls_certificate_sds_secret_configs: [agentSecret(secret)],
+            ...(roots === undefined ? {} : { validation_context_sds_secret_config: agentSecret(roots) }),
+          },
         },
       },
     },
@@ -61,7 +76,8 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
   let service: Service
   let agent: Agent
   let made: ServingCertificates
-  const ports = { secure: 0, files: 0, issued: 0 }
+  const ports = { secure: 0, files: 0, issued: 0, revoking: 0 }
+  const authority = () => ({ chain: made.text('root.pem'), key: made.text('root-key.pem') })
   const write = (name: string) => {
     agent.write('certs/key.pem', made.text(`${name}-key.pem`))
     agent.write('certs/chain.pem', made.text(`${name}.pem`))
@@ -86,13 +102,20 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     agent.adminPort = await freePort()
     made = new ServingCertificates(agent.dir)
     made.authority('root')
+    for (const name of ['caller', 'other']) made.issue(name, 'root')
+    writeFileSync(made.file('crl.pem'), revocationList(authority(), []))
     for (const name of ['one', 'two']) made.issue(name, 'root', 1, `subjectAltName=DNS:${name}\n`)
     write('one')
+    const files = `file-cert:${agent.dir}/certs/chain.pem~${agent.dir}/certs/key.pem`
     const bootstrap = {
       node: { id: 'sidecar~127.0.0.1~web.shop~shop.svc.cluster.local', cluster: 'web' },
       admin: { address: { socket_address: { address: '127.0.0.1', port_value: agent.adminPort } } },
       static_resources: {
-        listeners: [listener(ports.files, `file-cert:${agent.dir}/certs/chain.pem~${agent.dir}/certs/key.pem`), listener(ports.issued, 'default')],
+        listeners: [
+          listener(ports.files, files),
+          listener(ports.issued, 'default'),
+          listener(ports.revoking, files, `file-root:${made.file('root.pem')}~${made.file('crl.pem')}`),
+        ],
         clusters: [
           {
             name: 'sds-grpc',
@@ -118,6 +141,15 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     await until('the first', async () => (await presented(ports.files)).includes('DNS:one'))
     write('two')
     await until('the second', async () => (await presented(ports.files)).includes('DNS:two'))
+  })
+
+  it('from files with revocation lists refuse a client as soon as its certificate is in the list', async () => {
+    const client = (name: string) => ({ cert: made.text(`${name}.pem`), key: made.text(`${name}-key.pem`) })
+    await until('a client to be served', () => isServed(ports.revoking, client('caller')))
+    made.replace('crl.pem', revocationList(authority(), [made.text('caller.pem')]))
+    await until('the client to be refused', async () => !(await isServed(ports.revoking, client('caller'))))
+    expect(await isServed(ports.revoking, client('other'))).to.equal(true)
+    expect(await isServed(ports.revoking, client('caller'))).to.equal(false)
   })
 
   it('from the authority are served unchanged after a restart of the agent while the authority is down', async () => {

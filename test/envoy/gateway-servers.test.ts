@@ -12,6 +12,7 @@ import { call, exchange, HttpBackend, tcpBackend } from '../harness/backend.ts'
 import { Envoy, envoysWith } from '../harness/envoy.ts'
 import { type Pair, SiteCertificates } from '../harness/gateway-secrets.ts'
 import { networkingDocument as document } from '../harness/mesh-document.ts'
+import { revocationList } from '../harness/revocations.ts'
 import { secureCall } from '../harness/secure-call.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -32,6 +33,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
     let root: Pair
     let clients: Pair
     let known: Pair
+    let revoked: Pair
     let gateway: Envoy
 
     const file = (name: string, text: string): string => {
@@ -65,6 +67,8 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       await new Promise<void>((resolve) => passed.listen(ports.end, '127.0.0.1', resolve))
       const own = files('site', pair)
       const mutual = `${own}, caCertificates: ${file('clients.pem', clients.chain)}`
+      revoked = made.issue('revoked.example', clients)
+      const lists = file('crl.pem', revocationList(clients, [revoked.chain]))
       const hash = createHash('sha256').update(new X509Certificate(known.chain).raw).digest('hex')
       const servers = [
         server(ports.http, 'http', 'HTTP', "'*'"),
@@ -73,6 +77,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
         server(ports.tls, 'simple', 'HTTPS', 'simple.example, Other.simple.example', `mode: SIMPLE, ${own}`),
         server(ports.tls, 'wild', 'HTTPS', "'./*.wild.example', 'elsewhere/*.away.example'", `mode: SIMPLE, ${own}`),
         server(ports.tls, 'mutual', 'HTTPS', 'mutual.example', `mode: MUTUAL, ${mutual}`),
+        server(ports.tls, 'revoking', 'HTTPS', 'revoking.example', `mode: MUTUAL, ${mutual}, caCrl: ${lists}`),
         server(ports.tls, 'optional', 'HTTPS', 'optional.example', `mode: OPTIONAL_MUTUAL, ${mutual}`),
         server(ports.tls, 'named', 'HTTPS', 'named.example', `mode: MUTUAL, ${mutual}, subjectAltNames: [known.example]`),
         server(ports.tls, 'hashed', 'HTTPS', 'hashed.example', `mode: MUTUAL, ${mutual}, verifyCertificateHash: ['${hash}']`),
@@ -150,6 +155,12 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect((await call(address, ports.http, '/')).status).to.equal(200)
       expect(await site('beside.example', {}, ports.missing)).to.equal(200)
       for (const host of ['mesh.example', 'credential.example']) expect(await site(host, {}, ports.missing), host).to.equal(0)
+    })
+
+    it('refuse client certificates in the revocation lists that they name', async () => {
+      expect(await site('mutual.example', { client: revoked })).to.equal(200)
+      expect(await site('revoking.example', { client: known })).to.equal(200)
+      expect(await site('revoking.example', { client: revoked })).to.equal(0)
     })
 
     it('hash TCP connections by client address, and close idle ones, as a DestinationRule configures', async () => {

@@ -21,12 +21,13 @@ export interface SecretResponse {
   readonly removed: readonly string[]
 }
 
-/** Returns the content of a secret: chain and key, or roots. */
-export function contentOf({ name, type }: Secret): { name: string; chain?: string; key?: string; roots?: string } {
+/** Returns the content of a secret: chain and key, or roots with revocation lists. */
+export function contentOf({ name, type }: Secret): { name: string; chain?: string; key?: string; roots?: string; revocations?: string } {
   const bytes = (source: { specifier: { case?: string; value?: unknown } } | undefined) =>
     Buffer.from(source?.specifier.value as Uint8Array).toString()
   if (type.case === 'tlsCertificate') return { name, chain: bytes(type.value.certificateChain), key: bytes(type.value.privateKey) }
-  if (type.case === 'validationContext') return { name, roots: bytes(type.value.trustedCa) }
+  if (type.case === 'validationContext')
+    return { name, roots: bytes(type.value.trustedCa), ...(type.value.crl ? { revocations: bytes(type.value.crl) } : {}) }
   throw new Error(`${name} is a ${type.case}`)
 }
 

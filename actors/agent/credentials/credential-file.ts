@@ -1,7 +1,7 @@
 /** Reads files of tokens, roots and certificates. The files are read on each use, because they are replaced while the agent runs. */
 import { createPrivateKey } from 'node:crypto'
 import type { PairFiles, RootsSource } from '../../../protocols/messages/credentials.ts'
-import { certificatesOf } from '../../../src/identity/pem.ts'
+import { certificatesOf, pemOf, readPem } from '../../../src/identity/pem.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 
 /** The maximum size of a file, in bytes. */
@@ -79,6 +79,23 @@ export type FilesReader<T> = () => Promise<T | undefined>
  */
 export function authoritiesReader(path: string): FilesReader<string> {
   return readerOf([path], (text) => authoritiesIn(path, text))
+}
+
+/**
+ * Returns a reader of certificates of authorities with their revocation lists, both in PEM. The reader resolves with undefined while either
+ * file is missing or empty, and rejects with an Error that names the file that contains no certificate or no list.
+ */
+export function revocableReader(authorities: string, revocations: string): FilesReader<{ authorities: string; revocations: string }> {
+  return readerOf([authorities, revocations], (roots, lists) => ({
+    authorities: authoritiesIn(authorities, roots),
+    revocations: within(revocations, () => revocationsIn(lists)),
+  }))
+}
+
+function revocationsIn(text: string): string {
+  const lists = readPem(text, (label) => label === 'X509 CRL')
+  if (lists.length === 0) throw new Error('holds no revocation list in PEM')
+  return lists.map(({ der }) => pemOf('X509 CRL', der)).join('')
 }
 
 const authoritiesIn = (path: string, text: string): string => within(path, () => certificatesOf(text).join(''))

@@ -1,7 +1,10 @@
-/** Secrets whose resource names contain file paths: `file-cert:<chain>~<key>` and `file-root:<roots>` (docs/certificates.md, S7). */
+/**
+ * Secrets whose resource names contain file paths: `file-cert:<chain>~<key>`, `file-root:<roots>` and `file-root:<roots>~<revocation
+ * lists>` (docs/certificates.md, S7).
+ */
 import { pairSecret, readFileSecretName, rootsSecret, type SecretResource } from '../../../src/agent/secret-resources.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
-import { authoritiesReader, pairReader } from '../credentials/credential-file.ts'
+import { authoritiesReader, pairReader, revocableReader } from '../credentials/credential-file.ts'
 
 /** The maximum number of subscribed file secrets, over all streams. */
 const maxSecrets = 256
@@ -93,8 +96,19 @@ function readerOf(name: string): { readonly paths: readonly string[]; secret(): 
     }
   }
   if (!named) return undefined
-  const read = authoritiesReader(named.file)
-  return { paths: [named.file], secret: async () => rootsSecret(there(await read(), named.file), name).secret }
+  const { file, revocations } = named
+  if (revocations === undefined) {
+    const read = authoritiesReader(file)
+    return { paths: [file], secret: async () => rootsSecret(there(await read(), file), name).secret }
+  }
+  const read = revocableReader(file, revocations)
+  return {
+    paths: [file, revocations],
+    secret: async () => {
+      const found = there(await read(), `${file} or ${revocations}`)
+      return rootsSecret(found.authorities, name, found.revocations).secret
+    },
+  }
 }
 
 function there<T>(found: T | undefined, path: string): T {

@@ -2,7 +2,7 @@
 import { anything, decimal, duration, type Fault, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
-import { credentialName, tlsMode } from '../shapes/tls.ts'
+import { credentialName, needsAuthorities, tlsMode } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 const tlsSettings = record({
@@ -14,7 +14,7 @@ const tlsSettings = record({
   subjectAltNames: list(text()),
   sni: text(),
   insecureSkipVerify: flag,
-  caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
+  caCrl: text(),
 })
 
 /** An attribute of a cookie that Envoy sets, such as `SameSite=Strict` (RFC 6265, section 4.1.1). */
@@ -134,6 +134,18 @@ function replacedAt(path: string, policy: TrafficPolicy | undefined, rule: Traff
   ]
 }
 
+/** Reports `caCrl` of a policy and its ports where no authorities from a file verify the peer (docs/resources.md, C9). */
+function idleRevocations(path: string, policy: TrafficPolicy | undefined): Fault[] {
+  const entries = [policy, ...(policy?.portLevelSettings ?? [])].map((settings, index) => ({
+    at: index === 0 ? path : `${path}.portLevelSettings[${index - 1}]`,
+    tls: settings?.tls,
+  }))
+  return entries.flatMap(({ at, tls = {} }) => {
+    const verifies = (tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.caCertificates && !tls.insecureSkipVerify
+    return tls.caCrl && !verifies ? [{ path: `${at}.tls.caCrl`, reason: needsAuthorities }] : []
+  })
+}
+
 /** The kind DestinationRule. */
 export const destinationRule = {
   name: 'DestinationRule',
@@ -144,7 +156,11 @@ export const destinationRule = {
   scope: 'exported',
   remarks: ({ spec: { trafficPolicy: rule, subsets = [] } }) => [
     ...replacedAt('spec.trafficPolicy', rule, rule),
-    ...subsets.flatMap(({ trafficPolicy: policy }, index) => replacedAt(`spec.subsets[${index}].trafficPolicy`, policy, rule)),
+    ...idleRevocations('spec.trafficPolicy', rule),
+    ...subsets.flatMap(({ trafficPolicy: policy }, index) => {
+      const at = `spec.subsets[${index}].trafficPolicy`
+      return [...replacedAt(at, policy, rule), ...idleRevocations(at, policy)]
+    }),
   ],
   selects: undefined,
 } satisfies Kind<'DestinationRule', DestinationRuleSpec>

@@ -2,7 +2,7 @@
 import { isPlainHttp } from '../../model/protocol.ts'
 import { integer, list, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
 import { ip, labels, port } from '../shapes/hosts.ts'
-import { serverTls } from '../shapes/tls.ts'
+import { needsAuthorities, serverTls } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 /** `<host>` or `<namespace>/<host>`. The namespace may be `.` (that of the Gateway) or `*` (any), the host may be `*` or `*.<suffix>`. */
@@ -51,6 +51,13 @@ function checkMode(tls: ServerTls, path: string, report: Report): void {
   if (mode === 'MESH_MUTUAL' && hasCertificate(tls)) reject(report, path, 'MESH_MUTUAL takes no certificates')
 }
 
+/** Whether client certificates are verified with authorities from a file. */
+function verifiesWithFile({ mode, caCertificates, tlsCertificates = [], credentialName, credentialNames, caCertCredentialName }: ServerTls): boolean {
+  const isNamed = Boolean(credentialName || credentialNames?.length || caCertCredentialName)
+  const hasFile = Boolean(caCertificates) || tlsCertificates.some((pair) => pair.caCertificates)
+  return (mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && hasFile && !isNamed
+}
+
 const spec = record({ servers: required(list(gatewayServer, { min: 1 })), selector: labels }, (value, path, report) => {
   const names = new Set<string>()
   for (const [index, server] of value.servers.entries()) {
@@ -67,6 +74,10 @@ export const gateway = {
   versions: networkingVersions,
   spec,
   scope: 'mesh',
+  remarks: ({ spec: { servers } }) =>
+    servers.flatMap(({ tls }, index) =>
+      tls?.caCrl && !verifiesWithFile(tls) ? [{ path: `spec.servers[${index}].tls.caCrl`, reason: needsAuthorities }] : [],
+    ),
   selects: { proxies: 'routers', labels: ({ selector }) => selector },
 } satisfies Kind<'Gateway', GatewaySpec>
 

@@ -23,6 +23,9 @@ const hash = text({
 })
 const spki = text({ pattern: /^[A-Za-z0-9+/]{43}=$/, what: 'a SHA-256 in base64', examples: [`${'A'.repeat(43)}=`] })
 
+/** Why `caCrl` has no effect where the certificate of the peer is not verified, or is verified with a Secret. */
+export const needsAuthorities = 'has no effect: the certificate of the peer is not verified with a file caCertificates'
+
 /** The settings by which a server terminates TLS. */
 export const serverTls = record({
   mode: tlsMode('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'MESH_MUTUAL', 'OPTIONAL_MUTUAL'),
@@ -34,7 +37,7 @@ export const serverTls = record({
   credentialNames: list(credentialName, { max: 2 }),
   caCertCredentialName: credentialName,
   tlsCertificates: list(record({ serverCertificate: text(), privateKey: text(), caCertificates: text() }), { max: 2 }),
-  caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
+  caCrl: text(),
   insecureSkipVerify: unused(flag, 'client certificates are always verified'),
   subjectAltNames: list(text()),
   verifyCertificateSpki: list(spki),

@@ -249,6 +249,7 @@ function filesContext(tls: TlsSettings, { certificates }: Traits) {
     {
       pairs: tls.mode === 'MUTUAL' && clientCertificate && privateKey ? [{ chain: clientCertificate, key: privateKey }] : [],
       authorities: (!tls.insecureSkipVerify && tls.caCertificates) || undefined,
+      revocations: tls.caCrl || undefined,
       checks: { matchTypedSubjectAltNames: subjectNames(tls) },
     },
     certificates,

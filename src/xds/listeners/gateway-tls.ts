@@ -84,6 +84,7 @@ function inFiles(tls: ServerTls, mutual: boolean, certificates: Certificates) {
     {
       pairs: pairs.map(({ serverCertificate = '', privateKey = '' }) => ({ chain: serverCertificate, key: privateKey })),
       authorities,
+      revocations: tls.caCrl || undefined,
       checks: checksOf(tls),
     },
     certificates,

@@ -9,7 +9,7 @@ import { secretType } from '../type-urls.ts'
 const fields = {
   secret: { name: 1, tlsCertificate: 2, validationContext: 4 },
   tlsCertificate: { certificateChain: 1, privateKey: 2 },
-  validationContext: { trustedCa: 1 },
+  validationContext: { trustedCa: 1, crl: 7 },
   dataSource: { inlineBytes: 2 },
 } as const
 
@@ -19,9 +19,10 @@ export function encodePair(name: string, { chain, key }: { readonly chain: Uint8
   return encode(name, fields.secret.tlsCertificate, [...inline(certificateChain, chain), ...inline(privateKey, key)])
 }
 
-/** Encodes the certificates of authorities (PEM) as a validation context. */
-export function encodeAuthorities(name: string, authorities: Uint8Array): Buffer {
-  return encode(name, fields.secret.validationContext, inline(fields.validationContext.trustedCa, authorities))
+/** Encodes the certificates of authorities, and their revocation lists if there are any, all in PEM, as a validation context. */
+export function encodeAuthorities(name: string, authorities: Uint8Array, revocations?: Uint8Array): Buffer {
+  const { trustedCa, crl } = fields.validationContext
+  return encode(name, fields.secret.validationContext, [...inline(trustedCa, authorities), ...(revocations ? inline(crl, revocations) : [])])
 }
 
 /** Returns a field with an inline data source, as heads and content, so that the content is copied only once, at the end. */

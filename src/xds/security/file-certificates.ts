@@ -14,6 +14,8 @@ interface NamedFiles {
   readonly pairs: readonly { readonly chain: string; readonly key: string }[]
   /** The file with the certificate authorities of the peer; undefined if its certificate is not verified. */
   readonly authorities: string | undefined
+  /** The file with the revocation lists of the authorities; undefined if none are used. */
+  readonly revocations: string | undefined
   readonly checks: PeerChecks
 }
 
@@ -21,8 +23,9 @@ interface NamedFiles {
  * Returns the certificates of a TLS context. If the proxy has an agent, the agent reads the files and serves them: a missing file then
  * affects only its users, and a changed file is used at once. Envoy itself refuses the whole listener or cluster if a file is missing.
  */
-export function fileCertificates({ pairs, authorities, checks }: NamedFiles, { agent }: Certificates) {
-  const files = [...pairs.flatMap(({ chain, key }) => [chain, key]), ...(authorities === undefined ? [] : [authorities])]
+export function fileCertificates({ pairs, authorities, revocations, checks }: NamedFiles, { agent }: Certificates) {
+  const peers = authorities === undefined ? [] : [authorities, ...(revocations === undefined ? [] : [revocations])]
+  const files = [...pairs.flatMap(({ chain, key }) => [chain, key]), ...peers]
   if (agent && files.every(isServed)) {
     return {
       tlsCertificateSdsSecretConfigs: pairs.map(({ chain, key }) => agentSecret(`file-cert:${chain}~${key}`, fetchMs)),
@@ -31,7 +34,7 @@ export function fileCertificates({ pairs, authorities, checks }: NamedFiles, { a
         : {
             validationContextType: {
               case: 'combinedValidationContext' as const,
-              value: { defaultValidationContext: checks, validationContextSdsSecretConfig: agentSecret(`file-root:${authorities}`, fetchMs) },
+              value: { defaultValidationContext: checks, validationContextSdsSecretConfig: agentSecret(`file-root:${peers.join('~')}`, fetchMs) },
             },
           }),
     }
@@ -41,7 +44,12 @@ export function fileCertificates({ pairs, authorities, checks }: NamedFiles, { a
     tlsCertificates: pairs.map(({ chain, key }) => ({ certificateChain: file(chain), privateKey: file(key) })),
     ...(authorities === undefined
       ? {}
-      : { validationContextType: { case: 'validationContext' as const, value: { trustedCa: file(authorities), ...checks } } }),
+      : {
+          validationContextType: {
+            case: 'validationContext' as const,
+            value: { trustedCa: file(authorities), ...(revocations === undefined ? {} : { crl: file(revocations) }), ...checks },
+          },
+        }),
   }
 }
 

@@ -44,6 +44,18 @@ describe('settings without effect', () => {
       'loadBalancer.zoneAwareLbSetting',
     ])
     expect(paths('DestinationRule', '{host: a}')).to.deep.equal([])
+    const peers = (...settings: string[]) => settings.map((tls, index) => `{port: {number: ${index + 1}}, tls: {${tls}, caCrl: /crl}}`).join()
+    expect(
+      paths(
+        'DestinationRule',
+        `{host: a, trafficPolicy: {portLevelSettings: [${peers('mode: SIMPLE, caCertificates: /ca', 'mode: SIMPLE', 'mode: SIMPLE, caCertificates: /ca, insecureSkipVerify: true', 'mode: ISTIO_MUTUAL')}]}}`,
+      ),
+    ).to.deep.equal([1, 2, 3].map((index) => `spec.trafficPolicy.portLevelSettings[${index}].tls.caCrl`))
+    const own = 'serverCertificate: /a, privateKey: /b'
+    const servers = [`mode: MUTUAL, ${own}, caCertificates: /ca`, `mode: SIMPLE, ${own}, caCertificates: /ca`, 'mode: MUTUAL, credentialName: a']
+      .map((tls, index) => `{port: {number: 443, name: p${index}, protocol: HTTPS}, hosts: [a], tls: {${tls}, caCrl: /crl}}`)
+      .join()
+    expect(paths('Gateway', `{servers: [${servers}]}`)).to.deep.equal([1, 2].map((index) => `spec.servers[${index}].tls.caCrl`))
     const patch = '{operation: MERGE, value: {}}'
     expect(
       paths(
