@@ -25,10 +25,10 @@ describe('metrics of the authority', () => {
   })
 
   it('has the expiry of the root that signs when another root comes first, negated once it has expired', () => {
+    const [shortLived, intermediate] = [signedBy(other, other, 5), signedBy(signs, below, 20)]
     let now = Date.now()
     const registry = new Registry()
     const metrics = authorityMetrics(registry, () => now)
-    const [shortLived, intermediate] = [signedBy(other, other, 5), signedBy(signs, below, 20)]
     const roots = [shortLived, signs.record.root]
     const chain = findChain(intermediate, '', roots.join(''), now)
     const by = { id: '', certificate: intermediate, key: { kind: 'file', path: '' } } as const
