@@ -1,6 +1,6 @@
 /** Reads files of untrusted type and size: never waits for the writer of a pipe, and never reads more than a limit. */
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, open, openSync, read, readSync, type Stats } from 'node:fs'
+import { promisify } from 'node:util'
 
 /** Conditions on a file that is read. */
 export interface FileBounds {
@@ -32,15 +32,21 @@ export async function readBoundedFile(path: string, bounds: FileBounds): Promise
   return (await readBoundedBytes(path, bounds)).toString('utf8')
 }
 
-/** Like {@link readBoundedFile}, but returns the bytes. */
+const openLater = promisify(open)
+const readLater = promisify(read)
+
+/**
+ * Like {@link readBoundedFile}, but returns the bytes. `fstat` and `close` run on the calling thread, because handing them to Node's thread
+ * pool costs more than they do. Each follows an answer of the file system, which keeps them from waiting for one.
+ */
 export async function readBoundedBytes(path: string, bounds: FileBounds): Promise<Buffer> {
-  const file = await open(path, openFlags(bounds))
+  const descriptor = await openLater(path, openFlags(bounds))
   try {
-    const pieces = piecesWithin(bounds, await file.stat())
-    while (pieces.add((await file.read(pieces.next, 0, pieces.next.length)).bytesRead));
+    const pieces = piecesWithin(bounds, fstatSync(descriptor))
+    while (pieces.add((await readLater(descriptor, pieces.next, 0, pieces.next.length, null)).bytesRead));
     return pieces.bytes()
   } finally {
-    await file.close()
+    closeSync(descriptor)
   }
 }
 
@@ -62,7 +68,7 @@ function piecesWithin({ most, check }: FileBounds, found: Stats) {
   if (!found.isFile()) throw new NotAFile('is not a file')
   const tooLarge = () => new Error(`has more than ${most} bytes`)
   if (found.size > most) throw tooLarge()
-  const read: Buffer[] = []
+  const taken: Buffer[] = []
   let total = 0
   const pieces = {
     // One byte more than the file's size, so that a file that grew after `stat` is noticed.
@@ -70,12 +76,12 @@ function piecesWithin({ most, check }: FileBounds, found: Stats) {
     add(bytes: number): boolean {
       total += bytes
       if (total > most) throw tooLarge()
-      read.push(pieces.next.subarray(0, bytes))
+      taken.push(pieces.next.subarray(0, bytes))
       pieces.next = bytes < pieces.next.length ? pieces.next.subarray(bytes) : Buffer.allocUnsafe(pieceBytes)
       // Files of the kernel have more bytes than their size, which is 0.
       return bytes > 0 && total !== found.size
     },
-    bytes: () => (read.length === 1 && read[0] ? read[0] : Buffer.concat(read)),
+    bytes: () => (taken.length === 1 && taken[0] ? taken[0] : Buffer.concat(taken)),
   }
   return pieces
 }

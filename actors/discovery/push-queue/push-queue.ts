@@ -220,12 +220,18 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   #becomeReady(): void {
     this.#ready = true
     this.#writers.openListeners()
+    this.#preparation.start()
+    // The messages to the writers are sent first.
+    setImmediate(() => this.#logChecks())
+  }
+
+  /** Logs how many objects have no effect, and which are concerned by stricter checks of policies. */
+  #logChecks(): void {
     const { state, snapshot } = this.#planner
     const summary = this.#effects.summary()
     if (summary !== undefined) this.#context.log('validation').warn(summary)
     for (const line of checkedPolicyLines(checkedPolicies(state.objects.all(), snapshot.settings.optOuts)))
       this.#context.log('authorization').warn(line)
-    this.#preparation.start()
   }
 
   /** Warns about the fields of an object that have no effect, once per object and field. */

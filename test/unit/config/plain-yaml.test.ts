@@ -95,6 +95,9 @@ describe('plain YAML documents', () => {
       'a\nb: c',
       `${'k'.repeat(1100)}: 1`,
       `${'['.repeat(65)}${']'.repeat(65)}`,
+      `${'{a: '.repeat(65)}1${'}'.repeat(65)}`,
+      `${'- '.repeat(65)}x`,
+      Array.from({ length: 66 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'),
     ]
     for (const text of mistakes) expect(read(text), text).to.equal(notPlain)
     for (const text of ['&a b: c', 'a: *b', 'a: !!str 1', '? a\n: b', '{a}', '[a: b]', '', 'a', 'a: 1\n---\nb: 2', '%YAML 1.1\n---\na: 1\n'])
