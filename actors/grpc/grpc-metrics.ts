@@ -32,14 +32,14 @@ export function grpcMetrics(registry: Registry): Measure {
   return (path, type, open) => {
     const [, service = '', name = ''] = path.split('/')
     const labels = { grpc_type: type, grpc_service: service, grpc_method: name }
-    for (const counter of [started, received, sent]) counter.inc(labels, 0)
+    const start = started.series(labels)
+    const counted = { received: received.series(labels), sent: sent.series(labels) }
     return (stream: GrpcStream) => {
       const at = monotonicMs()
-      started.inc(labels)
+      start()
       open(
         observed(stream, {
-          received: () => received.inc(labels),
-          sent: () => sent.inc(labels),
+          ...counted,
           ended(code) {
             handled.inc({ ...labels, grpc_code: codeName(code) })
             handling.observe(labels, (monotonicMs() - at) / 1000)

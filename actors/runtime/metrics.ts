@@ -117,6 +117,14 @@ export class Counter<Name extends string = string> extends Metric<Name> {
     const values = this.at(typeof labels === 'object' ? labels : undefined)
     values[0] = (values[0] as number) + amount
   }
+
+  /** Creates the series with these labels and returns a function that adds one to it without looking it up. It must not be removed. */
+  series(labels: Labels<Name>): () => void {
+    const values = this.at(labels)
+    return () => {
+      values[0] = (values[0] as number) + 1
+    }
+  }
 }
 
 /** How a gauge is declared. */

@@ -21,6 +21,8 @@ export class FleetPace {
   readonly limitMs: number
   /** The longest recent pause of each stream, only pauses above the threshold. */
   readonly #long = new Map<object, Pause>()
+  /** The last result of {@link standstillMs}, and until when it holds if no pause is recorded before. */
+  #known: { readonly ms: number; readonly until: number } | undefined
 
   /** `limitMs`: the timeout in milliseconds while the other streams are not slow. Infinite: no stream is ended. */
   constructor(limitMs: number) {
@@ -32,6 +34,7 @@ export class FleetPace {
     if (!(ms > pauses.share * this.limitMs)) return
     const before = this.#long.get(stream)
     const longest = before && this.#isRecent(before, at) ? Math.max(before.ms, ms) : ms
+    this.#known = undefined
     this.#long.delete(stream)
     this.#long.set(stream, { ms: longest, at })
     for (const [oldest] of this.#long) {
@@ -43,9 +46,17 @@ export class FleetPace {
   /** Milliseconds without progress after which a stream counts as standing still, as of `now`. */
   standstillMs(now: number): number {
     if (this.#long.size < pauses.streams) return this.limitMs
-    for (const [stream, pause] of this.#long) if (!this.#isRecent(pause, now)) this.#long.delete(stream)
+    // Called for every slow connection, much more often than a pause is recorded.
+    if (this.#known && now <= this.#known.until) return this.#known.ms
+    let until = Number.POSITIVE_INFINITY
+    for (const [stream, pause] of this.#long) {
+      if (this.#isRecent(pause, now)) until = Math.min(until, pause.at + pauses.most * this.limitMs)
+      else this.#long.delete(stream)
+    }
     const long = [...this.#long.values()].map(({ ms }) => ms).sort((one, other) => other - one)[pauses.streams - 1]
-    return long === undefined ? this.limitMs : Math.min(Math.max(this.limitMs, pauses.times * long), pauses.most * this.limitMs)
+    const ms = long === undefined ? this.limitMs : Math.min(Math.max(this.limitMs, pauses.times * long), pauses.most * this.limitMs)
+    this.#known = { ms, until }
+    return ms
   }
 
   #isRecent({ at }: Pause, now: number): boolean {
