@@ -321,6 +321,22 @@ export class GroupBuilder implements Making {
   }
 
   /**
+   * Builds the groups of a class in advance. They stay until the next change of configuration unless a class uses them. Returns the number
+   * of bytes of their resources.
+   */
+  prepareGroups(proxy: ProxyClass): number {
+    const had = new Set(this.#groups.ids())
+    const made = Object.values(this.groupsFor(proxy, ahead)).flat()
+    this.dropClass(ahead)
+    const bytes = ({ slices }: Resource) => slices.reduce((sum, { length }) => sum + length, 0)
+    return made.reduce(
+      (sum, { group }) =>
+        had.has(group) ? sum : [...this.#groups.resources(group).values()].reduce((part, resource) => part + bytes(resource), sum),
+      0,
+    )
+  }
+
+  /**
    * The fast path of an endpoint change: replaces only the load assignments of this host, in every group that contains them and is not
    * outdated.
    */

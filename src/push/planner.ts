@@ -122,22 +122,29 @@ export class Planner {
   }
 
   /**
-   * Makes most of what an ordinary sidecar needs in advance. Yields the number of bytes made at each step. After a new snapshot the
-   * remaining steps are pointless.
+   * Makes in advance what an ordinary sidecar of each namespace with services needs. Yields the number of bytes made at each step. After a
+   * new snapshot the remaining steps are pointless.
    */
   prepare(): Iterator<number> {
-    const node = readNode(
-      { id: 'sidecar~127.0.0.1~ahead.default~default.svc', metadata: {}, locality: undefined },
-      this.snapshot.settings.names,
-      false,
-    )
-    const steps = this.builder.prepare(classOf(node, [], this.snapshot))
+    const steps = this.#preparation()
     const step = (): IteratorResult<number> =>
       contain<IteratorResult<number>>(
         () => steps.next(),
         () => ({ done: true, value: undefined }),
       )
     return { next: step }
+  }
+
+  *#preparation(): Generator<number> {
+    const { settings, visibility } = this.snapshot
+    const ordinary = (namespace: string, takesVirtualHosts: boolean) => {
+      const id = `sidecar~127.0.0.1~ahead.${namespace}~${namespace}.svc`
+      const node = readNode({ id, metadata: {}, locality: undefined }, settings.names, false)
+      return classOf({ ...node, takesVirtualHosts }, [], this.snapshot)
+    }
+    yield* this.builder.prepare(ordinary('default', false))
+    for (const namespace of visibility.hostsNaming.keys())
+      for (const takesVirtualHosts of [false, true]) yield this.builder.prepareGroups(ordinary(namespace, takesVirtualHosts))
   }
 
   /**
