@@ -17,6 +17,11 @@ const heapGrowth = 100
  * own first limit follows from the size after loading the modules, so that a heap is marked several times on its way to the size it keeps.
  */
 const initialHeapMb = 96
+/**
+ * Settings of V8 once the service is ready. The middle compiler runs on the thread whose function it compiles, and the last one compiles a
+ * function after 15,000 calls instead of 3,000; garbage is collected as before.
+ */
+const whenReady = ['--no-single-threaded-gc-in-background', '--efficiency-mode']
 
 /** Starts the service; ends the process after an orderly stop by a signal. Rejects when the service cannot start or stop. */
 export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): Promise<never> {
@@ -35,6 +40,9 @@ export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): 
   // Started before keys are in memory, in parallel with the loading of modules.
   const hardened = keepMemoryOutOfFiles()
   service = await startDiscovery(options, log)
+  void service.ready().then(() => {
+    for (const flag of whenReady) setFlagsFromString(flag)
+  })
   for (const failure of await hardened) service.log('default').warn(failure)
   await service.stop(await stopped)
   process.exit(0)
