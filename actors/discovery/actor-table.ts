@@ -65,6 +65,12 @@ type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
+/**
+ * Size of the young generation of the thread that parses configuration, in MiB. A document leaves many tokens that are needed until it has
+ * been converted; a smaller young generation copies them.
+ */
+const parserYoungMib = 24
+
 /** Returns the wiring of a service. Two actors are linked when one emits a message that the other consumes. */
 export function actorTable(parts: TableParts): DiscoveryWiring {
   const { options, features, mode } = parts
@@ -76,7 +82,13 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     consumes: { SecretCommand: true },
     emits: { SourceEvent: true, MeshNamesEvent: true, SecretEvent: true },
     runs: configDir === '' ? 'in-thread' : mode,
-    actors: [{ name: 'registry-watcher/files', config: { features, allowUnreadable, configDir, meshConfig, networksConfig, trustDomain } }],
+    actors: [
+      {
+        name: 'registry-watcher/files',
+        config: { features, allowUnreadable, configDir, meshConfig, networksConfig, trustDomain },
+        youngMib: parserYoungMib,
+      },
+    ],
   }
   const mock: Row<MockRegistry> = {
     module: 'sources/mock/mock-registry',

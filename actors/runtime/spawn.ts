@@ -14,6 +14,8 @@ export interface ActorSpec {
   /** Module that exports the definition as `actor`. */
   readonly module: URL
   readonly config: unknown
+  /** Size of the young generation of the thread's heap in MiB. The default is {@link usualYoungMib}. */
+  readonly youngMib?: number
   /** Where the actor runs, if not in the mode of its supervisor. */
   readonly mode?: SpawnMode
   /** Called after an incarnation has ended and before the next one starts, to reclaim its resources in shared memory. */
@@ -116,17 +118,17 @@ interface Started {
 }
 
 /**
- * Size of the young generation of each thread's heap in MiB (three times V8's semi-space). A writer allocates mostly short-lived buffers;
+ * Usual size of the young generation of a thread's heap in MiB (three times V8's semi-space). A writer allocates mostly short-lived buffers;
  * a small young generation frees them early, which saves 150 MB of 500 with 400 proxies at no measurable CPU cost.
  */
-const maxYoungGenerationSizeMb = 6
+const usualYoungMib = 6
 
 function startThread(spec: ActorSpec, log: LogLevels): Started {
   const entry = import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js'
   const worker = new Worker(new URL(entry, import.meta.url), {
     name: spec.name,
     workerData: { module: spec.module.href, name: spec.name, config: spec.config, log },
-    resourceLimits: { maxYoungGenerationSizeMb },
+    resourceLimits: { maxYoungGenerationSizeMb: spec.youngMib ?? usualYoungMib },
   })
   return {
     post: (control, transfer) => worker.postMessage(control, transfer),

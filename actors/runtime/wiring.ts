@@ -21,6 +21,7 @@ export interface ActorRow<Messages, Definition> {
   readonly actors: readonly {
     readonly name: string
     readonly config: Definition extends ActorDefinition<infer Config, infer _, infer __> ? Config : never
+    readonly youngMib?: number
     readonly ended?: () => void
   }[]
 }
