@@ -52,12 +52,12 @@ spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: STATIC, ports: [
         '3 objects have no effect as a whole or in some fields (AuthorizationPolicy 1, DestinationRule 1, Telemetry 1); /debug/noeffectz lists them',
       )
       service.write('a.yaml', telemetry + rule('tunnel: {a: b}, tls: {mode: SIMPLE, caCrl: /crl}'))
-      await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tls.caCrl: has no effect yet: ')
+      await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tls.caCrl: has no effect: ')
       await service.output.says('trafficPolicy.tunnel: has no', 1, 1)
       const rows = await service.debug<{ kind: string; fields: { path: string }[] }[]>('noeffectz')
       expect(rows.map(({ kind, fields }) => [kind, fields.map(({ path }) => path)])).to.deep.equal([
         ['AuthorizationPolicy', ['spec.targetRefs[0]']],
-        ['DestinationRule', ['spec.trafficPolicy.tls.caCrl', 'spec.trafficPolicy.tunnel']],
+        ['DestinationRule', ['spec.trafficPolicy.tunnel', 'spec.trafficPolicy.tls.caCrl']],
         ['Telemetry', ['']],
       ])
     } finally {
