@@ -257,7 +257,7 @@ export class GrpcServer {
     session.setLocalWindowSize(receiveWindow)
     const limits = {
       pace: this.#pace,
-      pieces: 'encrypted' in socket ? piecesOverTls : 1,
+      maxPieces: 'encrypted' in socket ? piecesOverTls : 1,
       now: monotonicMs,
     }
     const connection = new Http2Connection(session, { socket, client }, this.#options.connections, limits, {

@@ -127,7 +127,7 @@ export class Http2GrpcStream implements GrpcStream {
     this.#reader = new FrameReader(parts.limit, parts.buffers)
     this.#messageTimer = new MessageTimer(parts.messageTimeLimits)
     this.#flow = parts.flow.open({
-      send: (piece, left) => this.#send(piece, left),
+      send: (piece, accepted) => this.#send(piece, accepted),
       stoodStill: (reason, atBoundary) => this.#giveUp(reason, atBoundary),
     })
     stream.on('wantTrailers', () => this.#sendTrailers())
@@ -308,11 +308,11 @@ export class Http2GrpcStream implements GrpcStream {
     }
   }
 
-  #send(piece: readonly Buffer[], left: (failed: boolean) => void): void {
+  #send(piece: readonly Buffer[], accepted: (failed: boolean) => void): void {
     const stream = this.#stream
     stream.cork()
     for (const [index, part] of piece.entries()) {
-      if (index === piece.length - 1) stream.write(part, (error) => left(error != null))
+      if (index === piece.length - 1) stream.write(part, (error) => accepted(error != null))
       else stream.write(part)
     }
     stream.uncork()

@@ -166,7 +166,7 @@ export class Http2Connection {
     if (this.#overMs >= graceMs) this.#socket.destroy()
     if (this.#session.destroyed) return
     if (this.#dismissal && this.#dismissal.at <= wallClockMs()) this.dismiss(this.#dismissal.reason)
-    const next = this.#keepalive.check(ms, this.#socket.bytesRead + this.flow.left)
+    const next = this.#keepalive.check(ms, this.#socket.bytesRead + this.flow.freedBytes)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') {
       // With outstanding bytes this is also a standstill of the streams, so they are reported as such.

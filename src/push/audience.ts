@@ -58,7 +58,7 @@ export class Audience {
   }
 
   /** Removes a connection that closed at `now`, in monotonic milliseconds. */
-  left(connection: string, now: number): void {
+  connectionClosed(connection: string, now: number): void {
     const classId = this.#classOf.get(connection)
     this.#classOf.delete(connection)
     this.#unassigned.delete(connection)

@@ -47,14 +47,14 @@ export class SendQueue {
     for (let at = 0; at < bytes.length; at += pieceBytes) {
       const piece = bytes.length <= pieceBytes ? bytes : bytes.subarray(at, at + pieceBytes)
       this.#outstanding += piece.length
-      this.#stream.write(piece, () => this.#left(piece.length))
+      this.#stream.write(piece, () => this.#accepted(piece.length))
     }
     this.#timer ??= this.#watch(this.#longestMs)
     if (this.#outstanding > room.full) this.#isFull = true
     return !this.#isFull
   }
 
-  #left(bytes: number): void {
+  #accepted(bytes: number): void {
     this.#outstanding -= bytes
     this.#progressAt = monotonicMs()
     if (!this.#isFull || this.#outstanding > room.free || this.#stream.destroyed) return

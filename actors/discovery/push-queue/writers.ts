@@ -65,7 +65,7 @@ export class Writers {
 
   /** Removes a closed connection of a writer. */
   disconnected(name: string, connection: string): void {
-    this.#writers.get(name)?.audience.left(connection, monotonicMs())
+    this.#writers.get(name)?.audience.connectionClosed(connection, monotonicMs())
   }
 
   /**

@@ -53,8 +53,8 @@ export interface Wire {
 
 /** The operations on a stream that flow control uses. */
 export interface StreamPort {
-  /** Hands buffers to the stream. Calls `left` when the kernel has accepted all of them, or with `failed` when that will not happen. */
-  send(piece: readonly Buffer[], left: (failed: boolean) => void): void
+  /** Hands buffers to the stream. Calls `accepted` when the kernel has accepted all of them, or with `failed` when that will not happen. */
+  send(piece: readonly Buffer[], accepted: (failed: boolean) => void): void
   /**
    * Called when the stream made no progress for too long. At a message boundary the stream can end with a status, otherwise it can only be
    * reset.
@@ -72,7 +72,7 @@ interface Job {
 /** The standstill timeout, the maximum number of pieces that a stream may have handed over at a time, and the monotonic clock. */
 export interface FlowLimits {
   readonly pace: FleetPace
-  readonly pieces: number
+  readonly maxPieces: number
   now(): number
 }
 
@@ -92,8 +92,8 @@ export class SessionFlow {
   readonly #streams = new Set<StreamFlow>()
   /** Streams that wait until the connection has fewer bytes in flight. */
   readonly #waiting = new Set<StreamFlow>()
-  /** Bytes written so far, over all streams. */
-  left = 0
+  /** Bytes of all streams that are in flight no longer: the kernel accepted them, or their stream was closed. */
+  freedBytes = 0
   #inFlight = 0
   /** The connection's counters at the last check with progress. `window` is undefined if it was not read then. */
   #seen: { readonly written: number; readonly window?: number } | undefined
@@ -120,7 +120,7 @@ export class SessionFlow {
       },
       use: (bytes) => (this.#inFlight += bytes),
       freed: (bytes) => {
-        this.left += bytes
+        this.freedBytes += bytes
         this.#inFlight -= bytes
         for (const other of this.#waiting) {
           if (this.#inFlight >= connectionBytes) return
@@ -238,15 +238,16 @@ export class StreamFlow {
   readonly #limits: FlowLimits
   readonly #shared: Shared
   readonly #jobs: Job[] = []
-  #pieces = 0
-  /** The size of the next piece in bytes, adapted to the time that the pieces before took. It is limited in `#pieceSize`. */
-  #piece = 0
+  /** The number of pieces that were handed over and that the kernel has not accepted yet. */
+  #piecesInFlight = 0
+  /** The size of the next piece in bytes, adapted to the time that earlier pieces took; `#pieceSize` limits it. */
+  #adaptedBytes = 0
   #over = false
   /** Whether there was progress since the last call of `waited`, or bytes became outstanding since then. */
   #moved = false
   #finished: (() => void) | undefined
   /** While the stream is on trial: the bytes that may still be handed over, and the callback for when they have been written. */
-  #trial: { left: number; readonly passed: () => void } | undefined
+  #trial: { allowedBytes: number; readonly passed: () => void } | undefined
   /** Milliseconds without progress while bytes were outstanding. */
   stillMs = 0
   /** The part of that time that was charged to this stream. */
@@ -268,16 +269,16 @@ export class StreamFlow {
   /** Whether no message is partly sent. */
   get isAtBoundary(): boolean {
     const [first] = this.#jobs
-    return !first || (first.inFlight === 0 && first.cursor.left === first.length)
+    return !first || (first.inFlight === 0 && first.cursor.remaining === first.length)
   }
 
   get #isPaused(): boolean {
-    return this.#trial?.left === 0 && this.#pieces === 0
+    return this.#trial?.allowedBytes === 0 && this.#piecesInFlight === 0
   }
 
   /** Bytes of responses that have not been written yet. */
   get outstanding(): number {
-    return this.#jobs.reduce((sum, job) => sum + job.cursor.left + job.inFlight, 0)
+    return this.#jobs.reduce((sum, job) => sum + job.cursor.remaining + job.inFlight, 0)
   }
 
   /**
@@ -287,10 +288,10 @@ export class StreamFlow {
   write(parts: readonly Buffer[], done: (failed: boolean) => void): void {
     if (this.#over) return done(true)
     const cursor = new SliceCursor(parts)
-    if (cursor.left === 0) return done(false)
+    if (cursor.remaining === 0) return done(false)
     this.#shared.began()
     if (this.#jobs.length === 0) this.#moved = true
-    this.#jobs.push({ cursor, length: cursor.left, inFlight: 0, done })
+    this.#jobs.push({ cursor, length: cursor.remaining, inFlight: 0, done })
     this.pump()
   }
 
@@ -299,7 +300,7 @@ export class StreamFlow {
    * written. A trial that is under way continues unchanged.
    */
   beginTrial(bytes: number, passed: () => void): void {
-    this.#trial ??= { left: bytes, passed }
+    this.#trial ??= { allowedBytes: bytes, passed }
   }
 
   /** Ends the trial: all responses may be sent. */
@@ -315,9 +316,9 @@ export class StreamFlow {
   /** Hands over as many pieces as the limits allow. */
   pump(): void {
     for (const job of this.#jobs) {
-      while (job.cursor.left > 0) {
-        const allowed = this.#trial?.left ?? Number.POSITIVE_INFINITY
-        if (this.#over || allowed === 0 || this.#pieces >= this.#limits.pieces || this.#shared.room() <= 0) return
+      while (job.cursor.remaining > 0) {
+        const allowed = this.#trial?.allowedBytes ?? Number.POSITIVE_INFINITY
+        if (this.#over || allowed === 0 || this.#piecesInFlight >= this.#limits.maxPieces || this.#shared.room() <= 0) return
         this.#handOver(job, job.cursor.take(Math.min(this.#pieceSize(), allowed)))
       }
     }
@@ -391,11 +392,11 @@ export class StreamFlow {
     const bytes = piece.reduce((sum, part) => sum + part.length, 0)
     const started = this.#limits.now()
     job.inFlight += bytes
-    this.#pieces++
-    if (this.#trial) this.#trial.left -= bytes
+    this.#piecesInFlight++
+    if (this.#trial) this.#trial.allowedBytes -= bytes
     this.#shared.use(bytes)
     this.#port.send(piece, (failed) => {
-      this.#pieces--
+      this.#piecesInFlight--
       if (this.#over) return
       job.inFlight -= bytes
       if (failed) {
@@ -406,7 +407,7 @@ export class StreamFlow {
       this.unread += bytes
       this.#adapt(this.#limits.now() - started)
       this.#shared.freed(bytes)
-      if (job.cursor.left === 0 && job.inFlight === 0 && this.#jobs[0] === job) {
+      if (job.cursor.remaining === 0 && job.inFlight === 0 && this.#jobs[0] === job) {
         this.#jobs.shift()
         job.done(false)
       }
@@ -422,11 +423,11 @@ export class StreamFlow {
 
   #pieceSize(): number {
     const { smallest, largest } = this.#shared.isAlone() ? alone : shared
-    return Math.min(largest, Math.max(smallest, this.#piece))
+    return Math.min(largest, Math.max(smallest, this.#adaptedBytes))
   }
 
   #adapt(ms: number): void {
-    if (ms < promptMs) this.#piece = this.#pieceSize() * 2
-    else if (ms > slowMs) this.#piece = 0
+    if (ms < promptMs) this.#adaptedBytes = this.#pieceSize() * 2
+    else if (ms > slowMs) this.#adaptedBytes = 0
   }
 }

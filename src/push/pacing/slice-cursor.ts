@@ -4,11 +4,11 @@ export class SliceCursor {
   #part = 0
   #offset = 0
   /** Bytes that have not been taken yet. */
-  left: number
+  remaining: number
 
   constructor(parts: readonly Buffer[]) {
     this.#parts = parts
-    this.left = parts.reduce((sum, part) => sum + part.length, 0)
+    this.remaining = parts.reduce((sum, part) => sum + part.length, 0)
   }
 
   /** Returns the next bytes as views, at most `most` of them; an empty list at the end. */
@@ -20,7 +20,7 @@ export class SliceCursor {
       const end = Math.min(part.length, this.#offset + room)
       if (end > this.#offset) piece.push(this.#offset === 0 && end === part.length ? part : part.subarray(this.#offset, end))
       room -= end - this.#offset
-      this.left -= end - this.#offset
+      this.remaining -= end - this.#offset
       this.#offset = end
       if (end === part.length) {
         this.#part++

@@ -66,7 +66,7 @@ class World {
   #connections = 0
 
   #writer() {
-    return { listener: new Listener(), audience: new Audience(this.planner.present), left: new Map<string, number>() }
+    return { listener: new Listener(), audience: new Audience(this.planner.present) }
   }
 
   #at(index: number) {
@@ -112,7 +112,6 @@ class World {
       names,
       hosts,
     )
-    this.#at(writer).left.delete(connection)
     this.planner.connect(connection, node)
   }
 
@@ -124,7 +123,7 @@ class World {
     const [connection] = this.connections(writer)
     if (connection === undefined) return
     this.planner.disconnect(connection)
-    this.#at(writer).audience.left(connection, this.now)
+    this.#at(writer).audience.connectionClosed(connection, this.now)
     this.#at(writer).listener.classOf.delete(connection)
   }
 
@@ -288,7 +287,7 @@ describe('the audience of a writer', function () {
     const next = (push: Partial<PushContent>) => audience.next({ ...emptyPush, ...push }, 0).assignments
     const assigned = (connection: string) => ({ connection, classId: 'c' })
     expect(next({ assignments: ['p', 'q', 'r'].map(assigned) })).to.deep.equal([])
-    audience.left('r', 0)
+    audience.connectionClosed('r', 0)
     const manifest = { classId: 'c', groups: {} }
     made.set('c', manifest)
     expect(next({ manifests: [manifest] })).to.deep.equal(['p', 'q'].map(assigned))

@@ -6,11 +6,11 @@ import { SliceCursor } from '../../../../src/push/pacing/slice-cursor.ts'
 
 interface Handed {
   readonly bytes: number
-  readonly left: (failed: boolean) => void
+  readonly accepted: (failed: boolean) => void
 }
 
 /** A connection whose peer accepts as much as the test lets it. */
-function connection(options: { pieces?: number; standstillMs?: number; pace?: FleetPace } = {}) {
+function connection(options: { maxPieces?: number; standstillMs?: number; pace?: FleetPace } = {}) {
   let now = 0
   let looks = 0
   const wire = {
@@ -26,14 +26,14 @@ function connection(options: { pieces?: number; standstillMs?: number; pace?: Fl
   }
   const heard = { busy: 0, dead: 0 }
   const pace = options.pace ?? new FleetPace(options.standstillMs ?? 5000)
-  const limits = { pace, pieces: options.pieces ?? 1, now: () => now }
+  const limits = { pace, maxPieces: options.maxPieces ?? 1, now: () => now }
   const session = new SessionFlow(wire, limits, { busy: () => heard.busy++, dead: () => heard.dead++ })
   const open = () => {
     const handed: Handed[] = []
     const done: boolean[] = []
     const ends: string[] = []
     const flow: StreamFlow = session.open({
-      send: (piece, left) => handed.push({ bytes: piece.reduce((sum, part) => sum + part.length, 0), left }),
+      send: (piece, accepted) => handed.push({ bytes: piece.reduce((sum, part) => sum + part.length, 0), accepted }),
       stoodStill: (_, atBoundary) => ends.push(atBoundary ? 'status' : 'reset'),
     })
     const stream = {
@@ -46,7 +46,7 @@ function connection(options: { pieces?: number; standstillMs?: number; pace?: Fl
       accept() {
         const piece = handed.shift()
         wire.bytesWritten += piece?.bytes ?? 0
-        piece?.left(false)
+        piece?.accepted(false)
         return piece?.bytes ?? 0
       },
     }
@@ -68,8 +68,8 @@ describe('pieces of responses', () => {
         const cursor = new SliceCursor(parts.map((part) => Buffer.from(part)))
         const whole = Buffer.concat(parts)
         const taken: Buffer[] = []
-        while (cursor.left > 0) {
-          const before = cursor.left
+        while (cursor.remaining > 0) {
+          const before = cursor.remaining
           const piece = Buffer.concat(cursor.take(most))
           expect(piece.length).to.equal(Math.min(most, before))
           taken.push(piece)
@@ -168,7 +168,7 @@ describe('pieces of responses', () => {
   })
 
   it('over TLS are sent two at a time, and complete in order', () => {
-    const { open } = connection({ pieces: 2 })
+    const { open } = connection({ maxPieces: 2 })
     const [stream] = [open(), open()]
     stream.write(20_000)
     stream.write(10)
@@ -194,7 +194,7 @@ describe('pieces of responses', () => {
   it('fail all queued messages of a stream that failed or closed', () => {
     const { open, session } = connection()
     for (const end of [
-      (stream: ReturnType<typeof open>) => stream.handed[0]?.left(true),
+      (stream: ReturnType<typeof open>) => stream.handed[0]?.accepted(true),
       (stream: ReturnType<typeof open>) => session.close(stream.flow),
     ]) {
       const stream = open()
