@@ -30,30 +30,40 @@ import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
 import { type Mode, modes, shapeNames, views } from './scenarios/views.ts'
 
-const { values: given } = parseArgs({
-  options: {
-    set: { type: 'string', default: 'convergence' },
-    proxies: { type: 'string', default: '400' },
-    services: { type: 'string', default: '1000' },
-    rounds: { type: 'string', default: '5' },
-    writers: { type: 'string', default: String(availableParallelism()) },
-    seconds: { type: 'string', default: '60' },
-    changes: { type: 'string', default: '360000' },
-    connects: { type: 'string', default: '100000' },
-    shape: { type: 'string', default: 'all' },
-    namespaces: { type: 'string', default: '10,100,1000' },
-    mode: { type: 'string', default: modes.join() },
-    limit: { type: 'string', default: '120' },
-    memory: { type: 'string', default: '4096' },
-  },
-})
-const [proxies, services, rounds, writers, seconds] = [given.proxies, given.services, given.rounds, given.writers, given.seconds].map(Number) as [
-  number,
-  number,
-  number,
-  number,
-  number,
-]
+const given = readOptions()
+const [proxies, services, rounds, writers, seconds] = [
+  numberOf('proxies'),
+  numberOf('services'),
+  numberOf('rounds'),
+  numberOf('writers'),
+  numberOf('seconds'),
+] as const
+
+/** Parses the command line. Exits the process when it has an unknown option. */
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        set: { type: 'string', default: 'convergence' },
+        proxies: { type: 'string', default: '400' },
+        services: { type: 'string', default: '1000' },
+        rounds: { type: 'string', default: '5' },
+        writers: { type: 'string', default: String(availableParallelism()) },
+        seconds: { type: 'string', default: '60' },
+        changes: { type: 'string', default: '360000' },
+        connects: { type: 'string', default: '100000' },
+        shape: { type: 'string', default: 'all' },
+        namespaces: { type: 'string', default: '10,100,1000' },
+        mode: { type: 'string', default: modes.join() },
+        limit: { type: 'string', default: '120' },
+        memory: { type: 'string', default: '4096' },
+      },
+    }).values
+  } catch (error) {
+    progress(`${(error as Error).message.split('. ')[0]}; the head of bench/run.ts lists the options`)
+    process.exit(1)
+  }
+}
 
 /** Runs a scenario over SotW, then over delta. */
 async function both(options: Partial<ConvergenceOptions> & { variant: string }): Promise<Measure[]> {
@@ -94,14 +104,22 @@ function chosen<Name extends string>(option: string, text: string, known: readon
   return names as Name[]
 }
 
-/** Parses a comma-separated option of numbers above zero. Exits the process when the option contains anything else. */
+/** Parses a comma-separated option of whole numbers above zero. Exits the process when the option contains anything else. */
 function numbers(option: string, text: string): number[] {
   const values = text.split(',').map(Number)
-  if (values.some((value) => !(value > 0))) {
-    progress(`--${option}: ${JSON.stringify(text)}: numbers above 0 are wanted, separated by commas`)
+  if (values.some((value) => !Number.isSafeInteger(value) || value < 1)) {
+    progress(`--${option}: ${JSON.stringify(text)} is not a list of whole numbers above 0`)
     process.exit(1)
   }
   return values
+}
+
+/** Parses an option that is one whole number above zero. Exits the process when it is anything else. */
+function numberOf(option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'changes' | 'connects' | 'limit' | 'memory'): number {
+  const [value, another] = numbers(option, given[option])
+  if (value !== undefined && another === undefined) return value
+  progress(`--${option}: ${JSON.stringify(given[option])} is not one number`)
+  process.exit(1)
 }
 
 const core = ['endpoint change', 'route change'] as const
@@ -143,7 +161,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
   start: () => start(rounds),
   agent: () => agent(rounds),
-  soak: () => soak(writers, Number(given.changes), Number(given.connects)),
+  soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
   views: () =>
     views({
       writers,
@@ -151,7 +169,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       shapes: chosen('shape', given.shape, shapeNames),
       namespaces: numbers('namespaces', given.namespaces).sort((one, other) => one - other),
       modes: chosen<Mode>('mode', given.mode, modes),
-      limits: { seconds: numbers('limit', given.limit)[0] as number, mib: numbers('memory', given.memory)[0] as number },
+      limits: { seconds: numberOf('limit'), mib: numberOf('memory') },
     }),
 }
 /** Scenarios that take more than an hour. */

@@ -1,6 +1,7 @@
 /**
  * Measures one shape of a mesh in one size: all proxies connect, then endpoints and routes change; and the bare server with the same bytes.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { atRest, type Bounds, OverBounds, within } from '../bounds.ts'
 import { BareServer } from '../limit.ts'
 import { type Arrivals, type Connected, Load, type LoadOptions, median, percentile } from '../load.ts'
@@ -44,6 +45,13 @@ interface Change {
  */
 const atOnce = 50
 
+/**
+ * The time after which idle threads have collected the garbage of connecting (actors/runtime/idle-collection.ts), in milliseconds.
+ * Otherwise the collection counts as cost of a change. In meshes with fewer namespaces than `collectedFrom` there is too little garbage.
+ */
+const collectedMs = 25_000
+const collectedFrom = 100
+
 const mib = (bytes: number) => bytes / 1_048_576
 
 /** Runs the scenario. Rejects with `OverBounds` when it exceeds its limits. All processes that it started have ended then. */
@@ -63,6 +71,7 @@ export async function measureShape(options: ShapeOptions): Promise<ShapeMeasures
   try {
     await within(limits, server, 'the start', atRest(server))
     ;({ connected, connect } = await connectAll(options, server, load))
+    if (size.namespaces >= collectedFrom) await pause(collectedMs)
     endpoint = await measureChange('endpoint change', options, server, load)
     route = await measureChange('route change', options, server, load)
   } finally {

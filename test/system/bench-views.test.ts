@@ -66,6 +66,14 @@ describe('npm run bench -- --set views', function () {
 
   it('rejects unknown shapes, sizes and modes', () => {
     expect(run('--shape', 'round').stderr).to.match(/--shape: "round" is not known; choose from plain, private, /)
-    expect(run('--namespaces', '10,some').stderr).to.contain('--namespaces: "10,some": numbers above 0 are wanted')
+    expect(run('--namespaces', '10,some').stderr).to.contain('--namespaces: "10,some" is not a list of whole numbers above 0')
+    for (const [option, value] of [
+      ['--proxies', 'abc'],
+      ['--proxies', '0'],
+      ['--rounds', '1.5'],
+      ['--limit', '1,2'],
+    ] as const)
+      expect(run(option, value).stderr, value).to.contain(`${option}: "${value}" is not`)
+    expect(run('--nosuch').stderr).to.contain("Unknown option '--nosuch'; the head of bench/run.ts lists the options")
   })
 })
