@@ -152,11 +152,6 @@ export class Gauge<Name extends string = string> extends Metric<Name> {
     values[0] = (values[0] as number) + (typeof labels === 'number' ? labels : count)
   }
 
-  dec(labels?: Labels<Name> | number, count = 1): void {
-    if (typeof labels === 'object') this.inc(labels, -count)
-    else this.inc(-(labels ?? 1))
-  }
-
   override family(): MetricFamily {
     this.#collect?.call(this)
     return super.family()

@@ -100,7 +100,7 @@ export class GroupBuilder implements Making {
     return this.#groups.valueOf(resource)
   }
 
-  /** The number of route sets in memory. */
+  /** The number of route sets in memory. Tests of memory check that it falls when proxies disconnect. */
   get routeSets(): number {
     return this.#routes.kept
   }
@@ -113,7 +113,7 @@ export class GroupBuilder implements Making {
     return [...found.values()]
   }
 
-  /** The number of recorded questions to the snapshot. */
+  /** The number of recorded questions to the snapshot. Tests of memory check that it falls when proxies disconnect. */
   get questions(): number {
     return this.#record.questions
   }

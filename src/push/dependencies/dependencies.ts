@@ -147,7 +147,7 @@ export class Dependencies<State extends object> {
     return this.#state
   }
 
-  /** The number of questions recorded. */
+  /** The number of questions recorded. Tests of memory check that it falls when readers are forgotten. */
   get questions(): number {
     return [...this.#questions.values()].reduce((sum, asked) => sum + asked.size, 0)
   }

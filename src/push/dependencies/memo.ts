@@ -48,7 +48,7 @@ export class Memo {
     this.#record = record
   }
 
-  /** The number of spaces in use. */
+  /** The number of spaces in use. Tests of memory check that it falls when their owners are released. */
   get spaces(): number {
     return this.#spaces.size
   }

@@ -36,10 +36,6 @@ export class Throttle<T> {
     return this.#lanes.trusted.size + this.#lanes.passed.size
   }
 
-  get active(): number {
-    return this.#active.size
-  }
-
   /** Active items without a permit because they were too slow to keep one or to pass their trial. */
   get releasedEarly(): ReadonlySet<T> {
     return this.#releasedEarly

@@ -75,14 +75,13 @@ sizes_count 1
         this.reset()
         this.inc({ version: `${now}` })
         this.inc({ version: `${now}` })
-        this.dec({ version: `${now}` })
         this.set({ version: 'gone' }, 1)
         this.remove({ version: 'gone' })
       },
     })
-    expect(registry.collect()[0]?.series).to.deep.equal([{ labels: 'version="1"', values: [1] }])
+    expect(registry.collect()[0]?.series).to.deep.equal([{ labels: 'version="1"', values: [2] }])
     now = 2
-    expect(registry.collect()[0]?.series).to.deep.equal([{ labels: 'version="2"', values: [1] }])
+    expect(registry.collect()[0]?.series).to.deep.equal([{ labels: 'version="2"', values: [2] }])
   })
 })
 
