@@ -40,7 +40,7 @@ interface EgressCandidates {
 /** Virtual hosts of a route that were replaced in place. */
 export type Replaced = Pick<SharedRoute, 'route' | 'hosts'>
 
-/** The routes of one view. */
+/** The routes of a view as one caller sees them, shared by all classes that see them alike. A new snapshot may replace the view. */
 export class SharedRoutes {
   readonly #sums: KeyedSums
   readonly #hasTables: boolean
@@ -50,15 +50,19 @@ export class SharedRoutes {
   /** By route the candidates that belong to no host of the view. */
   #common: Collection<readonly Candidate[]>
   #inputs: readonly unknown[] = []
-  /** A new object whenever anything in the routes changes. */
+  /** A new object whenever `#at` grows. */
   #revision: object = {}
   #routes = new Map<string, SharedRoute>()
   /** Names of the routes by host, computed on first use. */
   #routesOf: ReadonlyMap<string, readonly string[]> | undefined
   readonly #claimLog = new ClaimLog()
-  /** The last virtual hosts that were replaced in place. `#at` is the number of all replacements. */
-  #replaced: Replaced[] = []
+  /**
+   * The number of the present state. It grows by one for each route with virtual hosts replaced in place, and for each build of all routes
+   * that changed a route, or that has problems or follows one with problems.
+   */
   #at = 0
+  /** The last replacements in place, at most {@link maxReplaced}. Emptied when a build of all routes begins a new state. */
+  #replaced: Replaced[] = []
   /** Routes that could not be made. */
   #problems: readonly Problem[] = []
 
@@ -364,7 +368,7 @@ function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): Ro
   return hosts
 }
 
-/** The maximum number of replaced virtual hosts that are kept for groups that contain those before. */
+/** The maximum number of replacements that are kept for groups that contain the virtual hosts before. */
 const maxReplaced = 64
 
 /**
