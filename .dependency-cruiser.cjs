@@ -1,10 +1,12 @@
-/** The imports that are allowed: protocols <- src <- actors <- bin, and from room to room, without cycles. Only actors import threads and sockets. */
+/** Import rules (ARCHITECTURE, "Rooms"). */
+
+/** Modules of Node that make threads, processes or sockets. */
 const io = '^(node:)?(worker_threads|net|http2?|https|tls|dgram|child_process|cluster)$'
 
 /** The rooms of the push path (ARCHITECTURE, "Rooms"). Each may import those before it. */
 const pushPath = ['names', 'model', 'config', 'registry', 'snapshot', 'policy', 'identity', 'xds', 'push'].map((room) => `src/${room}`)
 
-/** The rooms that a room may import, by room. All rooms may import protocols/. */
+/** By room the rooms that it may import. All rooms may import protocols/. */
 const rooms = {
   ...Object.fromEntries(pushPath.map((room, index) => [room, pushPath.slice(0, index)])),
   'src/push': [...pushPath.slice(0, -1), 'src/logging'],
@@ -47,49 +49,55 @@ module.exports = {
       to: {},
     },
     {
-      name: 'policies-know-no-Envoy',
+      name: 'policies-without-envoy-messages',
       severity: 'error',
-      comment: 'what rules and tokens mean is said without the messages that enforce it',
+      comment: 'the rooms before src/xds import no messages of Envoy',
       from: { path: '^src/(names|model|config|registry|snapshot|policy|identity)/' },
       to: { path: '^protocols/gen/envoy' },
     },
     {
-      name: 'parts-share-only-data',
+      name: 'service-actors-import-no-other-actor',
       severity: 'error',
-      comment: 'the parts of the service speak in messages; the pages and the wiring name what they ask for',
+      comment: 'the folder of an actor imports no other folder in actors/discovery; admin/ and the files beside the folders may',
       from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity|authority)/' },
       to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
     },
     {
-      name: 'parts-of-the-agent-share-only-data',
+      name: 'agent-actors-import-no-other-actor',
       severity: 'error',
-      comment: 'the parts of the agent speak in messages; what they read of tokens, roots and certificates stands in actors/agent/credentials',
+      comment: 'a folder in actors/agent imports no other one but credentials/; commands/ and the files beside the folders may',
       from: { path: '^actors/agent/(?!commands/)([^/]+)/' },
       to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
     },
     {
-      name: 'private-keys-stay-with-signers',
+      name: 'only-signers-import-key-storage',
       severity: 'error',
-      comment: 'the private keys of the authority are read and made in signer threads, and by the ca command in its own process',
+      comment: 'signer threads, and the ca command in its own process, read and make the private keys of the authority',
       from: { path: '^(src|actors)/', pathNot: '^actors/discovery/authority/(sign[^/]*|authority-files)[.]ts$' },
       to: { path: '^actors/discovery/authority/key-storage[.]ts$' },
     },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
-    { name: 'protocols-import-nothing', severity: 'error', from: { path: '^protocols/(?!generate)' }, to: { path: '^(src|actors|bin|bench|test)/' } },
     {
-      name: 'src-is-pure',
+      name: 'protocols-import-no-other-folder',
       severity: 'error',
-      comment: 'src/cli asks the running server over its admin socket',
+      from: { path: '^protocols/(?!generate)' },
+      to: { path: '^(src|actors|bin|bench|test)/' },
+    },
+    {
+      name: 'src-without-threads-and-sockets',
+      severity: 'error',
+      comment: 'src/cli may import sockets, because commands call the admin socket of the running server',
       from: { path: '^src/(?!cli/)' },
       to: { path: io },
     },
     {
-      name: 'src-knows-no-actors-library',
+      name: 'src-without-libraries-of-actors',
       severity: 'error',
+      comment: 'libraries for threads are imported by actors only',
       from: { path: '^src/' },
-      to: { path: 'node_modules/(comlink|piscina|chokidar)' },
+      to: { path: 'node_modules/(comlink|piscina)' },
     },
-    { name: 'nothing-from-tests', severity: 'error', from: { pathNot: '^test/' }, to: { path: '^test/' } },
+    { name: 'only-tests-import-tests', severity: 'error', from: { pathNot: '^test/' }, to: { path: '^test/' } },
   ],
   options: {
     parser: 'swc',
