@@ -54,7 +54,7 @@ export const discoveryFlags = {
     type: 'switch',
     default: false,
     about:
-      'becomes ready although files cannot be read at the first start, or contain documents of unknown kind: their content is not in force; without this flag the process waits until they are fixed or removed',
+      'becomes ready although files cannot be read at the first start, or contain documents that may be policies and cannot be identified: their content is not in force; without this flag the process waits until they are fixed or removed',
   },
   appNamespace: {
     type: 'string',

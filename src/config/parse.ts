@@ -6,7 +6,7 @@ import { headerOutputsOfText } from './header-outputs.ts'
 import { configKey, kinds } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
-import { isPolicyKind, meantPolicy, recognise } from './recognise.ts'
+import { isPolicyKind, meantKind, meantPolicy, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
 import { describe, type Fault, isMapping, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
@@ -360,11 +360,37 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
     // A list whose items cannot be read may contain any object.
     if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)
       return { unknown: { path: 'items', reason: `expected a list of objects in ${written}` } }
+    const near = meantKind(kindName, apiVersion, names)
+    if (near !== undefined) return readUnknownKind(value, written, near === 'none' ? { written: kindName.slice(0, 100) } : { near }, names)
     return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
   }
   const isObject = ['apiversion', 'kind', 'metadata', 'spec', 'items'].some((field) => spellingsOf(value, field).length > 0)
   if (!isObject) return { foreign: 'a document without apiVersion and kind' }
   return { unknown: { path: apiVersion === '' ? 'apiVersion' : 'kind', reason: 'required, but missing' } }
+}
+
+/**
+ * Reports a document of the mesh whose kind is unknown and is not a policy: as a fault of the object that it probably means (`near`), whose
+ * last good state stays, otherwise as a warning (docs/operation.md, F7).
+ */
+function readUnknownKind(
+  value: Readonly<Record<string, unknown>>,
+  what: string,
+  kind: { readonly near: string } | { readonly written: string },
+  names: MeshNames,
+): ReadObject {
+  const report: Report = { faults: [], warnings: [], names }
+  const { name, namespace, isCertain } = readMetadata(value, false, report)
+  const kindName = 'near' in kind ? kind.near : kind.written
+  const declared = kinds.get(kindName)
+  if ('near' in kind)
+    report.faults.unshift({
+      path: value.kind === kindName ? 'apiVersion' : 'kind',
+      reason: `unknown ${what}: did you mean ${kindName} of ${declared?.group}.${names.domain}?`,
+    })
+  else report.faults.length = 0
+  if ('written' in kind) report.warnings.push({ path: 'kind', reason: `unknown ${what}; the document is left out` })
+  return { key: configKey({ kind: kindName, namespace, name }), kind: kindName, isCertain, report }
 }
 
 /** Reads a Secret. Undefined for a Secret that gateways do not use, whose faults are not reported. */

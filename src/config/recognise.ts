@@ -40,6 +40,29 @@ export function meantPolicy(kindName: string, apiVersion: string, names: MeshNam
   return isOurs || distance(group, `security.${names.domain}`) <= 2 || distance(group, 'security.istio.io') <= 2 ? 'AuthorizationPolicy' : undefined
 }
 
+/** The API groups of the mesh, without its domain. */
+const meshGroups: ReadonlySet<string> = new Set([...kinds.values()].map(({ group }) => group))
+
+/** The maximum number of typing errors in a kind or group that is not a policy's. */
+const maxOtherMistakes = 2
+
+/**
+ * Returns the declared kind that a document of an unknown kind or group probably means; `none` when the group is one of the mesh and no
+ * kind is similar, as for kinds of newer releases. Undefined for documents of other products.
+ */
+export function meantKind(kindName: string, apiVersion: string, names: MeshNames): string | 'none' | undefined {
+  const written = plain(kindName)
+  const near = [...kinds.values()]
+    .map((kind) => ({ kind, mistakes: distance(written, plain(kind.name)) }))
+    .reduce((best, next) => (next.mistakes < best.mistakes ? next : best))
+  const group = groupOf(apiVersion)
+  const canonical = names.canonicalGroup(group)
+  const isOurs = [...meshGroups].some((one) => canonical === `${one}.${names.domain}`)
+  if (near.mistakes > maxOtherMistakes) return isOurs ? 'none' : undefined
+  const mayBeOurs = [names.domain, 'istio.io'].some((domain) => distance(group, `${near.kind.group}.${domain}`) <= maxOtherMistakes)
+  return isOurs || mayBeOurs || !apiVersion.includes('/') ? near.kind.name : undefined
+}
+
 const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '')
 
 /** Whether a group may be a misspelt group of the mesh: it has the mesh's domain, or its first label is `security` or similar. */

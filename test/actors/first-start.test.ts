@@ -55,6 +55,17 @@ describe('a first start with unreadable files', function () {
     expect((await discovery.ready()).status).to.equal(200)
   })
 
+  it('is ready with an unknown kind of the mesh that is no policy, and lists the document', async () => {
+    for (const file of ['garbage.yaml', 'link.yaml']) discovery.remove(file)
+    writeFileSync(join(discovery.dir, 'mesh'), '{}')
+    discovery.write('kind.yaml', 'apiVersion: networking.istio.io/v1\nkind: VirtualServise\nmetadata: {name: v, namespace: ns}\n')
+    await (await start(false)).ready()
+    const problem =
+      'kind.yaml, document 1, VirtualService/ns/v, field kind: unknown kind "VirtualServise", apiVersion "networking.istio.io/v1": did you mean VirtualService of networking.mesh.io?; it is left out until it is valid'
+    expect((await discovery.debug<{ problems: string[] }>('filez')).problems).to.deep.equal([problem])
+    expect(discovery.log()).to.include(problem)
+  })
+
   it('continues without the unreadable content if --allowUnreadableConfig is set, and logs it', async () => {
     await (await start(true)).ready()
     await until('the log to say so', () =>

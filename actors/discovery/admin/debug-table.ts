@@ -78,7 +78,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: (sources) => sources.writers<Exceeded>('exceeded'),
   },
   filez: {
-    what: 'configuration files that cannot be read or keep the process from being ready, and unusable policies that a strict stand-in replaces',
+    what: 'configuration files that cannot be read or keep the process from being ready, faults and warnings of documents, and unusable policies that a strict stand-in replaces',
     shows: 'mesh',
     page: (sources) => sources.supervisor.ask('registry-watcher/files', 'files'),
   },

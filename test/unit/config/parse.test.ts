@@ -91,6 +91,44 @@ describe('the parser of configuration files', () => {
     expect(parse(rule('{host: a}', 'r', 'networking.mesh.io/v9')).faults[0]?.path).to.equal('apiVersion')
   })
 
+  it('reports a misspelt kind or group that is no policy as a fault of the object that it means', () => {
+    const document = (apiVersion: string, kind: string) =>
+      parse(`apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: {hosts: [a]}\n`)
+    for (const [apiVersion, kind, path] of [
+      ['networking.istio.io/v1', 'VirtualServise', 'kind'],
+      ['networking.mesh.io/v1', 'virtualservice', 'kind'],
+      ['networkin.istio.io/v1', 'VirtualService', 'apiVersion'],
+      ['telemetry.mesh.io/v1', 'VirtualService', 'apiVersion'],
+      ['v1', 'VirtualService', 'apiVersion'],
+    ] as const)
+      expect(document(apiVersion, kind), `${kind} of ${apiVersion}`).to.deep.include({
+        faults: [
+          {
+            file: 'file.yaml',
+            document: 1,
+            key: 'VirtualService/n/x',
+            path,
+            reason: `unknown kind "${kind}", apiVersion "${apiVersion}": did you mean VirtualService of networking.mesh.io?`,
+          },
+        ],
+        foreign: new Map(),
+      })
+    for (const [apiVersion, kind] of [
+      ['gateway.networking.k8s.io/v1', 'Gateway'],
+      ['networking.k8s.io/v1', 'Gateway'],
+      ['install.istio.io/v1alpha1', 'IstioOperator'],
+      ['v1', 'Service'],
+    ] as const)
+      expect(document(apiVersion, kind)).to.deep.include({ faults: [], warnings: [], foreign: new Map([[`${kind} of ${apiVersion}`, 1]]) })
+  })
+
+  it('warns of an unknown kind in a group of the mesh that resembles no declared kind, and leaves it out', () => {
+    const { objects, faults, warnings, foreign } = parse('apiVersion: networking.istio.io/v2\nkind: Newcomer\nmetadata: {name: x, namespace: n}\n')
+    expect({ objects, faults, foreign }).to.deep.equal({ objects: [], faults: [], foreign: new Map() })
+    const reason = 'unknown kind "Newcomer", apiVersion "networking.istio.io/v2"; the document is left out'
+    expect(warnings).to.deep.equal([{ file: 'file.yaml', document: 1, key: 'Newcomer/n/x', path: 'kind', reason }])
+  })
+
   for (const [what, spec, path] of [
     [
       'a VirtualService weight of all zero',

@@ -27,12 +27,17 @@ const auditMs = 30_000
 /** Maximum number of files in a log line or note. */
 const maxNamed = 20
 
+/** Maximum number of faults and warnings on the debug page. */
+const maxProblems = 1000
+
 /** Content of the debug page about files. */
 export interface FilesPage {
   /** Why the process is not ready: files and directories that could not be read since the start. */
   readonly waiting: readonly string[]
   /** Files and directories that cannot be read or used at present. Their last good state stays in force. */
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[]
+  /** Faults and warnings of documents at present, as they were logged: at most 100 for each file and 1000 in all. */
+  readonly problems: readonly string[]
   /** Policies that cannot be used and are replaced by the strictest policy that they may mean. */
   readonly standIns: readonly { readonly key: string; readonly origin: string; readonly reason: string }[]
 }
@@ -191,6 +196,7 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     return {
       waiting: this.#holdsReadiness ? this.#unknown : [],
       unreadable: [...this.#settings.troubles(), ...this.#objects.troubles()],
+      problems: this.#objects.problems().slice(0, maxProblems),
       standIns: this.#objects.standIns(),
     }
   }

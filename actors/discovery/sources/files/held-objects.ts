@@ -44,6 +44,8 @@ export interface Reading {
 export interface KnownFile extends Omit<Reading, 'parsed'> {
   /** Number of faults in its documents. */
   readonly faults: number
+  /** The first faults and warnings of its documents, as they were logged. */
+  readonly problems: readonly string[]
   /** Objects by key, including last good states and stand-ins. */
   readonly objects: ReadonlyMap<string, Held>
   /** Keys of objects that are defined in the file, cannot be used, and have no last good state here. */
@@ -63,6 +65,9 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
    */
   readonly borrowed: ReadonlyMap<string, ConfigObject | undefined>
 }
+
+/** Maximum number of faults and warnings of a file that are kept for the debug page. */
+const maxProblems = 100
 
 /** The objects of all files. */
 export class HeldObjects {
@@ -245,13 +250,19 @@ export class HeldObjects {
     const found = new Set(objects.keys())
     const isUnclear = parsed.faults.some(({ mayBe }) => mayBe !== undefined)
     const { doubtful, unusable } = this.#staying(before, parsed, found)
+    const problems: string[] = []
+    const report = (level: 'error' | 'warn', fault: DocumentFault, following?: string) => {
+      const text = problemText(fault, following)
+      if (problems.length < maxProblems) problems.push(text)
+      this.#listener.log('validation')[level](text)
+    }
     const borrowed = new Map([...(before?.borrowed ?? [])].filter(([key]) => !found.has(key)))
     for (const [key, object] of doubtful) objects.set(key, object)
     for (const fault of parsed.faults) {
       const { key } = fault
       this.#metrics.rejected.inc({ kind: key?.split('/')[0] ?? 'unknown' })
       if (key === undefined || found.has(key)) {
-        this.#report('error', fault, key === undefined ? unidentified(doubtful.size > 0) : overruled(objects.get(key)))
+        report('error', fault, key === undefined ? unidentified(doubtful.size > 0) : overruled(objects.get(key)))
         continue
       }
       const lastGood = this.#lastGood(before, key)
@@ -261,15 +272,15 @@ export class HeldObjects {
       for (const kept of [lastGood, standIn]) if (kept) objects.set(key, kept)
       if (lastGood && before?.objects.get(key) !== lastGood) borrowed.set(key, parsed.standIns.get(key))
       if (!isKept) unusable.add(key)
-      this.#report('error', fault, isKept ? 'objects of this kind that the file defined before stay in force' : consequence(lastGood, standIn))
+      report('error', fault, isKept ? 'objects of this kind that the file defined before stay in force' : consequence(lastGood, standIn))
     }
     const foreign = foreignIn(parsed)
     if (foreign !== '' && foreign !== before?.foreign)
       this.#listener.log('validation').info(`${reading.name}: ignored, not mesh configuration: ${foreign}`)
-    for (const warning of parsed.warnings) this.#report('warn', warning)
+    for (const warning of parsed.warnings) report('warn', warning)
     for (const key of objects.keys()) unusable.delete(key)
     const unknown = before && before.unknown === undefined ? undefined : unknownIn(parsed)
-    return { ...reading, faults: parsed.faults.length, foreign, objects, unusable, isUnclear, unknown, borrowed }
+    return { ...reading, faults: parsed.faults.length, problems, foreign, objects, unusable, isUnclear, unknown, borrowed }
   }
 
   /**
@@ -301,14 +312,13 @@ export class HeldObjects {
     if (isSecretKey(key)) this.#listener.secret(key, isSecret(object) ? object : undefined)
     else if (!isSecret(object)) this.#listener.emit(eventOf(key, object, at))
   }
+}
 
-  /** Logs a fault with its consequence, or a warning, whose reason contains the consequence. */
-  #report(...[level, fault, consequence]: ['error', DocumentFault, string] | ['warn', DocumentFault]): void {
-    const field = fault.path === '' ? '' : `, field ${fault.path}`
-    const key = fault.key === undefined ? '' : `, ${fault.key}`
-    const suffix = consequence === undefined ? '' : `; ${consequence}`
-    this.#listener.log('validation')[level](`${fault.file}, document ${fault.document}${key}${field}: ${fault.reason}${suffix}`)
-  }
+/** Describes a fault with its consequence, or a warning, whose reason contains the consequence. */
+function problemText({ file, document, key, path, reason }: DocumentFault, following: string | undefined): string {
+  const object = key === undefined ? '' : `, ${key}`
+  const field = path === '' ? '' : `, field ${path}`
+  return `${file}, document ${document}${object}${field}: ${reason}${following === undefined ? '' : `; ${following}`}`
 }
 
 /** Lists the documents of a file that are not mesh configuration. */

@@ -142,6 +142,11 @@ export class ObjectDirectory {
     return [...directories, ...files]
   }
 
+  /** Faults and warnings of the documents of all files, as they were logged. */
+  problems(): string[] {
+    return [...this.#held.files.values()].flatMap(({ problems }) => problems)
+  }
+
   /** Policies that cannot be used and have a stand-in. */
   standIns(): ReturnType<HeldObjects['standIns']> {
     return this.#held.standIns()
