@@ -29,7 +29,7 @@ import { GroupBuilder } from './group-builder.ts'
  * The maximum number of times that one refusal is processed. It is processed again when the new configuration still contains a refused
  * resource version.
  */
-const maxJudgements = 8
+const maxAttempts = 8
 
 /** The owner of everything that pushes are made from. */
 export class Planner {
@@ -167,8 +167,8 @@ export class Planner {
    */
   refused(connection: string, classId: string, refusal: Omit<Refusal, 'proxy'>): boolean {
     const isNamed = refusal.resources.length > 0
-    let isOther = false
-    for (let judgements = 0; judgements < maxJudgements; judgements++) {
+    let isChanged = false
+    for (let attempts = 0; attempts < maxAttempts; attempts++) {
       const proxy = this.#proxies.get(connection)
       const proxyClass = proxy && this.#classes.get(proxy.classId)
       if (!proxy || !proxyClass) break
@@ -178,11 +178,11 @@ export class Planner {
       const base = classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
       if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, proxy: proxyName(proxy.node), resources }, this.#objectsOf(proxyClass)))
         break
-      isOther = true
+      isChanged = true
       this.#classify(connection)
     }
     this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
-    return isOther
+    return isChanged
   }
 
   /**

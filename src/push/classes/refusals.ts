@@ -35,15 +35,15 @@ export interface Refusal {
 }
 
 /** The state of one resource that a proxy refused. */
-interface Case {
+interface ResourceState {
   readonly typeUrl: string
   readonly name: string
   withdrawn: ReadonlySet<ConfigPatch>
   /**
-   * The set of patches that were found not to be the cause, because the proxy refused the resource without them too. They are applied
-   * again, and are not withdrawn while the set stays the same.
+   * Patches that are not the cause, because the proxy refused the resource without them too. They are applied again, and are not withdrawn
+   * while the set stays the same.
    */
-  innocent: ReadonlySet<ConfigPatch> | undefined
+  cleared: ReadonlySet<ConfigPatch> | undefined
   /** Refused versions that are replaced by a listener that denies everything. */
   readonly versions: Set<string>
   denied: boolean
@@ -51,7 +51,7 @@ interface Case {
 }
 
 /** The maximum number of resources of one proxy that are tracked separately. Refusals of further resources are tracked as one. */
-const maxCases = 16
+const maxResources = 16
 /** The maximum number of refused versions that are remembered for one resource. */
 const maxVersions = 16
 /**
@@ -64,31 +64,32 @@ const maxDetail = 300
 
 /** The refusals of all proxies. */
 export class Refusals {
-  readonly #cases = new Map<string, Case[]>()
+  /** By connection. */
+  readonly #states = new Map<string, ResourceState[]>()
   /** For each class without refusals: the sets of withdrawn patches in use, with the connections that have each set. */
   readonly #variants = new Map<string, Map<string, Set<string>>>()
 
   /** Whether a proxy refused any resource. */
   concerns(connection: string): boolean {
-    return this.#cases.has(connection)
+    return this.#states.has(connection)
   }
 
   /** How the configuration of a proxy differs from that of its class. */
   fallback(connection: string): Fallback {
-    const cases = this.#cases.get(connection)
-    if (!cases) return noFallback
-    const denied = cases.filter((each) => each.denied).map(({ name, versions }) => [name, versions] as const)
-    return { withdrawn: new Set(cases.flatMap(({ withdrawn }) => [...withdrawn])), denied: new Map(denied) }
+    const states = this.#states.get(connection)
+    if (!states) return noFallback
+    const denied = states.filter((each) => each.denied).map(({ name, versions }) => [name, versions] as const)
+    return { withdrawn: new Set(states.flatMap(({ withdrawn }) => [...withdrawn])), denied: new Map(denied) }
   }
 
   /** The faults of the resources that a proxy refused. */
   faults(connection: string): ResourceFault[] {
-    return (this.#cases.get(connection) ?? []).flatMap(({ fault }) => fault ?? [])
+    return (this.#states.get(connection) ?? []).flatMap(({ fault }) => fault ?? [])
   }
 
   /** Removes a proxy that disconnected. */
   forget(connection: string): void {
-    this.#cases.delete(connection)
+    this.#states.delete(connection)
     for (const [base, variants] of this.#variants) {
       for (const [key, connections] of variants) if (connections.delete(connection) && connections.size === 0) variants.delete(key)
       if (variants.size === 0) this.#variants.delete(base)
@@ -101,8 +102,8 @@ export class Refusals {
    */
   prune(connection: string, present: ReadonlySet<ConfigPatch>): boolean {
     let hasEnded = false
-    for (const each of this.#cases.get(connection) ?? []) {
-      if (each.innocent && !sameSet(each.innocent, present)) each.innocent = undefined
+    for (const each of this.#states.get(connection) ?? []) {
+      if (each.cleared && !sameSet(each.cleared, present)) each.cleared = undefined
       const left = new Set([...each.withdrawn].filter((patch) => present.has(patch)))
       if (left.size === each.withdrawn.size) continue
       each.withdrawn = left
@@ -117,14 +118,14 @@ export class Refusals {
    * the objects that the class is made from. Returns whether the proxy's configuration changes.
    */
   refused(connection: string, base: ProxyClass, proxyClass: ProxyClass, refusal: Refusal, objects: readonly string[]): boolean {
-    const cases = this.#cases.get(connection) ?? []
-    this.#cases.set(connection, cases)
+    const states = this.#states.get(connection) ?? []
+    this.#states.set(connection, states)
     const resources: readonly RefusedResource[] = refusal.resources.length > 0 ? refusal.resources : [{ name: '', version: '' }]
     const changed = resources.map(({ name, version, context }) => {
-      const of = caseOf(cases, refusal.typeUrl, name)
-      return this.#withdraws(of, context, proxyClass, refusal) || this.#denies(of, version, base, refusal, objects)
+      const state = stateOf(states, refusal.typeUrl, name)
+      return this.#withdraws(state, context, proxyClass, refusal) || this.#denies(state, version, base, refusal, objects)
     })
-    this.#bound(connection, base, cases)
+    this.#bound(connection, base, states)
     return changed.some(Boolean)
   }
 
@@ -132,20 +133,25 @@ export class Refusals {
    * Withdraws the patches that may be the cause: the one that adds the resource, otherwise those that the error message names, otherwise
    * those whose types are not checked before a push, otherwise all that may have changed the resource. Returns whether there are any.
    */
-  #withdraws(of: Case, context: RefusedResource['context'], { traits }: ProxyClass, refusal: Refusal): boolean {
-    if (of.innocent) return false
+  #withdraws(state: ResourceState, context: RefusedResource['context'], { traits }: ProxyClass, refusal: Refusal): boolean {
+    if (state.cleared) return false
     const live = traits.filters.flatMap((filter) => (filter.spec.configPatches ?? []).map((patch) => ({ patch, filter })))
-    const touching = live.filter(({ patch }) => mayTouch(patch, of.typeUrl, of.name, context))
-    const message = messageAbout(of.name, refusal)
-    const adding = touching.filter(({ patch }) => addedName(patch) === of.name)
+    const touching = live.filter(({ patch }) => mayTouch(patch, state.typeUrl, state.name, context))
+    const message = messageAbout(state.name, refusal)
+    const adding = touching.filter(({ patch }) => addedName(patch) === state.name)
     const named = touching.filter(({ patch }) => isNamedIn(message, patch))
     const unchecked = touching.filter(({ patch }) => uncheckedTypes(patch).length > 0)
-    const blamed = [adding, named, unchecked].find(({ length }) => length > 0) ?? touching
-    if (blamed.length === 0) return false
-    of.withdrawn = new Set([...of.withdrawn, ...blamed.map(({ patch }) => patch)])
-    const filters = new Set(blamed.map(({ filter }) => `EnvoyFilter/${filter.namespace}/${filter.name}`))
-    const kinds = new Set(blamed.map(({ patch }) => `${patch.applyTo} ${patch.patch.operation}`))
-    of.fault = faultOf(of, refusal, [...filters], `patches (${[...kinds].join(', ')}) are withdrawn from proxies that refuse them, until they change`)
+    const suspected = [adding, named, unchecked].find(({ length }) => length > 0) ?? touching
+    if (suspected.length === 0) return false
+    state.withdrawn = new Set([...state.withdrawn, ...suspected.map(({ patch }) => patch)])
+    const filters = new Set(suspected.map(({ filter }) => `EnvoyFilter/${filter.namespace}/${filter.name}`))
+    const kinds = new Set(suspected.map(({ patch }) => `${patch.applyTo} ${patch.patch.operation}`))
+    state.fault = faultOf(
+      state,
+      refusal,
+      [...filters],
+      `patches (${[...kinds].join(', ')}) are withdrawn from proxies that refuse them, until they change`,
+    )
     return true
   }
 
@@ -153,20 +159,20 @@ export class Refusals {
    * Handles a resource that is refused without patches too: the patches are applied again, and if the policies changed together with the
    * listener, it is replaced by one that denies everything. Returns whether the proxy's configuration changes.
    */
-  #denies(of: Case, version: string, { traits }: ProxyClass, refusal: Refusal, objects: readonly string[]): boolean {
-    const restored = of.withdrawn.size > 0
-    of.withdrawn = new Set()
-    of.innocent = new Set(traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
+  #denies(state: ResourceState, version: string, { traits }: ProxyClass, refusal: Refusal, objects: readonly string[]): boolean {
+    const restored = state.withdrawn.size > 0
+    state.withdrawn = new Set()
+    state.cleared = new Set(traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
     // When the policies are those that the proxy acknowledged last, it may keep the listener that it has.
-    const denies = of.typeUrl === listenerType && refusal.policiesChanged
-    if (denies && version !== '') of.versions.add(version)
-    if (of.versions.size > maxVersions) of.versions.delete(of.versions.values().next().value as string)
-    of.denied = denies
-    of.fault = faultOf(
-      of,
+    const denies = state.typeUrl === listenerType && refusal.policiesChanged
+    if (denies && version !== '') state.versions.add(version)
+    if (state.versions.size > maxVersions) state.versions.delete(state.versions.values().next().value as string)
+    state.denied = denies
+    state.fault = faultOf(
+      state,
       refusal,
       objects,
-      of.denied
+      state.denied
         ? 'the policies changed with it, so it is replaced by a listener that denies all traffic until it changes'
         : 'the proxy keeps the previous resource',
     )
@@ -174,7 +180,7 @@ export class Refusals {
   }
 
   /** Limits the number of classes that refusals derive from one class, because clients choose what they refuse. */
-  #bound(connection: string, { id, traits }: ProxyClass, cases: readonly Case[]): void {
+  #bound(connection: string, { id, traits }: ProxyClass, states: readonly ResourceState[]): void {
     const variants = this.#variants.get(id) ?? new Map<string, Set<string>>()
     this.#variants.set(id, variants)
     for (const connections of variants.values()) connections.delete(connection)
@@ -188,9 +194,9 @@ export class Refusals {
       ])
     }
     if (!variants.has(keyOf()) && variants.size >= maxVariants)
-      for (const each of cases) {
+      for (const each of states) {
         const all = patches.filter((patch) => mayTouch(patch, each.typeUrl, ''))
-        if (!each.innocent) each.withdrawn = new Set([...each.withdrawn, ...all])
+        if (!each.cleared) each.withdrawn = new Set([...each.withdrawn, ...all])
       }
     const key = keyOf()
     const connections = variants.get(key)
@@ -200,17 +206,17 @@ export class Refusals {
 }
 
 /** Returns the state of a resource, or the common one for all further resources when the limit is reached. */
-function caseOf(cases: Case[], typeUrl: string, name: string): Case {
-  const known = cases.find((each) => each.typeUrl === typeUrl && each.name === name)
+function stateOf(states: ResourceState[], typeUrl: string, name: string): ResourceState {
+  const known = states.find((each) => each.typeUrl === typeUrl && each.name === name)
   if (known) return known
-  if (cases.length >= maxCases && name !== '') return caseOf(cases, typeUrl, '')
-  const made: Case = { typeUrl, name, withdrawn: new Set(), innocent: undefined, versions: new Set(), denied: false, fault: undefined }
-  cases.push(made)
+  if (states.length >= maxResources && name !== '') return stateOf(states, typeUrl, '')
+  const made: ResourceState = { typeUrl, name, withdrawn: new Set(), cleared: undefined, versions: new Set(), denied: false, fault: undefined }
+  states.push(made)
   return made
 }
 
 /** Creates a fault with the resource, the proxy, the objects and the error message of the proxy. */
-function faultOf({ name, typeUrl }: Case, refusal: Refusal, objects: readonly string[], consequence: string): ResourceFault {
+function faultOf({ name, typeUrl }: ResourceState, refusal: Refusal, objects: readonly string[], consequence: string): ResourceFault {
   const type = typeUrl.slice(typeUrl.lastIndexOf('/') + 1)
   const resource = [type.slice(type.lastIndexOf('.') + 1), name].filter(Boolean).join(' ')
   const message = messageAbout(name, refusal)

@@ -20,8 +20,11 @@ const incarnationIn = (word: number): number => (word >>> 16) & incarnationMask
  * them.
  */
 const blockedMs = 1000
-/** How long a writer that has its share of the permits gives precedence to others after it released one, in milliseconds. */
-const courtesyMs = 20
+/**
+ * How long a writer that holds its share of the permits takes no further one after it released one while other writers wait, in
+ * milliseconds.
+ */
+const yieldMs = 20
 
 /** Allocates the shared memory for the permits of `writers` writers. */
 export function permitWords(writers: number): SharedArrayBuffer {
@@ -54,8 +57,8 @@ export class SharedPermits implements PermitSource {
   readonly #most: number
   readonly #now: () => number
   readonly #incarnation: number
-  /** The time until which other writers have precedence. */
-  #courteousUntil = 0
+  /** The time, in monotonic milliseconds, until which this writer takes no permit beyond its share. */
+  #yieldsUntil = 0
   /** The value of the counter after this writer's last release that woke others. */
   #givenAt: number | undefined
   /** The deadline of the wait under way. Infinite: there is none. */
@@ -73,7 +76,7 @@ export class SharedPermits implements PermitSource {
 
   acquire(): boolean {
     const now = this.#now()
-    if (now < this.#courteousUntil && this.#hasItsShare()) return false
+    if (now < this.#yieldsUntil && this.#hasItsShare()) return false
     this.alive()
     for (;;) {
       if (this.#out(now) >= this.#most || !this.#change(1)) return false
@@ -87,7 +90,7 @@ export class SharedPermits implements PermitSource {
   release(): void {
     if (!this.#change(-1)) return
     this.#givenAt = this.#passOn()
-    if (this.#givenAt !== undefined) this.#courteousUntil = this.#now() + courtesyMs
+    if (this.#givenAt !== undefined) this.#yieldsUntil = this.#now() + yieldMs
   }
 
   /** Marks this writer as not blocked. To be called at least every half second while it holds permits. */
@@ -106,13 +109,13 @@ export class SharedPermits implements PermitSource {
   }
 
   /**
-   * Calls `then` when a permit may be free: the counter has changed since {@link want}, or the time in which others have precedence is
-   * over. When a wait under way ends no later, it serves this call too and no second one is started. A release by this writer itself does
-   * not end its own wait, so that other writers come first.
+   * Calls `then` when a permit may be free: the counter has changed since {@link want}, or the time in which others come first is over.
+   * When a wait under way ends no later, it serves this call too and no second one is started. A release by this writer itself does not end
+   * its own wait, so that other writers come first.
    */
   whenFreed(since: number, then: () => void): void {
     const now = this.#now()
-    const end = now < this.#courteousUntil ? this.#courteousUntil : now + blockedMs
+    const end = now < this.#yieldsUntil ? this.#yieldsUntil : now + blockedMs
     if (this.#waitEnds <= end) return
     this.#waitEnds = end
     const { value } = Atomics.waitAsync(this.#words, wake, since, end - now)
@@ -120,11 +123,11 @@ export class SharedPermits implements PermitSource {
       if (this.#waitEnds === end) this.#waitEnds = Number.POSITIVE_INFINITY
       const counter = Atomics.load(this.#words, wake)
       const wokenByItself = how !== 'timed-out' && counter === this.#givenAt
-      if (wokenByItself && this.#now() < this.#courteousUntil) {
+      if (wokenByItself && this.#now() < this.#yieldsUntil) {
         this.whenFreed(counter, then)
         return
       }
-      this.#courteousUntil = 0
+      this.#yieldsUntil = 0
       then()
     })
   }
