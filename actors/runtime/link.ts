@@ -139,7 +139,7 @@ export class Link implements Peer {
 
   #owe(count: number): void {
     this.#owed += count
-    if (this.#owed >= linkWindow / 4) this.#settle()
+    if (this.#owed >= linkWindow / 4) this.#sendCredit()
     else this.#schedule()
   }
 
@@ -163,10 +163,10 @@ export class Link implements Peer {
       this.#batch = []
       this.#port.postMessage({ type: 'Batch', entries } satisfies Parcel)
     }
-    this.#settle()
+    this.#sendCredit()
   }
 
-  #settle(): void {
+  #sendCredit(): void {
     if (this.#owed === 0) return
     this.#port.postMessage({ type: 'Credit', count: this.#owed } satisfies Parcel)
     this.#owed = 0

@@ -38,7 +38,7 @@ export class RestartRecord {
 
   /** The actor ended with an error. Returns the delay before its restart, in milliseconds. */
   ended(now: number, error: WireError): number {
-    this.#settle(now)
+    this.#clearAfterWindow(now)
     this.#runningSince = undefined
     this.lastError = error
     this.restarts++
@@ -50,13 +50,13 @@ export class RestartRecord {
 
   /** The health of the actor, and how often it ended within the last window or since it began to fail. */
   health(now: number): { readonly health: Health; readonly ends: number } {
-    this.#settle(now)
+    this.#clearAfterWindow(now)
     const health = this.#failing ? 'failing' : this.#ends.length > 0 ? 'unstable' : 'well'
     return { health, ends: this.#ends.length }
   }
 
   /** Clears the record after a window without an end. */
-  #settle(now: number): void {
+  #clearAfterWindow(now: number): void {
     if (this.#runningSince === undefined || now - this.#runningSince < this.#policy.window) return
     this.#ends = []
     this.#failing = false

@@ -10,7 +10,7 @@ import { sameItems } from '../model/lists.ts'
 import { policiesDigest, policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isOnlyEndpoints, type MeshSnapshot } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
-import { type ListenerConflict, makeAll, settle } from '../xds/draft.ts'
+import { divideOutcomes, type ListenerConflict, makeAll } from '../xds/draft.ts'
 import { extensionConfigs } from '../xds/envoy-filter/extensions.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
 import type { Resource } from '../xds/slab/resource.ts'
@@ -171,7 +171,7 @@ export class GroupBuilder implements Making {
     this.#use(classId, new Set(specs.map(({ id }) => id)))
     const had = Object.entries(this.#usesOf.get(from) ?? {}).filter(([typeUrl]) => lingeringTypes.has(typeUrl))
     const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
-    this.#lingering.settle(classId, [...left, ...this.#lingering.of(from)], groups)
+    this.#lingering.keep(classId, [...left, ...this.#lingering.of(from)], groups)
     this.#usesOf.set(classId, { ...groups })
     // When several groups contain a name, the first counts: the present groups come before the kept ones.
     for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
@@ -251,13 +251,13 @@ export class GroupBuilder implements Making {
       () => {
         this.#record.produce(id, () => {
           const built = build()
-          const settled = settle(built.outcomes, (name) => this.#groups.resources(id).get(name))
-          if (built.isPart) this.#groups.update(id, settled.resources)
-          else this.#groups.replace(id, settled.resources, lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined)
-          built.settled?.()
-          this.#conflicts.set(id, settled.conflicts)
+          const divided = divideOutcomes(built.outcomes, (name) => this.#groups.resources(id).get(name))
+          if (built.isPart) this.#groups.update(id, divided.resources)
+          else this.#groups.replace(id, divided.resources, lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined)
+          built.stored?.()
+          this.#conflicts.set(id, divided.conflicts)
           if (built.hide) this.#hide(id, built.hide)
-          faults.push(...settled.faults)
+          faults.push(...divided.faults)
         })
       },
       (reason) => {
@@ -349,10 +349,10 @@ export class GroupBuilder implements Making {
         () => {
           this.memo.owner = id
           this.#record.remake(id, host, () => {
-            const settled = settle(this.#outbound.endpointsOf(host, id), (name) => this.#groups.resources(id).get(name))
-            this.#groups.update(id, settled.resources)
-            for (const { name } of settled.resources) remade.add(name)
-            faults.push(...settled.faults)
+            const divided = divideOutcomes(this.#outbound.endpointsOf(host, id), (name) => this.#groups.resources(id).get(name))
+            this.#groups.update(id, divided.resources)
+            for (const { name } of divided.resources) remade.add(name)
+            faults.push(...divided.faults)
           })
         },
         (reason) => faults.push({ type: 'eds', resource: host, objects: [], reason, consequence: consequences.kept }),

@@ -47,7 +47,7 @@ export interface Patcher<Message> {
 
 /**
  * Makes resources, each separately. A failure becomes a problem of that resource. If only the patched resource fails, the problem offers
- * the unpatched one: {@link settle} uses it if there is no last good state, and for a listener always, so that a patch cannot hold back
+ * the unpatched one: {@link divideOutcomes} uses it if there is no last good state, and for a listener always, so that a patch cannot hold back
  * other changes.
  */
 export function makeAll<Schema extends DescMessage>(
@@ -85,28 +85,28 @@ export function makeAll<Schema extends DescMessage>(
 }
 
 /** Divides outcomes into resources, faults and conflicts. `lastGood` returns the last good resource of a name. */
-export function settle(
+export function divideOutcomes(
   outcomes: Iterable<Outcome>,
   lastGood: (name: string) => Resource | undefined,
 ): { resources: Resource[]; faults: ResourceFault[]; conflicts: ListenerConflict[] } {
-  const settled = { resources: [] as Resource[], faults: [] as ResourceFault[], conflicts: [] as ListenerConflict[] }
+  const divided = { resources: [] as Resource[], faults: [] as ResourceFault[], conflicts: [] as ListenerConflict[] }
   for (const outcome of outcomes) {
-    if ('conflict' in outcome) settled.conflicts.push(outcome.conflict)
+    if ('conflict' in outcome) divided.conflicts.push(outcome.conflict)
     else if ('problem' in outcome) {
       const { instead, consequence, ...problem } = outcome.problem
       if (consequence !== undefined) {
-        if (instead) settled.resources.push(instead)
-        settled.faults.push({ ...problem, consequence })
+        if (instead) divided.resources.push(instead)
+        divided.faults.push({ ...problem, consequence })
         continue
       }
       // The policies of a listener must be current: its patches are dropped rather than its changes.
       const kept = instead && problem.type === 'lds' ? undefined : lastGood(problem.resource)
       const used = kept ?? instead
-      if (used) settled.resources.push(used)
-      settled.faults.push({ ...problem, consequence: kept ? consequences.kept : instead ? consequences.without : consequences.leftOut })
-    } else settled.resources.push(outcome)
+      if (used) divided.resources.push(used)
+      divided.faults.push({ ...problem, consequence: kept ? consequences.kept : instead ? consequences.without : consequences.leftOut })
+    } else divided.resources.push(outcome)
   }
-  return settled
+  return divided
 }
 
 const nameOf = (message: object): string => {

@@ -62,7 +62,7 @@ describe('watched files', () => {
       const root = path('objects')
       mkdirSync(root)
       writeFileSync(join(root, 'a.yaml'), entry('a'))
-      const directory = new ObjectDirectory(root, testSettings(), new Registry(), { ...parts, secret: () => undefined, settled: () => undefined })
+      const directory = new ObjectDirectory(root, testSettings(), new Registry(), { ...parts, secret: () => undefined, filesRead: () => undefined })
       started.push(directory)
       await directory.start()
       return { root, directory, keys: () => [...directory.events()].map((event) => ('key' in event ? event.key : '')).sort() }

@@ -45,7 +45,7 @@ describe('unreadable content of a configuration directory', () => {
       emit: (event) => void emitted.push(event),
       unwatchable: () => {},
       secret: () => {},
-      settled: () => {},
+      filesRead: () => {},
     })
     await directory.start()
   }

@@ -39,8 +39,8 @@ export class Lingering {
     return this.#uses.get(classId) ?? nothing
   }
 
-  /** Computes what a class keeps of the groups it had before, given its present groups: only resources that would be gone otherwise. */
-  settle(classId: string, before: readonly LingeringUse[], now: Uses): void {
+  /** Determines and stores what a class keeps of the groups it had before: the resources that its present groups do not contain. */
+  keep(classId: string, before: readonly LingeringUse[], now: Uses): void {
     const kept: LingeringUse[] = []
     for (const had of before) {
       const { typeUrl, use, due } = had

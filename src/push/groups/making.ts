@@ -20,7 +20,7 @@ export interface Built {
   /** The outcomes are only those that changed since the group was built last; no resource was removed. */
   readonly isPart?: boolean
   /** Called when the outcomes have been stored in the group. */
-  settled?(): void
+  stored?(): void
 }
 
 /** A group of resources of a class, and how it is built. */

@@ -116,12 +116,12 @@ export class RouteGroups {
   #sharedHosts(id: string, shared: SharedRoutes): Built {
     const before = this.#hostsOf.get(id)
     const { at } = shared
-    const settled = () => this.#hostsOf.set(id, { shared, at })
+    const stored = () => this.#hostsOf.set(id, { shared, at })
     const replaced = before?.shared === shared ? shared.replacedSince(before.at) : undefined
     const outcomes: Outcome[] = []
     for (const { route, hosts } of replaced ?? shared.routes.values())
       if (route.catchAll) for (const { piece } of hosts) if (piece) outcomes.push(hostResource(route.name, piece))
-    return { outcomes, settled, isPart: replaced !== undefined }
+    return { outcomes, stored, isPart: replaced !== undefined }
   }
 
   #resource(shared: SharedRoutes, { route, extra }: SharedRoute): Resource {

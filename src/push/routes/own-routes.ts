@@ -119,9 +119,9 @@ export class OwnRoutes {
     const exists = differing.exists(name)
     const candidates = shared ? own : [...own, ...maker.ofRoute(route)]
     const lastGood = (host: string) => before?.pieces.find((piece) => piece.name === host) ?? hiddenPieces.find((piece) => piece.name === host)
-    const settled = claimDomains(route, exists ? [...candidates].sort(inOrder) : [], lastGood)
-    problems.push(...settled.problems)
-    const pieces = settled.hosts.flatMap(({ piece }) => piece ?? [])
+    const routeHosts = claimDomains(route, exists ? [...candidates].sort(inOrder) : [], lastGood)
+    problems.push(...routeHosts.problems)
+    const pieces = routeHosts.hosts.flatMap(({ piece }) => piece ?? [])
     const isAsShared =
       exists &&
       shared !== undefined &&

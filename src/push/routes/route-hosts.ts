@@ -40,12 +40,12 @@ export function claimDomains(route: RouteName, candidates: readonly Candidate[],
   const problems: Problem[] = []
   const taken = new Set<string>()
   const hosts = candidates.map((candidate): RouteHost => {
-    const whole = settlePiece(route, candidate.make(), before, problems)
+    const whole = pieceOrLastGood(route, candidate.make(), before, problems)
     const claims = whole?.domains ?? []
     const lost = claims.filter((domain) => taken.has(domain))
     let piece = whole
     if (lost.length === claims.length) piece = undefined
-    else if (lost.length > 0) piece = settlePiece(route, candidate.make(new Set(lost)), before, problems)
+    else if (lost.length > 0) piece = pieceOrLastGood(route, candidate.make(new Set(lost)), before, problems)
     // A last good form is dropped when its domains overlap with those that other hosts have now.
     if (piece?.domains.some((domain) => taken.has(domain))) piece = undefined
     for (const domain of piece?.domains ?? []) taken.add(domain)
@@ -55,7 +55,12 @@ export function claimDomains(route: RouteName, candidates: readonly Candidate[],
 }
 
 /** Returns the virtual host that was made, or its last good form if that failed. */
-function settlePiece(route: RouteName, made: MadeHost, before: (name: string) => HostPiece | undefined, problems: Problem[]): HostPiece | undefined {
+function pieceOrLastGood(
+  route: RouteName,
+  made: MadeHost,
+  before: (name: string) => HostPiece | undefined,
+  problems: Problem[],
+): HostPiece | undefined {
   problems.push(...made.problems)
   if (!made.failed) return made.piece
   const kept = before(made.name)

@@ -323,21 +323,21 @@ export class SharedRoutes {
       : undefined
     const replaced = hosts && { route, hosts, problems: [] }
     const lastGood = (name: string): HostPiece | undefined => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
-    const settled = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
-    const problems = [...settled.problems, ...patches]
-    const claimed = before && (replaced || sameClaims(before, settled)) ? before : undefined
-    const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece)
+    const routeHosts = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
+    const problems = [...routeHosts.problems, ...patches]
+    const claimed = before && (replaced || sameClaims(before, routeHosts)) ? before : undefined
+    const same = claimed?.hosts.every(({ piece }, index) => piece === routeHosts.hosts[index]?.piece)
     if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
-    if (claimed && same) return { ...claimed, hosts: settled.hosts, claims: claimed.claims.replaceHosts(settled.hosts), problems, extra }
-    const pieces = settled.hosts.map(({ piece }) => piece)
+    if (claimed && same) return { ...claimed, hosts: routeHosts.hosts, claims: claimed.claims.replaceHosts(routeHosts.hosts), problems, extra }
+    const pieces = routeHosts.hosts.map(({ piece }) => piece)
     return {
       route,
-      hosts: settled.hosts,
+      hosts: routeHosts.hosts,
       problems,
       extra,
       table: buildTable(route.name, this.#hasTables || !route.catchAll ? pieces : [], this.#sums),
-      claims: claimed?.claims.replaceHosts(settled.hosts) ?? new RouteClaims(settled.hosts),
-      serviceCount: settled.hosts.filter(({ candidate }) => candidate.namespace !== '').length,
+      claims: claimed?.claims.replaceHosts(routeHosts.hosts) ?? new RouteClaims(routeHosts.hosts),
+      serviceCount: routeHosts.hosts.filter(({ candidate }) => candidate.namespace !== '').length,
     }
   }
 }

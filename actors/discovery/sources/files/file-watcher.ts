@@ -106,7 +106,7 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
           )
         this.#secrets.set(key, secret)
       },
-      settled: () => {
+      filesRead: () => {
         this.#secrets.answerPending()
         this.#repeatReplay()
       },

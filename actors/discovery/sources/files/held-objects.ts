@@ -183,12 +183,12 @@ export class HeldObjects {
       if (now) this.#files.set(file, now)
       else this.#files.delete(file)
     }
-    for (const key of touched) this.#settle(key, at, isFinal)
+    for (const key of touched) this.#updateDefinition(key, at, isFinal)
     for (const key of unusableBefore) if (!this.has(key)) this.#emit(key, undefined, at)
   }
 
   /** Determines the definition in force of one object, and emits it if it changed. */
-  #settle(key: string, at: number, isFinal: boolean): void {
+  #updateDefinition(key: string, at: number, isFinal: boolean): void {
     const files = [...(this.#definers.get(key) ?? [])]
     if (files.length === 0) this.#definers.delete(key)
     const before = this.#inForce.get(key)

@@ -45,7 +45,7 @@ const readAhead = 2
 /** Callbacks into the watcher. */
 export interface DirectoryParts extends WatchParts, HeldListener {
   /** Called after files were read: more objects may be known to be absent ({@link ObjectDirectory.isAbsent}). */
-  settled(): void
+  filesRead(): void
 }
 
 /** An entry of the directory that cannot be read, for debug pages. */
@@ -230,7 +230,7 @@ export class ObjectDirectory {
     if (this.#held.losesPolicy(readings)) await this.#loadEach(await this.#otherChanged(readings), readings)
     this.#apply(readings, at)
     this.#retryLater()
-    this.#parts.settled()
+    this.#parts.filesRead()
   }
 
   /**
@@ -323,7 +323,7 @@ export class ObjectDirectory {
           this.#parsing.delete(file)
           this.#apply(new Map([[file, { name, content, signature, parsed }]]), at)
         }
-        this.#parts.settled()
+        this.#parts.filesRead()
       })
     })
   }
