@@ -276,9 +276,8 @@ export class GrpcServer {
 
   /** Logs why a connection was ended. The number of lines for one address and reason is limited. */
   #logEnd(peer: string, reason: string): void {
-    const allowed = this.#lines.take(`${peer}|${reason}`, monotonicMs())
-    if (allowed === 'no') return
-    this.#log.warn(`connection from ${peer} ended: ${reason}${allowed === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
+    const line = this.#lines.bounded(`${peer}|${reason}`, `connection from ${peer} ended: ${reason}`, monotonicMs())
+    if (line !== undefined) this.#log.warn(line)
   }
 
   /** Charges elapsed milliseconds to all connections and streams under way. Returns whether there are any. */

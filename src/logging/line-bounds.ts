@@ -22,4 +22,14 @@ export class LineBounds {
     this.#all++
     return alike === bounds.alike || this.#all === bounds.all ? 'last' : 'yes'
   }
+
+  /**
+   * Returns a line of a kind to write at `now` (monotonic milliseconds), or undefined if it is suppressed. The last line of a window says
+   * that further ones are suppressed, followed by `hint`.
+   */
+  bounded(kind: string, line: string, now: number, hint = ''): string | undefined {
+    const allowed = this.take(kind, now)
+    if (allowed === 'no') return undefined
+    return allowed === 'last' ? `${line}; further such lines are suppressed for ten seconds${hint}` : line
+  }
 }

@@ -50,9 +50,8 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
   const lines = new LineBounds()
   const refuse = (request: PageRequest, page: Page, reason: string) => {
     const from = request.remoteAddress ?? ''
-    const allowed = lines.take(`${from}|${page.body}`, monotonicMs())
-    if (allowed !== 'no')
-      warn(`debug page refused to ${from}: ${reason}${allowed === 'last' ? '; further such lines are suppressed for ten seconds' : ''}`)
+    const line = lines.bounded(`${from}|${page.body}`, `debug page refused to ${from}: ${reason}`, monotonicMs())
+    if (line !== undefined) warn(line)
     return page
   }
   return async (request) => {

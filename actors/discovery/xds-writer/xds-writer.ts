@@ -50,8 +50,8 @@ import { StatusAccess } from './status-access.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
-/** Appended to the last log line about a client before further lines are suppressed. */
-const suppressionNotice = '; further such lines are suppressed for ten seconds (metrics and /debug/adsz show all)'
+/** Appended to the notice that further log lines about a client are suppressed. */
+const suppressionHint = ' (metrics and /debug/adsz show all)'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
 type Sent = WriterEvent | IdentityEvent | SecretCommand
@@ -420,8 +420,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   /** Logs a line about a client. The number of lines of one kind is limited. */
   #warn(kind: string, line: string, scope: 'ads' | 'serverca' = 'ads'): void {
-    const allowed = this.#lines.take(kind, monotonicMs())
-    if (allowed !== 'no') this.#context.log(scope).warn(allowed === 'last' ? `${line}${suppressionNotice}` : line)
+    const bounded = this.#lines.bounded(kind, line, monotonicMs(), suppressionHint)
+    if (bounded !== undefined) this.#context.log(scope).warn(bounded)
   }
 
   #closed(connection: Connection): void {
