@@ -25,7 +25,7 @@ type Cells = WeakMap<object, Variants>
 /** The values made for one set of traits. */
 interface Space {
   readonly name: string
-  /** Cells by subject, and by rule and subject for values made under a rule. An entry lives no longer than its subject or its rule. */
+  /** Cells by subject, and by modifier and subject for values with a modifier. An entry lives no longer than its subject or its modifier. */
   readonly cells: Cells
   readonly under: WeakMap<object, Cells>
   readonly owners: Set<string>
@@ -54,20 +54,21 @@ export class Memo {
   }
 
   /**
-   * Returns the value for a subject and a rule, under the name `variant`. The cached value is returned if it was made from the same
-   * `inputs`, nothing that it read has changed, and `usable` accepts it. Otherwise `make` makes a new one. Two values of one subject need
-   * different variants or spaces. Everything that clients choose belongs into the name of the space. A value is kept as long as its
-   * subject; when a subject has many variants, those that are outdated or that nothing has read are removed.
+   * Returns the value for a subject under the name `variant`. `modifier` is the DestinationRule or VirtualService that applies to it, if any.
+   * The cached value is returned if it was made from the same `inputs`, nothing that it read has changed, and `usable` accepts it. Otherwise
+   * `make` makes a new one. Two values of one subject need different variants or spaces. Everything that clients choose belongs into the
+   * name of the space. A value is kept as long as its subject; when a subject has many variants, those that are outdated or that nothing has
+   * read are removed.
    */
   get<T>(
     space: string,
-    [subject, rule]: readonly [subject: object, rule?: object | undefined],
+    [subject, modifier]: readonly [subject: object, modifier?: object | undefined],
     variant: string,
     inputs: readonly unknown[],
     make: () => T,
     usable: (made: T) => boolean = () => true,
   ): T {
-    const cells = cellsUnder(this.#space(space), rule)
+    const cells = cellsUnder(this.#space(space), modifier)
     const variants = cells.get(subject) ?? none
     const kept = find(variants, variant)
     if (kept?.cell.isCurrent && sameInputs(kept.inputs, inputs)) {
@@ -143,11 +144,11 @@ function withKept(variants: Variants, kept: Kept): Variants {
   return current.length <= fewVariants ? current : new Map(current.map((each) => [each.variant, each]))
 }
 
-/** Returns the cells of a space for values made under a rule, or under none. */
-function cellsUnder({ cells, under }: Space, rule: object | undefined): Cells {
-  if (!rule) return cells
-  let below = under.get(rule)
-  if (!below) under.set(rule, (below = new WeakMap()))
+/** Returns the cells of a space for values with a modifier, or without one. */
+function cellsUnder({ cells, under }: Space, modifier: object | undefined): Cells {
+  if (!modifier) return cells
+  let below = under.get(modifier)
+  if (!below) under.set(modifier, (below = new WeakMap()))
   return below
 }
 

@@ -21,7 +21,7 @@ const state = (entries: Readonly<Record<string, string>>, keys: readonly string[
 const ask = (record: Dependencies<State>, key: string) => record.read(words, key, (map) => map.get(key))
 
 describe('recorded dependencies', () => {
-  it('re-evaluate only queries whose answers may have changed', () => {
+  it('ask only questions again whose answers may have changed', () => {
     const record = new Dependencies(state({ a: '1', b: '1' }))
     let asked: string[] = []
     record.produce('p', () => {
@@ -40,7 +40,7 @@ describe('recorded dependencies', () => {
     expect([...record.outdated]).to.deep.equal(['p'])
   })
 
-  it('list the products that made a query directly', () => {
+  it('list the products that asked a question directly', () => {
     const record = new Dependencies(state({ a: '1' }))
     record.produce('asks', () => ask(record, 'a'))
     record.produce('reads', () => record.derived('d', () => ask(record, 'a')))
@@ -69,7 +69,7 @@ describe('recorded dependencies', () => {
     expect([...record.outdated]).to.deep.equal(['p', 'q'])
   })
 
-  /** A product that joins the words named in `wanted`. Each word is a query of its own. */
+  /** A product that joins the words named in `wanted`. Each word is a question of its own. */
   class Joined {
     readonly record: Dependencies<State>
     readonly #collection: Collection<string>
