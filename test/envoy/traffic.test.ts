@@ -232,7 +232,7 @@ spec:
         const [routesSent, hostsSent] = version === '1.40' && delta ? [0, 1] : [1, 0]
         expect([routesAfter - routesBefore, hostsAfter - hostsBefore]).to.deep.equal([routesSent, hostsSent])
         const dump = JSON.stringify(await service.debug('config_dump?proxyID=client.shop'))
-        expect(dump).to.include(`"name":"${host}:${ports.http}"`)
+        expect(dump).to.match(new RegExp(`"name":"([^"]*/)?${host}:${ports.http}"`))
         // A withdrawn host is unknown, and is known again when it is added again.
         const entry = `apiVersion: networking.mesh.io/v1alpha3\nkind: ServiceEntry\nmetadata: {name: late, namespace: shop}\nspec: {hosts: [late.example.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${ports.http}, name: http, protocol: HTTP}], endpoints: [{address: 127.0.0.1, ports: {http: ${v1.port}}}]}\n`
         for (let time = 0; time < 2; time++) {

@@ -140,11 +140,16 @@ export function hostlessRoute(name: string, extra: Uint8Array): Resource {
 
 const hostResources = new WeakMap<HostPiece, Resource>()
 
-/** Returns a virtual host as a resource, `<route>/<host>`. A piece belongs to one route configuration. */
+/**
+ * Returns a virtual host as a resource, `<route>/<host>`. A piece belongs to one route configuration. Envoy removes a virtual host by the
+ * name in its message, so the message has the name of the resource there: of two values of a field, the later one counts (docs/resources.md,
+ * R12).
+ */
 export function hostResource(route: string, piece: HostPiece): Resource {
   const known = hostResources.get(piece)
   if (known && isUsable(known)) return known
-  const made = wholeResource(`${route}/${piece.name}`, virtualHostType, messageOf(piece))
+  const name = `${route}/${piece.name}`
+  const made = wholeResource(name, virtualHostType, Buffer.concat([messageOf(piece), textField(1, name)]))
   hostResources.set(piece, made)
   return made
 }

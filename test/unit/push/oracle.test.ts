@@ -291,7 +291,9 @@ class SimulatedProxy {
       // Envoy ignores virtual hosts of a route that it never had, and keeps using a route that is removed.
       if (decoded.typeUrl === virtualHostType && !this.#everHad.has(String(name).split('/')[0] as string)) return
       if (decoded.typeUrl === routeType) this.#everHad.add(String(name))
-      const key = name ?? [...scanFields(value)][0]?.bytes?.toString() ?? ''
+      // Envoy finds a virtual host that is removed by the name in its message.
+      const key =
+        decoded.typeUrl === virtualHostType ? fromBinary(VirtualHostSchema, value).name : (name ?? [...scanFields(value)][0]?.bytes?.toString() ?? '')
       // Envoy ignores load assignments that it did not subscribe to.
       if (decoded.typeUrl === endpointType && !this.#asked.has(key)) return
       held.set(key, value.toString('base64'))
@@ -385,7 +387,7 @@ function routesOf({ held }: SimulatedProxy): Record<string, string[]> {
       const inline = fromBinary(RouteConfigurationSchema, Buffer.from(value, 'base64')).virtualHosts
       const alone = hosts
         .filter(([host]) => host.startsWith(`${name}/`))
-        .map(([, bytes]) => fromBinary(VirtualHostSchema, Buffer.from(bytes, 'base64')))
+        .map(([host, bytes]) => ({ ...fromBinary(VirtualHostSchema, Buffer.from(bytes, 'base64')), name: host.slice(name.length + 1) }))
       // Equal messages may have their fields in a different order.
       return [name, [...inline, ...alone].map((host) => Buffer.from(toBinary(VirtualHostSchema, host)).toString('base64')).sort()]
     }),
