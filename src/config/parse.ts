@@ -329,6 +329,12 @@ const documentFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'meta
 const spellingsOf = (mapping: Readonly<Record<string, unknown>>, name: string): string[] =>
   Object.keys(mapping).filter((field) => field.length <= 64 && field.toLowerCase().replace(/[_-]/g, '') === name)
 
+/** The reason why a name is rejected, with at most 100 characters of the name and the accepted form. */
+function invalidName(given: string, what: string, isLowerCase: boolean): string {
+  const letters = isLowerCase ? 'lower-case letters' : 'letters'
+  return `${JSON.stringify(given.slice(0, 100))} is not a valid ${what} name: expected at most 253 ${letters}, digits, "-", "_" and ".", beginning and ending with a letter or digit`
+}
+
 /** Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. */
 function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, report: Report) {
   const metadata = isMapping(value.metadata) ? value.metadata : {}
@@ -342,7 +348,7 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
     else if (isMissing && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
     else if (!isMissing && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
     else if (typeof given === 'string' && !isMissing && (!nameSyntax.test(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
-      report.faults.push({ path, reason: `not a valid ${what} name` })
+      report.faults.push({ path, reason: invalidName(given, what, isPolicy && field === 'namespace') })
     else return isMissing ? '' : (given as string)
     return ''
   }

@@ -91,6 +91,15 @@ describe('the parser of configuration files', () => {
     expect(parse(rule('{host: a}', 'r', 'networking.mesh.io/v9')).faults[0]?.path).to.equal('apiVersion')
   })
 
+  it('reports the value and the accepted form of an invalid name', () => {
+    const form = 'expected at most 253 letters, digits, "-", "_" and ".", beginning and ending with a letter or digit'
+    expect(parse(rule('{host: a}', 'a/b')).faults[0]).to.include({
+      path: 'metadata.name',
+      reason: `"a/b" is not a valid object name: ${form}`,
+    })
+    expect(parse(rule('{host: a}', 'a'.repeat(300))).faults[0]?.reason).to.equal(`"${'a'.repeat(100)}" is not a valid object name: ${form}`)
+  })
+
   it('reports a misspelt kind or group that is no policy as a fault of the object that it means', () => {
     const document = (apiVersion: string, kind: string) =>
       parse(`apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: {hosts: [a]}\n`)
