@@ -17,7 +17,6 @@ export function exposure(options: DiscoveryOptions, features: Features, openOnLo
     ['HTTP', httpAddr],
     ['monitoring', monitoringAddr],
   ].filter(([, address]) => address !== '')
-  const pages = [httpAddr, monitoringAddr].filter((address) => address !== '').join(' and ')
   return [
     { level: 'info', message: `listening addresses: ${servers.map(([name, address]) => `${name} ${address}`).join(', ')}` },
     {
@@ -26,10 +25,22 @@ export function exposure(options: DiscoveryOptions, features: Features, openOnLo
     },
     ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
     ...gatewaySecrets(secureGRPCAddr, features),
-    {
-      level: 'info',
-      message: `${pages} serve metrics and readiness to every client that can reach them, and ${debugPages(features, openOnLoopback)}`,
-    },
+    ...pageServers(options).map(
+      ([address, pages]): Notice => ({
+        level: 'info',
+        message: `${address} serves ${pages} to every client that can reach it, and ${debugPages(features, openOnLoopback)}`,
+      }),
+    ),
+  ]
+}
+
+/** The addresses of the page servers, and the pages of each that need no token. */
+function pageServers({ httpAddr, monitoringAddr }: DiscoveryOptions): [address: string, pages: string][] {
+  const [readiness, monitoring] = ['readiness (/ready)', 'metrics (/metrics) and the version (/version)']
+  if (monitoringAddr === '') return [[httpAddr, `${readiness}, ${monitoring}`]]
+  return [
+    [httpAddr, readiness],
+    [monitoringAddr, monitoring],
   ]
 }
 
