@@ -8,11 +8,14 @@ const unreadable: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 }
 
-/** Makes a server answer unreadable requests with an error status and close the connection. Errors of clients that are gone are ignored. */
+/** Makes a server answer unreadable requests with an error status and the reason, and close the connection. Errors of clients that are gone are ignored. */
 export function answerUnreadable(server: Server): void {
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else socket.end(`HTTP/1.1 ${unreadable[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`)
+  server.on('clientError', (error: NodeJS.ErrnoException & { readonly reason?: string }, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    const status = unreadable[error.code ?? ''] ?? '400 Bad Request'
+    const body = `the request cannot be read: ${error.reason ?? error.message}`
+    const headers = `Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}`
+    socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${body}`)
   })
 }
 
