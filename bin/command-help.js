@@ -14,10 +14,16 @@ export async function showHelp(given, { bin, module, description, topics = {} })
     bin,
     dirname: bin,
     topicSeparator: ' ',
+    additionalHelpFlags: ['-h'],
     topics,
     commands: { strategy: 'explicit', target: `./bin/${module}`, identifier: 'commands' },
     plugins: ['@oclif/plugin-help', '@oclif/plugin-autocomplete'],
     description,
   }
-  await run([...given], await Config.load({ root, pjson }))
+  const config = await Config.load({ root, pjson })
+  const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
+  const [first = ''] = given
+  // The library takes all words of an unknown command as its name.
+  const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
+  await run(isUnknown ? [first] : [...given], config)
 }

@@ -86,7 +86,7 @@ function findCommand(rest: readonly Loose[], commands: Commands): { name: string
   // A command of two words takes precedence over a command of one.
   const named = [words.slice(0, 2), words.slice(0, 1)].find((some) => Object.hasOwn(commands, nameOf(some)))
   const command = named && commands[nameOf(named)]
-  if (!command || rest.some(({ text }) => text === '--help')) return undefined
+  if (!command || rest.some(({ text }) => text === '--help' || text === '-h')) return undefined
   return { name: nameOf(named), command, at: named.map(({ at }) => at) }
 }
 

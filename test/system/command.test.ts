@@ -71,6 +71,7 @@ describe('pilot-discovery on the command line', function () {
     [['discovery', '--resync', '99999999h'], '"--resync": expected a duration such as 1m30s, from 0s to 2562047h47m16.854775807s'],
     [['discovery', '--trust-domain', 'a/b'], '--trust-domain: "a/b" is not a trust domain'],
     [['nonsense'], 'command nonsense not found'],
+    [['requst', 'GET', '/x'], 'command requst not found'],
   ] as const) {
     it(`rejects ${args.join(' ')}`, async () => {
       const { code, stderr } = await runCommand(args)
@@ -102,6 +103,13 @@ describe('pilot-discovery on the command line', function () {
     expect(help.code).to.equal(0)
     for (const part of ['--registries', '-a, --appNamespace', '2562047h47m16.854775807s', 'validationController', '--log_rotate_max_size'])
       expect(help.stdout).to.contain(part)
+  })
+
+  it('prints the same help with -h as with --help', async () => {
+    for (const command of [[], ['discovery']]) {
+      const { stdout } = await runCommand([...command, '--help'])
+      expect(await runCommand([...command, '-h'])).to.include({ code: 0, stdout, stderr: '' })
+    }
   })
 
   for (const shell of ['bash', 'zsh', 'powershell']) {
