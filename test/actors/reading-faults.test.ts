@@ -62,6 +62,19 @@ describe('unreadable content of a configuration directory', () => {
     rmSync(join(root, '..'), { recursive: true, force: true })
   })
 
+  it('is logged with its consequence: no object is in force at the first start, the last ones are in force later', async () => {
+    unlinkSync(at('a.yaml'))
+    symlinkSync('nothing', at('a.yaml'))
+    await until('the last state to stay', () => logged.some((line) => /^a\.yaml, document 1: .*; the objects of the file stay in force$/.test(line)))
+    await directory.close()
+    await start()
+    expect(logged.filter((line) => line.startsWith('a.yaml,')).join()).to.match(/; no object of the file is in force$/)
+    await directory.close()
+    renameSync(root, `${root}-away`)
+    await start()
+    expect(logged.join()).to.match(/cannot read the configuration directory .*; no object of its files is in force/)
+  })
+
   const places: Record<string, () => undefined | (() => void)> = {
     'a directory': () => void mkdirSync(at('a.yaml')),
     'a pipe': () => void execFileSync('mkfifo', [at('a.yaml')]),

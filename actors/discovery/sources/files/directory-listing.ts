@@ -125,7 +125,8 @@ export class DirectoryListing {
       } else if (known?.code !== code) {
         const isUnknown = known?.isUnknown ?? !this.#read.has(directory)
         this.#unreadable.set(directory, { code, reason: message, isUnknown })
-        this.#log('source').error(`cannot read the configuration directory ${directory}: ${message}; the objects of its files stay in force`)
+        const consequence = isUnknown ? 'no object of its files is in force' : 'the objects of its files stay in force'
+        this.#log('source').error(`cannot read the configuration directory ${directory}: ${message}; ${consequence}`)
       }
       return undefined
     }

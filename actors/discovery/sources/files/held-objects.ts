@@ -262,7 +262,7 @@ export class HeldObjects {
       const { key } = fault
       this.#metrics.rejected.inc({ kind: key?.split('/')[0] ?? 'unknown' })
       if (key === undefined || found.has(key)) {
-        report('error', fault, key === undefined ? unidentified(doubtful.size > 0) : overruled(objects.get(key)))
+        report('error', fault, key === undefined ? unidentified(doubtful.size > 0, 'fault' in reading.content) : overruled(objects.get(key)))
         continue
       }
       const lastGood = this.#lastGood(before, key)
@@ -347,8 +347,12 @@ function eventOf(key: string, object: ConfigObject | undefined, at: number): Sou
   return isKept ? { type: 'ConfigUnusable', key, standIn: object, at } : { type: 'ConfigChanged', key, object, at }
 }
 
-/** The consequence of a fault of a document whose object is not known. `mayStay`: whether objects of the file stay because of it. */
-function unidentified(mayStay: boolean): string {
+/**
+ * The consequence of a fault of a document whose object is not known. `mayStay`: whether objects of the file stay because of it.
+ * `isUnreadable`: the file could not be read.
+ */
+function unidentified(mayStay: boolean, isUnreadable: boolean): string {
+  if (isUnreadable) return mayStay ? 'the objects of the file stay in force' : 'no object of the file is in force'
   return mayStay
     ? 'objects that the file defined before and does not define now stay in force, since this document may define them'
     : 'the document is left out'
