@@ -2,6 +2,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import { isObjectName } from '../names/object-names.ts'
 import { headerOutputsOfText } from './header-outputs.ts'
 import { configKey, kinds } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
@@ -266,8 +267,6 @@ const isSecret = (held: ConfigObject | GatewaySecret): held is GatewaySecret => 
 /** The labels and annotations of an object. Other metadata is not checked, because the orchestrator sets it. */
 const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotations: labelsOf(text({ max: 262_144 })) })
 
-const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
-
 interface ReadObject {
   readonly key: string
   readonly kind: string
@@ -347,7 +346,7 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
     if (spellings.length > 1) report.faults.push({ path, reason: `given twice, as ${spellings.join(' and ')}` })
     else if (isMissing && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
     else if (!isMissing && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
-    else if (typeof given === 'string' && !isMissing && (!nameSyntax.test(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
+    else if (typeof given === 'string' && !isMissing && (!isObjectName(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
       report.faults.push({ path, reason: invalidName(given, what, isPolicy && field === 'namespace') })
     else return isMissing ? '' : (given as string)
     return ''

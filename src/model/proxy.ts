@@ -2,6 +2,7 @@
 import ipaddr from 'ipaddr.js'
 import type { ProxyNode } from '../../protocols/data.ts'
 import { canonicalMetadata, type MeshNames } from '../names/mesh-names.ts'
+import { isObjectName } from '../names/object-names.ts'
 
 /** A node that cannot be served. The message is sent to the proxy. */
 export class BadNode extends Error {}
@@ -52,14 +53,13 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
   const { LABELS, ...metadata } = canonicalMetadata(node.metadata)
   for (const [name, most] of metadataLimits) checkSize(`node metadata ${name}`, text(metadata[name]), most)
   const labels = readLabels(LABELS)
-  const domainParts = domain.split('.')
   const locality = node.locality ? [node.locality.region, node.locality.zone, node.locality.subZone].join('/').replace(/\/+$/, '') : ''
   checkSize('node locality', locality, limits.locality)
   return {
     id: node.id,
     type,
     addresses: readAddresses(text(metadata.INSTANCE_IPS), address),
-    namespace: text(metadata.NAMESPACE) || (domainParts.length >= 2 ? (domainParts[0] as string) : ''),
+    namespace: readNamespace(text(metadata.NAMESPACE), domain),
     domain,
     version: readVersion(text(metadata.MESH_VERSION)),
     labels: labels && names.canonicalKeys(labels),
@@ -78,6 +78,17 @@ function takesVirtualHosts(agent: RawNode['agent']): boolean {
   if (agent?.name !== 'envoy') return false
   const [major, minor] = agent.version
   return major > virtualHostsSince[0] || (major === virtualHostsSince[0] && minor >= virtualHostsSince[1])
+}
+
+/** Returns the namespace of a node (docs/resources.md, P3). Empty if it has none. */
+function readNamespace(given: string, domain: string): string {
+  const [label = '', ...others] = domain.split('.')
+  const namespace = given || (others.length > 0 ? label : '')
+  if (namespace !== '' && !isObjectName(namespace))
+    throw new BadNode(
+      `${given === '' ? 'node ID: the domain' : 'node metadata NAMESPACE:'} ${JSON.stringify(namespace.slice(0, 60))} is not a valid namespace name`,
+    )
+  return namespace
 }
 
 function readAddresses(list: string, fallback: string): string[] {

@@ -51,6 +51,7 @@ export interface View {
 
 /** Identifies the view of a proxy: the id, and the inputs needed to build it. */
 export interface ViewKey {
+  /** Unique: it joins names, which do not contain `:`, `/`, `@` or `|`, and JSON. */
   readonly id: string
   readonly namespace: string | undefined
   readonly sidecar: Sidecar | undefined

@@ -102,6 +102,7 @@ export class NameTableGroups {
   }
 }
 
-const nameOf = ({ viewKey, clusterId, typeUrl }: Table): string => `${viewKey.id}|${clusterId}|${typeUrl}`
+/** The proxy chooses the text of the cluster id. */
+const nameOf = ({ viewKey, clusterId, typeUrl }: Table): string => JSON.stringify([viewKey.id, clusterId, typeUrl])
 
 const hostsOf = ({ egress }: View): string[] => [...new Set(egress.flatMap(({ hosts }) => hosts))]

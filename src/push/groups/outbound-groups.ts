@@ -198,7 +198,14 @@ export class OutboundGroups {
     const rule = view.ruleFor(service)
     const subsets = [undefined, ...(rule?.subsets ?? [])]
     const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
-    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}|${allowedEndpointsKey(view.namespace, state, traits)}`
+    const place = JSON.stringify([
+      traits.type,
+      traits.network,
+      traits.networkView && [...traits.networkView],
+      local ? traits.locality : '',
+      traits.sniDnat,
+      allowedEndpointsKey(view.namespace, state, traits),
+    ])
     return memo.get(
       `endpoints|${place}`,
       [state, rule],

@@ -3,6 +3,8 @@
  * (docs/resources.md, K1).
  */
 
+import { isObjectName } from '../../names/object-names.ts'
+
 const scheme = 'kubernetes://'
 const authoritiesSuffix = '-cacert'
 
@@ -34,7 +36,7 @@ export function readSecretName(resource: string, namespace: string): NamedSecret
   const slash = path.indexOf('/')
   if (slash >= 0 && path.slice(0, slash) !== namespace) return undefined
   const name = path.slice(slash + 1)
-  if (!nameSyntax.test(name)) return undefined
+  if (!isObjectName(name)) return undefined
   const isOfAuthorities = name.endsWith(authoritiesSuffix) && name.length > authoritiesSuffix.length
   return isOfAuthorities ? { name: name.slice(0, -authoritiesSuffix.length), part: 'authorities' } : { name, part: 'pair' }
 }
@@ -43,5 +45,3 @@ export function readSecretName(resource: string, namespace: string): NamedSecret
 export function secretsOf({ name, part }: NamedSecret): readonly string[] {
   return part === 'pair' ? [name] : [name + authoritiesSuffix, name]
 }
-
-const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/

@@ -13,6 +13,8 @@ describe('the node of a proxy', () => {
     ['REQUESTED_NETWORK_VIEW has 5000 bytes', { REQUESTED_NETWORK_VIEW: long(5000) }],
     ['NETWORK has 1025 bytes, at most 1024', { NETWORK: long(1025) }],
     ['NAMESPACE has 1025 bytes', { NAMESPACE: long(1025) }],
+    ['NAMESPACE: "n1|ipv4" is not a valid namespace name', { NAMESPACE: 'n1|ipv4' }],
+    ['NAMESPACE: "n1@n2" is not a valid namespace name', { NAMESPACE: 'n1@n2' }],
     ['LABELS: app has 2004 bytes, at most 1024', { LABELS: { app: long(2000) } }],
     ['LABELS: more than 512 labels', { LABELS: Object.fromEntries(Array.from({ length: 513 }, (_, index) => [`l${index}`, ''])) }],
     ['INSTANCE_IPS: more than 64 addresses', { INSTANCE_IPS: Array.from({ length: 65 }, () => '10.0.0.1').join() }],
@@ -20,6 +22,11 @@ describe('the node of a proxy', () => {
   for (const [reason, metadata] of refused) it(`is rejected: ${reason}`, () => expect(() => read(metadata)).to.throw(BadNode, reason))
 
   it('is rejected with an id that is too long', () => expect(() => read({}, id + long(2048))).to.throw(BadNode, 'node ID has'))
+
+  it('is rejected if the first label of its domain is not a namespace', () =>
+    expect(() => read({}, 'sidecar~10.0.0.1~pod.ns~n1|ipv4.svc.cluster.local')).to.throw(BadNode, 'node ID: the domain "n1|ipv4"'))
+
+  it('has no namespace if its domain has one label', () => expect(read({}, 'sidecar~10.0.0.1~pod.ns~local').namespace).to.equal(''))
 
   it('is accepted up to the limits, with labels kept once', () => {
     const node = read({ TLS_CLIENT_ROOT_CERT: long(4096), NETWORK: long(1024), LABELS: { app: long(1000) } })
