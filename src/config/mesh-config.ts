@@ -21,6 +21,7 @@ import {
   unused,
 } from './shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from './shapes/connections.ts'
+import { exportList } from './shapes/export-list.ts'
 import { canonicalTrustDomain, trustDomainFault } from './trust-domain.ts'
 import { readDocuments } from './yaml-documents.ts'
 
@@ -92,9 +93,9 @@ const meshFields = {
   proxyListenPort: integer(0, 65_535),
   proxyHttpPort: integer(0, 65_535),
   protocolDetectionTimeout: duration(),
-  defaultServiceExportTo: list(text()),
-  defaultVirtualServiceExportTo: list(text()),
-  defaultDestinationRuleExportTo: list(text()),
+  defaultServiceExportTo: exportList,
+  defaultVirtualServiceExportTo: exportList,
+  defaultDestinationRuleExportTo: exportList,
   ingressClass: unused(text()),
   ingressControllerMode: unused(oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT')),
   ingressService: unused(text()),

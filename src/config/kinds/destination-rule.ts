@@ -1,6 +1,7 @@
 /** DestinationRule: traffic policies and subsets of a host. */
 import { anything, decimal, duration, type Fault, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
+import { exportList } from '../shapes/export-list.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
 import { credentialName, needsAuthorities, tlsMode } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
@@ -90,7 +91,7 @@ const spec = record(
         trafficPolicy,
       }),
     ),
-    exportTo: list(text()),
+    exportTo: exportList,
     workloadSelector: record({ matchLabels: labels }),
   },
   (value, path, report) => {

@@ -1,6 +1,7 @@
 /** ServiceEntry: services and their endpoints (docs/resources.md, S1 to S4). */
 import { isIp, isIpOrCidr } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
+import { exportList } from '../shapes/export-list.ts'
 import { labels, port } from '../shapes/hosts.ts'
 import { workload, workloadAddress } from '../shapes/workload.ts'
 import { type Kind, networkingVersions } from './kind.ts'
@@ -16,7 +17,7 @@ const spec = record(
     resolution: oneOf('NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN'),
     endpoints: list(workload),
     workloadSelector: record({ labels }),
-    exportTo: list(text()),
+    exportTo: exportList,
     subjectAltNames: list(text()),
   },
   (value, path, report) => {

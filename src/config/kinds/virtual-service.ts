@@ -1,6 +1,7 @@
 /** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
 import { regexFault } from '../patterns.ts'
 import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
+import { exportList } from '../shapes/export-list.ts'
 import { claimPath, headerNameFault, headers } from '../shapes/headers.ts'
 import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
 import { authority, directResponse, fault, line, percent, redirect } from '../shapes/http-actions.ts'
@@ -141,7 +142,7 @@ const tlsRoute = record(
 const tcpRoute = record({ match: list(record(l4Fields)), route: required(list(connectionDestination, { min: 1 })) }, checkL4)
 
 const spec = record(
-  { hosts: list(host), gateways: list(text()), http: list(httpRoute), tls: list(tlsRoute), tcp: list(tcpRoute), exportTo: list(text()) },
+  { hosts: list(host), gateways: list(text()), http: list(httpRoute), tls: list(tlsRoute), tcp: list(tcpRoute), exportTo: exportList },
   (value, path, report) => {
     const isDelegate = !value.hosts?.length
     if (isDelegate && (value.gateways?.length || value.tls?.length || value.tcp?.length))

@@ -146,6 +146,15 @@ describe('fields of the mesh configuration', () => {
         .that.matches(new RegExp(`^field ${field.replace(/[[\]]/g, '\\$&')}: .* is not a trust domain`))
   })
 
+  it('with namespaces to export to are rejected unless each is *, ., ~ or a valid name', () => {
+    for (const kind of ['Service', 'VirtualService', 'DestinationRule']) {
+      expect(readMeshConfig(`default${kind}ExportTo: ['*', ., '~', shop]\n`)).to.have.property('value')
+      expect(readMeshConfig(`default${kind}ExportTo: [., 'n|ipv4']\n`))
+        .to.have.property('error')
+        .that.includes(`field default${kind}ExportTo[1]: "n|ipv4" is neither a namespace nor one of * . ~`)
+    }
+  })
+
   it('are rejected if the document is larger than 1 MiB', () => {
     expect(readMeshConfig(`rootNamespace: a # ${'x'.repeat(1024 * 1024)}`)).to.deep.equal({ error: 'larger than 1 MiB' })
   })

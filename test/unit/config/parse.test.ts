@@ -157,6 +157,13 @@ describe('the parser of configuration files', () => {
       'ServiceEntry|{hosts: [a.b], resolution: STATIC, ports: [{number: 1, name: a}], endpoints: [{address: c.d}]}',
       'spec.endpoints[0].address',
     ],
+    ['a ServiceEntry exported to text that is no namespace', 'ServiceEntry|{hosts: [a.b], exportTo: [., "n ipv4"]}', 'spec.exportTo[1]'],
+    ['a DestinationRule exported to text that is no namespace', 'DestinationRule|{host: a, exportTo: [""]}', 'spec.exportTo[0]'],
+    [
+      'a VirtualService exported to text that is no namespace',
+      'VirtualService|{hosts: [a], exportTo: [n/m], http: [{route: [{destination: {host: a}}]}]}',
+      'spec.exportTo[0]',
+    ],
     ['HTTPS without tls', 'Gateway|{servers: [{port: {number: 1, name: a, protocol: HTTPS}, hosts: [a]}]}', 'spec.servers[0].tls'],
     ['a Sidecar host without namespace', 'Sidecar|{egress: [{hosts: [a]}]}', 'spec.egress[0].hosts[0]'],
     [

@@ -1,0 +1,15 @@
+/** The shape of export lists: `exportTo` and its defaults in the mesh configuration (docs/resources.md, V1). */
+import { isObjectName } from '../../names/object-names.ts'
+import { list, text } from '../shape.ts'
+
+/** The entries that are not names of namespaces: every namespace, the object's own, none. */
+const signs: ReadonlySet<string> = new Set(['*', '.', '~'])
+
+/** A list of namespaces that see an object. */
+export const exportList = list(
+  text({
+    check: (value) =>
+      signs.has(value) || isObjectName(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is neither a namespace nor one of * . ~`,
+    examples: ['*', '.', '~', 'shop', 'bank'],
+  }),
+)
