@@ -92,7 +92,7 @@ const spec = record(
       }),
     ),
     exportTo: exportList,
-    workloadSelector: record({ matchLabels: labels }),
+    workloadSelector: unused(record({ matchLabels: labels }), 'the rule applies to all workloads that see it'),
   },
   (value, path, report) => {
     const policies = [value.trafficPolicy, ...(value.subsets ?? []).map((subset) => subset.trafficPolicy)]

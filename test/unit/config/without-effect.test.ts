@@ -44,6 +44,7 @@ describe('settings without effect', () => {
       'loadBalancer.zoneAwareLbSetting',
     ])
     expect(paths('DestinationRule', '{host: a}')).to.deep.equal([])
+    expect(paths('DestinationRule', '{host: a, workloadSelector: {matchLabels: {app: client}}}')).to.deep.equal(['spec.workloadSelector'])
     const peers = (...settings: string[]) => settings.map((tls, index) => `{port: {number: ${index + 1}}, tls: {${tls}, caCrl: /crl}}`).join()
     expect(
       paths(
