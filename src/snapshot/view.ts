@@ -104,20 +104,23 @@ interface Viewer {
   readonly allocates: AddressFamily | undefined
 }
 
+/** The parts of the snapshot that decide which view a proxy has. */
+export type ViewInputs = Pick<MeshSnapshot, 'mesh' | 'sidecars' | 'visibility'>
+
 /** Finds the view of a proxy. Sidecars do not apply to routers. */
-export function viewKeyOf(snapshot: MeshSnapshot, proxy: Viewer): ViewKey {
+export function viewKeyOf(snapshot: ViewInputs, proxy: Viewer): ViewKey {
   const plain = plainViewOf(snapshot, proxy)
   return proxy.allocates ? allocating(plain, proxy.allocates) : plain
 }
 
-function plainViewOf(snapshot: MeshSnapshot, proxy: Viewer): ViewKey {
+function plainViewOf(snapshot: ViewInputs, proxy: Viewer): ViewKey {
   const sidecar = proxy.type === 'sidecar' ? selectSidecar(snapshot, proxy.namespace, proxy.labels) : undefined
   if (sidecar) return { id: `sidecar:${sidecar.namespace}/${sidecar.name}@${proxy.namespace}`, namespace: proxy.namespace, sidecar }
   if (!snapshot.visibility.differences.has(proxy.namespace)) return publicView
   return viewOfNamespace(proxy.namespace)
 }
 
-function selectSidecar(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): Sidecar | undefined {
+function selectSidecar(snapshot: ViewInputs, namespace: string, labels: Readonly<Record<string, string>>): Sidecar | undefined {
   const selectorOf = ({ spec }: Sidecar) => sidecarKind.selects.labels(spec)
   const own = snapshot.sidecars.get(namespace) ?? []
   return (

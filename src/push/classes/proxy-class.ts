@@ -8,10 +8,19 @@ import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
 import type { EnvoyFilter, Gateway } from '../../snapshot/objects.ts'
 import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
-import { viewKeyOf } from '../../snapshot/view.ts'
+import { type ViewInputs, viewKeyOf } from '../../snapshot/view.ts'
 import { filtersFor, withoutPatches } from '../../xds/envoy-filter/selection.ts'
 import { hasPodListeners } from '../../xds/routes/port-uses.ts'
 import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
+
+/**
+ * The parts of the snapshot by which classes are found. Reads of them are not recorded: after a change, `ProxyIndex.reclassified` finds the
+ * proxies whose class may be another. A kind whose objects become a part here declares in `selects` which proxies its objects concern.
+ */
+export type ClassInputs = ViewInputs &
+  Pick<MeshSnapshot, 'settings' | 'gateways' | 'envoyFilters' | 'policies'> & {
+    readonly virtualServices: Pick<MeshSnapshot['virtualServices'], 'byCallerLabel'>
+  }
 
 /** How the configuration of a proxy differs from that of its class after the proxy refused a resource of the class. */
 export interface Fallback {
@@ -27,7 +36,7 @@ export const noFallback: Fallback = { withdrawn: new Set(), denied: new Map() }
 export function classOf(
   node: ProxyNode,
   instances: readonly ServiceInstance[],
-  snapshot: MeshSnapshot,
+  snapshot: ClassInputs,
   { withdrawn, denied }: Fallback = noFallback,
 ): ProxyClass {
   const labels = proxyLabels(node, instances)
@@ -72,12 +81,12 @@ export function classOf(
 
 const deniedKey = (denied: ProxyClass['denied']): unknown[] => (denied.size > 0 ? [[...denied].map(([name, versions]) => [name, ...versions])] : [])
 
-function headlessOf(instances: readonly ServiceInstance[], { addresses }: ProxyNode, snapshot: MeshSnapshot): ProxyClass['headless'] {
+function headlessOf(instances: readonly ServiceInstance[], { addresses }: ProxyNode, snapshot: ClassInputs): ProxyClass['headless'] {
   const hosts = instances.flatMap(({ service }) => (hasPodListeners(service, snapshot) ? [service.hostname] : []))
   return hosts.length > 0 ? { hosts: [...new Set(hosts)].sort(), addresses } : { hosts: [], addresses: [] }
 }
 
-function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): Gateway[] {
+function selectedGateways(snapshot: ClassInputs, namespace: string, labels: Readonly<Record<string, string>>): Gateway[] {
   const scoped = snapshot.settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
   return snapshot.gateways.filter(
     (gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gatewayKind.selects.labels(gateway.spec), labels),

@@ -127,8 +127,8 @@ export class WorkloadGroups {
       const { filters, problems } = this.#policyFilters(policies, proxy)
       const drafts = inboundListeners(ports, policies, () => this.#guard(policies, filters, proxy), view, snapshot, proxy.traits)
       const reported = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
-      const closed = refused.map(({ objects, reason }): Outcome => {
-        return { problem: { type: 'lds', resource: proxy.id, objects, reason, consequence: consequences.leftOut } }
+      const closed = refused.map(({ listener, objects, reason }): Outcome => {
+        return { problem: { type: 'lds', resource: listener, objects, reason, consequence: consequences.leftOut } }
       })
       const listeners = makeListeners(drafts, context, addedListeners(context), addedOutbound(context, addedListeners))
       return [...this.#denying(listeners, proxy), ...problems, ...reported, ...closed]

@@ -9,7 +9,11 @@ import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 
 /** Returns the EnvoyFilters of a proxy, ordered by priority; with equal priority those of the root namespace first, then by age. */
-export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Readonly<Record<string, string>>): EnvoyFilter[] {
+export function filtersFor(
+  snapshot: Pick<MeshSnapshot, 'mesh' | 'envoyFilters'>,
+  node: ProxyNode,
+  labels: Readonly<Record<string, string>>,
+): EnvoyFilter[] {
   const root = snapshot.mesh.rootNamespace
   const selected = snapshot.envoyFilters.filter(
     ({ namespace, spec }) =>

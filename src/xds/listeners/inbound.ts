@@ -50,6 +50,8 @@ export interface InboundPorts {
 
 /** An inbound port that is left out. */
 interface RefusedPort {
+  /** The name of the listener that it is left out of. */
+  readonly listener: string
   /** Ids of the objects that declare it. */
   readonly objects: string[]
   readonly reason: string
@@ -77,10 +79,12 @@ export function inboundPorts(
   for (const port of declared) {
     const reason = refusalOf(port, traits, snapshot)
     if (reason === undefined) ports.push(port)
-    else refused.push({ objects: sidecar ?? idOfService(port), reason })
+    else refused.push({ listener: listenerOf(port), objects: sidecar ?? idOfService(port), reason })
   }
   return { ports, conflicts, refused }
 }
+
+const listenerOf = ({ bind, port }: InboundPort): string => (bind === '' ? 'virtualInbound' : `${bind}_${port}`)
 
 /** Returns why a port is left out; undefined if it is not. */
 function refusalOf({ bind, port, endpoint, endpointPort }: InboundPort, traits: Traits, snapshot: MeshSnapshot): string | undefined {
@@ -284,7 +288,7 @@ export function inboundListeners(
   ]
   const bound = ports
     .filter((port) => port.bind !== '')
-    .map((port) => ({ name: `${port.bind}_${port.port}`, objects: () => objectsOf([port]), make: () => boundListener(port, guard()) }))
+    .map((port) => ({ name: listenerOf(port), objects: () => objectsOf([port]), make: () => boundListener(port, guard()) }))
   if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
   const redirected = ports.filter((port) => port.bind === '')
   return [...bound, { name: 'virtualInbound', objects: () => objectsOf(redirected), make: () => virtualInbound(redirected, guard()) }]
@@ -294,7 +298,7 @@ function boundListener(port: InboundPort, guard: Guard): Listener {
   const { snapshot } = guard
   const chains = portChains(port, guard, {})
   return create(ListenerSchema, {
-    name: `${port.bind}_${port.port}`,
+    name: listenerOf(port),
     address: socketAddress(port.bind, port.port),
     filterChains: chains,
     listenerFilters: sniffs(port, guard) ? [tlsInspector(), httpInspector()] : guard.asks(port.port) ? [tlsInspector()] : [],

@@ -45,7 +45,7 @@ export const isRange = (address: string): boolean => address.includes('/')
  * Whether each pod of a headless service gets its own listeners: of an orchestrator's service, or of an entry with a workload selector
  * (docs/resources.md, L5).
  */
-export function hasPodListeners(service: Service, { settings }: MeshSnapshot): boolean {
+export function hasPodListeners(service: Service, { settings }: Pick<MeshSnapshot, 'settings'>): boolean {
   if (service.addresses.some((address) => address !== '0.0.0.0') || service.resolution !== 'passthrough') return false
   if (service.provider !== 'Orchestrator' && service.selector === undefined) return false
   return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS

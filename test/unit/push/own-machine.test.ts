@@ -67,10 +67,10 @@ describe('endpoints with a loopback address', () => {
       { metadata: { INTERCEPTION_MODE: 'NONE' } },
     )
     expect(resources[listenerType]?.map(({ name }) => name)).to.deep.equal(['10.0.0.1_9004'])
-    expect(reported.map(({ objects, reason }) => [objects.join(), reason.slice(0, 30)])).to.deep.equal([
-      ['Sidecar/ns/s', 'inbound port 9001 leads to 127'],
-      ['Sidecar/ns/s', 'inbound port 9002 leads to 10.'],
-      ['Sidecar/ns/s', 'inbound port 9003 leads to uni'],
+    expect(reported.map(({ resource, objects, reason }) => [resource, objects.join(), reason.slice(0, 30)])).to.deep.equal([
+      ['10.0.0.1_9001', 'Sidecar/ns/s', 'inbound port 9001 leads to 127'],
+      ['10.0.0.1_9002', 'Sidecar/ns/s', 'inbound port 9002 leads to 10.'],
+      ['10.0.0.1_9003', 'Sidecar/ns/s', 'inbound port 9003 leads to uni'],
     ])
   })
 })
