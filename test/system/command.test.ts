@@ -263,7 +263,7 @@ describe('pilot-discovery on the command line', function () {
     }
   })
 
-  it('bounds how far the heaps of its threads grow beyond what is in use, and has them marked only from their usual size on', async () => {
+  it('sets V8: heaps grow to twice what is in use and are marked from 96 MiB on, and threads compile their functions themselves once it is ready', async () => {
     // Prints every flag that is given to V8 at run time.
     const printFlags = `import v8 from 'node:v8'; import { syncBuiltinESMExports } from 'node:module';
       const set = v8.setFlagsFromString; v8.setFlagsFromString = (flag) => { console.log('V8', flag); set(flag) }; syncBuiltinESMExports()`
@@ -271,7 +271,12 @@ describe('pilot-discovery on the command line', function () {
     try {
       await service.start()
       await service.stop()
-      expect((await service.output.whole()).match(/^V8 .*$/gm)).to.deep.equal(['V8 --heap-growing-percent=100', 'V8 --initial-heap-size=96'])
+      expect((await service.output.whole()).match(/^V8 .*$/gm)).to.deep.equal([
+        'V8 --heap-growing-percent=100',
+        'V8 --initial-heap-size=96',
+        'V8 --no-single-threaded-gc-in-background',
+        'V8 --efficiency-mode',
+      ])
       service.output.lacks(/illegal value|unrecognized flag/)
     } finally {
       await service.dispose()
