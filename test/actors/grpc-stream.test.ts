@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { Http2GrpcStream, type StreamParts } from '../../actors/grpc/grpc-stream.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
-import type { SessionFlow } from '../../src/push/pacing/flow.ts'
+import type { StreamFlow } from '../../src/push/pacing/flow.ts'
 import { FrameBuffers, messageFrame } from '../../src/xds/stream/frames.ts'
 import { until } from '../harness/until.ts'
 
@@ -25,7 +25,7 @@ describe('a gRPC stream whose messages are read in turns', () => {
     server.on('stream', (http2Stream) => {
       http2Stream.respond({ ':status': 200 }, { waitForTrailers: true })
       http2Stream.on('error', () => undefined)
-      const flow = { open: () => ({ messageReceived: () => undefined }) satisfies Pick<SessionFlow, 'messageReceived'>, close: () => undefined }
+      const flow = { open: () => ({ messageReceived: () => undefined }) satisfies Pick<StreamFlow, 'messageReceived'>, close: () => undefined }
       const parts = { peer: String(streams.length), flow, budget: { spend: () => 0 }, buffers: new FrameBuffers(), limit: 1000, arrival: {}, reading }
       const stream = new Http2GrpcStream(http2Stream, parts as unknown as StreamParts)
       const known = { stream, closed: false }

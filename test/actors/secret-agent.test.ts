@@ -134,7 +134,7 @@ describe("the agent's secrets", () => {
       ['a refusal', () => (service.answer = () => ({ code: 16, message: 'request authenticate failure' })), /^request authenticate failure$/],
       ['another identity’s key', () => (service.answer = () => [service.bundle, service.bundle]), /another key/],
       ['garbage', () => (service.answer = () => ['garbage', 'garbage']), /not certificates/],
-      ['one element', () => (service.answer = () => ['garbage']), /1 elements/],
+      ['one element', () => (service.answer = () => ['garbage']), /1 element\b/],
       ['an exception', () => (service.answer = () => Promise.reject(new Error('broken'))), /internal error/],
     ]
     service.lifeMs = 1500
