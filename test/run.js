@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
+import { stripVTControlCharacters } from 'node:util'
 import { fetchEnvoys } from './fetch-envoy.js'
 import { missingForPods } from './pod-tools.js'
 
@@ -28,21 +29,26 @@ const isIn = (names) => layers.filter((layer) => names.includes(layer) && !left.
 const oneByOne = isIn(['actors', 'unit'])
 const sideBySide = isIn(layers).filter((folder) => !oneByOne.includes(folder))
 const sum = { passed: 0, failed: 0, skipped: 0 }
+let failures = ''
 for (const args of [['--parallel', '--jobs', String(processes), ...sideBySide], oneByOne]) await run([...args, ...process.argv.slice(2)])
+// Thousands of lines can stand between the failures of the first run and the end.
+if (failures !== '') console.log(`\nFailures:\n${failures}\n`)
 console.log(`${sum.passed} passed, ${sum.failed} failed${sum.skipped > 0 ? `, ${sum.skipped} skipped` : ''}`)
 process.exit(sum.failed > 0 ? 1 : 0)
 
-/** Runs mocha, shows what it says, and adds up the line that it ends with; a run without one has failed. */
+/** Runs mocha, shows its output, keeps the failures listed at the end of it, and adds up its last line; a run without that line has failed. */
 async function run(args) {
   const child = spawn(process.execPath, [mocha, ...args], { stdio: ['inherit', 'pipe', 'inherit'] })
-  let end = ''
-  child.stdout.on('data', (bytes) => {
-    process.stdout.write(bytes)
-    end = (end + bytes).slice(-300)
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    process.stdout.write(text)
+    output += text
   })
   const code = await new Promise((resolve) => child.on('close', resolve))
-  const [, passed = 0, failed = 0, skipped = 0] = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(end) ?? []
+  const [, passed = 0, failed = 0, skipped = 0] = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(output) ?? []
   sum.passed += Number(passed)
   sum.failed += Math.max(Number(failed), code === 0 ? 0 : 1)
   sum.skipped += Number(skipped)
+  if (code !== 0 && failed === 0) failures += `mocha ${args.join(' ')} ended with code ${code} and reported no failure\n`
+  failures += /^ {2}\d+ failing\n([\s\S]*?)\s*\d+ passed, \d+ failed/m.exec(stripVTControlCharacters(output))?.[1] ?? ''
 }
