@@ -322,18 +322,18 @@ export class GroupBuilder implements Making {
 
   /**
    * Builds the groups of a class in advance. They stay until the next change of configuration unless a class uses them. Returns the number
-   * of bytes of their resources.
+   * of bytes of the resources in those that are not in `counted`, and adds them to it.
    */
-  prepareGroups(proxy: ProxyClass): number {
-    const had = new Set(this.#groups.ids())
-    const made = Object.values(this.groupsFor(proxy, ahead)).flat()
+  prepareGroups(proxy: ProxyClass, counted: Set<string>): number {
+    const uses = Object.values(this.groupsFor(proxy, ahead)).flat()
     this.dropClass(ahead)
-    const bytes = ({ slices }: Resource) => slices.reduce((sum, { length }) => sum + length, 0)
-    return made.reduce(
-      (sum, { group }) =>
-        had.has(group) ? sum : [...this.#groups.resources(group).values()].reduce((part, resource) => part + bytes(resource), sum),
-      0,
-    )
+    let bytes = 0
+    for (const { group } of uses) {
+      if (counted.has(group)) continue
+      counted.add(group)
+      for (const { slices } of this.#groups.resources(group).values()) for (const { length } of slices) bytes += length
+    }
+    return bytes
   }
 
   /**

@@ -139,12 +139,13 @@ export class Planner {
     const { settings, visibility } = this.snapshot
     const ordinary = (namespace: string, takesVirtualHosts: boolean) => {
       const id = `sidecar~127.0.0.1~ahead.${namespace}~${namespace}.svc`
-      const node = readNode({ id, metadata: {}, locality: undefined }, settings.names, false)
+      const node = readNode({ id, metadata: { NAMESPACE: namespace }, locality: undefined }, settings.names, false)
       return classOf({ ...node, takesVirtualHosts }, [], this.snapshot)
     }
     yield* this.builder.prepare(ordinary('default', false))
+    const counted = new Set<string>()
     for (const namespace of visibility.hostsNaming.keys())
-      for (const takesVirtualHosts of [false, true]) yield this.builder.prepareGroups(ordinary(namespace, takesVirtualHosts))
+      for (const takesVirtualHosts of [false, true]) yield this.builder.prepareGroups(ordinary(namespace, takesVirtualHosts), counted)
   }
 
   /**

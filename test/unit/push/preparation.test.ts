@@ -8,7 +8,7 @@ import { routeType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
-const namespaces = ['n1', 'n2']
+const namespaces = ['n1', 'n2', 'team.a']
 
 /** A planner of a mesh with a service in each namespace, whose push is taken. */
 function meshPlanner(): Planner {
@@ -38,7 +38,7 @@ function prepared(planner: Planner): number[] {
 function connect(planner: Planner, takesVirtualHosts = false): void {
   for (const namespace of namespaces) {
     const id = `sidecar~10.1.0.1~p.${namespace}~${namespace}.svc.cluster.local`
-    planner.connect(namespace, { ...readNode({ id, metadata: {}, locality: undefined }, names, false), takesVirtualHosts })
+    planner.connect(namespace, { ...readNode({ id, metadata: { NAMESPACE: namespace }, locality: undefined }, names, false), takesVirtualHosts })
   }
 }
 
