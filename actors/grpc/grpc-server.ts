@@ -27,9 +27,10 @@ import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import type { Registry } from '../runtime/metrics.ts'
 import { after } from '../runtime/timers.ts'
+import { ConnectionChecks } from './connection-checks.ts'
 import { grpcMetrics } from './grpc-metrics.ts'
 import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
-import { type ConnectionLimits, Http2Connection } from './http2-connection.ts'
+import { type ConnectionLimits, checkInterval, Http2Connection } from './http2-connection.ts'
 import type { Methods } from './methods.ts'
 import { type AnswerPage, GrpcPages, type PageCall } from './pages.ts'
 import type { StandstillTimer } from './standstill-timer.ts'
@@ -110,6 +111,8 @@ export class GrpcServer {
   /** Connections with outstanding bytes, and streams that are in the middle of receiving a message. */
   readonly #busy = new Set<Http2Connection>()
   readonly #reading = new Set<Http2GrpcStream>()
+  /** The checks of connections whose sockets are open, including those whose session has ended. */
+  readonly #checks: ConnectionChecks
   readonly #buffers = new FrameBuffers()
   readonly #pace: FleetPace
   readonly #lines = new LineBounds()
@@ -129,6 +132,7 @@ export class GrpcServer {
     this.#pages = page && new GrpcPages(page, (error) => log.error(`a debug page failed: ${error instanceof Error ? error.message : error}`))
     this.#trust = parts.trust
     this.#methods = this.#served(parts)
+    this.#checks = new ConnectionChecks(checkInterval(options.connections))
     this.#pace = new FleetPace(options.sendTimeout)
     parts.standstillTimer.add((ms) => this.#charge(ms))
     const settings = {
@@ -265,9 +269,11 @@ export class GrpcServer {
         this.#busy.add(connection)
         this.#standstillTimer.wake()
       },
+      closed: () => this.#checks.delete(connection),
       dead: (peer, reason) => this.#logEnd(peer, reason),
     })
     this.#sessions.set(session, connection)
+    this.#checks.add(connection)
     session.on('close', () => {
       this.#sessions.delete(session)
       this.#busy.delete(connection)

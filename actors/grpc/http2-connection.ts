@@ -11,7 +11,7 @@ import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
 import { isLoopbackAddress, isPassedOn } from '../http/loopback.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
-import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
+import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
 /** Limits on the life of connections, in milliseconds. */
 export interface ConnectionLimits {
@@ -39,11 +39,13 @@ interface Dismissal {
 export interface ConnectionEvents {
   /** Called when bytes become outstanding. */
   busy(): void
+  /** Called when the socket has closed: {@link Http2Connection.check} is not needed any more. */
+  closed(): void
   /** Called when the connection was ended because its peer does not respond. */
   dead(peer: string, reason: string): void
 }
 
-/** Number of keepalive checks per idle interval. */
+/** Number of checks within the shortest of the times that they measure. */
 const looks = 4
 /** Minimum interval between two pings, in milliseconds. */
 const shortestIntervalMs = 1000
@@ -54,6 +56,12 @@ const randomShare = (): number => randomInt(1_000_000) / 1_000_000
  * milliseconds.
  */
 const graceMs = 10_000
+
+/** Returns the ping interval of a connection in milliseconds. */
+const pingInterval = ({ keepaliveInterval }: ConnectionLimits): number => Math.max(shortestIntervalMs, keepaliveInterval)
+
+/** Returns the interval at which {@link Http2Connection.check} has to be called, in milliseconds. */
+export const checkInterval = (limits: ConnectionLimits): number => Math.min(pingInterval(limits), limits.keepaliveTimeout, graceMs) / looks
 
 /** A connection of a `node:http2` server. */
 export class Http2Connection {
@@ -74,6 +82,8 @@ export class Http2Connection {
   readonly #events: ConnectionEvents
   readonly #keepalive: Keepalive
   readonly #timers: Timer[]
+  /** The maximum time that one check charges, in milliseconds. */
+  readonly #maxChargedMs: number
   #looked = monotonicMs()
   /** Milliseconds since the session ended while its socket stayed open. */
   #overMs = 0
@@ -117,12 +127,12 @@ export class Http2Connection {
       flowLimits,
       { busy: () => events.busy(), dead: () => this.#giveUp('the peer reads no data and does not answer a ping') },
     )
-    const interval = Math.max(shortestIntervalMs, limits.keepaliveInterval)
-    this.#keepalive = new Keepalive(interval, limits.keepaliveTimeout)
-    const period = Math.min(interval, limits.keepaliveTimeout, graceMs) / looks
-    this.#timers = [checkEvery(period, () => this.#check(period)).unref(), after(limits.maxConnectionAge, () => this.#retire()).unref()]
+    this.#keepalive = new Keepalive(pingInterval(limits), limits.keepaliveTimeout)
+    this.#maxChargedMs = checkInterval(limits) * 2
+    this.#timers = [after(limits.maxConnectionAge, () => this.#retire()).unref()]
     socket.once('close', () => {
       for (const timer of this.#timers) timer.cancel()
+      events.closed()
     })
   }
 
@@ -156,10 +166,11 @@ export class Http2Connection {
     this.#socket.destroy()
   }
 
-  #check(period: number): void {
+  /** Pings an idle peer, and ends a connection whose peer does not answer, whose credential has expired, or whose socket is left over. */
+  check(): void {
     const now = monotonicMs()
     // If this thread was blocked, answers of the peer may be waiting to be read, so the time charged is limited.
-    const ms = Math.min(now - this.#looked, period * 2)
+    const ms = Math.min(now - this.#looked, this.#maxChargedMs)
     this.#looked = now
     // The session has ended, but its socket may still wait for the peer to close its side.
     if (this.#session.destroyed) this.#overMs += ms

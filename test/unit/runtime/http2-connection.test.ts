@@ -2,7 +2,8 @@ import { EventEmitter } from 'node:events'
 import { mock } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { Http2Connection } from '../../../actors/grpc/http2-connection.ts'
+import { ConnectionChecks } from '../../../actors/grpc/connection-checks.ts'
+import { checkInterval, Http2Connection } from '../../../actors/grpc/http2-connection.ts'
 
 describe('an HTTP/2 connection whose session has ended', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
@@ -31,7 +32,7 @@ describe('an HTTP/2 connection whose session has ended', () => {
     })
     const limits = { keepaliveInterval: 30_000, keepaliveTimeout: 10_000, maxConnectionAge: 60_000, credentialGrace: 0 }
     const dead: string[] = []
-    const events = { busy: () => {}, dead: (_: string, reason: string) => dead.push(reason) }
+    const events = { busy: () => {}, closed: () => {}, dead: (_: string, reason: string) => dead.push(reason) }
     let now = 0
     const clock = mock.method(process as { hrtime: () => [number, number] }, 'hrtime', () => [0, now * 1e6])
     const pass = async (ms: number) => {
@@ -48,6 +49,7 @@ describe('an HTTP/2 connection whose session has ended', () => {
       { standstillMs: 5000 } as never,
       events,
     )
+    new ConnectionChecks(checkInterval(limits)).add(connection)
     await pass(5000)
     session.destroyed = true
     await pass(5000)
