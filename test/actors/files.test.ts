@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, renameSync, rmSync, symli
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { readFile, signatureOf } from '../../actors/discovery/sources/files/file-content.ts'
+import { readFile, signatureOf, signaturesOf } from '../../actors/discovery/sources/files/file-content.ts'
 import { ObjectDirectory } from '../../actors/discovery/sources/files/object-directory.ts'
 import { gatewayResolver } from '../../actors/discovery/sources/files/resolve-gateways.ts'
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/sources/files/settings-files.ts'
@@ -184,6 +184,43 @@ describe('watched files', () => {
     expect(signature).not.to.equal(await signatureOf(path('signed'), timeouts))
     expect(await readFile(path('none'), timeouts)).to.deep.equal({ content: undefined, signature: undefined })
     expect(await signatureOf(path('none'), timeouts)).to.equal(undefined)
+  })
+
+  it('have the same signatures together as alone, of whatever kind they are, for few operations of the thread pool', async () => {
+    const root = mkdtempSync(path('kinds-'))
+    const files = Array.from({ length: 300 }, (_, index) => join(root, `${index}.yaml`))
+    for (const file of files) writeFileSync(file, 'a: 1')
+    mkdirSync(join(root, 'directory.yaml'))
+    symlinkSync(files[0] as string, join(root, 'link.yaml'))
+    symlinkSync(join(root, 'nothing'), join(root, 'dangling.yaml'))
+    symlinkSync('circle.yaml', join(root, 'circle.yaml'))
+    const others = ['directory.yaml', 'link.yaml', 'dangling.yaml', 'circle.yaml', 'missing.yaml', '0.yaml/below.yaml', 'missing/a.yaml']
+    const all = [...files, ...others.map((name) => join(root, name))]
+    class Counted extends FileTimeouts {
+      operations = 0
+      override run<T>(ask: () => Promise<T>): Promise<T> {
+        this.operations++
+        return super.run(ask)
+      }
+    }
+    const timeouts = new Counted()
+    const found: [string, string | undefined][] = []
+    for await (const each of signaturesOf(all, timeouts)) found.push(each)
+    expect(timeouts.operations).to.be.below(20)
+    expect(found).to.deep.equal(await Promise.all(all.map(async (file) => [file, await signatureOf(file, timeouts)])))
+    expect(found.map(([, signature]) => signature)).to.include.members([undefined, ''])
+  })
+
+  it('are looked at by the thread pool alone while their directory does not answer', async () => {
+    const root = mkdtempSync(path('silent-'))
+    const files = ['a.yaml', 'b.yaml', 'c.yaml'].map((name) => join(root, name))
+    for (const file of files) writeFileSync(file, 'a: 1')
+    class Silent extends FileTimeouts {
+      override run<T>(): Promise<T> {
+        return Promise.reject(new Error('no answer'))
+      }
+    }
+    for await (const [, signature] of signaturesOf(files, new Silent())) expect(signature).to.equal('')
   })
 
   describe('of a restarted watcher', () => {

@@ -1,6 +1,7 @@
 /** Reads configuration files: their content, whether they are gone, and whether they may have changed. */
-import type { Stats } from 'node:fs'
+import { lstatSync, type Stats } from 'node:fs'
 import { lstat, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { fileText } from '../../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
 import { NotAFile, readBoundedBytes } from '../../../runtime/bounded-file.ts'
@@ -72,6 +73,44 @@ async function hasEntry(file: string, timeouts: FileTimeouts): Promise<boolean> 
 export function sameContent(one: Content | undefined, other: Content | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
   return 'text' in one ? 'text' in other && one.text === other.text : 'fault' in other && one.fault === other.fault
+}
+
+/** Maximum number of files whose signatures are read after one answer of their file system. */
+const filesPerAnswer = 128
+
+/**
+ * Yields files with their signatures ({@link signatureOf}). Reading one on this thread costs a tenth of what an operation of Node's thread
+ * pool costs, but blocks the thread while the file system does not answer: it is done right after the directory has answered an operation
+ * of the pool, and not for symbolic links, whose targets may be on another file system.
+ */
+export async function* signaturesOf(files: Iterable<string>, timeouts: FileTimeouts): AsyncGenerator<[file: string, signature: string | undefined]> {
+  let directory = ''
+  let left = 0
+  let answers = false
+  for (const file of files) {
+    if (left === 0 || dirname(file) !== directory) {
+      directory = dirname(file)
+      left = filesPerAnswer
+      answers = await timeouts
+        .run(() => stat(directory))
+        .then(
+          () => true,
+          () => false,
+        )
+    }
+    left--
+    yield [file, (answers ? signatureNow(file) : undefined) ?? (await signatureOf(file, timeouts))]
+  }
+}
+
+/** The signature of a regular file. Undefined for everything else, and after a failure. */
+function signatureNow(file: string): string | undefined {
+  try {
+    const found = lstatSync(file, { throwIfNoEntry: false })
+    return found?.isFile() ? signatureIn(found) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /**

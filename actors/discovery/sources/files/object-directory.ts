@@ -19,7 +19,7 @@ import { createPool, type Pool } from '../../../runtime/pool.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { DirectoryListing, isConfigFile } from './directory-listing.ts'
-import { type Content, type FoundFile, readFile, sameContent, signatureOf } from './file-content.ts'
+import { type Content, type FoundFile, readFile, sameContent, signaturesOf } from './file-content.ts'
 import { type HeldListener, HeldObjects, type Reading } from './held-objects.ts'
 import type { ParseTask } from './parse-task.ts'
 import type { WatchParts } from './settings-files.ts'
@@ -192,10 +192,8 @@ export class ObjectDirectory {
   /** Reads every file that is new, gone, or has another signature. */
   #scan(): void {
     void this.#work.add(`scanning ${this.#root}`, async () => {
-      for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
-        const signature = await signatureOf(file, this.#timeouts)
+      for await (const [file, signature] of await this.#signatures())
         if (signature === undefined || signature === '' || signature !== this.#held.files.get(file)?.signature) this.#changed(file)
-      }
       this.#retryLater()
     })
   }
@@ -243,12 +241,14 @@ export class ObjectDirectory {
   /** Other files that are new, gone or changed. */
   async #otherChanged(readings: ReadonlyMap<string, Reading | undefined>): Promise<string[]> {
     const changed: string[] = []
-    for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
-      if (readings.has(file)) continue
-      const signature = await signatureOf(file, this.#timeouts)
-      if (signature !== '' && signature !== this.#held.files.get(file)?.signature) changed.push(file)
-    }
+    for await (const [file, signature] of await this.#signatures())
+      if (!readings.has(file) && signature !== '' && signature !== this.#held.files.get(file)?.signature) changed.push(file)
     return changed
+  }
+
+  /** The files that are in the directory or were read from it, with their present signatures. */
+  async #signatures() {
+    return signaturesOf(new Set([...this.#held.files.keys(), ...(await this.#listing.files())]), this.#timeouts)
   }
 
   /** Reads and parses files in order. The next ones are read while one is parsed. An unexpected error concerns only its own file. */
