@@ -7,12 +7,10 @@ import { every, type Timer } from './timers.ts'
 const checkMs = 10_000
 /** Maximum share of time that an idle thread is busy between two checks: scrapes and watchdog pings take some. */
 const restShare = 0.02
-/**
- * Minimum growth since the last collection, in bytes, that justifies another one; for large heaps, a quarter of the size after the last
- * one.
- */
+/** Minimum growth since the last collection that justifies another one: this share of the size after the last one. */
+const worthShare = 0.25
+/** The same minimum in bytes, for small heaps. It is smaller for a thread that has been idle for longer, where a collection disturbs nothing. */
 const worthBytes = 12 * 2 ** 20
-/** The same minimum for a thread that has been idle for longer, where a collection disturbs nothing. */
 const worthAtLengthBytes = 2 * 2 ** 20
 /** Number of consecutive idle checks after which a thread counts as idle for longer. */
 const atLength = 2
@@ -38,7 +36,7 @@ export function collectGarbageWhenIdle(everyMs = checkMs, maxBytes = defaultMost
     const used = inHeap + buffers
     rests = utilization > restShare ? 0 : rests + 1
     if (rests === 0 || inHeap > maxBytes) return
-    if (used - kept < (rests < atLength ? Math.max(worthBytes, kept / 4) : worthAtLengthBytes)) return
+    if (used - kept < Math.max(rests < atLength ? worthBytes : worthAtLengthBytes, kept * worthShare)) return
     collect()
     const left = getHeapStatistics()
     kept = left.used_heap_size + left.external_memory

@@ -7,7 +7,7 @@ import { until } from '../../harness/until.ts'
 const script = `
 const { parentPort, workerData } = require('node:worker_threads')
 const { getHeapStatistics } = require('node:v8')
-let busy, rounds = 0, kept
+let busy, rounds = 0, kept, base
 const say = () => parentPort.postMessage({ used: getHeapStatistics().used_heap_size, buffers: process.memoryUsage().arrayBuffers, rounds })
 const work = () => {
   const end = performance.now() + 10
@@ -18,6 +18,7 @@ parentPort.on('message', (command) => {
   if (command === 'fill') kept = Array.from({ length: 300_000 }, (_, index) => ({ index, next: [index] }))
   if (command === 'fill a little') kept = Array.from({ length: 60_000 }, (_, index) => ({ index, next: [index] }))
   if (command === 'fill with buffers') kept = Array.from({ length: 300 }, () => Buffer.alloc(65_536))
+  if (command === 'fill for good') base = Array.from({ length: 300_000 }, (_, index) => ({ index, next: [index] }))
   if (command === 'drop') kept = undefined
   if (command === 'work') busy = setInterval(work, 20)
   if (command === 'rest') clearInterval(busy)
@@ -68,6 +69,21 @@ describe('garbage collection of an idle thread', () => {
     const { used } = await ask('fill a little')
     await ask('drop')
     await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib)
+  })
+
+  it('is skipped while the garbage is less than a quarter of what the last collection left', async () => {
+    const [large, small] = [await thread(), await thread()]
+    await large('fill for good')
+    for (const ask of [large, small]) {
+      const { used } = await ask('fill')
+      await ask('drop')
+      await until('a collection', async () => (await ask('used')).used < used - 10 * mib)
+      await ask('fill a little')
+    }
+    const { used } = await large('drop')
+    const { used: before } = await small('drop')
+    await until('the small heap to be collected', async () => (await small('used')).used < before - 3 * mib)
+    expect((await large('used')).used).to.be.above(used - 3 * mib)
   })
 
   it('frees buffers outside of the heap', async () => {
