@@ -1,29 +1,60 @@
 /** Free ports on the loopback interface, for servers of benches and tests. */
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
 /**
  * The ports are below the ephemeral ranges of operating systems (Linux from 32768 on, others from 49152), so that no outgoing connection
- * takes one between the check and its use. Each process starts at a random port, so that concurrent processes are unlikely to choose the
- * same.
+ * takes one between the check and its use.
  */
 const first = 20_000
-const ports = 12_000
-let next = randomInt(ports)
+/** The number of ports of a range, and the number of ranges. */
+const [length, ranges] = [200, 60]
 
-/** Returns a free TCP port on the loopback interface. A port is not returned again before all others have been tried. */
+/** The ports of the ranges that this thread has reserved. */
+const reserved: number[] = []
+let next = 0
+
+/**
+ * Returns a free TCP port on the loopback interface. Concurrent processes and threads get different ports: each takes its own from ranges
+ * that it reserves. A port is not returned again while a range can be reserved.
+ */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < ports; tries++) {
-    const port = first + (next++ % ports)
+  for (let tries = 0; tries < length * ranges; tries++) {
+    if (next >= reserved.length && !(await reserve())) {
+      if (reserved.length === 0) break
+      next = 0
+    }
+    const port = reserved[next++] as number
     if (await isFree(port)) return port
   }
-  throw new Error(`the ports from ${first} to ${first + ports - 1} are all in use`)
+  throw new Error(`the ports from ${first} to ${first + length * ranges - 1} are all in use`)
 }
 
-function isFree(port: number): Promise<boolean> {
+/** Reserves a range until the thread ends by listening on its first port. Returns false when other threads have all that are left. */
+async function reserve(): Promise<boolean> {
+  const start = randomInt(ranges)
+  for (let index = 0; index < ranges; index++) {
+    const at = first + ((start + index) % ranges) * length
+    const holder = await listen(at)
+    if (!holder) continue
+    holder.unref()
+    for (let port = at + 1; port < at + length; port++) reserved.push(port)
+    return true
+  }
+  return false
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const probe = await listen(port)
+  if (probe) await new Promise((resolve) => probe.close(resolve))
+  return probe !== undefined
+}
+
+/** Returns a server on the port, undefined when another one has it. */
+function listen(port: number): Promise<Server | undefined> {
   return new Promise((resolve) => {
-    const probe = createServer()
-    probe.on('error', () => resolve(false))
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+    const server = createServer()
+    server.on('error', () => resolve(undefined))
+    server.listen(port, '127.0.0.1', () => resolve(server))
   })
 }
