@@ -255,7 +255,7 @@ describe('a limit of file descriptors', function () {
       service.write('policy.yaml', policy.replace('DENY', 'AUDIT'))
       service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
-      expect(await policies()).to.deep.equal(['AUDIT'])
+      await until('the changed policy', async () => (await policies()).join() === 'AUDIT')
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
       // A quarter of the reserve of 150 descriptors is for pages, and each of the three page servers gets a third of that.
       for (const socket of sockets.splice(0)) socket.destroy()

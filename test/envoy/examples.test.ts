@@ -194,7 +194,7 @@ for (const { version, path: binary } of envoyBinaries())
     })
 
     it('routes each user to the same workload with consistent hashing, and routes a host that only a VirtualService names', async () => {
-      const users = Array.from({ length: 12 }, (_, index) => `user-${index}`)
+      const users = Array.from({ length: 40 }, (_, index) => `user-${index}`)
       const homes = async () => Promise.all(users.map(async (user) => (await ask('pair', { 'x-user': user })).body))
       const [first, again] = [await homes(), await homes()]
       expect(again).to.deep.equal(first)

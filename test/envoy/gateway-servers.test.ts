@@ -107,13 +107,13 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
           document(
             'DestinationRule',
             'spread',
-            '{host: spread, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}, connectionPool: {tcp: {idleTimeout: 0.2s}}}}',
+            '{host: spread, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}, connectionPool: {tcp: {idleTimeout: 5s}}}}',
           ),
           entry('limited', 'limited.shop.svc.cluster.local', `ports: {tcp: ${ports.echo}}`),
           document(
             'DestinationRule',
             'limited',
-            '{host: limited, trafficPolicy: {proxyProtocol: {version: V1}, connectionPool: {tcp: {maxConnectionDuration: 0.3s}}}}',
+            '{host: limited, trafficPolicy: {proxyProtocol: {version: V1}, connectionPool: {tcp: {maxConnectionDuration: 5s}}}}',
           ),
           document('Gateway', 'edge', `{selector: {app: edge}, servers: [${servers.join()}]}`),
           document('VirtualService', 'app', `{hosts: ['*'], gateways: [edge], http: [{route: [{destination: {host: app, port: {number: 80}}}]}]}`),

@@ -156,8 +156,8 @@ spec:
     it('STRICT accepts mutual TLS only', async () => {
       await inForce(peer('STRICT'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
-      expect((await viaClient()).status).to.equal(200)
-      expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
+      await until('callers to use mutual TLS', async () => (await viaClient()).status === 200)
+      await until('callers to use it for TCP', async () => (await readTcp(clientAddress, ports.tcp)) === 'tcp-workload')
       expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
     })
 
@@ -189,7 +189,7 @@ spec:
       expect(await direct()).to.equal(200)
       expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
       await until('callers to follow on each port', async () => (await viaClient().catch(() => ({ status: 0 }))).status === 200)
-      expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
+      await until('callers to follow for TCP', async () => (await readTcp(clientAddress, ports.tcp)) === 'tcp-workload')
     })
 
     it('a PeerAuthentication with a selector in the root namespace selects no workload of another namespace', async () => {

@@ -347,7 +347,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       expect(await status('/method')).to.equal(404)
       expect(await status('/edge')).to.equal(219)
       expect(await status('/counted')).to.equal(200)
-      expect(await gateway.admin('/stats')).to.match(/[.]route[.]counted[.]upstream_rq_total: 1$/m)
+      await until('the request to be counted', async () => /[.]route[.]counted[.]upstream_rq_total: 1$/m.test(await gateway.admin('/stats')))
     })
 
     it('mirror the configured percentage of requests to one or several destinations', async () => {

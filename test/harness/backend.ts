@@ -71,7 +71,7 @@ export function call(
   return new Promise((resolve, reject) => {
     const headers = { ...options.headers, host: options.host ?? `${address}:${port}`, connection: 'close' }
     const request = httpRequest(
-      { host: address, port, path, method: options.method ?? 'GET', headers, agent: false, timeout: 10_000 },
+      { host: address, port, path, method: options.method ?? 'GET', headers, agent: false, timeout: 30_000 },
       (response) => {
         let body = ''
         response.on('data', (bytes) => (body += bytes))

@@ -14,7 +14,6 @@ export interface CallOrder {
   readonly url: string
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly timeoutMs?: number
 }
 
 /** The response. When the connection failed, `status` is 0 and `body` is the code of the error. */
@@ -87,7 +86,7 @@ const orders = {
   dialTls({ host, port, servername }: { host: string; port: number; servername: string }): Promise<string> {
     return new Promise((resolve) => {
       let text = ''
-      const socket = connectTls({ host, port, servername, rejectUnauthorized: false, timeout: 3000 })
+      const socket = connectTls({ host, port, servername, rejectUnauthorized: false, timeout: 30_000 })
       socket.on('data', (bytes) => (text += bytes))
       socket.on('close', () => resolve(text))
       socket.on('timeout', () => socket.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })))
@@ -99,7 +98,7 @@ const orders = {
   dial({ host, port, from, say }: { host: string; port: number; from?: string; say?: string }): Promise<string> {
     return new Promise((resolve) => {
       let text = ''
-      const socket = connect({ host, port, ...(from ? { localAddress: from } : {}), timeout: 3000 })
+      const socket = connect({ host, port, ...(from ? { localAddress: from } : {}), timeout: 30_000 })
       if (say !== undefined) socket.write(say)
       socket.on('data', (bytes) => (text += bytes))
       socket.on('end', () => resolve(text))
@@ -117,7 +116,7 @@ const orders = {
         socket.close()
         resolve(text)
       }
-      const timer = setTimeout(() => end('timeout'), 3000)
+      const timer = setTimeout(() => end('timeout'), 30_000)
       socket.on('message', (bytes) => end(String(bytes)))
       socket.on('error', (error) => end((error as NodeJS.ErrnoException).code ?? 'error'))
       socket.send('who', port, host)
@@ -126,7 +125,7 @@ const orders = {
 
   /** Resolves a name with the pod's resolver. Resolves with the addresses, or with the code of the error. */
   async resolve({ name, type = 'A' }: { name: string; type?: 'A' | 'AAAA' }): Promise<readonly string[]> {
-    const resolver = new Resolver({ timeout: 2000, tries: 2 })
+    const resolver = new Resolver({ timeout: 10_000, tries: 3 })
     try {
       return (await resolver.resolve(name, type)).toSorted()
     } catch (error) {
@@ -158,10 +157,10 @@ const orders = {
   },
 }
 
-function call({ url, method = 'GET', headers = {}, timeoutMs = 10_000 }: CallOrder): Promise<CallAnswer> {
+function call({ url, method = 'GET', headers = {} }: CallOrder): Promise<CallAnswer> {
   return new Promise((resolve) => {
     const failed = (error: Error) => resolve({ status: 0, headers: {}, body: (error as NodeJS.ErrnoException).code ?? error.message })
-    const request = httpRequest(url, { method, headers, agent: new Agent({ keepAlive: false }), timeout: timeoutMs }, (response) => {
+    const request = httpRequest(url, { method, headers, agent: new Agent({ keepAlive: false }), timeout: 30_000 }, (response) => {
       let body = ''
       response.on('data', (bytes) => (body += bytes))
       response.on('error', failed)

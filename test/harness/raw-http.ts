@@ -28,7 +28,7 @@ export async function send(address: string, port: number, request: RawRequest): 
 
 /**
  * Sends parts as they are on a connection of their own. The response is read until it is complete, the peer closes the connection, or
- * nothing arrives for 5 s.
+ * nothing arrives for 30 s.
  */
 export function sendBytes(address: string, port: number, parts: readonly (string | Buffer)[], tls?: ConnectionOptions): Promise<RawAnswer> {
   return new Promise((resolve) => {
@@ -42,7 +42,7 @@ export function sendBytes(address: string, port: number, parts: readonly (string
       socket.destroy()
       resolve({ status: Number(/^HTTP\/1\.\d (\d{3})/.exec(answer)?.[1] ?? 0), body: answer.slice(answer.indexOf('\r\n\r\n') + 4) })
     }
-    socket.setTimeout(5000, done)
+    socket.setTimeout(30_000, done)
     socket.on('data', (bytes) => {
       answer += bytes.toString('latin1')
       if (isWhole(answer)) done()

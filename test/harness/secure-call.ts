@@ -36,7 +36,7 @@ export function secureCall(
       ...(version ? { minVersion: version, maxVersion: version } : {}),
     }
     const headers = { host: requested }
-    const options = { host: address, port, path, servername: host, headers, ca: root.chain, agent: false as const, timeout: 5000, ...own }
+    const options = { host: address, port, path, servername: host, headers, ca: root.chain, agent: false as const, timeout: 30_000, ...own }
     const request = httpsRequest(options, (response) => {
       response.resume()
       response.on('end', () => resolve({ status: response.statusCode ?? 0, serial }))

@@ -54,7 +54,7 @@ describe('a mesh of pods', function () {
     const redirect = ['--redirect-dns']
     ;[web, cart, other] = await Promise.all([
       mesh.pod('web', { redirect, env: { MESH_AGENT_KEEP_CONFIGURATION: 'true' } }),
-      mesh.pod('cart', { redirect, env: { MESH_ORCH_APP_PROBERS: JSON.stringify(probers) } }),
+      mesh.pod('cart', { redirect, env: { MESH_ORCH_APP_PROBERS: JSON.stringify(probers), TERMINATION_DRAIN_DURATION_SECONDS: '6' } }),
       mesh.pod('cart', { redirect }),
     ])
     mesh.write('services.yaml', ...services(cart))
@@ -122,7 +122,11 @@ describe('a mesh of pods', function () {
 
   it('drains a stopping pod without a failed request', async () => {
     await web.app.do('begin', { url: `${url}slow/20` })
-    const slow = web.app.do('call', { url: `${url}slow/700` })
+    const slow = web.app.do('call', { url: `${url}slow/3000` })
+    await until('both calls to be active', async () => {
+      const active = (await web.admin('/clusters')).matchAll(/^outbound\|80\|\|cart.*::rq_active::(\d+)$/gm)
+      return [...active].reduce((sum, [, count]) => sum + Number(count), 0) === 2
+    })
     const ended = cart.stop('SIGTERM')
     mesh.write('services.yaml', ...services(other))
     expect(await ended).to.equal(0)
@@ -137,7 +141,7 @@ describe('a mesh of pods', function () {
     expect(await web.ended()).to.equal(139)
     // The agent uses the saved certificate, roots and configuration.
     await web.start()
-    expect(await status()).to.equal(200)
+    await until('calls to arrive', async () => (await status()) === 200)
     await mesh.startDiscovery()
     mesh.write('policies.yaml', ...allow('somebody-else'))
     await until('a change to arrive', async () => (await status()) === 403)

@@ -97,7 +97,7 @@ describeAttacks(
         for (const event of ['close', 'end', 'timeout']) socket.once(event, () => resolve(''))
         socket.once('data', (bytes) => resolve(bytes.toString('latin1')))
       })
-      socket.setTimeout(2000)
+      socket.setTimeout(30_000)
       for (const part of parts) await new Promise((sent) => (socket.destroyed ? sent(undefined) : socket.write(part, 'latin1', sent)))
       const answer = await answered
       socket.destroy()

@@ -174,7 +174,10 @@ describe('metrics', () => {
     expect(await value(`grpc_server_msg_sent_total{${labels}}`)).to.be.greaterThan(2)
     expect(await value('pilot_xds{version="unknown"}')).to.equal(1)
     expect(await value('pilot_xds_pushes{type="cds"}')).to.be.greaterThan(0)
-    expect(await value('pilot_xds_push_time_count{type="cds"}')).to.equal(await value('pilot_xds_pushes{type="cds"}'))
+    await until('the time of each push to be counted', async () => {
+      const [timed, pushed] = [await value('pilot_xds_push_time_count{type="cds"}'), await value('pilot_xds_pushes{type="cds"}')]
+      return timed === pushed
+    })
     client.refuseNext = clusterType
     service.write('b.yaml', entry('b', 'HTTP'))
     await atLeast('pilot_total_xds_rejects{type="cds"}')

@@ -22,7 +22,7 @@ describe('services beside ADS, and settings of the push path', function () {
   const service = new Service({
     env: {
       PILOT_ENABLE_FLOW_CONTROL: 'true',
-      PILOT_FLOW_CONTROL_TIMEOUT: '5s',
+      PILOT_FLOW_CONTROL_TIMEOUT: '10s',
       PILOT_XDS_SEND_TIMEOUT: '1s',
       MESH_GPRC_MAXRECVMSGSIZE: '20000',
       PILOT_DEBOUNCE_AFTER: '30ms',

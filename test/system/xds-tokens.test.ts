@@ -87,7 +87,7 @@ describe('tokens on the secured port', function () {
   })
 
   it('end their streams soon after they expire, and other streams continue', async () => {
-    const short = await tokenFor(issuer, 6)
+    const short = await tokenFor(issuer, 15)
     const long = await tokenFor(issuer)
     const [ends, stays] = [await connect(() => short), await connect(() => long)]
     expect(ends.closed).to.equal(undefined)
@@ -116,7 +116,7 @@ describe('an expired client certificate', function () {
     service.flags.push(...made.servingFlags())
     await service.start()
     const now = Date.now()
-    made.between('cart', 'ca', 'spiffe://cluster.local/ns/shop/sa/cart', now - 60_000, now + 8000)
+    made.between('cart', 'ca', 'spiffe://cluster.local/ns/shop/sa/cart', now - 60_000, now + 15_000)
     const [key, cert] = [made.text('cart-key.pem'), made.text('cart.pem')].map((text) => Buffer.from(text)) as [Buffer, Buffer]
     const channel = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })
     const client = new XdsClient(port, sidecarNode('10.7.0.9', 'pod', 'shop'), true, channel).connect()

@@ -158,10 +158,12 @@ describe('XDS', function () {
     const other = await connect(true, '10.9.2.2', 'ns-1')
     expect(other.resources.get(clusterType)?.has('outbound|80||private.ns-2.svc.cluster.local')).to.equal(false)
     const scoped = await connect(false, '10.9.3.1', 'ns-3', { LABELS: { app: 'scoped' } })
-    const outbound = [...(scoped.resources.get(clusterType)?.keys() ?? [])].filter((name) => name.startsWith('outbound|'))
-    expect(outbound).not.to.deep.equal([])
-    expect(outbound.filter((name) => !name.includes('.ns-0.'))).to.deep.equal([])
-    expect(scoped.resources.get(routeType)?.get('80')?.includes('block_all')).to.equal(true)
+    await until('the scope', () => {
+      const outbound = [...(scoped.resources.get(clusterType)?.keys() ?? [])].filter((name) => name.startsWith('outbound|'))
+      expect(outbound).not.to.deep.equal([])
+      expect(outbound.filter((name) => !name.includes('.ns-0.'))).to.deep.equal([])
+      return scoped.resources.get(routeType)?.get('80')?.includes('block_all') ?? false
+    })
     expect(own.resources.get(routeType)?.get('80')?.includes('private:80')).to.equal(true)
   })
 
@@ -232,8 +234,12 @@ describe('XDS', function () {
       service.write('found.yaml', found(resolution))
       service.remove('going.yaml')
       // A cluster that was only removed stays for two seconds, a replaced one must not.
-      await until('the new cluster', () => proxies.every((proxy) => type(proxy) === wanted))
-      for (const proxy of proxies) expect(cluster(proxy, 'going')).not.to.equal(undefined)
+      const keptGoing = new Map<XdsClient, boolean>()
+      await until('the new cluster', () => {
+        for (const proxy of proxies) if (type(proxy) === wanted && !keptGoing.has(proxy)) keptGoing.set(proxy, cluster(proxy, 'going') !== undefined)
+        return keptGoing.size === proxies.length
+      })
+      expect([...keptGoing.values()]).to.deep.equal(proxies.map(() => true))
       for (const proxy of await connectAll()) expect(type(proxy)).to.equal(wanted)
     }
   })
