@@ -17,13 +17,22 @@ interface Held {
   readonly fingerprint: string
 }
 
+/** The objects of a kind at one time, the oldest first, and the changes since then. */
+interface Sorted {
+  list: readonly ConfigObject[]
+  /** Objects of the list that were replaced or removed. */
+  readonly left: Set<ConfigObject>
+  /** Objects that were added, by key. */
+  readonly joined: Map<string, ConfigObject>
+}
+
 /** All objects. Setting an object with equal content is not a change, even if its generation differs. */
 export class ObjectStore {
   readonly #held = new Map<string, Held>()
   /** Keys by kind. */
   readonly #kinds = new Map<string, Set<string>>()
-  /** The sorted objects of a kind, cached until one of them changes. */
-  readonly #sorted = new Map<string, readonly ConfigObject[]>()
+  /** The kinds that were listed. */
+  readonly #sorted = new Map<string, Sorted>()
   readonly #generations: Generations
 
   /** `keepMs`: how long the generations of past versions are kept, in milliseconds. */
@@ -42,11 +51,23 @@ export class ObjectStore {
 
   /** Returns all objects of a kind, the oldest first. It is the same list until one of them changes. */
   ofKind<T extends ConfigObject>(kind: string): readonly T[] {
-    const known = this.#sorted.get(kind) as readonly T[] | undefined
-    if (known) return known
-    const sorted = [...(this.#kinds.get(kind) ?? [])].flatMap((key) => (this.#held.get(key)?.object as T | undefined) ?? []).sort(byAge)
+    const sorted = this.#sorted.get(kind) ?? { list: [], left: new Set(), joined: new Map(this.#entriesOf(kind)) }
     this.#sorted.set(kind, sorted)
-    return sorted
+    const { left, joined } = sorted
+    if (left.size + joined.size > 0) {
+      // The sort takes the part that is in order as it is.
+      sorted.list = [...sorted.list.filter((object) => !left.has(object)), ...joined.values()].sort(byAge)
+      left.clear()
+      joined.clear()
+    }
+    return sorted.list as readonly T[]
+  }
+
+  *#entriesOf(kind: string): Generator<[key: string, object: ConfigObject]> {
+    for (const key of this.#kinds.get(kind) ?? []) {
+      const object = this.get(key)
+      if (object) yield [key, object]
+    }
   }
 
   /** Adds, replaces or removes an object. Returns the change, or undefined if the content is equal. */
@@ -85,7 +106,11 @@ export class ObjectStore {
   }
 
   #hold(key: string, before: Held | undefined, now: Held | undefined): void {
-    for (const held of [before, now]) if (held) this.#sorted.delete(held.object.kind)
+    if (before) {
+      const sorted = this.#sorted.get(before.object.kind)
+      if (!sorted?.joined.delete(key)) sorted?.left.add(before.object)
+    }
+    if (now) this.#sorted.get(now.object.kind)?.joined.set(key, now.object)
     if (before && before.object.kind !== now?.object.kind) this.#kinds.get(before.object.kind)?.delete(key)
     if (!now) {
       this.#held.delete(key)

@@ -23,6 +23,8 @@ export interface ResolvedVirtualService {
   readonly source: VirtualService
   /** The object and the delegates it was expanded from. A resolved object keeps its identity while these are the same. */
   readonly sources: readonly VirtualService[]
+  /** Whether the object refers to delegates, existing or not. */
+  readonly delegates: boolean
   /** Full host names of all destinations. */
   readonly destinations: readonly string[]
   /** Namespaces in the `sourceNamespace` of its matches. */
@@ -52,31 +54,31 @@ export interface Resolution {
   readonly defaultExportTo: readonly string[]
 }
 
-/** Resolves all objects. Those whose sources are the same as in `previous` keep their identity. */
+/** Resolves all objects, given the oldest first. Those whose sources are the same as in `previous` keep their identity. */
 export function indexVirtualServices(
-  objects: Iterable<VirtualService>,
+  objects: readonly VirtualService[],
   { domain, delegates, defaultExportTo }: Resolution,
   previous: VirtualServiceIndex | undefined,
 ): VirtualServiceIndex {
-  const sorted = [...objects].sort(byAge)
-  const byName = new Map(sorted.map((object) => [`${object.namespace}/${object.name}`, object]))
-  const before = new Map(previous?.all.map((resolved) => [resolved.source, resolved]))
+  let byName: ReadonlyMap<string, VirtualService> | undefined
+  const named = (name: string) => (byName ??= new Map(objects.map((object) => [`${object.namespace}/${object.name}`, object]))).get(name)
+  const before = inOrder(previous?.all ?? [])
   const missingDelegates: string[] = []
   const all: ResolvedVirtualService[] = []
-  for (const object of sorted) {
-    if (!object.spec.hosts?.length) continue
-    const old = before.get(object)
-    if (old && !object.spec.http?.some(({ delegate }) => delegate)) {
+  for (const object of objects) {
+    const old = before(object)
+    if (old && !old.delegates) {
       all.push(old)
       continue
     }
+    if (!object.spec.hosts?.length) continue
     const sources = [object]
     const resolved = (delegate: VirtualService) => (delegate.spec.http ?? []).map((route) => completeRoute(route, delegate.namespace, domain))
     const http = resolved(object).flatMap((route): HttpRoute[] => {
       if (!route.delegate) return [route]
       if (!delegates) return []
       const name = `${route.delegate.namespace || object.namespace}/${route.delegate.name}`
-      const delegate = byName.get(name)
+      const delegate = named(name)
       if (!delegate || delegate.spec.hosts?.length || !isExported(delegate.spec.exportTo, defaultExportTo, delegate.namespace, object.namespace)) {
         missingDelegates.push(name)
         return []
@@ -101,6 +103,7 @@ export function indexVirtualServices(
       ...spec,
       source: object,
       sources,
+      delegates: object.spec.http?.some(({ delegate }) => delegate) ?? false,
       destinations: [...new Set(destinationsOf(spec))],
       callerNamespaces: [...new Set(callers(spec).flatMap(({ sourceNamespace }) => sourceNamespace || []))],
       callerLabels: [...new Set(callers(spec).flatMap(({ sourceLabels }) => Object.keys(sourceLabels ?? {})))],
@@ -109,6 +112,18 @@ export function indexVirtualServices(
   const byCallerLabel = new Map<string, ResolvedVirtualService[]>()
   for (const service of all) for (const label of service.callerLabels) append(byCallerLabel, label, service)
   return { all, missingDelegates, byCallerLabel }
+}
+
+/** Returns a function that finds the resolved form of objects, which it has to be asked for the oldest first. */
+function inOrder(all: readonly ResolvedVirtualService[]): (object: VirtualService) => ResolvedVirtualService | undefined {
+  let at = 0
+  return (object) => {
+    let found = all[at]
+    while (found && found.source !== object && byAge(found.source, object) < 0) found = all[++at]
+    if (found?.source !== object) return undefined
+    at++
+    return found
+  }
 }
 
 function destinationsOf({ http, tls, tcp }: Pick<VirtualServiceSpec, 'http' | 'tls' | 'tcp'>): string[] {

@@ -170,7 +170,7 @@ function servicePart({ services, mesh, domain }: VisibilityInputs, known: HostNa
     for (const { service, hasLocalEndpoints } of states) {
       if (hasLocalEndpoints && service.namespace !== mesh.rootNamespace) addTo(local, service.namespace, host)
       append(hostsOf, service.namespace, host)
-      for (const viewer of audience(serviceKey(service), service.exportTo, mesh.defaultServiceExportTo, service.namespace, faults))
+      for (const viewer of audience(() => serviceKey(service), service.exportTo, mesh.defaultServiceExportTo, service.namespace, faults))
         addTo(differing, viewer, host)
       if (states.length > 1 && owners.get(host) !== service.namespace) addTo(differing, service.namespace, host)
     }
@@ -186,7 +186,7 @@ function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owne
   const faults: ResourceFault[] = []
   for (const [namespace, { exact, wildcards }] of destinationRules.byNamespace) {
     for (const rule of [...exact.values(), ...wildcards]) {
-      const viewers = audience(rule.sources.map(configKey).join(), rule.exportTo, mesh.defaultDestinationRuleExportTo, namespace, faults)
+      const viewers = audience(() => rule.sources.map(configKey).join(), rule.exportTo, mesh.defaultDestinationRuleExportTo, namespace, faults)
       const shared = isPublic(rule.exportTo, mesh.defaultDestinationRuleExportTo)
       if (shared && viewers.length === 0 && namespace === mesh.rootNamespace) continue
       for (const host of covered(rule.host, names, services)) {
@@ -215,7 +215,6 @@ function routePart(
   const differing = new Map<string, Set<string>>()
   const virtualServices = new Map<string, ResolvedVirtualService[]>()
   const faults: ResourceFault[] = []
-  const sending = new Map<string, ResolvedVirtualService[]>()
   const addHosts = (viewer: string, { hosts }: ResolvedVirtualService) => {
     for (const pattern of hosts) {
       addTo(differing, viewer, pattern)
@@ -223,17 +222,28 @@ function routePart(
     }
   }
   for (const service of all) {
-    for (const viewer of audience(configKey(service.source), service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, faults)) {
+    for (const viewer of audience(() => configKey(service.source), service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, faults)) {
       append(virtualServices, viewer, service)
       addHosts(viewer, service)
     }
     for (const caller of service.callerNamespaces) addHosts(caller, service)
-    // Routes depend on the ports of their destinations, and one host's ports matter to the other hosts of the VirtualService.
-    for (const host of new Set([...service.destinations, ...(service.hosts.length > 1 ? service.hosts : [])])) append(sending, host, service)
   }
-  for (const others of [seen, rules.differing])
-    for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) addHosts(viewer, service)
+  if (seen.size + rules.differing.size > 0) {
+    const sending = byRelatedHost(all)
+    for (const others of [seen, rules.differing])
+      for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) addHosts(viewer, service)
+  }
   return { differing, virtualServices, faults }
+}
+
+/**
+ * VirtualServices by the hosts whose ports affect their routes: the destinations, and the other hosts of a VirtualService with several.
+ */
+function byRelatedHost(all: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly ResolvedVirtualService[]> {
+  const related = new Map<string, ResolvedVirtualService[]>()
+  for (const service of all)
+    for (const host of new Set([...service.destinations, ...(service.hosts.length > 1 ? service.hosts : [])])) append(related, host, service)
+  return related
 }
 
 function differencesOf(
@@ -282,9 +292,9 @@ export function hostsForCaller(
 
 /**
  * The namespaces that see an object which is not visible to all. Empty for an object visible to all, and for one whose visibility cannot be
- * determined, which is reported as a fault.
+ * determined, which is reported as a fault under its `key`.
  */
-function audience(object: string, exportTo: readonly string[], fallback: readonly string[], owner: string, faults: ResourceFault[]): string[] {
+function audience(key: () => string, exportTo: readonly string[], fallback: readonly string[], owner: string, faults: ResourceFault[]): string[] {
   return contain(
     () => {
       if (isPublic(exportTo, fallback)) return []
@@ -292,7 +302,7 @@ function audience(object: string, exportTo: readonly string[], fallback: readonl
       return targets.flatMap((target) => (target === '.' ? [owner] : target === '~' ? [] : [target]))
     },
     (reason) => {
-      faults.push({ type: 'index', resource: object, objects: object.split(','), reason, consequence: consequences.leftOut })
+      faults.push({ type: 'index', resource: key(), objects: key().split(','), reason, consequence: consequences.leftOut })
       return []
     },
   )

@@ -1,5 +1,8 @@
 import { expect } from 'chai'
+import fc from 'fast-check'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import { sameItems } from '../../../src/model/lists.ts'
+import { byAge } from '../../../src/model/order.ts'
 import type { VirtualService } from '../../../src/snapshot/objects.ts'
 import { indexVirtualServices } from '../../../src/snapshot/virtual-services.ts'
 import { names } from '../../harness/settings.ts'
@@ -48,4 +51,35 @@ describe('the match conditions of a delegate VirtualService', () => {
         expect(Object.keys((match as Record<string, object>)[field] ?? {})).to.have.members(['constructor', 'a'])
       }
     })
+})
+
+describe('the index of VirtualServices', () => {
+  it('keeps the resolved form of those whose sources are the same, whichever others came, went or changed their age', () => {
+    const parsed = (name: string, createdAt: number, spec: object): VirtualService => ({
+      ...(parseConfigFile(
+        'f',
+        JSON.stringify({ apiVersion: 'networking.mesh.io/v1', kind: 'VirtualService', metadata: { name, namespace: 'ns' }, spec }),
+        names,
+      ).objects[0] as VirtualService),
+      createdAt,
+    })
+    const pool = ['a', 'b', 'c', 'd', 'e'].flatMap((name) => [
+      ...[0, 1, 2].map((age) => parsed(name, age, { hosts: [`${name}.example`], http: [{ route: [{ destination: { host: name } }] }] })),
+      parsed(name, 1, { hosts: [`${name}.example`], http: [{ delegate: { name: 'rest' } }] }),
+      parsed('rest', 1, { http: [{ route: [{ destination: { host: name } }] }] }),
+    ])
+    const resolution = { domain: 'cluster.local', delegates: true, defaultExportTo: ['*'] }
+    const index = fc.uniqueArray(fc.constantFrom(...pool), { selector: ({ name }) => name })
+    fc.assert(
+      fc.property(index, index, (first, second) => {
+        const before = indexVirtualServices(first.toSorted(byAge), resolution, undefined)
+        const after = indexVirtualServices(second.toSorted(byAge), resolution, before)
+        expect(after).to.deep.equal(indexVirtualServices(second.toSorted(byAge), resolution, undefined))
+        for (const old of before.all) {
+          const now = after.all.find(({ source }) => source === old.source)
+          expect(now === old).to.equal(now !== undefined && sameItems(now.sources, old.sources))
+        }
+      }),
+    )
+  })
 })
