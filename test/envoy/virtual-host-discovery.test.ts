@@ -59,4 +59,16 @@ for (const { version, path: binary } of envoyBinaries().filter((known) => known.
       await become('allow_any', `c.example.com:${port}`)
       expect(await service.rejections()).to.deep.equal([])
     })
+
+    it('a route that comes after a reconnect without routes has its hosts', async () => {
+      service.remove('a.yaml')
+      await become()
+      await service.stop('SIGKILL')
+      await service.start()
+      // Envoy subscribes to its virtual hosts when it reconnects, and to routes when a listener names one.
+      await until('Envoy to be connected', async () => (await service.debug<object[]>('syncz')).length === 1)
+      service.write('b.yaml', entry('b', 'b.example.com'))
+      await become('allow_any', `b.example.com:${port}`)
+      expect(await service.rejections()).to.deep.equal([])
+    })
   })

@@ -163,6 +163,7 @@ export class XdsSession {
     const refused = error && this.#reject(known, typeUrl, nonce, error, now)
     const asked = this.#parts.subscriptions.added(request.rawSubscribe)
     if (!known) {
+      if (typeUrl === routeType) this.#makeHostsDue(asked.subscription.names)
       const legacy = asked.isEmpty && request.unsubscribe.length === 0 && isWildcardType(typeUrl)
       const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)
       watch.dueInFull = legacy || !asked.isEmpty
@@ -200,8 +201,13 @@ export class XdsSession {
     // The proxy may have dropped resources that it unsubscribed from or subscribed to again.
     for (const names of [unsubscribe, asked.names]) for (const name of names) watch.initialVersions?.delete(name)
     if (asked.wildcard) watch.initialVersions?.clear()
-    if (watch.typeUrl === routeType) for (const name of asked.names) this.watches.get(virtualHostType)?.dueNames.add(name)
+    if (watch.typeUrl === routeType) this.#makeHostsDue(asked.names)
     if (asked.wildcard) watch.dueInFull = true
+  }
+
+  /** Makes the virtual hosts of route configurations due that a proxy subscribes to: it has none of them, also if it had some before. */
+  #makeHostsDue(routes: Iterable<string>): void {
+    for (const name of routes) this.watches.get(virtualHostType)?.dueNames.add(name)
   }
 
   #checkBudget(watch: Watch, before: Subscription): void {
@@ -296,11 +302,13 @@ export class XdsSession {
 
   /**
    * Returns the effective subscription of a type. Proxies subscribe to virtual hosts with a wildcard, which stands for those of their route
-   * configurations. Secrets of which nothing is known yet are left out.
+   * configurations: none before the first request for routes, which follows later where a proxy without routes reconnects. Secrets of which
+   * nothing is known yet are left out.
    */
   #subscriptionOf({ typeUrl, subscription }: Watch): Subscription {
     if (typeUrl === secretType) return this.#secrets?.answerable(subscription) ?? subscription
-    return (typeUrl === virtualHostType && subscription.wildcard && this.watches.get(routeType)?.subscription) || subscription
+    if (typeUrl !== virtualHostType || !subscription.wildcard) return subscription
+    return this.watches.get(routeType)?.subscription ?? nothing
   }
 
   #state(watch: Watch): TypeState {

@@ -234,7 +234,7 @@ class SimulatedProxy {
 
   constructor(kind: SimulatedProxy['kind'], catalog: Catalog, nonce: () => string) {
     this.kind = kind
-    if (kind === 'hosts') this.#routes = ['80']
+    if (kind === 'hosts') this.#routes = []
     const plans = new Plans(catalog, { enabled: true, size: 100 })
     const parts = {
       catalog,
@@ -268,7 +268,8 @@ class SimulatedProxy {
   start(): void {
     this.#ask(clusterType, '', [], [], 0)
     this.#ask(listenerType, '', [], [], 0)
-    this.#ask(routeType, '', this.#routes, [], 0)
+    if (this.#routes.length > 0) this.#ask(routeType, '', this.#routes, [], 0)
+    // Envoy subscribes to virtual hosts before routes when it reconnects without a route.
     if (this.kind === 'hosts') this.#ask(virtualHostType, '', [], [], 0)
     this.#follow(0)
   }
@@ -313,9 +314,10 @@ class SimulatedProxy {
   answer(now: number): void {
     for (const { typeUrl, nonce } of this.#answers.splice(0)) {
       this.#ask(typeUrl, nonce, typeUrl === endpointType ? [...this.#asked] : typeUrl === routeType ? this.#routes : [], [], now)
-      if (typeUrl === listenerType && this.#routes.length === 1) {
-        this.#routes = ['80', '81']
-        this.#ask(routeType, '', ['81'], [], now)
+      if ((typeUrl === listenerType || typeUrl === routeType) && this.#routes.length < 2) {
+        const added = this.#routes.length === 0 ? '80' : '81'
+        this.#routes = [...this.#routes, added]
+        this.#ask(routeType, '', [added], [], now)
       }
       if (typeUrl === clusterType) this.#follow(now)
     }
