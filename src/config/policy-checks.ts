@@ -154,7 +154,7 @@ export function checkedPolicies(
 }
 
 /** The maximum number of objects that a log line names. */
-const named = 20
+const named = 5
 
 /** Returns a log line for each check that affects objects. */
 export function checkedPolicyLines(checked: readonly CheckedPolicies[]): string[] {
