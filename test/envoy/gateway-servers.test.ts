@@ -115,6 +115,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
             'limited',
             '{host: limited, trafficPolicy: {proxyProtocol: {version: V1}, connectionPool: {tcp: {maxConnectionDuration: 5s}}}}',
           ),
+          entry('any', "'*.shop.svc.cluster.local'", `ports: {http: ${ports.end}}, serviceAccount: any`),
           document('Gateway', 'edge', `{selector: {app: edge}, servers: [${servers.join()}]}`),
           document('VirtualService', 'app', `{hosts: ['*'], gateways: [edge], http: [{route: [{destination: {host: app, port: {number: 80}}}]}]}`),
           document(
@@ -249,6 +250,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(await spoken(ports.auto, sni('meshed.example'), ['istio']), 'not among the hosts').to.equal('')
       expect(await spoken(ports.auto, sni('plain.shop.svc.cluster.local'), ['istio']), 'takes no mutual TLS').to.equal('')
       expect(await spoken(ports.auto, 'meshed.shop.svc.cluster.local', ['istio']), 'no name of a cluster').to.equal('')
+      expect(await spoken(ports.auto, sni('any.shop.svc.cluster.local'), ['istio']), 'a service with a wildcard host').to.equal('')
     })
   })
 }

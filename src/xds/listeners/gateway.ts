@@ -286,10 +286,12 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
 
 /**
  * Returns one chain for each port and subset of the services that the server's hosts cover. SNI selects the chain, and the connection is
- * passed through unchanged. Only mutual TLS of the mesh matches, identified by its ALPN.
+ * passed through unchanged. Only mutual TLS of the mesh matches, identified by its ALPN. Services with a wildcard host are left out: Envoy
+ * rejects server names with a star inside.
  */
 function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
   const isOffered = ({ service }: ServiceState) =>
+    !service.hostname.startsWith('*') &&
     hosts.some(({ namespace, host }) => (namespace === '*' || namespace === service.namespace) && hostCovers(host, service.hostname))
   return view.services.filter(isOffered).flatMap((state) =>
     state.service.ports
