@@ -64,8 +64,7 @@ class Subject {
   }
 }
 
-describe('workload tokens', function () {
-  this.timeout(120_000)
+describe('workload tokens', () => {
   const identity = 'spiffe://td.example/ns/shop/sa/cart'
   const issuer = new Issuer('https://issuer.example')
   let subject: Subject
@@ -348,9 +347,7 @@ describe('workload tokens', function () {
   })
 })
 
-describe('the authenticator of a service', function () {
-  this.timeout(120_000)
-
+describe('the authenticator of a service', () => {
   it('checks tokens again after a restart, with the names of the mesh and its keys', async () => {
     const issuer = await new Issuer('https://issuer.example').start()
     const env = { JWT_RULE: JSON.stringify({ issuer: issuer.name, jwks_uri: issuer.jwksUri }), PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' }

@@ -27,8 +27,7 @@ const names: MeshNamesEvent = {
 }
 const key = keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string
 
-describe('the authority during a root rotation', function () {
-  this.timeout(120_000)
+describe('the authority during a root rotation', () => {
   const directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
   const writer = new RecordingPeer<TrustEvent>('xds-writer/0')
   let authority: Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent>

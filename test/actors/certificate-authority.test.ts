@@ -26,8 +26,7 @@ interface Asks {
   signServingCertificate(request: { csr: string }): Promise<CertificateAnswer>
 }
 
-describe('the certificate authority', function () {
-  this.timeout(120_000)
+describe('the certificate authority', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-authority-'))
   const plugged = join(dir, 'cacerts')
   const made = new ServingCertificates(dir)

@@ -7,9 +7,7 @@ import { DirectoryWatch } from '../../actors/runtime/directory-watch.ts'
 import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { until } from '../harness/until.ts'
 
-describe('the watch of a directory', function () {
-  this.timeout(120_000)
-
+describe('the watch of a directory', () => {
   it('continues in a directory that replaces it, at any time', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
     const root = join(dir, 'root')

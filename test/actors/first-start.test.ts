@@ -7,8 +7,7 @@ import { until } from '../harness/until.ts'
 
 const policy = 'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {action: "DENY}\n'
 
-describe('a first start with unreadable files', function () {
-  this.timeout(120_000)
+describe('a first start with unreadable files', () => {
   let discovery: LocalDiscovery
   beforeEach(() => {
     discovery = new LocalDiscovery({ mode: 'in-thread' }, { PILOT_MOCK_SERVICES: '0' })

@@ -11,8 +11,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { XdsClient } from '../harness/xds-client.ts'
 
-describe('gateway secrets when actors die', function () {
-  this.timeout(120_000)
+describe('gateway secrets when actors die', () => {
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
   const mesh = new ServingCertificates(control.dir)
   const made = new SiteCertificates()

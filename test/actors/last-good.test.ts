@@ -10,8 +10,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const policy = (spec: string) => `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`
 const watcher = 'registry-watcher/files'
 
-describe('last good states across a restart of the file watcher', function () {
-  this.timeout(120_000)
+describe('last good states across a restart of the file watcher', () => {
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
   let proxy: XdsClient
   const write = (file: string, content: string) => writeFileSync(join(control.dir, file), content)

@@ -12,8 +12,7 @@ const mocked = 100
 const cluster = (name: string) => `outbound|80||${name}.ns.svc.cluster.local`
 
 for (const mode of ['threads', 'in-thread'] as const) {
-  describe(`actors that throw and hang under a thousand changes a second (${mode})`, function () {
-    this.timeout(120_000)
+  describe(`actors that throw and hang under a thousand changes a second (${mode})`, () => {
     const module = (name: string) => new URL(`parts/breakable.ts?${name}`, import.meta.url)
     const policy = { ...restartPolicy, intensity: 100, longestDelay: 500 }
     const discovery = new LocalDiscovery(
@@ -72,14 +71,10 @@ for (const mode of ['threads', 'in-thread'] as const) {
     /** Files are not changed for a moment: every proxy, old or new, gets their state, and no other proxies are known. */
     const converges = async () => {
       clearInterval(changing)
-      await until(
-        'every proxy to be up to date',
-        async () => {
-          await reconnect()
-          return clients.every(isUpToDate)
-        },
-        30_000,
-      )
+      await until('every proxy to be up to date', async () => {
+        await reconnect()
+        return clients.every(isUpToDate)
+      })
       const fresh = await connect(200).ready()
       await until('a new proxy to be up to date', () => isUpToDate(fresh))
       clients.splice(clients.indexOf(fresh), 1)

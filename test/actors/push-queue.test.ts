@@ -84,9 +84,7 @@ async function queueWithWriters(takeMs: number) {
   }
 }
 
-describe('the push queue', function () {
-  this.timeout(120_000)
-
+describe('the push queue', () => {
   it('does not delay changes while over a hundred proxies a second connect', async () => {
     const { queue, pushes, change, connect } = await queueWithWriters(30)
     const connects = every(6, () => connect())

@@ -5,8 +5,7 @@ import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
 import { until } from '../harness/until.ts'
 
-describe('/ready', function () {
-  this.timeout(120_000)
+describe('/ready', () => {
   let discovery: LocalDiscovery
   afterEach(() => discovery.dispose())
   /** Actors that end stay away for long enough to be noticed, also on a busy machine. */

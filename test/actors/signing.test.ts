@@ -5,8 +5,7 @@ import { Signing, type SigningResult } from '../../actors/discovery/authority/si
 const by = { id: 'a', certificate: '', key: { kind: 'file', path: '' } } as const
 const module = new URL('./parts/dying-signer.ts', import.meta.url)
 
-describe('signing on a pool of threads', function () {
-  this.timeout(120_000)
+describe('signing on a pool of threads', () => {
   let signing: Signing
   afterEach(() => signing.close())
 

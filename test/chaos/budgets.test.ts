@@ -24,8 +24,7 @@ function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode, r
   return stream
 }
 
-describe('limits for one client', function () {
-  this.timeout(120_000)
+describe('limits for one client', () => {
   let service: Service
 
   before(async () => {
@@ -199,9 +198,7 @@ describe('limits for one client', function () {
   })
 })
 
-describe('disconnected proxies', function () {
-  this.timeout(120_000)
-
+describe('disconnected proxies', () => {
   it('leave neither classes nor shared memory behind, even if no configuration changes', async () => {
     const service = new Service({ env: { PILOT_MOCK_SERVICES: '50' } })
     await service.start()
@@ -226,9 +223,7 @@ describe('disconnected proxies', function () {
   })
 })
 
-describe('a limit of file descriptors', function () {
-  this.timeout(120_000)
-
+describe('a limit of file descriptors', () => {
   it('limits connections, in total and by address, while files, pages and connected proxies continue to work', async () => {
     const service = new Service({ descriptors: 300, flags: ['--writers', '1'] })
     const policy =

@@ -103,7 +103,7 @@ describe('certificate requests without a credential', function () {
   it('do not prevent a caller with a certificate from being served afterwards', async () => {
     const client = new CertificateClient(port, { roots: made.text('ca.pem'), key: made.text('cart-key.pem'), cert: made.text('cart.pem') })
     try {
-      expect(await client.ask(requestPem())).to.have.property('chain')
+      expect(await client.obtain(requestPem())).to.have.property('chain')
     } finally {
       client.close()
     }

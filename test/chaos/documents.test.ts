@@ -45,8 +45,7 @@ const pages = [
   'authorizationz',
 ]
 
-describe('unusual documents against the running service', function () {
-  this.timeout(120_000)
+describe('unusual documents against the running service', () => {
   const service = new Service()
   const proxies: XdsClient[] = []
   const proxy = (address: string, name: string, namespace: string, metadata = {}, type = 'sidecar') => {

@@ -13,8 +13,7 @@ import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('discovery withstands abuse of HTTP/2:', function () {
-  this.timeout(120_000)
+describe('discovery withstands abuse of HTTP/2:', () => {
   const service = new Service({
     env: { PILOT_DEBOUNCE_AFTER: '20ms', PILOT_XDS_SEND_TIMEOUT: '2s' },
     flags: ['--keepaliveInterval', '2s', '--keepaliveTimeout', '2s'],

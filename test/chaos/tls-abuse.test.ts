@@ -16,8 +16,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const own = 'spiffe://cluster.local/ns/ns/sa/pod'
 
-describe('the secured port', function () {
-  this.timeout(120_000)
+describe('the secured port', () => {
   const service = new Service()
   const made = new ServingCertificates(service.dir)
   const sockets: Socket[] = []

@@ -9,8 +9,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`Envoy ${version} with a configuration of every kind`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version} with a configuration of every kind`, () => {
     const service = new Service({ env: { PILOT_MOCK_SERVICES: '30', PILOT_MOCK_PROXIES_PER_SERVICE: '1' } })
     const backend = new HttpBackend('secure')
     const proxies: Envoy[] = []

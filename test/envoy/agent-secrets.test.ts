@@ -71,8 +71,7 @@ const http2 = {
 }
 
 const [binary] = envoyBinaries().slice(-1)
-describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
-  this.timeout(120_000)
+describe(`secrets of the agent, Envoy ${binary?.version}`, () => {
   let service: Service
   let agent: Agent
   let made: ServingCertificates

@@ -13,8 +13,7 @@ import { until } from '../harness/until.ts'
 const releases = envoyBinaries()
 
 for (const { version, path: binary } of releases) {
-  describe(`the status server beside Envoy ${version}`, function () {
-    this.timeout(120_000)
+  describe(`the status server beside Envoy ${version}`, () => {
     const service = new Service()
     const authority = new Authority()
     const application = createServer((request, response) => {

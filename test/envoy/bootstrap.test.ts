@@ -57,8 +57,7 @@ const proxies: Record<string, GivenProxy> = {
 }
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`Envoy ${version} accepts the bootstrap of`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version} accepts the bootstrap of`, () => {
     const folder = mkdtempSync(join(tmpdir(), 'mesh-bootstrap-'))
     after(() => rmSync(folder, { recursive: true, force: true }))
 

@@ -86,8 +86,7 @@ const accepted = [
 ]
 
 for (const { version, path: binary } of envoyBinaries())
-  describe(`Envoy ${version} and the documents of users`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version} and the documents of users`, () => {
     const service = new Service()
     const one = new HttpBackend('one')
     const two = new HttpBackend('two')

@@ -14,8 +14,7 @@ import { until } from '../harness/until.ts'
 const serialOf = ({ chain }: Pair): string => new X509Certificate(chain).serialNumber
 
 for (const { version, path: binary, delta } of envoysWith({ delta: false }, { delta: true })) {
-  describe(`secrets of gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
-    this.timeout(120_000)
+  describe(`secrets of gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ENABLE_DEBUG_ON_LOOPBACK: 'true' } })
     const mesh = new ServingCertificates(service.dir)
     const made = new SiteCertificates()

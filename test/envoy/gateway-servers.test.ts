@@ -18,8 +18,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary, delta } of envoysWith({ delta: true }, { delta: false })) {
-  describe(`servers of Gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
-    this.timeout(120_000)
+  describe(`servers of Gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const made = new SiteCertificates()
     const dir = mkdtempSync(join(tmpdir(), 'mesh-servers-'))

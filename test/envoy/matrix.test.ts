@@ -16,8 +16,7 @@ it('the matrix of policies and requests has at least 300 rows', () => {
 })
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`requests get the same expected status from Envoy ${version} and /debug/authz with`, function () {
-    this.timeout(120_000)
+  describe(`requests get the same expected status from Envoy ${version} and /debug/authz with`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
     const one = new Issuer(issuers.one)

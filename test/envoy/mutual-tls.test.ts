@@ -13,8 +13,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary, from } of envoysWith({ from: 'files' }, { from: 'an agent' })) {
-  describe(`mutual TLS between two sidecars, Envoy ${version}, certificates from ${from}`, function () {
-    this.timeout(120_000)
+  describe(`mutual TLS between two sidecars, Envoy ${version}, certificates from ${from}`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
     const authority = new Authority()

@@ -8,8 +8,7 @@ import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
   for (const delta of [false, true]) {
-    describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, under traffic`, function () {
-      this.timeout(120_000)
+    describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, under traffic`, () => {
       const service = new Service()
       const hidden = new HttpBackend('hidden')
       const open = new HttpBackend('open')

@@ -17,8 +17,7 @@ type Workload = keyof typeof addresses
 
 const { version, path: binary } = envoyBinaries().at(-1) ?? { version: 'none', path: '' }
 
-describe(`two workloads on one machine, Envoy ${version}`, function () {
-  this.timeout(120_000)
+describe(`two workloads on one machine, Envoy ${version}`, () => {
   const service = new Service()
   const backend = new HttpBackend('stock')
   const ports = { http: 0, inbound: 0, secure: 0 }

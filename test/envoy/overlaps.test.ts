@@ -15,8 +15,7 @@ const golden = (name: string, ports: Readonly<Record<string, number>>): string =
 }
 
 for (const { version, path: binary } of envoyBinaries())
-  describe(`Envoy ${version} accepts the listeners for overlapping matches`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version} accepts the listeners for overlapping matches`, () => {
     const service = new Service()
     const proxies: Envoy[] = []
     const authority = new Authority()

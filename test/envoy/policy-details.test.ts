@@ -9,8 +9,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`details of policies, Envoy ${version}`, function () {
-    this.timeout(120_000)
+  describe(`details of policies, Envoy ${version}`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
     const issuer = new Issuer('https://issuer.example')

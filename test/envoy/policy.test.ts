@@ -15,8 +15,7 @@ for (const { version, path: binary, side, source } of envoysWith(
   { side: 'sidecar', source: 'jwks' },
   { side: 'sidecar', source: 'jwksUri' },
 )) {
-  describe(`the six rules, Envoy ${version} as ${side}, keys by ${source}`, function () {
-    this.timeout(120_000)
+  describe(`the six rules, Envoy ${version} as ${side}, keys by ${source}`, () => {
     const service = new Service({ env: allowLoopback })
     const backend = new HttpBackend('app')
     const issuer = new Issuer('issuer@mesh.example')

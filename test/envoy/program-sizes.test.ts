@@ -32,9 +32,7 @@ const listener = (regex: string, index: number) =>
   })
 
 for (const { version, path } of envoyBinaries()) {
-  describe(`program sizes of regular expressions in Envoy ${version}`, function () {
-    this.timeout(120_000)
-
+  describe(`program sizes of regular expressions in Envoy ${version}`, () => {
     it('equal the recorded sizes, and in other releases do not exceed them', async () => {
       const dir = mkdtempSync(join(tmpdir(), 'mesh-sizes-'))
       const file = (name: string, content: object) => writeFileSync(join(dir, name), JSON.stringify(content))

@@ -60,8 +60,7 @@ const isOfFiles = ({ reason }: { reason: string }) => /Failed to load .* from pa
 const withKeys = (keys: unknown[]) =>
   textOf({ kind: requestAuthentication, name: 'x', spec: { jwtRules: [{ issuer: 'i', jwks: JSON.stringify({ keys }) }] } }, 'ns')
 
-describe('inline JWT key sets', function () {
-  this.timeout(120_000)
+describe('inline JWT key sets', () => {
   const batch = new AcceptanceBatch()
   before(() => {
     const [good] = Object.values(usableKeys)
@@ -75,8 +74,7 @@ describe('inline JWT key sets', function () {
     })
 })
 
-describe('EnvoyFilters that would set a socket option of a listener without a socket', function () {
-  this.timeout(120_000)
+describe('EnvoyFilters that would set a socket option of a listener without a socket', () => {
   const batch = new AcceptanceBatch()
   const listenerPatch = (name: string, value: string) =>
     `  - {applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: ${value}}}`
@@ -122,7 +120,7 @@ describe('EnvoyFilters that would set a socket option of a listener without a so
 const times = Number(process.env.FUZZ_TIMES ?? 1)
 
 describe('resources generated from unusual documents', function () {
-  this.timeout(240_000 * times)
+  this.timeout(400_000 * times)
   const batch = new AcceptanceBatch()
 
   before(() => {

@@ -10,8 +10,7 @@ import { until } from '../harness/until.ts'
 const [oldest] = envoyBinaries()
 
 if (oldest)
-  describe(`rotation of the root, Envoy ${oldest.version}`, function () {
-    this.timeout(180_000)
+  describe(`rotation of the root, Envoy ${oldest.version}`, () => {
     const pair = new TwoSidecars({
       binary: oldest.path,
       delta: true,
@@ -32,7 +31,7 @@ if (oldest)
         await until('two roots', async () => (await pair.certificates('client')).roots.length === 2)
         await pair.service.stop('SIGKILL')
         await pair.service.start()
-        await until('the end of the rotation', async () => (await pair.stage()) === 'stable', 100_000)
+        await until('the end of the rotation', async () => (await pair.stage()) === 'stable', 200_000)
       })
       expect(statuses).to.deep.equal({ 200: answered })
       expect(answered).to.be.above(100)

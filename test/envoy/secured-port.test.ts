@@ -9,8 +9,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {
-  describe(`Envoy ${version} at the secured port`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version} at the secured port`, () => {
     const service = new Service()
     const made = new ServingCertificates(service.dir)
     const envoys: Envoy[] = []

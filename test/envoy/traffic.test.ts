@@ -9,8 +9,7 @@ const host = 'reviews.shop.svc.cluster.local'
 
 for (const { version, path: binary } of envoyBinaries()) {
   for (const delta of [false, true]) {
-    describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
-      this.timeout(120_000)
+    describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, () => {
       const service = new Service()
       const v1 = new HttpBackend('v1')
       const v2 = new HttpBackend('v2')

@@ -31,8 +31,7 @@ const commands = [
 ].map((command) => (command.startsWith('%') ? command : `%${command}%`))
 
 for (const { version, path: binary, delta } of envoysWith({ delta: false }, { delta: true })) {
-  describe(`VirtualServices, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
-    this.timeout(120_000)
+  describe(`VirtualServices, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const v1 = new HttpBackend('v1')
     const v2 = new HttpBackend('v2')

@@ -28,8 +28,7 @@ function overTls(port: number, servername: string): Promise<string> {
 }
 
 for (const { version, path: binary } of envoyBinaries())
-  describe(`Envoy ${version} without interception`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version} without interception`, () => {
     const service = new Service()
     const authority = new Authority()
     const names = ['a', 'b'] as const

@@ -2,6 +2,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { MeshCertificateRequestSchema, MeshCertificateResponseSchema } from '../../protocols/gen/mesh/v1/auth/ca_pb.js'
+import { until } from './until.ts'
 
 /** The client's credentials and the roots that it trusts; all PEM, except the token. */
 export interface ClientCredentials {
@@ -37,6 +38,17 @@ export class CertificateClient {
   /** Requests a certificate with a lifetime of `seconds`. */
   ask(csr: string, seconds = 0n, path = createCertificate): Promise<CertificateOutcome> {
     return this.call(toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr, validityDuration: seconds })), path)
+  }
+
+  /** Requests a certificate until the authority is available: as agents do, a call that is answered UNAVAILABLE is made again. */
+  async obtain(csr: string, seconds = 0n, path = createCertificate): Promise<CertificateOutcome> {
+    const unavailable = 14
+    let outcome: CertificateOutcome | undefined
+    await until('the authority to be available', async () => {
+      outcome = await this.ask(csr, seconds, path)
+      return 'chain' in outcome || outcome.code !== unavailable
+    })
+    return outcome as unknown as CertificateOutcome
   }
 
   /** Sends an encoded message. */

@@ -67,8 +67,7 @@ export function describeAttacks(topic: string, body: (place: Place) => void, opt
 
 /** Like {@link describeAttacks}, for tests that are not attacks. */
 export function describePlaces(title: string, body: (place: Place) => void, options: AttackOptions = {}): void {
-  describe(title, function () {
-    this.timeout(120_000)
+  describe(title, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ...options.env }, flags: options.flags ?? [] })
     const backend = new HttpBackend('app')
     before(async () => {

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** Waits until a condition holds; exceptions count as "not yet". Throws after `deadlineMs` with the last exception. */
-export async function until(what: string, condition: () => Promise<boolean> | boolean, deadlineMs = 30_000): Promise<void> {
+export async function until(what: string, condition: () => Promise<boolean> | boolean, deadlineMs = 90_000): Promise<void> {
   const deadline = performance.now() + deadlineMs
   let last: unknown
   for (;;) {

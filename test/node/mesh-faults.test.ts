@@ -9,8 +9,7 @@ import { until } from '../harness/until.ts'
 const host = 'cart.shop.svc.cluster.local'
 const url = `http://${host}/`
 
-describe('a mesh of pods with failures', function () {
-  this.timeout(120_000)
+describe('a mesh of pods with failures', () => {
   let mesh: PodMesh
   let [web, cart] = [] as unknown as [MeshPod, MeshPod]
   const status = async () => (await web.app.do('call', { url })).status

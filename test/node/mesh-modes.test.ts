@@ -8,8 +8,7 @@ const oldest = envoyBinaries()[0]
 const strict = meshDocument('security', 'PeerAuthentication', 'strict', '{mtls: {mode: STRICT}}')
 const open = meshDocument('security', 'PeerAuthentication', 'open', '{selector: {matchLabels: {app: vault}}, portLevelMtls: {9001: {mode: DISABLE}}}')
 
-describe('a mesh of pods in other modes', function () {
-  this.timeout(120_000)
+describe('a mesh of pods in other modes', () => {
   let mesh: PodMesh
   before(async () => {
     mesh = new PodMesh(oldest?.path ?? '')

@@ -15,8 +15,7 @@ interface Seen {
   readonly headers: Readonly<Record<string, string>>
 }
 
-describe('a mesh of pods', function () {
-  this.timeout(120_000)
+describe('a mesh of pods', () => {
   let mesh: PodMesh
   let [web, cart, other] = [] as unknown as [MeshPod, MeshPod, MeshPod]
 

@@ -40,8 +40,7 @@ const services = [
 ]
 
 for (const { version, path } of envoyBinaries())
-  describe(`outbound traffic of a pod, Envoy ${version}`, function () {
-    this.timeout(120_000)
+  describe(`outbound traffic of a pod, Envoy ${version}`, () => {
     const authority = new Authority()
     let mesh: PodMesh
     let pod: MeshPod

@@ -43,8 +43,7 @@ class ServedPod {
   }
 }
 
-describe('redirection in a pod', function () {
-  this.timeout(120_000)
+describe('redirection in a pod', () => {
   let network: PodNetwork
   let other: Pod
   let served: ServedPod

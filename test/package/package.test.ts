@@ -28,8 +28,7 @@ describe('the lock file', () => {
   })
 })
 
-describe('the package', function () {
-  this.timeout(240_000)
+describe('the package', () => {
   const folder = mkdtempSync(join(tmpdir(), 'mesh-package-'))
   const installed = join(folder, 'node_modules/mesh-control-plane')
   const npm = (args: readonly string[], cwd: string) =>

@@ -15,8 +15,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const entry = (host: string, spec: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${host}, namespace: shop}\nspec: {hosts: [${host}], resolution: STATIC, ports: [{number: 3306, name: tcp}], endpoints: [{address: 203.0.113.1}]${spec}}\n`
 
-describe('service names through the agent', function () {
-  this.timeout(120_000)
+describe('service names through the agent', () => {
   const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
   const folder = mkdtempSync(join(tmpdir(), 'mesh-stand-in-'))
   const closing: (() => unknown)[] = []

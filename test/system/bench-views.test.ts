@@ -10,8 +10,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const size = { namespaces: 5, services: 50 }
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-describe('shapes of the benchmark in a running service', function () {
-  this.timeout(120_000)
+describe('shapes of the benchmark in a running service', () => {
   for (const name of ['plain', 'sidecars', 'ten-hosts', 'default-export', 'mixed'] as ShapeName[])
     it(`${name}: proxies see the services that the benchmark expects, and no others of the plain mesh`, async () => {
       const shape = shapes[name]
@@ -40,8 +39,7 @@ describe('shapes of the benchmark in a running service', function () {
     })
 })
 
-describe('npm run bench -- --set views', function () {
-  this.timeout(400_000)
+describe('npm run bench -- --set views', () => {
   const run = (...args: string[]) => {
     const script = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
     return spawnSync(process.execPath, [script, '--set', 'views', '--mode', 'delta', '--namespaces', '3', ...args], { encoding: 'utf8' })

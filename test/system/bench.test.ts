@@ -2,9 +2,7 @@ import { expect } from 'chai'
 import { Launched } from '../harness/launched.ts'
 import { until } from '../harness/until.ts'
 
-describe('a killed benchmark', function () {
-  this.timeout(120_000)
-
+describe('a killed benchmark', () => {
   it('leaves neither server nor load processes behind', async () => {
     const bench = new Launched([process.execPath, 'bench/run.ts', '--set', 'soak', '--changes', '100000', '--connects', '1000'])
     try {

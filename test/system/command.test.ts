@@ -13,9 +13,7 @@ import { until } from '../harness/until.ts'
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-describe('pilot-discovery on the command line', function () {
-  this.timeout(120_000)
-
+describe('pilot-discovery on the command line', () => {
   it('prints its version in every format', async () => {
     const short = await runCommand(['version', '--short'])
     expect([short.stdout, short.code]).to.deep.equal(['0.1.0\n', 0])

@@ -6,8 +6,7 @@ import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
-describe('debug pages with tokens', function () {
-  this.timeout(120_000)
+describe('debug pages with tokens', () => {
   const issuer = new Issuer('test-issuer')
   const stranger = new Issuer('test-issuer')
   let service: Service

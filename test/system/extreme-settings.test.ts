@@ -56,8 +56,7 @@ for (const [title, { env, flags }] of [
     }),
   ],
 ] as const)
-  describe(title, function () {
-    this.timeout(120_000)
+  describe(title, () => {
     const service = new Service({ env: { ...env, PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' }, flags })
     const issuer = new Issuer('https://issuer.example')
     before(async () => {

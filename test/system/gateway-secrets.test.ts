@@ -95,8 +95,7 @@ async function settled(client: XdsClient, ask: () => void): Promise<XdsClient> {
   return client
 }
 
-describe('gateway secrets', function () {
-  this.timeout(120_000)
+describe('gateway secrets', () => {
   const control = new SecuredService()
   const { service } = control
   const made = new SiteCertificates()
@@ -273,8 +272,7 @@ describe('gateway secrets', function () {
   })
 })
 
-describe('gateway secrets without the identity check', function () {
-  this.timeout(120_000)
+describe('gateway secrets without the identity check', () => {
   const control = new SecuredService({ PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' })
   const made = new SiteCertificates()
   before(async () => {

@@ -10,8 +10,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const secret = 'swordfish-of-another-program'
 const marked = { 'x-mesh-introspection': '1' }
 
-describe('ControlZ', function () {
-  this.timeout(120_000)
+describe('ControlZ', () => {
   let port = 0
   const service = new Service({
     env: { OTHER_PROGRAM_PASSWORD: secret, JWT_RULE: '{"issuer": "https://issuer.invalid", "audiences": ["mine"]}' },
@@ -96,8 +95,7 @@ describe('ControlZ', function () {
   })
 })
 
-describe('the address of ControlZ', function () {
-  this.timeout(120_000)
+describe('the address of ControlZ', () => {
   const taken: Server[] = []
   const take = (port: number) =>
     new Promise<void>((resolve) => {

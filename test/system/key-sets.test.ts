@@ -14,9 +14,7 @@ async function verdict(service: Service, token: string): Promise<{ status: numbe
   return service.debug(`authz?proxyID=one.ns&header=${encodeURIComponent(`authorization: Bearer ${token}`)}`)
 }
 
-describe('key sets of RequestAuthentications', function () {
-  this.timeout(120_000)
-
+describe('key sets of RequestAuthentications', () => {
   it('are not fetched from loopback, link-local or metadata addresses, in any notation', async () => {
     const issuer = await new Issuer('inside').start()
     const service = new Service()

@@ -7,8 +7,7 @@ import { AgentSecrets } from '../harness/agent-secrets.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
-describe('a token from the admin socket', function () {
-  this.timeout(120_000)
+describe('a token from the admin socket', () => {
   const at = new AgentSecrets()
   let service: Service
   let port = 0

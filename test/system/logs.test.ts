@@ -9,8 +9,7 @@ import { until } from '../harness/until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
-describe('the log of pilot-discovery', function () {
-  this.timeout(120_000)
+describe('the log of pilot-discovery', () => {
   let dir = ''
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'mesh-log-'))

@@ -7,7 +7,7 @@ import { anyPorts, Launched, launchers } from '../harness/launched.ts'
 /** The directory for diagnostic reports and heap snapshots. */
 const diagnostics = mkdtempSync(join(tmpdir(), 'mesh-diagnostics-'))
 
-describe('process memory', function () {
+describe('process memory', () => {
   if (process.platform !== 'linux') return
   const command = [...launchers['the pinned Node'], 'discovery', '--registries', 'Mock', '--secureGRPCAddr', '', ...anyPorts]
   // `ulimit` sets the hard limit too. If that is zero already, there is nothing to lower.
@@ -19,7 +19,6 @@ describe('process memory', function () {
     await launched.output.says('ready after')
     return launched
   }
-  this.timeout(120_000)
   after(() => {
     for (const launched of started) launched.dispose()
     rmSync(diagnostics, { recursive: true, force: true })

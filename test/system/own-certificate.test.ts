@@ -18,8 +18,7 @@ import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('the secured port with a certificate of its own authority', function () {
-  this.timeout(120_000)
+describe('the secured port with a certificate of its own authority', () => {
   const service = new Service({ env: { MESHD_CUSTOM_HOST: 'mesh.example.com, *.edge.example.com', POD_NAMESPACE: 'control' } })
   const plugged = mkdtempSync(join(tmpdir(), 'mesh-test-root-'))
   const made = new ServingCertificates(plugged)
@@ -78,7 +77,7 @@ describe('the secured port with a certificate of its own authority', function ()
     const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
     const asking = new CertificateClient(port, { roots: root(), token })
     clients.push(asking)
-    const outcome = await asking.ask(makeSigningRequest(keys.p256, []))
+    const outcome = await asking.obtain(makeSigningRequest(keys.p256, []))
     if (!('chain' in outcome)) throw new Error(`${outcome.code} ${outcome.details}`)
     const key = Buffer.from(keys.p256.export({ type: 'pkcs8', format: 'pem' }))
     const channel = credentials.createSsl(Buffer.from(outcome.chain.at(-1) as string), key, Buffer.from(outcome.chain.slice(0, -1).join('')))

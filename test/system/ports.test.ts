@@ -26,9 +26,7 @@ function listeners(port: number): number {
   return rows.map((row) => row.trim().split(/\s+/)).filter(([, address, , state]) => address === local && state === listening).length
 }
 
-describe('listening addresses', function () {
-  this.timeout(120_000)
-
+describe('listening addresses', () => {
   it('with port 0 are one port for all writers, and each actual address is logged', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '3', ...anyPorts])
     try {

@@ -51,9 +51,7 @@ const has = (client: XdsClient, service: string) => client.resources.get(cluster
 const endpointIs = (client: XdsClient, service: string, address: string) =>
   client.resources.get(endpointType)?.get(`outbound|80||${service}.ns.svc.cluster.local`)?.includes(address) ?? false
 
-describe('settings of the push path', function () {
-  this.timeout(120_000)
-
+describe('settings of the push path', () => {
   it('PILOT_ENABLE_EDS_DEBOUNCE=false: endpoint changes do not wait for the quiet period', () =>
     withService({ env: { PILOT_DEBOUNCE_AFTER: '1500ms', PILOT_ENABLE_EDS_DEBOUNCE: 'false' } }, async (service) => {
       const client = await clientOf(service)

@@ -20,8 +20,7 @@ spec: {action: DENY, rules: [{to: [{operation: {paths: [/secret]}}]}]}
 `
 
 for (const delta of [false, true])
-  describe(`a client that refuses everything, over ${delta ? 'delta' : 'state of the world'}`, function () {
-    this.timeout(120_000)
+  describe(`a client that refuses everything, over ${delta ? 'delta' : 'state of the world'}`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const clients: XdsClient[] = []
     const connect = () => {

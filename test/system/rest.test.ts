@@ -3,8 +3,7 @@ import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
-describe('an idle service', function () {
-  this.timeout(120_000)
+describe('an idle service', () => {
   const service = new Service({ flags: ['--writers', '1'] })
   after(() => service.dispose())
 

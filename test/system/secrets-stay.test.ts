@@ -49,8 +49,7 @@ describe('traces of secrets', () => {
   })
 })
 
-describe('private keys and tokens', function () {
-  this.timeout(120_000)
+describe('private keys and tokens', () => {
   const issuer = new Issuer('test-issuer')
   const traces = new SecretTraces()
   /** Everything that was printed and served, by source. */

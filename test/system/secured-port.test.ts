@@ -37,8 +37,7 @@ function make(made: ServingCertificates): void {
   made.mount(made.pair('first'))
 }
 
-describe('the secured gRPC port', function () {
-  this.timeout(120_000)
+describe('the secured gRPC port', () => {
   const service = new Service({ env: { XDS_AUTH: 'false' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
@@ -175,8 +174,7 @@ describe('the secured gRPC port', function () {
   })
 })
 
-describe('the certificate of the secured port', function () {
-  this.timeout(120_000)
+describe('the certificate of the secured port', () => {
   const discovery = new LocalDiscovery({})
   const made = new ServingCertificates(discovery.dir)
   after(() => discovery.dispose())

@@ -17,8 +17,7 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const grpc = (port: number, path: string, message: Uint8Array) => grpcCall(`http://127.0.0.1:${port}`, path, message)
 
-describe('services beside ADS, and settings of the push path', function () {
-  this.timeout(120_000)
+describe('services beside ADS, and settings of the push path', () => {
   const service = new Service({
     env: {
       PILOT_ENABLE_FLOW_CONTROL: 'true',

@@ -10,8 +10,7 @@ import { until } from '../harness/until.ts'
 const discovery = ['discovery', '--registries', 'Mock', ...anyPorts]
 const ready = 'ready after'
 
-describe('signals', function () {
-  this.timeout(120_000)
+describe('signals', () => {
   const started: Launched[] = []
   afterEach(() => {
     for (const process of started.splice(0)) process.dispose()

@@ -83,8 +83,7 @@ function slowPeers(services: number, env: Record<string, string>, flags: readonl
   }
 }
 
-describe('readers at any rate, with a send timeout of five seconds', function () {
-  this.timeout(120_000)
+describe('readers at any rate, with a send timeout of five seconds', () => {
   const { peer, service, metric } = slowPeers(20, {})
 
   it('are kept if their window is smaller than the kernel buffers or they read at least 300 KB/s', async () => {
@@ -100,7 +99,7 @@ describe('readers at any rate, with a send timeout of five seconds', function ()
     const started = performance.now()
     const readers = paces.map(([name, bytesPerSecond, window]) => ({ name, bytesPerSecond, peer: peer({ window, bytesPerSecond, names: [name] }) }))
     // Twice the timeout of the slowest reader: 120 KB at 10 KB/s.
-    await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 120_000), 60_000)
+    await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 120_000))
     expect(performance.now() - started).to.be.above(10_000)
     for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
     expect(await metric('pilot_xds_write_timeout')).to.equal(0)
@@ -124,8 +123,7 @@ function disturbed(thread: string) {
   }
 }
 
-describe('proxies that read slowly', function () {
-  this.timeout(120_000)
+describe('proxies that read slowly', () => {
   const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, [
     '--keepaliveInterval',
     '1s',
@@ -181,8 +179,7 @@ async function endsTheSilentAlone(peer: ReturnType<typeof slowPeers>['peer']): P
   expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
 }
 
-describe('proxies that read slowly, over TLS', function () {
-  this.timeout(120_000)
+describe('proxies that read slowly, over TLS', () => {
   const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, ['--writers', '2'], true)
 
   it('are disconnected when their socket stands still', async () => {
@@ -215,8 +212,7 @@ describe('proxies that read slowly, over TLS', function () {
   })
 })
 
-describe('a proxy that reads 10 KB/s with PILOT_PUSH_THROTTLE=1', function () {
-  this.timeout(120_000)
+describe('a proxy that reads 10 KB/s with PILOT_PUSH_THROTTLE=1', () => {
   const { peer, client, changed, slow } = slowPeers(1, { PILOT_PUSH_THROTTLE: '1' }, ['--writers', '2'])
 
   it('does not delay other proxies', async () => {
@@ -231,8 +227,7 @@ describe('a proxy that reads 10 KB/s with PILOT_PUSH_THROTTLE=1', function () {
   })
 })
 
-describe('new proxies that do not read or read slowly, with PILOT_PUSH_THROTTLE=1', function () {
-  this.timeout(120_000)
+describe('new proxies that do not read or read slowly, with PILOT_PUSH_THROTTLE=1', () => {
   const { service, peer, client, changed, slow, metric } = slowPeers(4, { PILOT_PUSH_THROTTLE: '1' }, ['--writers', '1'])
 
   it('never hold the permit that others wait for', async () => {
@@ -251,8 +246,7 @@ describe('new proxies that do not read or read slowly, with PILOT_PUSH_THROTTLE=
   })
 })
 
-describe('a writer thread that is blocked for longer than the send timeout', function () {
-  this.timeout(120_000)
+describe('a writer thread that is blocked for longer than the send timeout', () => {
   const { env, block } = disturbed('xds-writer/0')
   const { service, peer, client, changed, metric } = slowPeers(20, { ...env, PILOT_XDS_SEND_TIMEOUT: '5s' }, [
     '--keepaliveInterval',
@@ -292,8 +286,7 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
   })
 })
 
-describe('a writer that dies while one of its responses holds the only permit', function () {
-  this.timeout(120_000)
+describe('a writer that dies while one of its responses holds the only permit', () => {
   const { env, kill } = disturbed('xds-writer/0')
   const { service, peer, client, changed, slow } = slowPeers(4, { ...env, PILOT_PUSH_THROTTLE: '1' }, ['--writers', '2'])
 

@@ -11,8 +11,7 @@ import { adsPath, sidecarNode } from '../harness/xds-client.ts'
 const entry = (name: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.9}]}\n`
 
-describe('slow proxies, and proxies at standstill', function () {
-  this.timeout(120_000)
+describe('slow proxies, and proxies at standstill', () => {
   const service = new Service({
     env: { PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' },
     flags: ['--keepaliveInterval', '1s', '--keepaliveTimeout', '1s'],

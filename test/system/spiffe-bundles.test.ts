@@ -12,8 +12,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('SPIFFE bundle endpoints', function () {
-  this.timeout(120_000)
+describe('SPIFFE bundle endpoints', () => {
   const service = new Service()
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
@@ -104,7 +103,7 @@ describe('SPIFFE bundle endpoints', function () {
         cert: made.text(`${identity}.pem`),
       })
       try {
-        return await client.ask(made.text('guest.csr'))
+        return await client.obtain(made.text('guest.csr'))
       } finally {
         client.close()
       }

@@ -19,8 +19,7 @@ const reflectionRequest = toBinary(
   create(ServerReflectionRequestSchema, { messageRequest: { case: 'listServices', value: '' } }),
 )
 
-describe('services beside ADS with access control', function () {
-  this.timeout(120_000)
+describe('services beside ADS with access control', () => {
   const service = new Service()
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []

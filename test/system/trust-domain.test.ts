@@ -36,9 +36,7 @@ async function sent(service: Service): Promise<{ clusters: string; listeners: st
   }
 }
 
-describe('--trust-domain', function () {
-  this.timeout(120_000)
-
+describe('--trust-domain', () => {
   for (const [title, mesh] of [
     ['is the trust domain of names, certificates and principals', undefined],
     ['overrules the mesh configuration, and says so', 'trustDomain: file.example\n'],

@@ -2,9 +2,7 @@ import { expect } from 'chai'
 import { policyDocument } from '../harness/policies.ts'
 import { runCommand, Service } from '../harness/service.ts'
 
-describe('stricter policy checks and settings without effect after an upgrade', function () {
-  this.timeout(120_000)
-
+describe('stricter policy checks and settings without effect after an upgrade', () => {
   it('an opt-out with an unknown check fails the start', async () => {
     const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--httpAddr', '127.0.0.1:0'], {
       MESH_POLICY_OPT_OUTS: 'no-such-check',

@@ -13,8 +13,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('pilot-discovery token', function () {
-  this.timeout(120_000)
+describe('pilot-discovery token', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-token-'))
   const state = join(dir, 'state')
   const issue = (...flags: string[]) => runCommand(['token', ...flags], { MESHD_CA_STATE_DIR: state })
@@ -62,8 +61,7 @@ describe('pilot-discovery token', function () {
   })
 })
 
-describe('workload tokens on the secured port', function () {
-  this.timeout(120_000)
+describe('workload tokens on the secured port', () => {
   const issuer = new Issuer('https://issuer.example')
   let service: Service
   let made: ServingCertificates
@@ -152,9 +150,7 @@ describe('workload tokens on the secured port', function () {
   })
 })
 
-describe('invalid identity settings', function () {
-  this.timeout(120_000)
-
+describe('invalid identity settings', () => {
   for (const [environment, reason] of [
     [
       { JWT_RULE: '{"issuer": "https://i", "jwks_uri": "http://i/keys"}' },

@@ -13,8 +13,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('callers of the secured port', function () {
-  this.timeout(120_000)
+describe('callers of the secured port', () => {
   const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
@@ -103,8 +102,7 @@ describe('callers of the secured port', function () {
   })
 })
 
-describe('an identity above its limits', function () {
-  this.timeout(120_000)
+describe('an identity above its limits', () => {
   const service = new Service({ env: { PILOT_XDS_IDENTITY_STREAMS: '4', PILOT_XDS_IDENTITY_CLASSES: '2' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []

@@ -10,8 +10,7 @@ import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-describe('tokens on the secured port', function () {
-  this.timeout(120_000)
+describe('tokens on the secured port', () => {
   const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
@@ -101,8 +100,7 @@ describe('tokens on the secured port', function () {
   })
 })
 
-describe('an expired client certificate', function () {
-  this.timeout(120_000)
+describe('an expired client certificate', () => {
   const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
   const made = new ServingCertificates(service.dir)
   after(() => service.dispose())

@@ -24,8 +24,7 @@ spec:
   endpoints: [${(options.endpoints ?? ['10.0.0.1']).map((address) => `{address: ${address}, labels: {version: v1}}`).join(', ')}]
 ${options.extra ?? ''}`
 
-describe('XDS', function () {
-  this.timeout(120_000)
+describe('XDS', () => {
   const service = new Service()
   const clients: XdsClient[] = []
   const connect = (delta: boolean, address = '10.9.0.1', namespace = 'ns-0', metadata = {}) => {

@@ -9,8 +9,7 @@ import { ServingCertificates } from '../../harness/serving-certificates.ts'
 
 const day = 86_400_000
 
-describe('verification of client certificates', function () {
-  this.timeout(120_000)
+describe('verification of client certificates', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-trust-'))
   const made = new ServingCertificates(dir)
   /** An hour after all certificates were issued. */

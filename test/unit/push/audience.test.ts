@@ -234,9 +234,7 @@ const event = fc.oneof(
   writer.map((at) => (world: World) => world.everything(at)),
 )
 
-describe('the audience of a writer', function () {
-  this.timeout(120_000)
-
+describe('the audience of a writer', () => {
   it('gives a writer what its connections need, and nothing else beyond the class grace period, after any history', () => {
     let moved = 0
     fc.assert(
