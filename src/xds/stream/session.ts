@@ -124,7 +124,10 @@ export class XdsSession {
       this.#sort()
       return refused ?? 'unsubscribed'
     }
-    if (watch && nonce !== '' && nonce !== watch.nonce) return refused ?? 'stale'
+    if (watch && nonce !== '' && nonce !== watch.nonce) {
+      if (!isWholeType(typeUrl)) this.#recordLeftOut(watch, request.rawNames)
+      return refused ?? 'stale'
+    }
     const asked = this.#parts.subscriptions.asked(request.rawNames, watch?.asked?.deref())
     // An empty list means everything if no name was ever given for the type (S1), and nothing after a name was given (S3).
     const legacy = asked.isEmpty && (watch?.legacy ?? true)
@@ -140,10 +143,18 @@ export class XdsSession {
     watch.legacy = legacy
     watch.subscription = subscription
     if (watch.asked?.deref() !== asked) watch.asked = keptList(asked)
+    for (const name of watch.leftOut) if (subscription.names.has(name)) watch.dueNames.add(name)
+    watch.leftOut.clear()
     if (sameNames(subscription, before)) return refused ?? 'ack'
     this.#checkBudget(watch, before)
     this.#addDue(watch, before)
     return refused ?? 'subscribed'
+  }
+
+  /** Records the subscribed names that a stale list leaves out (S7). */
+  #recordLeftOut(watch: Watch, rawNames: SotwRequest['rawNames']): void {
+    const { subscription } = this.#parts.subscriptions.asked(rawNames, watch.asked?.deref())
+    for (const name of onlyIn(watch.subscription.names, subscription.names)) watch.leftOut.add(name)
   }
 
   /** Makes the resources due that a changed list of names adds. */

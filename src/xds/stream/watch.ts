@@ -36,6 +36,8 @@ export interface Watch {
   dueInFull: boolean
   /** Names that are to be sent because the proxy asked for them or because their clusters warm again. */
   readonly dueNames: Set<string>
+  /** Subscribed names that stale lists left out. They are sent again if the next list has them: the proxy has dropped the resources. */
+  readonly leftOut: Set<string>
   /** `initial_resource_versions`, until the first response is made, and the bytes that they count for in the budget. */
   initialVersions: Map<string, string> | undefined
   versionBytes: number
@@ -65,6 +67,7 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     sentAt: 0,
     dueInFull: false,
     dueNames: new Set(),
+    leftOut: new Set(),
     initialVersions: undefined,
     versionBytes: 0,
     lastError: undefined,

@@ -249,6 +249,19 @@ const sotw: readonly Row[] = [
   },
   {
     rule: 'S7',
+    says: 'a name that a stale list leaves out is sent again when the next list has it, and then not again',
+    type: endpointType,
+    steps: [
+      { ask: { names: ['a', 'b'] }, sent: 'a=1 b=1' },
+      { set: { a: '2', b: '1' }, sent: 'a=2' },
+      { ask: { names: ['a'], nonce: 'n1' } },
+      { ask: { names: ['a', 'b'], nonce: 'n1' } },
+      { ask: { names: ['a', 'b'], nonce: 'last' }, sent: 'b=1' },
+      { ask: { names: ['a', 'b'], nonce: 'last' } },
+    ],
+  },
+  {
+    rule: 'S7',
     says: 'a nonce of another stream, for a type that is not known here, starts the type',
     steps: [{ ask: { names: ['b'], nonce: 'elsewhere' }, sent: 'b=1' }],
   },
