@@ -14,7 +14,7 @@ if (oldest)
     const pair = new TwoSidecars({
       binary: oldest.path,
       delta: true,
-      ttlSeconds: 20,
+      ttlSeconds: 50,
       servesOwn: true,
       env: { CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '500ms', CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false' },
     })
@@ -27,7 +27,8 @@ if (oldest)
     it('replaces the root through all stages without a lost request, also with a crash of discovery in between', async () => {
       const { roots: first } = await pair.certificates('server')
       const { statuses, answered } = await pair.during(async () => {
-        await pair.ca('rotate')
+        // The command fails if the key of the new root takes long to generate; the stage is then reached later.
+        await pair.ca('rotate').catch(() => undefined)
         await until('two roots', async () => (await pair.certificates('client')).roots.length === 2)
         await pair.service.stop('SIGKILL')
         await pair.service.start()

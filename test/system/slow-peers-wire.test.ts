@@ -148,7 +148,8 @@ describe('proxies that read slowly', () => {
     // In one check: it stands still for as long as the send timeout only.
     await until('it on the page and in the metrics', async () => {
       const seen = await slow('stopped')
-      const isCounted = (await metric('pilot_xds_standing_still')) === 1 && (await metric('pilot_xds_permits_released_early')) === 1
+      const metrics = await service.metrics()
+      const isCounted = /^pilot_xds_standing_still 1$/m.test(metrics) && /^pilot_xds_permits_released_early 1$/m.test(metrics)
       return isCounted && seen !== undefined && seen.stillMs >= 500 && seen.releasedEarly && seen.outstanding > mib
     })
     await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
