@@ -7,20 +7,11 @@ import { labelsMatch } from '../../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
 import type { EnvoyFilter, Gateway } from '../../snapshot/objects.ts'
 import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
-import { type ViewInputs, viewKeyOf } from '../../snapshot/view.ts'
+import { viewKeyOf } from '../../snapshot/view.ts'
 import { filtersFor, withoutPatches } from '../../xds/envoy-filter/selection.ts'
 import { hasPodListeners } from '../../xds/routes/port-uses.ts'
 import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
-
-/**
- * The parts of the snapshot by which classes are found. Reads of them are not recorded: after a change, `ProxyIndex.reclassified` finds the
- * proxies whose class may be another. A kind whose objects become a part here declares in `selects` which proxies its objects concern.
- */
-export type ClassInputs = ViewInputs &
-  Pick<MeshSnapshot, 'settings' | 'gateways' | 'envoyFilters' | 'policies'> & {
-    readonly virtualServices: Pick<MeshSnapshot['virtualServices'], 'byCallerLabel'>
-  }
+import type { ClassInputs } from './class-inputs.ts'
 
 /** How the configuration of a proxy differs from that of its class after the proxy refused a resource of the class. */
 export interface Fallback {

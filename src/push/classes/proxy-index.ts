@@ -6,8 +6,12 @@ import { contain } from '../../model/faults.ts'
 import { addTo } from '../../model/lists.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { isMeshWide } from '../../snapshot/policies.ts'
-import type { Changes, MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { Changes } from '../../snapshot/snapshot.ts'
+import { type ClassInputs, concernedBy } from './class-inputs.ts'
 import { LabelIndex } from './label-index.ts'
+
+const rows = Object.values(concernedBy)
+const selectingKinds = new Map(rows.flatMap((concerned) => ('selectedBy' in concerned ? concerned.selectedBy.map((kind) => [kind.name, kind]) : [])))
 
 /** A connected proxy. */
 export interface Connected {
@@ -61,32 +65,29 @@ export class ProxyIndex {
     return this.#byAddress.get(address) ?? []
   }
 
-  /**
-   * The connections whose class may have changed between two snapshots: those of proxies that changed objects select, and of namespaces
-   * whose visibility became different from the common one or ceased to be.
-   */
-  reclassified(before: MeshSnapshot, now: MeshSnapshot, changes: Changes): Iterable<string> {
-    const labels = (snapshot: MeshSnapshot) => [...snapshot.virtualServices.byCallerLabel.keys()].sort().join()
-    if (labels(before) !== labels(now) || before.mesh !== now.mesh) return this.#proxies.keys()
+  /** The connections whose class may have changed between two snapshots. */
+  reclassified(before: ClassInputs, now: ClassInputs, { objects }: Pick<Changes, 'objects'>): Iterable<string> {
     const found = new Set<string>()
     const take = (connections: Iterable<string> = []) => {
       for (const connection of connections) found.add(connection)
     }
-    for (const { before: old, now: object } of changes.objects)
-      for (const each of [old, object]) if (each) take(this.#selected(each, now.mesh.rootNamespace))
-    for (const namespace of this.#namespacesWithOtherVisibility(before, now)) take(this.#byNamespace.get(namespace))
+    for (const concerned of rows) {
+      if ('allIf' in concerned && concerned.allIf(before, now)) return this.#proxies.keys()
+      if ('inNamespaces' in concerned) for (const namespace of concerned.inNamespaces(before, now)) take(this.#byNamespace.get(namespace))
+    }
+    for (const { before: old, now: object } of objects) for (const each of [old, object]) if (each) take(this.#selected(each, now.mesh.rootNamespace))
     return found
   }
 
-  /** The connections of the proxies that an object selects; all connections when the kind of the object declares no selection. */
+  /** The connections of the proxies that an object selects; all connections when the kind of the object is not declared. */
   #selected({ kind, namespace, spec }: ConfigObject, rootNamespace: string): Iterable<string> {
-    const declared = kinds.get(kind)
-    if (!declared) return this.#proxies.keys()
-    const { scope, selects } = declared
-    if (!selects) return []
+    if (!kinds.has(kind)) return this.#proxies.keys()
+    const selecting = selectingKinds.get(kind)
+    if (!selecting) return []
+    const { scope, selects } = selecting
     // An object whose selector cannot be read is treated as if it selected any proxy.
     const labels = contain(
-      () => selects.labels(spec) ?? {},
+      () => selects.labels(spec as never) ?? {},
       () => ({}),
     )
     const isOfType = (connection: string) => selects.proxies === 'all' || this.#routers.has(connection) === (selects.proxies === 'routers')
@@ -96,13 +97,6 @@ export class ProxyIndex {
       )
     if (Object.keys(labels).length > 0) return this.#labels.having(labels).filter(isOfType)
     return selects.proxies === 'routers' ? this.#routers : [...this.#proxies.keys()].filter(isOfType)
-  }
-
-  /** Namespaces that have a visibility difference in only one of the two snapshots. */
-  *#namespacesWithOtherVisibility({ visibility: before }: MeshSnapshot, { visibility: now }: MeshSnapshot): Generator<string> {
-    if (before === now) return
-    for (const namespace of before.differences.keys()) if (!now.differences.has(namespace)) yield namespace
-    for (const namespace of now.differences.keys()) if (!before.differences.has(namespace)) yield namespace
   }
 }
 

@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import type { ConfigObject } from '../../../../protocols/data.ts'
+import { destinationRule } from '../../../../src/config/kinds/destination-rule.ts'
 import { readNode } from '../../../../src/model/proxy.ts'
+import { type ClassInputs, type ConcernedBy, concernedBy, type SelectingKind } from '../../../../src/push/classes/class-inputs.ts'
 import { ProxyIndex } from '../../../../src/push/classes/proxy-index.ts'
 import { Planner } from '../../../../src/push/planner.ts'
 import { names, testSettings } from '../../../harness/settings.ts'
@@ -28,9 +30,6 @@ describe('proxies whose class a changed object may affect', () => {
     [
       ...index.reclassified(snapshot, snapshot, {
         objects: [{ before: before === undefined ? undefined : object(key, before), now: object(key, spec) }],
-        services: new Set(),
-        hosts: new Set(),
-        settings: false,
       }),
     ].sort()
 
@@ -71,5 +70,13 @@ describe('proxies whose class a changed object may affect', () => {
     for (const key of ['VirtualService/a/v', 'DestinationRule/a/r', 'ServiceEntry/a/s', 'WorkloadEntry/a/w'])
       expect(concerned(key), key).to.deep.equal([])
     expect(concerned('Unheard/a/u')).to.deep.equal(all)
+  })
+
+  it('are found for every input of classes, or the types do not compile', () => {
+    // @ts-expect-error An input without a row.
+    const missing: ConcernedBy<ClassInputs & { readonly other: unknown }> = concernedBy
+    // @ts-expect-error A kind that selects no proxies.
+    const unselecting: SelectingKind = destinationRule
+    expect([missing, unselecting]).to.deep.equal([concernedBy, destinationRule])
   })
 })
