@@ -1,4 +1,5 @@
 import { connect } from 'node:http2'
+import { Worker } from 'node:worker_threads'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
@@ -185,6 +186,20 @@ describe('a unary gRPC method', () => {
     for (const timeout of ['1', 'S', '123456789m', '1x', '-1S'])
       expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['3', 'the header grpc-timeout is invalid'])
     for (const timeout of ['99999999H', '10S', '5000m']) expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['0', ''])
+  })
+
+  it('keeps 1,000 connections waiting that arrive while its thread is busy', () => {
+    const connected = new Int32Array(new SharedArrayBuffer(4))
+    const code = `const { workerData: { port, connected } } = require('node:worker_threads')
+      for (let index = 0; index < 1000; index++)
+        require('node:net').connect(port, '127.0.0.1').on('error', () => {}).on('connect', () => {
+          if (Atomics.add(connected, 0, 1) === 999) Atomics.notify(connected, 0)
+        })`
+    const worker = new Worker(code, { eval: true, workerData: { port, connected } })
+    for (const end = performance.now() + 20_000; connected[0] !== 1000 && performance.now() < end; )
+      Atomics.wait(connected, 0, Atomics.load(connected, 0), 100)
+    expect(connected[0]).to.equal(1000)
+    return worker.terminate()
   })
 
   it('is counted as unary', () => {

@@ -23,7 +23,7 @@ export interface Plan {
   readonly removed: readonly string[]
   /** Names that the proxy has not had before; undefined in a full plan. */
   readonly added: ReadonlySet<string> | undefined
-  /** Names with new content, including the added ones; undefined in a full plan. */
+  /** Names with new content, including the added ones; undefined in a plan of everything or of names. */
   readonly changed: ReadonlySet<string> | undefined
 }
 
@@ -280,7 +280,7 @@ export class Plans {
     }
     const gone = [...versions.keys()].filter((name) => !present.has(name) && takes(subscription, typeUrl, name))
     const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !present.has(name) && !versions.has(name))
-    return planOf(entries, true, [...gone, ...missing])
+    return { ...planOf(entries, true, [...gone, ...missing]), changed: new Set(entries.map(({ name }) => name)) }
   }
 }
 

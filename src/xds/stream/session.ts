@@ -59,6 +59,8 @@ export interface Refused {
  */
 const maxUnanswered = 8
 
+const noNames: ReadonlySet<string> = new Set()
+
 /** The maximum number of types that one stream may subscribe to. Proxies subscribe to fewer than ten. */
 const maxTypes = 64
 
@@ -73,6 +75,8 @@ export class XdsSession {
   readonly #budget: ConnectionBudget
   readonly #names: AskedNames
   readonly #gate = new ClusterGate()
+  /** The clusters that were sent to a reconnected proxy before it subscribed to endpoints. */
+  #warming = noNames
   /** The secrets that the proxy may read; undefined if it may read none. */
   #secrets: ReadableSecrets | undefined
 
@@ -184,6 +188,8 @@ export class XdsSession {
         this.#budget.versions.take(bytes)
         watch.versionBytes = bytes
         watch.initialVersions = new Map(request.initialVersions)
+        if (typeUrl === endpointType) for (const name of this.#warming) watch.initialVersions.delete(name)
+        if (typeUrl === endpointType) this.#warming = noNames
       }
       return refused ?? 'subscribed'
     }
@@ -367,6 +373,7 @@ export class XdsSession {
         : delta
           ? plans.fullSince(typeUrl, state, sent, subscription)
           : plans.full(typeUrl, state, subscription, false)
+      if (typeUrl === clusterType && plan.changed) this.#clustersReconnected(plan.changed)
       watch.dueInFull = false
       this.#dropVersions(watch)
       watch.dueNames.clear()
@@ -403,6 +410,16 @@ export class XdsSession {
     const endpoints = this.watches.get(endpointType)
     if (!endpoints) return
     for (const name of difference.changed ?? []) if (!added.has(name) && endpoints.subscription.names.has(name)) endpoints.dueNames.add(name)
+  }
+
+  /** Makes the endpoints due of clusters that are sent to a reconnecting proxy: they warm, whatever endpoints the proxy reported. */
+  #clustersReconnected(names: ReadonlySet<string>): void {
+    const endpoints = this.watches.get(endpointType)
+    if (!endpoints) this.#warming = names
+    else {
+      for (const name of names) endpoints.initialVersions?.delete(name)
+      if (!endpoints.dueInFull) for (const name of names) if (endpoints.subscription.names.has(name)) endpoints.dueNames.add(name)
+    }
   }
 
   #open(typeUrl: string, subscription: Subscription, legacy: boolean, resumed: boolean): Watch {
