@@ -93,6 +93,12 @@ const receiveWindow = 262_144
 /** Number of pieces that a stream may have handed over at a time: over TLS, one is encrypted while the other is being sent. */
 const piecesOverTls = 2
 
+/**
+ * Maximum number of connections that wait to be accepted while the thread is busy; the kernel has a limit of its own
+ * (`net.core.somaxconn`). It drops further ones, whose clients repeat them after a second or more.
+ */
+const backlog = 4096
+
 /** A method as the server dispatches it. */
 interface Served {
   readonly open: (stream: GrpcStream) => void
@@ -167,7 +173,8 @@ export class GrpcServer {
         if (server === this.#secure) await this.#certified.promise
         if (this.#isClosed) return
         if ('path' in at) return listenLocally(server, at.path, at.directory)
-        await new Promise<void>((resolve) => server.listen({ host: at.host || undefined, port: at.port, ...sharing(this.#options.sharers) }, resolve))
+        const { host, port } = at
+        await new Promise<void>((resolve) => server.listen({ host: host || undefined, port, backlog, ...sharing(this.#options.sharers) }, resolve))
       }),
     ).then(() => undefined)
     return this.#opened
