@@ -1,4 +1,4 @@
-/** Changes that reach an Envoy together, because it did not run when they were sent (docs/xds-protocol.md, S7). */
+/** Changes that reach an Envoy late, because it did not run or was not connected (docs/xds-protocol.md, S7 and D7). */
 import { expect } from 'chai'
 import { Envoy, envoysWith } from '../harness/envoy.ts'
 import { networkingDocument as document } from '../harness/mesh-document.ts'
@@ -10,7 +10,7 @@ interface ClusterDump {
 }
 
 for (const { version, path: binary, delta } of envoysWith({ delta: false }, { delta: true }))
-  describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, that was stopped for a while`, function () {
+  describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, that gets changes late`, function () {
     this.timeout(120_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     let envoy: Envoy
@@ -49,7 +49,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       await service.dispose()
     })
 
-    it('a cluster that went and came again becomes active, although requests for its endpoints crossed other endpoints', async () => {
+    it('a cluster that went and came again while it was stopped becomes active', async () => {
       const child = await envoy.launch()
       await become(...both)
       child.kill('SIGSTOP')
@@ -74,6 +74,14 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       child.kill('SIGCONT')
       await until('the endpoint', async () => (await envoy.admin('/clusters')).includes('127.0.0.2:9000'))
       await become(...both)
+      expect(await service.rejections()).to.deep.equal([])
+    })
+
+    it('a cluster that changed while it was not connected becomes active', async () => {
+      await service.stop('SIGKILL')
+      service.write('rule.yaml', document('DestinationRule', 'a', '{host: a.example.com, trafficPolicy: {loadBalancer: {simple: RANDOM}}}'))
+      await service.start()
+      await until('the changed cluster', async () => (await envoy.admin('/config_dump?resource=dynamic_active_clusters')).includes('"RANDOM"'))
       expect(await service.rejections()).to.deep.equal([])
     })
   })

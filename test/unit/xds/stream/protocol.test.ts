@@ -551,6 +551,19 @@ describe('the rules of the xDS protocol', () => {
     }
   })
 
+  for (const isLate of [false, true])
+    it(`D7: the endpoints of clusters that changed before a reconnect are sent${isLate ? ', also if they are subscribed to later' : ''}`, () => {
+      const stream = new Stream(true, { [clusterType]: { a: '2', b: '1' }, [endpointType]: ab })
+      const versions = (typeUrl: string) => ({ a: stream.versionOf(typeUrl, 'a'), b: stream.versionOf(typeUrl, 'b') })
+      const askEndpoints = () => stream.ask(endpointType, { names: ['a', 'b'], versions: versions(endpointType) })
+      stream.ask(clusterType, { versions: { ...versions(clusterType), a: 'another' } })
+      if (!isLate) askEndpoints()
+      expect(contentOf(stream.next())).to.equal('a=2')
+      if (isLate) askEndpoints()
+      expect(contentOf(stream.next())).to.equal('a=1')
+      expect(stream.next()).to.equal(undefined)
+    })
+
   it('D8: the first wildcard request gets an empty response if there are no resources', () => {
     const stream = new Stream(true, {})
     stream.ask(clusterType, {})
