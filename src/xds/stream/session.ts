@@ -176,6 +176,7 @@ export class XdsSession {
     const { typeUrl, nonce, error } = request
     const known = this.watches.get(typeUrl)
     const refused = error && this.#reject(known, typeUrl, nonce, error, now)
+    if (error && known?.unanswered.has(nonce) && !isWholeType(typeUrl)) known.isInDoubt = true
     const asked = this.#parts.subscriptions.added(request.rawSubscribe)
     if (!known) {
       if (typeUrl === routeType) this.#makeHostsDue(asked.subscription.names)
@@ -381,6 +382,11 @@ export class XdsSession {
       return { plan, due: hasContent(plan) || (isWholeType(typeUrl) && (subscription.wildcard || !delta)) }
     }
     if (sent && this.#isOutdated(watch, state)) {
+      if (watch.isInDoubt) {
+        watch.isInDoubt = false
+        watch.dueInFull = true
+        return this.#plan(watch, state, subscription, now)
+      }
       const difference = plans.difference(typeUrl, state, sent, subscription, delta)
       this.#markSent(watch, state)
       if (typeUrl === secretType) for (const name of difference.changed ?? []) watch.dueNames.delete(name)

@@ -32,6 +32,11 @@ export interface Watch {
   nonce: string
   nonceAcked: string
   sentAt: number
+  /**
+   * Whether the proxy may lack resources that it was sent, because it refused a delta response with them: of a response without clusters
+   * or listeners Envoy may have taken none. The next change of the type is sent with all resources.
+   */
+  isInDoubt: boolean
   /** Whether everything is to be sent because the proxy asked for it. */
   dueInFull: boolean
   /** Names that are to be sent because the proxy asked for them or because their clusters warm again. */
@@ -65,6 +70,7 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     nonce: '',
     nonceAcked: '',
     sentAt: 0,
+    isInDoubt: false,
     dueInFull: false,
     dueNames: new Set(),
     leftOut: new Set(),

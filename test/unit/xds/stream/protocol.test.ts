@@ -564,6 +564,18 @@ describe('the rules of the xDS protocol', () => {
       expect(stream.next()).to.equal(undefined)
     })
 
+  it('D4: after a NACK of endpoints the next change sends all of them, because Envoy may have taken none of the response', () => {
+    const stream = new Stream(true, { [endpointType]: ab })
+    stream.ask(endpointType, { names: ['a', 'b'] })
+    stream.next()
+    stream.set(endpointType, { a: 'bad', b: '2' })
+    expect(contentOf(stream.next())).to.equal('a=bad b=2')
+    stream.ask(endpointType, { nonce: 'last', refused: true })
+    expect(stream.next()).to.equal(undefined)
+    stream.set(endpointType, { a: '1', b: '2' })
+    expect(contentOf(stream.next())).to.equal('a=1 b=2')
+  })
+
   it('D8: the first wildcard request gets an empty response if there are no resources', () => {
     const stream = new Stream(true, {})
     stream.ask(clusterType, {})
