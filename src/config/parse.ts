@@ -9,7 +9,7 @@ import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantKind, meantPolicy, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
-import { describe, type Fault, isMapping, type Report, record, text } from './shape.ts'
+import { describe, type Fault, isMapping, merge, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
 import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
@@ -22,7 +22,7 @@ export interface DocumentFault {
   readonly file: string
   /** 1-based number of the document in its file. */
   readonly document: number
-  /** `<Kind>/<namespace>/<name>` if it could be read, otherwise undefined. */
+  /** `<Kind>/<namespace>/<name>` if the kind could be read, otherwise undefined. The name may be a substitute ({@link isNameless}). */
   readonly key: string | undefined
   readonly path: string
   readonly reason: string
@@ -136,9 +136,10 @@ class FileReading {
       for (const [index, item] of items.values.entries()) this.document(number, item, `${at}${items.field}[${index}].`)
       return
     }
+    const origin = `${this.#file}#${number}`
     const asText = () => this.#recognised(number, at, asJson(value))
     const read = contained(
-      () => readObject(value, `${this.#file}#${number}`, this.#names, this.#checks),
+      () => readObject(value, origin, at === '' ? origin : `${origin} ${at.slice(0, -1)}`, this.#names, this.#checks),
       (reason) => asText()([{ path: '', reason }]),
     )
     if (!read) return
@@ -153,11 +154,14 @@ class FileReading {
 
   /**
    * Adds the strictest interpretation of a policy with faults. A policy whose only fault is the missing namespace is used as written if, in
-   * whichever namespace it was meant for, it can only deny more; if it can only allow more, it is left out.
+   * whichever namespace it was meant for, it can only deny more; if it can only allow more, it is left out. A policy with name and
+   * namespace, whose only fault is a merge key in its metadata, is used as written.
    */
   #strictest(object: ConfigObject, document: unknown, report: Report, number: number, at: string): void {
     if (object.namespace === '' && this.#leavesOut('policy-namespaces')) return
-    const strictest = report.faults.every(({ path }) => path === 'metadata.namespace') ? strictestAnywhere(object, this.#names.domain) : 'stand-in'
+    const isSpecKnown = !isNameless(object.name) && report.faults.every(({ path }) => path === 'metadata.namespace' || path === mergeInMetadata)
+    const inNamespace = object.namespace === '' ? strictestAnywhere(object, this.#names.domain) : 'as written'
+    const strictest = isSpecKnown ? inNamespace : 'stand-in'
     if (strictest === 'as written') this.#define(number, at, configKey(object), object)
     else if (strictest === 'stand-in') this.#standIn(standIn(object, document, report))
   }
@@ -188,8 +192,7 @@ class FileReading {
     return (faults) => {
       if (objects.length === 0) this.#faults.push(...this.#problems(number, at, undefined, faults, others ? undefined : 'anything'))
       for (const [index, { kind, namespace, name }] of objects.entries()) {
-        // A name that no valid object can have.
-        const key = { kind, namespace, name: name === '' ? `(${this.#file}#${number}.${index + 1})` : name }
+        const key = { kind, namespace, name: name === '' ? substitute(`${this.#file}#${number}.${index + 1}`) : name }
         this.#faults.push(...this.#problems(number, at, configKey(key), faults, kind))
         if (!isPolicyKind(kind) || this.#leavesOut('file-readability')) continue
         const origin = `${this.#file}#${number}`
@@ -264,6 +267,14 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
 
 const isSecret = (held: ConfigObject | GatewaySecret): held is GatewaySecret => held.kind === 'Secret'
 
+/** The name, in keys and stand-ins, of an object whose own name is missing or invalid. No valid name begins with a parenthesis. */
+const substitute = (text: string): string => `(${text})`
+
+/** Whether a name is a substitute for one that is missing or invalid. */
+export const isNameless = (name: string): boolean => name.startsWith('(')
+
+const mergeInMetadata = `metadata.${merge.key}`
+
 /** The labels and annotations of an object. Other metadata is not checked, because the orchestrator sets it. */
 const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotations: labelsOf(text({ max: 262_144 })) })
 
@@ -283,28 +294,30 @@ interface ReadObject {
  */
 type ReadValue = ReadObject | { readonly foreign: string } | { readonly unknown: Fault } | undefined
 
-function readObject(value: unknown, origin: string, names: MeshNames, checks: Checks): ReadValue {
+/** Reads a document or an item of a list. `place` names it where its own name is missing. */
+function readObject(value: unknown, origin: string, place: string, names: MeshNames, checks: Checks): ReadValue {
   // Fields without effect are reported for all objects in one place (`without-effect.ts`), so they are not among the warnings here.
   const report: Report = { faults: [], warnings: [], idle: [], ...checks, names }
   if (!isMapping(value)) return { unknown: { path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' } }
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
   const kindName = typeof value.kind === 'string' ? value.kind : ''
-  if (apiVersion === 'v1' && kindName === 'Secret') return readSecretObject(value, origin, report)
+  if (apiVersion === 'v1' && kindName === 'Secret') return readSecretObject(value, origin, place, report)
   const slash = apiVersion.indexOf('/')
   const group = slash < 0 ? '' : names.canonicalGroup(apiVersion.slice(0, slash))
   const version = apiVersion.slice(slash + 1)
   const kind = kinds.get(kindName)
-  if (!kind || group !== `${kind.group}.${names.domain}`) return readUnknown(value, kindName, apiVersion, names)
+  if (!kind || group !== `${kind.group}.${names.domain}`) return readUnknown(value, kindName, apiVersion, place, names)
   if (!kind.versions.includes(version))
     report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
   const isPolicy = isPolicyKind(kindName)
-  if (isPolicy)
-    for (const field of Object.keys(value)) if (!documentFields.has(field)) report.faults.push({ path: field.slice(0, 100), reason: 'unknown field' })
-  const { name, namespace, metadata, isCertain } = readMetadata(value, isPolicy, report)
+  for (const field of Object.keys(value))
+    if (field === merge.key) report.faults.push({ path: field, reason: merge.reason })
+    else if (isPolicy && !documentFields.has(field)) report.faults.push({ path: field.slice(0, 100), reason: 'unknown field' })
+  const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, place, report)
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
-  const spec = kind.spec.read(value.spec ?? {}, 'spec', report)
+  const spec = kind.spec.read(value.spec ?? {}, 'spec', isOpen && isMissing(value.spec) ? { ...report, faults: [] } : report)
   const object: ConfigObject = {
     kind: kindName,
     group,
@@ -334,29 +347,51 @@ function invalidName(given: string, what: string, isLowerCase: boolean): string 
   return `${JSON.stringify(given.slice(0, 100))} is not a valid ${what} name: expected at most 253 ${letters}, digits, "-", "_" and ".", beginning and ending with a letter or digit`
 }
 
-/** Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. */
-function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, report: Report) {
-  const metadata = isMapping(value.metadata) ? value.metadata : {}
+const isMissing = (value: unknown): boolean => value === undefined || value === null || value === ''
+
+/**
+ * Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. A name that is missing or
+ * invalid is replaced by a substitute with the given text, or with `place` if there is none. `isOpen`: whether the document or its metadata
+ * has a merge key, or the metadata is no mapping; fields missing beside that are not reported. `isCertain`: whether name and namespace are
+ * those that the object was given.
+ */
+function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, place: string, report: Report) {
+  const isOther = !isMissing(value.metadata) && !isMapping(value.metadata)
+  if (isOther) report.faults.push({ path: 'metadata', reason: `expected a mapping, got ${describe(value.metadata)}` })
+  const { [merge.key]: merged, ...metadata } = isMapping(value.metadata) ? value.metadata : {}
+  if (merged !== undefined) report.faults.push({ path: mergeInMetadata, reason: merge.reason })
+  const isOpen = isOther || merged !== undefined || Object.hasOwn(value, merge.key)
   const before = report.faults.length
   const read = (field: 'name' | 'namespace', what: string): string => {
     const path = `metadata.${field}`
     const given = metadata[field]
     const spellings = isPolicy ? spellingsOf(metadata, field) : []
-    const isMissing = given === undefined || given === null || given === ''
     if (spellings.length > 1) report.faults.push({ path, reason: `given twice, as ${spellings.join(' and ')}` })
-    else if (isMissing && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
-    else if (!isMissing && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
-    else if (typeof given === 'string' && !isMissing && (!isObjectName(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
+    else if (isMissing(given) && !isOpen && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
+    else if (!isMissing(given) && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
+    else if (typeof given === 'string' && !isMissing(given) && (!isObjectName(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
       report.faults.push({ path, reason: invalidName(given, what, isPolicy && field === 'namespace') })
-    else return isMissing ? '' : (given as string)
+    else return isMissing(given) ? '' : (given as string)
     return ''
   }
   const [name, namespace] = [read('name', 'object'), read('namespace', 'namespace')]
-  return { name, namespace, metadata, isCertain: report.faults.length === before }
+  const { name: given } = metadata
+  const shown = isMissing(given) ? place : typeof given === 'string' ? JSON.stringify(given.slice(0, 100)) : describe(given)
+  return {
+    name: name === '' ? substitute(shown) : name,
+    namespace,
+    metadata,
+    isOpen,
+    isCertain: report.faults.length === before && !(isOpen && (name === '' || namespace === '')),
+  }
 }
 
 /** Handles a document whose combination of kind and group is unknown. */
-function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, names: MeshNames): ReadValue {
+function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, place: string, names: MeshNames): ReadValue {
+  if ((kindName === '' || apiVersion === '') && Object.hasOwn(value, merge.key)) return { unknown: { path: merge.key, reason: merge.reason } }
+  for (const field of ['apiVersion', 'kind'])
+    if (!isMissing(value[field]) && typeof value[field] !== 'string')
+      return { unknown: { path: field, reason: `expected text, got ${describe(value[field])}` } }
   const meant = meantPolicy(kindName, apiVersion, names)
   const written = `kind ${JSON.stringify(kindName.slice(0, 100))}, apiVersion ${JSON.stringify(apiVersion.slice(0, 100))}`
   if (meant !== undefined)
@@ -366,7 +401,7 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
     if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)
       return { unknown: { path: 'items', reason: `expected a list of objects in ${written}` } }
     const near = meantKind(kindName, apiVersion, names)
-    if (near !== undefined) return readUnknownKind(value, written, near === 'none' ? { written: kindName.slice(0, 100) } : { near }, names)
+    if (near !== undefined) return readUnknownKind(value, written, near === 'none' ? { written: kindName.slice(0, 100) } : { near }, place, names)
     return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
   }
   const isObject = ['apiversion', 'kind', 'metadata', 'spec', 'items'].some((field) => spellingsOf(value, field).length > 0)
@@ -382,10 +417,11 @@ function readUnknownKind(
   value: Readonly<Record<string, unknown>>,
   what: string,
   kind: { readonly near: string } | { readonly written: string },
+  place: string,
   names: MeshNames,
 ): ReadObject {
   const report: Report = { faults: [], warnings: [], names }
-  const { name, namespace, isCertain } = readMetadata(value, false, report)
+  const { name, namespace, isCertain } = readMetadata(value, false, place, report)
   const kindName = 'near' in kind ? kind.near : kind.written
   const declared = kinds.get(kindName)
   if ('near' in kind)
@@ -399,11 +435,11 @@ function readUnknownKind(
 }
 
 /** Reads a Secret. Undefined for a Secret that gateways do not use, whose faults are not reported. */
-function readSecretObject(value: Readonly<Record<string, unknown>>, origin: string, report: Report): ReadObject | undefined {
-  const { name, namespace, isCertain } = readMetadata(value, false, report)
+function readSecretObject(value: Readonly<Record<string, unknown>>, origin: string, place: string, report: Report): ReadObject | undefined {
+  const { name, namespace, isOpen, isCertain } = readMetadata(value, false, place, report)
   const marks = report.faults.length
   const secret = readSecret(value, { namespace, name, origin }, report)
   if (!secret && report.faults.length === marks) return undefined
-  if (namespace === '') report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
+  if (namespace === '' && !isOpen) report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
   return { key: configKey({ kind: 'Secret', namespace, name }), kind: 'Secret', isCertain: isCertain && namespace !== '', secret, report }
 }

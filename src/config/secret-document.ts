@@ -5,7 +5,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { GatewaySecret, SecretMaterial, Validity } from '../../protocols/messages/secrets.ts'
 import { count } from '../model/counts.ts'
-import { isMapping, type Report } from './shape.ts'
+import { isMapping, merge, type Report } from './shape.ts'
 
 /** The maximum size of all values of a Secret in bytes, as in the orchestrator. */
 const secretBytes = 1_048_576
@@ -37,10 +37,12 @@ export function readSecret(
 ): GatewaySecret | undefined {
   const type = document.type === undefined || document.type === null || document.type === '' ? 'Opaque' : document.type
   if (typeof type !== 'string' || !types.has(type)) return undefined
+  if (Object.hasOwn(document, merge.key)) return refuse(report, merge.key, merge.reason)
   const before = report.faults.length
   const values = readValues(document, report)
   const authorities = authorityKeys.map((key) => values.get(key)).find((value) => value !== undefined && value.bytes.length > 0)
   const given = pairKeys.find((keys) => keys.some((key) => values.has(key)))
+  if (report.faults.length > before) return undefined
   if (type === tlsType && !given) refuse(report, 'data', `${tlsType} needs tls.crt and tls.key`)
   const pair = given && readPair(values, given, report)
   const checked = authorities && readCertificates(authorities, report)
@@ -65,6 +67,7 @@ function readValues(document: Readonly<Record<string, unknown>>, report: Report)
       refuse(report, field, 'expected a mapping')
       continue
     }
+    if (Object.hasOwn(given, merge.key)) refuse(report, `${field}.${merge.key}`, merge.reason)
     for (const key of [...pairKeys.flat(), ...authorityKeys]) {
       const value = given[key]
       if (value === undefined || value === null) continue

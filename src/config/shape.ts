@@ -78,6 +78,12 @@ export const describe = (value: unknown): string =>
           ? `string ${JSON.stringify(value.slice(0, 60))}`
           : `${typeof value} ${String(value).slice(0, 60)}`
 
+/** The key of a YAML merge, which is not part of YAML 1.2 and is not read, and the reason of its fault. */
+export const merge = { key: '<<', reason: 'merge keys (<<) are not supported; write the fields instead' }
+
+/** Whether the value of a merge key is one that YAML merges: a mapping or a list of mappings. */
+const isMerged = (key: string, value: unknown): boolean => key === merge.key && typeof value === 'object' && value !== null
+
 function fault(report: Report, path: string, reason: string): undefined {
   report.faults.push({ path, reason })
   return undefined
@@ -198,6 +204,10 @@ export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
       const result: Record<string, T> = {}
       for (const [key, entry] of entries) {
         const at = `${path}[${key.slice(0, 100).toWellFormed()}]`
+        if (isMerged(key, entry)) {
+          fault(report, at, merge.reason)
+          continue
+        }
         if (!key.isWellFormed()) fault(report, at, 'the key is not valid Unicode')
         const read = item.read(entry, at, report)
         if (read !== undefined) Object.defineProperty(result, key, { value: read, enumerable: true, writable: true, configurable: true })
@@ -223,7 +233,7 @@ function notJson(value: unknown, depth: number): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${value} is not a number of JSON`
   if (!Array.isArray(value) && !isMapping(value)) return `${describe(value)} is no JSON`
   for (const [key, entry] of Object.entries(value)) {
-    const reason = key.isWellFormed() ? notJson(entry, depth + 1) : 'a key is not valid Unicode'
+    const reason = isMerged(key, entry) ? merge.reason : key.isWellFormed() ? notJson(entry, depth + 1) : 'a key is not valid Unicode'
     if (reason !== undefined) return reason
   }
   return undefined
@@ -257,7 +267,8 @@ export function record<F extends Fields>(
         const shape = shapes.get(name)
         if (!shape) {
           const at = join(path, written.slice(0, 100).toWellFormed())
-          if (unknown === 'fault') fault(report, at, 'unknown field')
+          if (written === merge.key) fault(report, at, merge.reason)
+          else if (unknown === 'fault') fault(report, at, 'unknown field')
           else report.warnings.push({ path: at, reason: 'unknown field, left out' })
           continue
         }
@@ -268,7 +279,9 @@ export function record<F extends Fields>(
         const read = shape.read(entry, join(path, name), report)
         if (read !== undefined) result[name] = read
       }
-      for (const name of requiredNames) if (!given.has(name)) fault(report, join(path, name), 'required, but missing')
+      // A merge may contain the required fields.
+      if (!Object.hasOwn(value, merge.key))
+        for (const name of requiredNames) if (!given.has(name)) fault(report, join(path, name), 'required, but missing')
       if (check && report.faults.length === faultsBefore) check(result as ReadFields<F>, path, report)
       return result as ReadFields<F>
     },

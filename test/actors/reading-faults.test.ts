@@ -75,6 +75,19 @@ describe('unreadable content of a configuration directory', () => {
     expect(logged.join()).to.match(/cannot read the configuration directory .*; no object of its files is in force/)
   })
 
+  it('is listed with document, field and reason while it keeps a process from being ready', async () => {
+    await directory.close()
+    write('no-kind.yaml', 'apiVersion: networking.mesh.io/v1\nmetadata: {name: x, namespace: ns}\n')
+    write('json.json', '["text"]')
+    write('list.yaml', 'apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap}\n- text\n')
+    await start()
+    expect([...directory.unknown].sort()).to.deep.equal([
+      'json.json, document 1, field [0]: expected a mapping with apiVersion, kind, metadata and spec',
+      'list.yaml, document 1, field items[1]: expected a mapping with apiVersion, kind, metadata and spec',
+      'no-kind.yaml, document 1, field kind: required, but missing',
+    ])
+  })
+
   const places: Record<string, () => undefined | (() => void)> = {
     'a directory': () => void mkdirSync(at('a.yaml')),
     'a pipe': () => void execFileSync('mkfifo', [at('a.yaml')]),

@@ -8,7 +8,7 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret } from '../../../../protocols/messages/secrets.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
-import type { DocumentFault, ParsedFile } from '../../../../src/config/parse.ts'
+import { type DocumentFault, isNameless, type ParsedFile } from '../../../../src/config/parse.ts'
 import { isPolicyKind } from '../../../../src/config/recognise.ts'
 import { contest, isStandIn } from '../../../../src/config/stand-in.ts'
 import { count } from '../../../../src/model/counts.ts'
@@ -292,7 +292,7 @@ export class HeldObjects {
     const certain = new Set(faults.flatMap(({ key, mayBe }) => (mayBe === undefined ? (key ?? []) : [])))
     const known = new Set(faults.flatMap(({ key }) => key ?? []))
     const mayStay = (key: string) => !found.has(key) && !certain.has(key) && (kinds.has('anything') || kinds.has(key.slice(0, key.indexOf('/'))))
-    const doubtful = new Map([...(before?.objects ?? [])].filter(([key, object]) => mayStay(key) && !isNameless(object)))
+    const doubtful = new Map([...(before?.objects ?? [])].filter(([key, object]) => mayStay(key) && !isNameless(object.name)))
     // If every uncertain document has the key of a known object, it is that object and no other of its kind.
     if (
       !kinds.has('anything') &&
@@ -330,13 +330,11 @@ function foreignIn({ foreign }: ParsedFile): string {
 /** Why a file may hold objects of unknown kind. */
 function unknownIn({ faults }: ParsedFile): string | undefined {
   const fault = faults.find(({ mayBe }) => mayBe === 'anything')
-  return fault && `${fault.file}, document ${fault.document}: ${fault.reason}`
+  return fault && problemText(fault, undefined)
 }
 
 const isSecret = (object: Held | undefined): object is GatewaySecret => object?.kind === 'Secret'
 const isSecretKey = (key: string): boolean => key.startsWith('Secret/')
-/** Whether the name of a stand-in was made from its position in the file. */
-const isNameless = ({ name }: Held): boolean => name.startsWith('(')
 
 /**
  * The event for an object. A stand-in must not replace a last good state that an earlier incarnation of this actor emitted, unless it
