@@ -2,15 +2,7 @@
  * `npm run bench` starts the real command, connects simulated sidecars from processes of their own, changes configuration, and measures how
  * long each change takes to reach every proxy and what the server spends. The same run measures the limit: a bare `node:http2` server that
  * writes as many bytes to as many proxies.
- *
- * The sets are convergence, tls, secured, misbehaving, slow, slow-readers, throttle-1, writers, classes, scoped, churn, names, relay,
- * signing, start, agent, soak and views. `all` runs them without `soak` and `views`, which take more than an hour; `quick` runs in
- * continuous integration.
- *
- * npm run bench -- [--set convergence,tls | all | quick] [--proxies 400] [--services 1000] [--rounds 5] [--writers 2] [--seconds 60]
- *                  [--changes 360000] [--connects 100000]
- * npm run bench -- --set views [--shape private,sidecars | all] [--namespaces 10,100,1000] [--mode delta,sotw,older] [--rounds 5]
- *                  [--limit 120] [--memory 4096]
+ * `--help` lists the sets and options.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -30,6 +22,21 @@ import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
 import { type Mode, modes, shapeNames, views } from './scenarios/views.ts'
 
+const defaults = {
+  set: 'convergence',
+  proxies: '400',
+  services: '1000',
+  rounds: '5',
+  writers: String(availableParallelism()),
+  seconds: '60',
+  changes: '360000',
+  connects: '100000',
+  shape: 'all',
+  namespaces: '10,100,1000',
+  mode: modes.join(),
+  limit: '120',
+  memory: '4096',
+}
 const given = readOptions()
 const [proxies, services, rounds, writers, seconds] = [
   numberOf('proxies'),
@@ -41,28 +48,46 @@ const [proxies, services, rounds, writers, seconds] = [
 
 /** Parses the command line. Exits the process when it has an unknown option. */
 function readOptions() {
+  const options = Object.fromEntries(Object.entries(defaults).map(([name, text]) => [name, { type: 'string', default: text }])) as {
+    [Name in keyof typeof defaults]: { type: 'string'; default: string }
+  }
   try {
-    return parseArgs({
-      options: {
-        set: { type: 'string', default: 'convergence' },
-        proxies: { type: 'string', default: '400' },
-        services: { type: 'string', default: '1000' },
-        rounds: { type: 'string', default: '5' },
-        writers: { type: 'string', default: String(availableParallelism()) },
-        seconds: { type: 'string', default: '60' },
-        changes: { type: 'string', default: '360000' },
-        connects: { type: 'string', default: '100000' },
-        shape: { type: 'string', default: 'all' },
-        namespaces: { type: 'string', default: '10,100,1000' },
-        mode: { type: 'string', default: modes.join() },
-        limit: { type: 'string', default: '120' },
-        memory: { type: 'string', default: '4096' },
-      },
-    }).values
+    return parseArgs({ options: { ...options, help: { type: 'boolean', default: false } } }).values
   } catch (error) {
-    progress(`${(error as Error).message.split('. ')[0]}; the head of bench/run.ts lists the options`)
+    progress(`${(error as Error).message.split('. ')[0]}; --help lists the options`)
     process.exit(1)
   }
+}
+
+/** Returns the text of `--help`: the options with their defaults, and the sets. */
+function usage(): string {
+  const meanings: Record<keyof typeof defaults, string> = {
+    set: 'sets, separated by commas, or all, or quick',
+    proxies: 'number of simulated proxies',
+    services: 'number of services',
+    rounds: 'number of rounds of each change',
+    writers: 'number of writers; by default one for each core',
+    seconds: 'churn: duration in seconds',
+    changes: 'soak: number of changes',
+    connects: 'soak: number of connections',
+    shape: 'views: shapes, separated by commas, or all',
+    namespaces: 'views: numbers of namespaces',
+    mode: 'views: modes, separated by commas',
+    limit: 'views: maximum duration of a run in seconds',
+    memory: 'views: maximum memory of the server in MiB',
+  }
+  const lines = Object.entries(defaults).map(([name, text]) => [`--${name} ${text}`, meanings[name as keyof typeof defaults]] as const)
+  return [
+    'Usage: npm run bench -- [options]',
+    '',
+    'Options with their defaults:',
+    ...[...lines, ['--help', 'prints this text'] as const].map(([option, meaning]) => `  ${option.padEnd(28)}${meaning}`),
+    '',
+    `Sets: ${Object.keys(sets).join(', ')}.`,
+    `all runs the sets without ${long.join(' and ')}, which take more than an hour each; quick runs in continuous integration.`,
+    `Shapes: ${shapeNames.join(', ')}.`,
+    'The results are printed and written to bench/out.',
+  ].join('\n')
 }
 
 /** Runs a scenario over SotW, then over delta. */
@@ -203,6 +228,10 @@ function regressions(measures: readonly Measure[]): string[] {
 // On a signal this process exits, which also stops servers and load generators.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
 
+if (given.help) {
+  console.log(usage())
+  process.exit(0)
+}
 const quick = given.set === 'quick'
 const names = given.set === 'all' ? Object.keys(sets).filter((name) => !long.includes(name)) : given.set.split(',')
 const unknown = quick ? undefined : names.find((name) => !sets[name])

@@ -7,7 +7,7 @@ import { BadNode, readNode } from '../model/proxy.ts'
 import { meshNames } from '../names/mesh-names.ts'
 import { deltaResourceHead, textField, WireError } from '../xds/slab/wire.ts'
 import { readNodeBytes } from '../xds/stream/node.ts'
-import { namesIn, readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
+import { namesIn, readDeltaRequest, readSotwRequest, requestFault } from '../xds/stream/request.ts'
 import { secretType } from '../xds/type-urls.ts'
 import { isSecretName, type SecretLookup, type SecretResource } from './secret-resources.ts'
 
@@ -71,7 +71,7 @@ export class SecretStream {
     try {
       return this.#isDelta ? this.#takeDelta(message) : this.#takeSotw(message)
     } catch (error) {
-      throw error instanceof WireError || error instanceof BadNode ? new BadRequest(error.message) : error
+      throw error instanceof WireError || error instanceof BadNode ? new BadRequest(requestFault(error)) : error
     }
   }
 

@@ -102,7 +102,7 @@ export class FieldScan {
     if (this.#wireType === 0) this.#expect('varint')
     else if (this.#wireType === 2) this.#expect('length')
     else if (this.#wireType === 5 || this.#wireType === 1) return this.#content('passed', this.#wireType === 5 ? 4 : 8)
-    else throw new WireError(`wire type ${this.#wireType}`)
+    else throw new WireError(`wire type ${this.#wireType} is not supported`)
     if (this.#at === this.#level.end) throw new WireError('message is cut short')
     return true
   }

@@ -333,6 +333,17 @@ describe('the XDS relay', () => {
       expect([client.ended, client.messages.length, state().failures]).to.deep.equal(['0', 1, 0])
     })
 
+    it('and ends a stream that it serves if a request cannot be decoded, with a status that says so', async () => {
+      const server = await keep()
+      await at.relayTo(server.port, { keeps })
+      const client = at.proxy()
+      client.send(sotw({ node, typeUrl: clusterType }))
+      await until('what was kept', () => client.messages.length === 1)
+      client.send(Buffer.from([0x0c]))
+      await until('the end', () => client.ended !== undefined)
+      expect(client.ended).to.equal('3 the discovery request cannot be decoded: wire type 4 is not supported')
+    })
+
     it('and serves it to no other proxy, no proxy with a configuration, and not if it is damaged', async () => {
       const server = await keep()
       const noted = () => at.logged.filter(({ message }) => /retry in/.test(message)).length

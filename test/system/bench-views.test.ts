@@ -72,6 +72,14 @@ describe('npm run bench -- --set views', () => {
       ['--limit', '1,2'],
     ] as const)
       expect(run(option, value).stderr, value).to.contain(`${option}: "${value}" is not`)
-    expect(run('--nosuch').stderr).to.contain("Unknown option '--nosuch'; the head of bench/run.ts lists the options")
+    expect(run('--nosuch').stderr).to.contain("Unknown option '--nosuch'; --help lists the options")
+  })
+
+  it('prints the options, their defaults and the sets with --help, and runs nothing', () => {
+    const { stdout, stderr, status } = run('--help')
+    expect([stderr, status]).to.deep.equal(['', 0])
+    expect(stdout).to.match(/^Usage: npm run bench -- \[options\]$/m)
+    expect(stdout).to.match(/^ {2}--proxies 400 +number of simulated proxies$/m)
+    expect(stdout).to.match(/^Sets: convergence, tls, .*\bsoak, views\.$/m)
   })
 })

@@ -251,4 +251,18 @@ describe('XDS', () => {
     await until('the stream to end', () => none.closed !== undefined)
     expect(none.closed?.details).to.equal('missing node ID')
   })
+
+  for (const delta of [false, true])
+    it(`ends a stream whose request cannot be decoded with a status and a log line that say so, over ${delta ? 'delta' : 'state of the world'}`, async () => {
+      for (const [bytes, reason] of [
+        [Buffer.alloc(11, 0xff), 'varint is too long'],
+        [Buffer.from([0x0c]), 'wire type 4 is not supported'],
+      ] as const) {
+        const client = await connect(delta, '10.9.8.1', 'ns-1')
+        client.sendRaw(bytes)
+        await until('the stream to end', () => client.closed !== undefined)
+        expect([client.closed?.code, client.closed?.details]).to.deep.equal([3, `the discovery request cannot be decoded: ${reason}`])
+      }
+      await service.output.says('ended: the discovery request cannot be decoded: varint is too long')
+    })
 })

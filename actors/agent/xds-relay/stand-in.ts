@@ -4,6 +4,7 @@ import { status } from '../../../src/model/status-codes.ts'
 import { KeptAnswers, readFirst } from '../../../src/relay/kept-answers.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
+import { requestFault } from '../../../src/xds/stream/request.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { ConfigurationFile } from './configuration-file.ts'
 import type { ProxyStream } from './proxy-stream.ts'
@@ -60,7 +61,7 @@ export class StandIn {
       })
     } catch (error) {
       if (!(error instanceof BadFrame || error instanceof WireError)) throw error
-      this.#proxy.finish(status.invalidArgument, error.message)
+      this.#proxy.finish(status.invalidArgument, requestFault(error))
     }
   }
 }

@@ -26,7 +26,7 @@ import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { readNodeBytes } from '../../../src/xds/stream/node.ts'
 import { Plans } from '../../../src/xds/stream/plans.ts'
-import { type DeltaRequest, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
+import { type DeltaRequest, readDeltaRequest, readSotwRequest, requestFault } from '../../../src/xds/stream/request.ts'
 import { type Outcome, type Refused, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
@@ -345,9 +345,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const exceeded = error instanceof BudgetExceeded
     if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
     const { peer } = connection.stream
-    this.#warn(`refused|${peer}`, `stream of ${proxy || 'a client'} from ${peer} ended: ${error.message}`)
-    if (exceeded) this.#budgets.exceeded(proxy, connection.stream.peer, error.message, wallClockMs())
-    connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
+    const reason = requestFault(error)
+    this.#warn(`refused|${peer}`, `stream of ${proxy || 'a client'} from ${peer} ended: ${reason}`)
+    if (exceeded) this.#budgets.exceeded(proxy, peer, reason, wallClockMs())
+    connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, reason)
   }
 
   /** Reads the node from the first request of a stream. Returns false when the stream was ended because the node is missing or refused. */

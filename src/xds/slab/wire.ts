@@ -105,9 +105,12 @@ export interface WireField {
 /** Thrown for a message that is not valid protobuf or exceeds a limit. */
 export class WireError extends Error {}
 
+/** Thrown for bytes that are not those of a protobuf message. */
+export class MalformedMessage extends WireError {}
+
 /**
- * Yields the fields of a message from an offset on. Fields of fixed width are skipped. Throws {@link WireError} if the message is truncated
- * or not protobuf.
+ * Yields the fields of a message from an offset on. Fields of fixed width are skipped. Throws {@link MalformedMessage} if the message is
+ * truncated or not protobuf.
  */
 export function* scanFields(message: Buffer, from = 0): Generator<WireField> {
   let at = from
@@ -116,30 +119,30 @@ export function* scanFields(message: Buffer, from = 0): Generator<WireField> {
     let factor = 1
     for (let i = 0; i < 10; i++) {
       const byte = message[at++]
-      if (byte === undefined) throw new WireError('message is cut short')
+      if (byte === undefined) throw new MalformedMessage('message is cut short')
       value += (byte & 127) * factor
       if (byte < 128) return value
       factor *= 128
     }
-    throw new WireError('varint is too long')
+    throw new MalformedMessage('varint is too long')
   }
   while (at < message.length) {
     const start = at
     const tag = varint()
     const field = Math.floor(tag / 8)
     const wireType = tag % 8
-    if (field === 0) throw new WireError('field number 0')
+    if (field === 0) throw new MalformedMessage('field number 0')
     if (wireType === 0) {
       const value = varint()
       yield { field, value, bytes: undefined, start, end: at }
     } else if (wireType === 2) {
       const length = varint()
-      if (at + length > message.length) throw new WireError('field is longer than its message')
+      if (at + length > message.length) throw new MalformedMessage('field is longer than its message')
       at += length
       yield { field, value: 0, bytes: message.subarray(at - length, at), start, end: at }
     } else if (wireType === 5 || wireType === 1) {
       at += wireType === 5 ? 4 : 8
-      if (at > message.length) throw new WireError('field is longer than its message')
-    } else throw new WireError(`wire type ${wireType}`)
+      if (at > message.length) throw new MalformedMessage('field is longer than its message')
+    } else throw new MalformedMessage(`wire type ${wireType} is not supported`)
   }
 }

@@ -3,7 +3,7 @@
  * its other modules.
  */
 import type { RawNode } from '../../model/proxy.ts'
-import { scanFields, WireError } from '../slab/wire.ts'
+import { MalformedMessage, scanFields, WireError } from '../slab/wire.ts'
 
 /** The maximum size in bytes of a node without its list of extensions, and the maximum nesting depth of its metadata. */
 const limits = { bytes: 65_536, depth: 64 }
@@ -26,7 +26,7 @@ export function readNodeBytes(bytes: Buffer): RawNode {
     if (name === undefined) continue
     length += end - start
     if (length > limits.bytes) throw new WireError(`node: ${name} makes it larger than ${limits.bytes} bytes (extensions are not counted)`)
-    if (!content) throw new WireError(`node: ${name} is no message`)
+    if (!content) throw new MalformedMessage(`node: ${name} is no message`)
     // Parts of a message field are merged; of a string field the last one is used.
     const parts = name === 'id' || name === 'user_agent_name' ? undefined : fields.get(field)
     if (parts) parts.push(content)
@@ -48,7 +48,7 @@ function text(bytes: Buffer): string {
   try {
     return decoder.decode(bytes)
   } catch {
-    throw new WireError('node: text that is not UTF-8')
+    throw new MalformedMessage('node: text that is not UTF-8')
   }
 }
 

@@ -1,5 +1,5 @@
 /** Reads discovery requests from the wire: `envoy.service.discovery.v3.DiscoveryRequest` and `DeltaDiscoveryRequest`. */
-import { scanFields, WireError, type WireField } from '../slab/wire.ts'
+import { MalformedMessage, scanFields, WireError, type WireField } from '../slab/wire.ts'
 
 /** A state-of-the-world request. */
 export interface SotwRequest {
@@ -36,6 +36,10 @@ const limits = { name: 4096, typeUrl: 512, refusal: 4096, nonce: 256, names: 500
 const namesField = 3
 /** The tag byte of a name field: field number and wire type 2 (length-delimited). */
 const nameTag = (namesField << 3) | 2
+
+/** Returns why a stream ends, given the error that its request caused. */
+export const requestFault = (error: Error): string =>
+  error instanceof MalformedMessage ? `the discovery request cannot be decoded: ${error.message}` : error.message
 
 /** Reads a state-of-the-world request. Throws {@link WireError}. */
 export function readSotwRequest(message: Buffer): SotwRequest {
