@@ -49,6 +49,6 @@ async function run(args) {
   sum.passed += Number(passed)
   sum.failed += Math.max(Number(failed), code === 0 ? 0 : 1)
   sum.skipped += Number(skipped)
-  if (code !== 0 && failed === 0) failures += `mocha ${args.join(' ')} ended with code ${code} and reported no failure\n`
+  if (code !== 0 && Number(failed) === 0) failures += `mocha ${args.join(' ')} ended with code ${code} and reported no failure\n`
   failures += /^ {2}\d+ failing\n([\s\S]*?)\s*\d+ passed, \d+ failed/m.exec(stripVTControlCharacters(output))?.[1] ?? ''
 }

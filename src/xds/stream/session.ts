@@ -189,8 +189,10 @@ export class XdsSession {
         this.#budget.versions.take(bytes)
         watch.versionBytes = bytes
         watch.initialVersions = new Map(request.initialVersions)
-        if (typeUrl === endpointType) for (const name of this.#warming) watch.initialVersions.delete(name)
-        if (typeUrl === endpointType) this.#warming = noNames
+        if (typeUrl === endpointType) {
+          for (const name of this.#warming) watch.initialVersions.delete(name)
+          this.#warming = noNames
+        }
       }
       return refused ?? 'subscribed'
     }
@@ -411,7 +413,7 @@ export class XdsSession {
    * sent.
    */
   #clustersSent(difference: Plan, now: number): void {
-    const added = difference.added ?? new Set<string>()
+    const added = difference.added ?? noNames
     if (added.size > 0) this.#gate.clustersAdded(now)
     const endpoints = this.watches.get(endpointType)
     if (!endpoints) return
