@@ -33,7 +33,7 @@ describe('the linter', () => {
       writeFileSync(join(dir, path), `${code}\n`)
     }
     try {
-      for (const name of ['biome.json', 'lint']) cpSync(join(root, name), join(dir, name), { recursive: true })
+      for (const name of ['biome.json', '.gitignore', 'lint']) cpSync(join(root, name), join(dir, name), { recursive: true })
       for (const room of ['src', 'actors']) {
         for (const [index, [code]] of refused.entries()) write(`${room}/example-${index}.ts`, code)
         write(`${room}/state.ts`, state)
