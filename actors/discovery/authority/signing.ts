@@ -1,7 +1,7 @@
 /** Signs on a pool of threads: a bounded queue, fair among callers. A thread that dies fails only the calls that it was processing. */
 import { randomInt } from 'node:crypto'
-import { FairQueue } from '../../../src/ca/fair-queue.ts'
 import type { Validity } from '../../../src/ca/lifetime.ts'
+import { FairQueue } from '../../../src/model/fair-queue.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
 import type { JobOutcome, MadeRoot, SignerAnswer, SignerTask, SigningJob, SigningReference } from './sign-task.ts'

@@ -50,9 +50,12 @@ export class FairQueue<Call> {
     return dropped
   }
 
-  /** Removes and returns the oldest call of the caller whose turn it is. Undefined when the queue is empty. */
-  take(): Call | undefined {
-    const [next] = this.#callers
+  /**
+   * Removes and returns the oldest call of the caller whose turn it is, among those that `may` allows. Undefined when there is none. A
+   * caller that is passed over keeps its turn.
+   */
+  take(may: (caller: string) => boolean = () => true): Call | undefined {
+    const next = this.#next(may)
     if (!next) return undefined
     const [caller, waiting] = next
     const { call, bytes } = waiting.shift() as Entry<Call>
@@ -61,6 +64,11 @@ export class FairQueue<Call> {
     this.#calls--
     this.#bytes -= bytes
     return call
+  }
+
+  #next(may: (caller: string) => boolean): [string, Entry<Call>[]] | undefined {
+    for (const one of this.#callers) if (may(one[0])) return one
+    return undefined
   }
 
   #drop(): Call {

@@ -1,13 +1,21 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { FairQueue } from '../../../src/ca/fair-queue.ts'
+import { FairQueue } from '../../../src/model/fair-queue.ts'
 import '../../harness/seed.ts'
 
-describe('the fair queue of signing calls', () => {
+describe('the fair queue', () => {
   it('serves callers in turn, and the calls of each in order', () => {
     const queue = new FairQueue<string>({ calls: 10, bytes: 100 })
     for (const call of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.add(call[0] as string, call, 1)
     expect(Array.from({ length: 7 }, () => queue.take())).to.deep.equal(['a1', 'b1', 'c1', 'a2', 'c2', 'a3', undefined])
+  })
+
+  it('passes over callers that may not be served, which keep their turn', () => {
+    const queue = new FairQueue<string>({ calls: 10, bytes: 100 })
+    for (const call of ['a1', 'b1', 'b2', 'c1']) queue.add(call[0] as string, call, 1)
+    expect(queue.take((caller) => caller !== 'a')).to.equal('b1')
+    expect(queue.take((caller) => caller === 'd')).to.equal(undefined)
+    expect(Array.from({ length: 4 }, () => queue.take())).to.deep.equal(['a1', 'c1', 'b2', undefined])
   })
 
   it('drops the newest call of the caller that uses most when it is full', () => {
