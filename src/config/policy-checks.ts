@@ -14,6 +14,7 @@ import type { SidecarSpec } from './kinds/sidecar.ts'
 import type { WorkloadEntrySpec } from './kinds/workload-entry.ts'
 import type { KindName } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
+import { ownPorts } from './own-ports.ts'
 import { ruleChecks } from './rule-checks.ts'
 import { isStandIn } from './stand-in.ts'
 
@@ -36,11 +37,15 @@ const policyKinds: readonly KindName[] = ['AuthorizationPolicy', 'RequestAuthent
 export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   'endpoint-addresses': {
     stricter:
-      'endpoints with loopback or link-local addresses are visible only to callers of their own namespace, and none leads to a port of the proxy or its agent there',
+      'endpoints with loopback or link-local addresses are visible only to callers of their own namespace, and none leads to a port of the proxy or its agent there; services resolved by DNS do not use these ports',
     kinds: ['ServiceEntry', 'WorkloadEntry', 'Sidecar'],
     concerns: ({ kind, spec }) => {
-      if (kind === 'WorkloadEntry') return leadsToCaller((spec as WorkloadEntrySpec).address ?? '') ? ['spec.address'] : []
-      if (kind === 'ServiceEntry') return endpointAddresses(spec as ServiceEntrySpec, leadsToCaller)
+      if (kind === 'WorkloadEntry') {
+        const { address = '', ports } = spec as WorkloadEntrySpec
+        if (leadsToCaller(address)) return ['spec.address']
+        return isIp(address) ? [] : ownPortsIn(ports, 'spec.ports')
+      }
+      if (kind === 'ServiceEntry') return [...endpointAddresses(spec as ServiceEntrySpec, leadsToCaller), ...resolvedPorts(spec as ServiceEntrySpec)]
       return ((spec as SidecarSpec).ingress ?? []).flatMap(({ defaultEndpoint }, index) =>
         defaultEndpoint !== undefined && /:150\d\d$|\/(SDS|XDS)$/.test(defaultEndpoint) ? [`spec.ingress[${index}].defaultEndpoint`] : [],
       )
@@ -104,6 +109,21 @@ function endpointAddresses({ hosts, endpoints, resolution }: ServiceEntrySpec, i
       (index) => `spec.endpoints[${index}].address`,
     )
   return resolution?.startsWith('DNS') ? paths(hosts, (index) => `spec.hosts[${index}]`) : []
+}
+
+/** Returns the paths of the ports of proxy or agent that an entry resolved by DNS names. */
+function resolvedPorts({ ports, endpoints, resolution }: ServiceEntrySpec): string[] {
+  if (!resolution?.startsWith('DNS')) return []
+  const isOwn = (port: number | undefined) => port !== undefined && ownPorts.has(port)
+  const declared = (ports ?? []).flatMap(({ number, targetPort }, index) =>
+    isOwn(targetPort || number) ? [`spec.ports[${index}].${targetPort ? 'targetPort' : 'number'}`] : [],
+  )
+  return [...declared, ...(endpoints ?? []).flatMap((endpoint, index) => ownPortsIn(endpoint.ports, `spec.endpoints[${index}].ports`))]
+}
+
+/** Returns the paths of those ports of an endpoint that are ports of proxy or agent. */
+function ownPortsIn(ports: Readonly<Record<string, number>> | undefined, path: string): string[] {
+  return Object.entries(ports ?? {}).flatMap(([name, port]) => (ownPorts.has(port) ? [`${path}.${name}`] : []))
 }
 
 /** Returns a warning for each disabled check. */

@@ -49,6 +49,8 @@ export interface Traits {
   readonly unprivileged: boolean
   /** Ports that listeners of the bootstrap bind on all addresses (`PROXY_STATUS_PORT`, `PROXY_PROMETHEUS_PORT`). */
   readonly bootstrapPorts: readonly number[]
+  /** The port of the agent's token service (`STS_PORT`); undefined: none. */
+  readonly tokenPort: number | undefined
   readonly sniDnat: boolean
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
@@ -135,7 +137,8 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     http10: text('HTTP10') === '1',
     idleTimeout: idle !== undefined && idle > 0 ? Math.min(idle, longestDurationMs) : undefined,
     unprivileged: text('UNPRIVILEGED_POD') !== '',
-    bootstrapPorts: [metadata.PROXY_STATUS_PORT, metadata.PROXY_PROMETHEUS_PORT].map(Number).filter((port) => port > 0 && port < 65_536),
+    bootstrapPorts: [metadata.PROXY_STATUS_PORT, metadata.PROXY_PROMETHEUS_PORT].map(Number).filter(isPort),
+    tokenPort: isPort(Number(metadata.STS_PORT)) ? Number(metadata.STS_PORT) : undefined,
     sniDnat: text('ROUTER_MODE') === 'sni-dnat' || forwards,
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
     meshId: text('MESH_ID'),
@@ -153,7 +156,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const filtersOf = { clusters: filtersFor('clusters'), routes: filtersFor('routes'), listeners: filtersFor('listeners') }
   const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
   const { proxyAdminPort, statusPort } = shape.proxyConfig
-  const machineKey = JSON.stringify([shape.interception === 'NONE', proxyAdminPort, statusPort])
+  const machineKey = JSON.stringify([shape.interception === 'NONE', proxyAdminPort, statusPort, shape.tokenPort, shape.bootstrapPorts])
   const placeKey = JSON.stringify([place, requested, machineKey])
   const listenerShape = JSON.stringify(shape)
   const listenerKey = JSON.stringify([listenerShape, filtersOf.listeners.key])
@@ -180,6 +183,8 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     metadata,
   }
 }
+
+const isPort = (port: number): boolean => Number.isInteger(port) && port > 0 && port < 65_536
 
 function proxyConfigOf(value: unknown): ProxyConfig {
   if (typeof value !== 'string') return readProxyConfig(value)

@@ -152,13 +152,17 @@ export class OutboundGroups {
     const { snapshot, memo } = this.#making
     const rule = view.ruleFor(state.service)
     // Clusters of other resolutions contain no endpoints.
-    const open = () => (state.service.resolution === 'dns' ? allowedEndpoints(view.namespace, state, traits, snapshot).state : state)
+    const open = () => (state.service.resolution === 'dns' ? allowedEndpoints(view.namespace, state, traits, snapshot) : { state, refused: [] })
     return memo.get(
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + allowedEndpointsKey(view.namespace, state, traits) : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
       [rule, accountsOf(state, snapshot).join(), ...traits.filtersOf.clusters.filters],
-      () => patched(traits, contextOf(traits), (context) => makeClusters(make(open(), rule, snapshot, traits), context)),
+      () => {
+        const { state: allowed, refused } = open()
+        const made = patched(traits, contextOf(traits), (context) => makeClusters(make(allowed, rule, snapshot, traits), context))
+        return [...made, ...refused.map(({ endpoint, reason }) => leftOut('cds', endpoint, state.service, reason))]
+      },
       allUsable,
     )
   }
@@ -215,7 +219,7 @@ export class OutboundGroups {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
         const open = allowedEndpoints(view.namespace, state, traits, snapshot)
         const { addressed, problems } = withAddresses(open.state)
-        const refused = open.refused.map((endpoint) => leftOut(endpoint, service, 'leads to a port or socket of the proxy or its agent'))
+        const refused = open.refused.map(({ endpoint, reason }) => leftOut('eds', endpoint, service, reason))
         const drafts = service.ports
           .filter((port) => port.protocol !== 'udp')
           .flatMap((port) =>
@@ -240,15 +244,15 @@ function withAddresses(state: ServiceState): { addressed: ServiceState; problems
   const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
   const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
   if (odd.length === 0) return { addressed: state, problems: [] }
-  const problems = odd.map((endpoint) => leftOut(endpoint, state.service, 'is not an IP address'))
+  const problems = odd.map((endpoint) => leftOut('eds', endpoint, state.service, `endpoint ${endpoint.address} is not an IP address`))
   const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(usable) }))
   return { addressed: { ...state, endpoints: state.endpoints.filter(usable), shards }, problems }
 }
 
-/** A problem for an endpoint that is left out of the assignments of its service, with the reason. */
-function leftOut({ address, namespace, workload }: Endpoint, service: Service, why: string): Outcome {
+/** A problem for an endpoint that is left out of the clusters or assignments of its service, wholly or for some ports, with the reason. */
+function leftOut(type: 'cds' | 'eds', { namespace, workload }: Endpoint, service: Service, reason: string): Outcome {
   const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
-  return { problem: { type: 'eds', resource: service.hostname, objects, reason: `endpoint ${address} ${why}`, consequence: consequences.leftOut } }
+  return { problem: { type, resource: service.hostname, objects, reason, consequence: consequences.leftOut } }
 }
 
 const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${sniDnat}|${placeKey}`

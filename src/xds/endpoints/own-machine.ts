@@ -1,22 +1,18 @@
 /** Endpoints on the machine of their caller, and the ports and sockets there that no endpoint may use (docs/resources.md, E7 and E8). */
-import type { Endpoint } from '../../../protocols/data.ts'
-import { leadsToCaller } from '../../config/addresses.ts'
-import { portOf } from '../../model/workload.ts'
+import type { Endpoint, Service } from '../../../protocols/data.ts'
+import { isIp, leadsToCaller } from '../../config/addresses.ts'
+import { ownPorts } from '../../config/own-ports.ts'
+import { portOf, servesPort } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Traits } from '../traits.ts'
 
-/**
- * Ports of a proxy and its agent: administration, outbound and inbound connections, debug pages, tunnels, status, health, DNS, metrics. The
- * servers on these ports trust callers on their own machine (docs/agent.md).
- */
-const ownPorts: ReadonlySet<number> = new Set([15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090])
 /** Unix sockets of the agent: secrets, configuration, and both under the names of other releases. */
 const ownSockets = /(^|\/)(etc\/(mesh|istio)\/proxy|workload-spiffe-uds)\/|\/(SDS|XDS)$/
 
 /** Whether a port on the machine of a proxy belongs to the proxy or its agent as configured. */
-export function isOwnPort(port: number, { proxyConfig }: Traits, { mesh }: MeshSnapshot): boolean {
-  if (ownPorts.has(port)) return true
+export function isOwnPort(port: number, { proxyConfig, bootstrapPorts, tokenPort }: Traits, { mesh }: MeshSnapshot): boolean {
+  if (ownPorts.has(port) || port === tokenPort || bootstrapPorts.includes(port)) return true
   const { proxyAdminPort, statusPort } = { ...mesh.defaultConfig, ...proxyConfig }
   return port !== 0 && [proxyAdminPort, statusPort, mesh.proxyListenPort, mesh.proxyHttpPort].includes(port)
 }
@@ -24,33 +20,68 @@ export function isOwnPort(port: number, { proxyConfig }: Traits, { mesh }: MeshS
 /** Whether an address, starting with `unix://`, is that of a socket of the agent. */
 export const isOwnSocket = (address: string): boolean => address.startsWith('unix://') && ownSockets.test(address)
 
+/** An endpoint that a caller may not use, or some ports of one. */
+export interface RefusedEndpoint {
+  readonly endpoint: Endpoint
+  /** What is refused and why, for messages. */
+  readonly reason: string
+}
+
 /** A service as seen by one caller, and those of its endpoints that no caller may use. */
 export interface AllowedEndpoints {
   readonly state: ServiceState
-  readonly refused: readonly Endpoint[]
+  readonly refused: readonly RefusedEndpoint[]
 }
 
 /**
  * Removes the endpoints on the caller's machine that the caller may not use: those with a port or socket of proxy or agent, and those of a
  * service of another namespace than `viewer`, the namespace of the caller. The latter are kept if the service is in the root namespace,
  * and, unless they are Unix sockets, if the caller's proxy redirects nothing: then workloads on one machine are distinguished by loopback
- * addresses.
+ * addresses. Of endpoints that proxies resolve, only the ports of proxy and agent are removed.
  */
 export function allowedEndpoints(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): AllowedEndpoints {
-  if (!state.hasLocalEndpoints || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [] }
   const { service } = state
+  const isResolved = service.resolution === 'dns'
+  if (!(state.hasLocalEndpoints || isResolved) || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [] }
   const isOwn = isForAll(service.namespace, snapshot) || viewer === service.namespace
-  const isRefused = (endpoint: Endpoint) =>
-    leadsToCaller(endpoint.address) &&
-    (isOwnSocket(endpoint.address) ||
-      (!endpoint.address.startsWith('unix://') && service.ports.some((port) => isOwnPort(portOf(endpoint, port), traits, snapshot))))
-  const isOpen = (endpoint: Endpoint) =>
-    !leadsToCaller(endpoint.address) ||
-    (!isRefused(endpoint) && (isOwn || (traits.interception === 'NONE' && !endpoint.address.startsWith('unix://'))))
-  const endpoints = state.endpoints.filter(isOpen)
-  if (endpoints.length === state.endpoints.length) return { state, refused: [] }
-  const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(isOpen) }))
-  return { state: { ...state, endpoints, shards }, refused: state.endpoints.filter(isRefused) }
+  const isVisible = (endpoint: Endpoint) =>
+    !leadsToCaller(endpoint.address) || isOwn || (traits.interception === 'NONE' && !endpoint.address.startsWith('unix://'))
+  const allowed = new Map<Endpoint, Endpoint | undefined>()
+  const refused: RefusedEndpoint[] = []
+  for (const endpoint of state.endpoints) {
+    const { open, reason } = judged(endpoint, service, isResolved, (port) => isOwnPort(port, traits, snapshot))
+    if (reason !== undefined) refused.push({ endpoint, reason })
+    allowed.set(endpoint, open && isVisible(open) ? open : undefined)
+  }
+  if (state.endpoints.every((endpoint) => allowed.get(endpoint) === endpoint)) return { state, refused }
+  const only = (endpoints: readonly Endpoint[]) => endpoints.flatMap((endpoint) => allowed.get(endpoint) ?? [])
+  const shards = state.shards.map((shard) => ({ ...shard, endpoints: only(shard.endpoints) }))
+  return { state: { ...state, endpoints: only(state.endpoints), shards }, refused }
+}
+
+/** What remains of an endpoint without the ports and sockets of proxy and agent, and why something is removed. */
+function judged(
+  endpoint: Endpoint,
+  service: Service,
+  isResolved: boolean,
+  isOwn: (port: number) => boolean,
+): { readonly open: Endpoint | undefined; readonly reason?: string } {
+  const { address } = endpoint
+  const isRefused = address.startsWith('unix://')
+    ? isOwnSocket(address)
+    : leadsToCaller(address) && service.ports.some((port) => isOwn(portOf(endpoint, port)))
+  if (isRefused) return { open: undefined, reason: `endpoint ${address} leads to a port or socket of the proxy or its agent` }
+  if (!isResolved || address === '' || isIp(address) || address.startsWith('unix://')) return { open: endpoint }
+  // Whoever answers for the name decides whether it is an address of the caller's machine.
+  const ports = service.ports.filter((port) => servesPort(endpoint, port))
+  const taken = ports.filter((port) => isOwn(portOf(endpoint, port)))
+  if (taken.length === 0) return { open: endpoint }
+  const serves = ports.filter((port) => !taken.includes(port)).map(({ name }) => name)
+  const listed = taken.map((port) => `${port.number} (at ${address}:${portOf(endpoint, port)})`).join(', ')
+  return {
+    open: serves.length > 0 ? { ...endpoint, serves } : undefined,
+    reason: `service port ${listed} leads to a port of the proxy or its agent if the name resolves to an address of the caller's machine`,
+  }
 }
 
 const isForAll = (namespace: string, { mesh }: MeshSnapshot): boolean => namespace === mesh.rootNamespace

@@ -72,6 +72,32 @@ describe('policy checks stricter than earlier releases', () => {
     })
   }
 
+  it('endpoint-addresses also lists ports of proxies and agents that endpoints have which proxies resolve', () => {
+    const documents = `
+apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: named, namespace: lab}
+spec: {hosts: [a.example], resolution: DNS, ports: [{number: 15000, name: admin}, {number: 80, name: http, targetPort: 15020}, {number: 15001, name: moved, targetPort: 80}], endpoints: [{address: b.example, ports: {moved: 15090}}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: addressed, namespace: lab}
+spec: {hosts: [b.example], resolution: STATIC, ports: [{number: 15020, name: http}], endpoints: [{address: 10.0.0.1}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: WorkloadEntry
+metadata: {name: vm, namespace: lab}
+spec: {address: vm.example, ports: {http: 15000}}
+`
+    const { objects, faults } = parseConfigFile('f.yaml', documents, names)
+    expect(faults).to.deep.equal([])
+    const row = checkedPolicies(objects, new Set()).find(({ check }) => check === 'endpoint-addresses')
+    expect(row?.objects.map(({ name, fields }) => [name, ...fields])).to.deep.equal([
+      ['named', 'spec.ports[0].number', 'spec.ports[1].targetPort', 'spec.endpoints[0].ports.moved'],
+      ['vm', 'spec.ports.http'],
+    ])
+  })
+
   it('path-forms also lists values without ambiguous characters, since servers may read their paths otherwise than Envoy', () => {
     const { objects } = parseConfigFile('f.yaml', rules('DENY', "to: [{operation: {paths: [/admin, '*'], notPaths: [/admin/*]}}]"), names)
     const row = checkedPolicies(objects, new Set()).find(({ check }) => check === 'path-forms')
