@@ -18,6 +18,8 @@ export interface Measure {
   readonly threads: Readonly<Record<string, number>>
   /** Additional observations. */
   readonly notes?: string
+  /** The figures of a scenario whose columns are its own, by column. Such a measure is in a table of its own. */
+  readonly figures?: Readonly<Record<string, string | number>>
   /** The goals of the scenario. */
   readonly goals?: readonly Goal[]
 }
@@ -90,6 +92,16 @@ function goalTable(measures: readonly Measure[]): string {
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
 
+/** Formats the measures with columns of their own as a Markdown table for each set of columns. */
+function figureTables(measures: readonly Measure[]): string[] {
+  const tables = Map.groupBy(measures, ({ figures = {} }) => Object.keys(figures).join())
+  return [...tables.values()].map((rows) => {
+    const head = ['scenario', ...Object.keys(rows[0]?.figures ?? {})]
+    const cells = rows.map(({ scenario, figures = {} }) => [scenario, ...Object.values(figures).map(String)])
+    return [head, head.map(() => '---'), ...cells].map((row) => `| ${row.join(' | ')} |`).join('\n')
+  })
+}
+
 /** Writes the results to bench/out. */
 export function keep(parameters: object, measures: readonly Measure[]): void {
   const out = fileURLToPath(new URL('./out/', import.meta.url))
@@ -100,6 +112,8 @@ export function keep(parameters: object, measures: readonly Measure[]): void {
 
 /** Formats all tables of measures. */
 export function whole(measures: readonly Measure[]): string {
+  const [ordinary, others] = [measures.filter(({ figures }) => !figures), measures.filter(({ figures }) => figures)]
+  const tables = ordinary.length > 0 ? [`${table(ordinary)}\n\nCPU seconds a round:\n\n${threadTable(ordinary)}`] : []
   const goals = goalTable(measures)
-  return `${table(measures)}\n\nCPU seconds a round:\n\n${threadTable(measures)}${goals && `\n\nGoals:\n\n${goals}`}`
+  return [...tables, ...figureTables(others), ...(goals ? [`Goals:\n\n${goals}`] : [])].join('\n\n')
 }

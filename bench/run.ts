@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
 import { agent } from './scenarios/agent.ts'
+import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { names as nameTables } from './scenarios/names.ts'
 import { relay } from './scenarios/relay.ts'
@@ -36,6 +37,8 @@ const defaults = {
   mode: modes.join(),
   limit: '120',
   memory: '4096',
+  attacks: 'all',
+  package: '',
 }
 const given = readOptions()
 const [proxies, services, rounds, writers, seconds] = [
@@ -75,6 +78,8 @@ function usage(): string {
     mode: 'views: modes, separated by commas',
     limit: 'views: maximum duration of a run in seconds',
     memory: 'views: maximum memory of the server in MiB',
+    attacks: 'attacks: attacks, separated by commas, or all, or none for the crowd alone',
+    package: 'attacks: another checkout whose package is attacked',
   }
   const lines = Object.entries(defaults).map(([name, text]) => [`--${name} ${text}`, meanings[name as keyof typeof defaults]] as const)
   return [
@@ -84,7 +89,7 @@ function usage(): string {
     ...[...lines, ['--help', 'prints this text'] as const].map(([option, meaning]) => `  ${option.padEnd(28)}${meaning}`),
     '',
     `Sets: ${Object.keys(sets).join(', ')}.`,
-    `all runs the sets without ${long.join(' and ')}, which take more than an hour each; quick runs in continuous integration.`,
+    `all runs the sets without ${long.join(', ')}, which take half an hour or more each; quick runs in continuous integration.`,
     `Shapes: ${shapeNames.join(', ')}.`,
     'The results are printed and written to bench/out.',
   ].join('\n')
@@ -186,6 +191,12 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
   start: () => start(rounds),
   agent: () => agent(rounds),
+  attacks: () =>
+    attacks({
+      writers,
+      names: given.attacks === 'none' ? [] : chosen('attacks', given.attacks, attackNames),
+      checkout: given.package === '' ? undefined : given.package,
+    }),
   soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
   views: () =>
     views({
@@ -197,8 +208,8 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       limits: { seconds: numberOf('limit'), mib: numberOf('memory') },
     }),
 }
-/** Scenarios that take more than an hour. */
-const long = ['soak', 'views']
+/** Scenarios that take long: an hour or more, the attacks half an hour. */
+const long = ['soak', 'views', 'attacks']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,
