@@ -9,17 +9,20 @@ import { every } from '../runtime/timers.ts'
  * descriptors and at most `atMostShare`.
  */
 const reserved = { process: 64, thread: 8, rest: 96, share: 0.1, atMostShare: 0.5 }
-/** The share of the reserve that is for pages, and the share of proxy connections that one client address may have. */
-const shares = { pages: 0.25, peer: 0.5 }
+/**
+ * The share of the reserve that is for pages, the maximum number of connections of one page server, and the share of proxy connections that
+ * one client address may have.
+ */
+const shares = { pages: 0.25, ofPageServer: 512, peer: 0.5 }
 
 /** Maximum number of connections of one writer, from the limit of file descriptors and the number of writers. */
 export function connectionShare(descriptors: number, writers: number): number {
   return Math.max(1, Math.floor((descriptors - reserveOf(descriptors, writers)) / writers))
 }
 
-/** Maximum number of connections of one page server: an equal part of a quarter of the reserve. */
+/** Maximum number of connections of one page server: an equal part of a quarter of the reserve, and at most 512. */
 export function pageShare(descriptors: number, writers: number, servers: number): number {
-  return Math.max(1, Math.floor((reserveOf(descriptors, writers) * shares.pages) / servers))
+  return Math.min(shares.ofPageServer, Math.max(1, Math.floor((reserveOf(descriptors, writers) * shares.pages) / servers)))
 }
 
 function reserveOf(descriptors: number, writers: number): number {

@@ -1,11 +1,11 @@
 /** A small HTTP/1.1 server for pages: exact paths, GET and forms, limited requests; over TCP, TLS or a unix socket. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
+// biome-ignore lint/style/noRestrictedImports: given to HttpServer, which bounds it
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
-import { answerUnreadable, limitConnectionsTo, listenOn } from './http-server.ts'
-import { listenLocally } from './unix-socket.ts'
+import { HttpServer } from './http-server.ts'
 
 /** A response. */
 export class Page {
@@ -56,7 +56,7 @@ export interface Answers {
 
 /** Settings of a page server. */
 export interface PageServerOptions {
-  /** Maximum number of connections ({@link limitConnectionsTo}; over TLS, further ones are closed on accept). Default: no limit. */
+  /** Maximum number of connections ({@link HttpServer}). */
   readonly maxConnections?: number
   /** Maximum size of a form, in bytes. */
   readonly formBytes?: number
@@ -68,31 +68,26 @@ export interface PageServerOptions {
   readonly refused?: () => void
 }
 
+/** Default of the maximum number of connections. */
+const maxPages = 512
+
 /** Serves pages, in plain text or over TLS. */
 export class PageServer {
   readonly #pages = new Map<string, Answers>()
-  readonly #server: Server
-  readonly #secure: SecureServer | undefined
+  readonly #server: HttpServer
+  #secure: SecureServer | undefined
   readonly #formBytes: number
 
   constructor(options: PageServerOptions = {}) {
-    const { maxConnections, formBytes = 1_048_576, requestMs = 60_000, certificate, refused } = options
+    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, certificate, refused } = options
     this.#formBytes = formBytes
-    const http: ServerOptions = { requestTimeout: requestMs, headersTimeout: requestMs }
     const serve = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request)
         .catch((error: unknown) => (error instanceof Refused ? error.page : new Page(String((error as Error)?.message ?? error), undefined, 500)))
         .then((page) => send(request, response, page))
-    this.#secure = certificate && createSecureServer({ ...http, ...tlsDefaults }, serve)
-    this.#server = this.#secure ?? createServer(http, serve)
+    const secure = certificate && { secure: (http: ServerOptions) => (this.#secure = createSecureServer({ ...http, ...tlsDefaults })) }
+    this.#server = new HttpServer(serve, { connections, requestMs, ...secure, ...(refused ? { refused } : {}) })
     if (certificate) this.useCertificate(certificate)
-    if (maxConnections !== undefined && Number.isFinite(maxConnections)) {
-      // With TLS, requests have another socket object than the `connection` event, so idle connections cannot be tracked.
-      if (this.#secure) this.#server.maxConnections = maxConnections
-      else limitConnectionsTo(maxConnections, this.#server, refused)
-    }
-    if (refused) this.#server.on('drop', refused)
-    answerUnreadable(this.#server)
   }
 
   /** Adds a page with its answers by method; a function answers GET only. */
@@ -102,12 +97,12 @@ export class PageServer {
 
   /** Starts to listen. Rejects when the address cannot be bound. */
   listen(host: string, port: number): Promise<void> {
-    return listenOn(this.#server, host, port)
+    return this.#server.listen(host, port)
   }
 
-  /** Starts to listen on a unix socket ({@link listenLocally}). */
+  /** Starts to listen on a unix socket (`listenLocally`). */
   listenLocally(path: string): Promise<void> {
-    return listenLocally(this.#server, path)
+    return this.#server.listenLocally(path)
   }
 
   /** Uses a certificate for new connections. No effect on a plain-text server. */
@@ -117,10 +112,7 @@ export class PageServer {
 
   /** Stops listening and closes all connections. */
   close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve())
-      this.#server.closeAllConnections()
-    })
+    return this.#server.close()
   }
 
   async #serve(request: IncomingMessage): Promise<Page> {

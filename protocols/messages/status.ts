@@ -24,7 +24,7 @@ export interface ApplicationProbe {
   readonly tcpSocket?: { readonly port: number }
   /** A call of `grpc.health.v1.Health/Check` in plain text, for a service or for the server as a whole. */
   readonly grpc?: { readonly port: number; readonly service?: string }
-  /** The timeout in seconds; 0 or undefined: none. */
+  /** The timeout in seconds; 0 or undefined: 1, the default of the orchestrator. */
   readonly timeoutSeconds?: number
 }
 

@@ -99,6 +99,51 @@ describe('the status server', () => {
       await until('the application to be let go', () => open === 0)
     })
 
+    it('end after a second without a timeout of their own, as those of the orchestrator', async () => {
+      const application = await at.serve(() => undefined)
+      for (const timeout of [{}, { timeoutSeconds: 0 }]) {
+        const { port } = await probing({ httpGet: { port: application }, ...timeout })
+        expect((await send(port, path)).status).to.equal(500)
+      }
+      expect(at.lines('warn').every((line) => line.includes('no answer within 1000 ms'))).to.equal(true)
+    })
+
+    it('share a call that is under way with the same headers, and end it with the last client', async () => {
+      let [calls, open] = [0, 0]
+      const application = await at.serve((_, response) => {
+        calls++
+        open++
+        response.once('close', () => open--)
+      })
+      const { port } = await probing({ httpGet: { port: application }, timeoutSeconds: 60 })
+      const ask = (headers = {}) => request({ host: '127.0.0.1', port, path, agent: false, headers }).on('error', () => undefined)
+      const same = Array.from({ length: 20 }, () => ask())
+      for (const one of same) one.end()
+      await until('the call', () => calls === 1)
+      const others = Array.from({ length: 10 }, (_, index) => ask({ 'x-own': index }))
+      for (const one of others) one.end()
+      // One client has at most four calls of a probe.
+      await until('four calls to be left', () => calls === 11 && open === 4)
+      for (const one of [...same, ...others]) one.destroy()
+      await until('the application to be let go', () => open === 0)
+    })
+
+    it('follow no redirect to a probe, and are none of their own', async () => {
+      let [asked, statusPort] = [0, 0]
+      const application = await at.serve((_, response) => {
+        asked++
+        response.writeHead(302, { location: `http://localhost:${statusPort}${path}` }).end()
+      })
+      const first = await probing({ httpGet: { port: application } })
+      statusPort = first.port
+      expect((await send(first.port, path)).status).to.equal(200)
+      expect(asked).to.equal(1)
+      const port = await freePort()
+      await at.start({ port, probes: { [path]: { httpGet: { port, path } } } })
+      expect((await send(port, path)).status).to.equal(500)
+      expect(at.lines('warn').at(-1)).to.include('it leads to a probe of this server')
+    })
+
     it('follow a limited number of redirects on this machine', async () => {
       let location = '/next'
       const application = await at.serve((incoming, response) => {

@@ -11,6 +11,8 @@ const refused = [
   ['setTimeout(() => {}, 1)', 'Do not use the global variable setTimeout'],
   ['setInterval(() => {}, 1)', 'Do not use the global variable setInterval'],
   ["import { setTimeout as pause } from 'node:timers/promises'\nawait pause(1)", 'actors/runtime/timers.ts'],
+  ["import { createServer } from 'node:http'\ncreateServer()", 'actors/http/http-server.ts'],
+  ["import { createServer as secure } from 'node:https'\nsecure()", 'actors/http/http-server.ts'],
   ['export const at = Date.now()', 'monotonicMs()'],
   ['export const at = new Date()', 'monotonicMs()'],
   ['export const at = performance.now()', 'monotonicMs()'],

@@ -3,11 +3,10 @@
  * request (docs/agent.md, "Status"). Emits `HealthChanged` to the relay. Asks: `state`, {@link StatusState}; `stopListening`, called when
  * the agent begins to shut down. Asks its supervisor for what {@link statusAsks} names. Uses only `node:http`.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import { type AgentMetrics, type StatusConfig, type StatusState, statusAsks } from '../../../protocols/messages/status.ts'
-import { answerUnreadable, limitConnectionsTo, listenOn } from '../../http/http-server.ts'
+import { HttpServer } from '../../http/http-server.ts'
 import { isOperator } from '../../http/loopback.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -19,8 +18,8 @@ import { MetricsPage } from './metrics-page.ts'
 import { ProxyReadiness } from './proxy-readiness.ts'
 import { WorkloadProber } from './workload-prober.ts'
 
-/** The maximum number of connections, the timeout for receiving a request, and the interval of checking it, in milliseconds. */
-const limits = { connections: 512, requestMs: 10_000, checkMs: 5000 }
+/** The maximum number of connections, and the timeout for receiving a request, in milliseconds. */
+const limits = { connections: 512, requestMs: 10_000 }
 /** The delay before another attempt to listen, in milliseconds. */
 const listenAgainMs = 1000
 
@@ -28,7 +27,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
   readonly asks = { state: () => this.#state(), stopListening: () => this.#stopListening() }
   readonly #context: ActorContext<StatusConfig>
   readonly #log: ScopedLogger
-  readonly #server: Server
+  readonly #server: HttpServer
   readonly #readiness: ProxyReadiness
   readonly #prober: ApplicationProber
   readonly #page: MetricsPage
@@ -42,12 +41,9 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     this.#context = context
     this.#log = context.log('healthcheck')
     this.#readiness = new ProxyReadiness(config, { log: this.#log, metrics })
-    this.#prober = new ApplicationProber(config, this.#log)
+    this.#prober = new ApplicationProber(config, () => this.#server.port, this.#log)
     this.#page = new MetricsPage(config, { log: this.#log, metrics, agent: () => context.ask<AgentMetrics>(statusAsks.metrics) })
-    const timeouts = { requestTimeout: limits.requestMs, headersTimeout: limits.requestMs, connectionsCheckingInterval: limits.checkMs }
-    this.#server = createServer(timeouts, (request, response) => this.#serve(request, response))
-    limitConnectionsTo(limits.connections, this.#server)
-    answerUnreadable(this.#server)
+    this.#server = new HttpServer((request, response) => this.#serve(request, response), limits)
     const { workloadProbe: probe, isIpv6Only } = config
     this.#workload =
       probe &&
@@ -67,8 +63,8 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     const { port } = this.#context.config
     if (port === undefined || this.#isEnding) return this
     try {
-      await listenOn(this.#server, undefined, port)
-      this.#log.info(`status server listens on port ${this.#port()}`)
+      await this.#server.listen(undefined, port)
+      this.#log.info(`status server listens on port ${this.#server.port}`)
     } catch (error) {
       if (!this.#listenAgain) this.#log.error(`status server cannot listen on port ${port}, retrying: ${reasonOf(error)}`)
       this.#listenAgain = after(listenAgainMs, () => void this.listen())
@@ -89,26 +85,20 @@ class StatusServer implements Behaviour<never, HealthChanged> {
 
   async drain(): Promise<void> {
     this.#workload?.stop()
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#stopListening()
-    this.#server.closeAllConnections()
-    await closed
+    await this.#server.close()
   }
 
   /** Stops accepting connections. Requests on open connections are still answered. */
   #stopListening(): void {
     this.#isEnding = true
     this.#listenAgain?.cancel()
-    this.#server.close()
+    this.#server.stopListening()
   }
 
   #state(): StatusState {
     const { ready, reason } = this.#readiness
-    return { port: this.#port(), ready, reason, healthy: this.#workload?.last?.healthy }
-  }
-
-  #port(): number | undefined {
-    return (this.#server.address() as AddressInfo | null)?.port
+    return { port: this.#server.port, ready, reason, healthy: this.#workload?.last?.healthy }
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {

@@ -3,15 +3,14 @@
  * HTTP and for the relay. It has no peers. Asks: `exchange`, {@link ExchangedToken}, with the subject token; `state`, {@link
  * TokenServiceState}.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ExchangedToken, TokenServiceConfig, TokenServiceState } from '../../../protocols/messages/sts.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { accessRequest, federatedRequest, readAccess, readFederated } from '../../../src/sts/cloud-exchange.ts'
 import { type Exchanged, requestKey, TokenCache } from '../../../src/sts/token-cache.ts'
 import { faultAnswer, formBytes, formType, readTokenRequest, TokenFault, type TokenRequest, tokenAnswer } from '../../../src/sts/token-request.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
-import { answerUnreadable, limitConnectionsTo, listenOn } from '../../http/http-server.ts'
+import { HttpServer } from '../../http/http-server.ts'
 import { isOperator } from '../../http/loopback.ts'
 import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
@@ -19,18 +18,18 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { exchange } from './exchange-client.ts'
 
-/**
- * The maximum number of connections, the timeout for receiving a request and the interval of checking it in milliseconds, and the maximum
- * number of concurrent exchanges.
- */
-const limits = { connections: 128, requestMs: 10_000, checkMs: 5000, exchanges: 16 }
+/** The maximum number of connections, the timeout for receiving a request in milliseconds, and the maximum number of concurrent exchanges. */
+const limits = { connections: 128, requestMs: 10_000, exchanges: 16 }
 
 class TokenService implements Behaviour<never, never> {
-  readonly asks = { exchange: (subjectToken: string) => this.#exchangeFor(subjectToken), state: (): TokenServiceState => ({ port: this.#port() }) }
+  readonly asks = {
+    exchange: (subjectToken: string) => this.#exchangeFor(subjectToken),
+    state: (): TokenServiceState => ({ port: this.#server.port }),
+  }
   readonly #config: TokenServiceConfig
   readonly #log: ScopedLogger
   readonly #calls: OutgoingRequests
-  readonly #server: Server
+  readonly #server: HttpServer
   readonly #cache = new TokenCache()
   readonly #running = new Map<string, Promise<Exchanged>>()
 
@@ -38,10 +37,7 @@ class TokenService implements Behaviour<never, never> {
     this.#config = config
     this.#log = log('stsserver')
     this.#calls = outgoingMetrics(metrics, metricPrefix)('token_exchange')
-    const timeouts = { requestTimeout: limits.requestMs, headersTimeout: limits.requestMs, connectionsCheckingInterval: limits.checkMs }
-    this.#server = createServer(timeouts, (request, response) => void this.#serve(request, response))
-    limitConnectionsTo(limits.connections, this.#server)
-    answerUnreadable(this.#server)
+    this.#server = new HttpServer((request, response) => void this.#serve(request, response), limits)
   }
 
   /** Starts to listen, if a port is configured. Rejects when it cannot listen on the port. */
@@ -50,23 +46,17 @@ class TokenService implements Behaviour<never, never> {
     if ('fault' in plugin) this.#log.warn(`tokens cannot be exchanged: ${plugin.fault}`)
     if (port === undefined) return this
     const host = isIpv6Only ? '::1' : '127.0.0.1'
-    await listenOn(this.#server, host, port).catch((error: Error) => {
+    await this.#server.listen(host, port).catch((error: Error) => {
       throw new Error(`--stsPort ${port}: ${error.message}`)
     })
-    this.#log.info(`token service listens on ${host}, port ${this.#port()}`)
+    this.#log.info(`token service listens on ${host}, port ${this.#server.port}`)
     return this
   }
 
   receive(): void {}
 
   async drain(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    this.#server.closeAllConnections()
-    await closed
-  }
-
-  #port(): number | undefined {
-    return (this.#server.address() as AddressInfo | null)?.port
+    await this.#server.close()
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

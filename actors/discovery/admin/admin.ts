@@ -183,7 +183,7 @@ function sendSignal(signal: NodeJS.Signals): void {
 function refusals({ metrics, log }: AdminParts, most: number): () => void {
   const counter = new Counter({
     name: 'pilot_http_refused_connections_total',
-    help: 'connections to the HTTP and monitoring addresses that were closed because the maximum was reached, longest idle first',
+    help: 'connections to the HTTP and monitoring addresses that were closed because the maximum was reached, of the client with the most first',
     registers: [metrics],
   })
   let lastMs = Number.NEGATIVE_INFINITY
@@ -192,7 +192,7 @@ function refusals({ metrics, log }: AdminParts, most: number): () => void {
     const now = monotonicMs()
     if (now - lastMs > quietRefusalsMs)
       log('default').warn(
-        `the maximum of ${most} HTTP connections of one address is reached (from the limit of file descriptors): connections are closed, idle ones first`,
+        `the maximum of ${most} HTTP connections of one address is reached (at most 512, fewer by the limit of file descriptors): connections are closed, of the client with the most first`,
       )
     lastMs = now
   }

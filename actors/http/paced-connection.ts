@@ -1,0 +1,158 @@
+/**
+ * Connections of HTTP/1.1 servers that answer one request at a time. Node parses all requests of what it has read, and starts to answer each
+ * of them; a client may send thousands in one piece. Here the parser gets the bytes of the next request when the one before is answered.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+
+/** The end of a request's head. A head whose lines end otherwise is refused by the parser. */
+const headEnd = Buffer.from('\r\n\r\n')
+
+/** What a connection needs of its server. */
+export interface ConnectionParts {
+  /** The time without progress after which a response that the client does not read ends the connection, in milliseconds. */
+  readonly standstillMs: number
+  /** Called when the number of bytes that wait to be sent has changed, with the number. */
+  readonly unsent: (connection: PacedConnection, bytes: number) => void
+}
+
+/** Stands between a socket and the server. The server must report its requests with {@link answering}. */
+export class PacedConnection extends Duplex {
+  readonly #socket: Socket
+  readonly #parts: ConnectionParts
+  /** Received bytes that the parser does not have yet. While there are any, the socket is not read. */
+  #rest: Buffer | undefined
+  #isEnded = false
+  /** Whether the stream asks for bytes. */
+  #isWanted = false
+  /** Set from a piece given to the parser until the next turn of the event loop, if there was more than that piece. */
+  #turn: NodeJS.Immediate | undefined
+  readonly #requests = new Set<IncomingMessage>()
+
+  constructor(socket: Socket, parts: ConnectionParts) {
+    super({ decodeStrings: false, writableHighWaterMark: socket.writableHighWaterMark })
+    this.#socket = socket
+    this.#parts = parts
+    socket.on('data', (bytes: Buffer) => {
+      this.#rest = this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes
+      this.#advance()
+    })
+    socket.on('end', () => {
+      this.#isEnded = true
+      this.#advance()
+    })
+    socket.on('error', (error) => this.destroy(error))
+    socket.on('close', () => this.destroy())
+    socket.on('timeout', () => this.emit('timeout'))
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#socket.remoteAddress
+  }
+
+  get remotePort(): number | undefined {
+    return this.#socket.remotePort
+  }
+
+  get localAddress(): string | undefined {
+    return this.#socket.localAddress
+  }
+
+  get localPort(): number | undefined {
+    return this.#socket.localPort
+  }
+
+  /** As `Socket.setTimeout`: the connection emits `timeout` after this many milliseconds without traffic. */
+  setTimeout(ms: number): this {
+    this.#socket.setTimeout(ms)
+    return this
+  }
+
+  /** As `Socket.destroySoon`: ends the connection when everything is sent. */
+  destroySoon(): void {
+    if (this.writable) this.end()
+    if (this.writableFinished) this.destroy()
+    else this.once('finish', () => this.destroy())
+  }
+
+  /** Records that a request is being answered until its response is closed. */
+  answering(request: IncomingMessage, response: ServerResponse): void {
+    this.#requests.add(request)
+    response.once('close', () => {
+      this.#requests.delete(request)
+      this.#advance()
+    })
+  }
+
+  override _read(): void {
+    this.#isWanted = true
+    this.#advance()
+  }
+
+  override _write(chunk: string | Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#send(done, (sent) => this.#socket.write(chunk, encoding, sent))
+  }
+
+  override _writev(chunks: { chunk: string | Buffer; encoding: BufferEncoding }[], done: (error?: Error | null) => void): void {
+    this.#send(done, (sent) => {
+      this.#socket.cork()
+      for (const [index, { chunk, encoding }] of chunks.entries()) this.#socket.write(chunk, encoding, index === chunks.length - 1 ? sent : undefined)
+      this.#socket.uncork()
+    })
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done)
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    clearImmediate(this.#turn)
+    this.#rest = undefined
+    this.#socket.destroy()
+    this.#parts.unsent(this, 0)
+    done(error)
+  }
+
+  /** Whether the parser may get more: no request is being answered, or one whose body is not complete. */
+  #isOpen(): boolean {
+    const [request] = this.#requests
+    return request === undefined || (this.#requests.size === 1 && !request.complete)
+  }
+
+  /** Gives the parser the next piece: at most one request, and at most one piece in a turn of the event loop. */
+  #advance(): void {
+    const piece = this.#rest && this.#isWanted && !this.#turn && this.#isOpen() ? this.#nextPiece(this.#rest) : undefined
+    if (this.#rest) this.#socket.pause()
+    else if (this.#socket.isPaused()) this.#socket.resume()
+    if (piece) {
+      this.#isWanted = false
+      if (this.#rest)
+        this.#turn = setImmediate(() => {
+          this.#turn = undefined
+          this.#advance()
+        })
+      this.push(piece)
+    }
+    if (!this.#rest && this.#isEnded && !this.destroyed) this.push(null)
+  }
+
+  #nextPiece(rest: Buffer): Buffer {
+    const at = rest.indexOf(headEnd)
+    const end = at < 0 ? rest.length : at + headEnd.length
+    this.#rest = end < rest.length ? rest.subarray(end) : undefined
+    return rest.subarray(0, end)
+  }
+
+  #send(done: (error?: Error | null) => void, write: (sent: (error?: Error | null) => void) => void): void {
+    write((error) => {
+      this.#socket.setTimeout(0)
+      this.#parts.unsent(this, 0)
+      done(error)
+    })
+    const { writableLength: unsent } = this.#socket
+    if (unsent === 0) return
+    this.#socket.setTimeout(this.#parts.standstillMs)
+    this.#parts.unsent(this, unsent)
+  }
+}

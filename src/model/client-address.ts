@@ -1,0 +1,28 @@
+/** Which clients count as one where a limit is shared out by client. */
+
+/**
+ * Returns the key under which a client counts: its IPv4 address, the first 64 bits of its IPv6 address, because a client chooses the others
+ * itself, and one key for all loopback addresses, which every local program may use. The empty string stands for a client without an address
+ * (unix sockets).
+ */
+export function clientKey(address: string | undefined): string {
+  if (address === undefined || address === '') return ''
+  const bare = address.toLowerCase().replace(/%.*$/, '')
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
+  if (mapped === '::1' || mapped.startsWith('127.')) return 'loopback'
+  return mapped.includes(':') ? `${firstGroups(mapped)}::/64` : mapped
+}
+
+/** The first four groups of an IPv6 address, without leading zeros. */
+function firstGroups(address: string): string {
+  const [before = '', after] = address.split('::')
+  const groups = before === '' ? [] : before.split(':')
+  const rest = after === undefined || after === '' ? [] : after.split(':')
+  // An IPv4 address at the end stands for two groups.
+  const length = groups.length + rest.length + (rest.at(-1)?.includes('.') ? 1 : 0)
+  const zeros = after === undefined ? [] : Array.from({ length: Math.max(0, 8 - length) }, () => '0')
+  return [...groups, ...zeros, ...rest]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')
+}
