@@ -74,8 +74,12 @@ export class InstanceIndex {
           if (service.external || (namespace !== undefined && service.namespace !== namespace)) continue
           const here = endpoints.filter((candidate) => candidate.address === address)
           for (const port of service.ports) {
-            const endpoint = here.find((candidate) => servesPort(candidate, port))
-            if (endpoint) instances.push({ service, port, endpoint, targetPort: portOf(endpoint, port) })
+            const targets = new Map<number, Endpoint>()
+            for (const endpoint of here) {
+              const targetPort = portOf(endpoint, port)
+              if (servesPort(endpoint, port) && !targets.has(targetPort)) targets.set(targetPort, endpoint)
+            }
+            for (const [targetPort, endpoint] of targets) instances.push({ service, port, endpoint, targetPort })
           }
         }
       }

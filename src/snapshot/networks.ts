@@ -4,7 +4,7 @@ import type { Endpoint, RegistryId } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'
 import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
-import { portOf } from '../model/workload.ts'
+import { portOf, servesPort } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 import type { NetworkGateway } from './snapshot.ts'
 
@@ -44,7 +44,7 @@ export function networkGateways(
 function gatewaysOf({ service, endpoints }: ServiceState, number: number): NetworkGateway[] {
   const port = service.ports.find((known) => known.number === number)
   return endpoints
-    .filter(({ address }) => isIp(address))
+    .filter((endpoint) => isIp(endpoint.address) && (!port || servesPort(endpoint, port)))
     .map((endpoint) => ({ address: endpoint.address, port: port ? portOf(endpoint, port) : number }))
 }
 

@@ -77,29 +77,35 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
   for (const gateway of gateways) {
     const name = `${gateway.namespace}/${gateway.name}`
     for (const server of gateway.spec.servers) {
-      const use: ServerInUse = {
+      const given = {
         gateway,
         server,
         protocol: server.port.protocol.toUpperCase(),
         hosts: server.hosts.map((host) => splitHost(host, gateway.namespace)),
-        listenPort: targetPort(server, proxy),
       }
-      if (proxy.traits.unprivileged && use.listenPort < 1024) continue
-      const bind = server.bind || wildcardOf(proxy.traits)
-      const key = `${bind}_${use.listenPort}`
-      const there = ports.get(key) ?? { bind, isWildcard: bind === wildcardOf(proxy.traits), port: use.listenPort, plainHttp: [], others: [] }
-      const taken = there.isWildcard && proxy.traits.bootstrapPorts.includes(use.listenPort) ? 'the proxy has a listener of its own there' : undefined
-      const reason = taken ?? conflict(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
-      if (reason) {
-        rejected.push({ gateway: name, reason: `server ${server.port.name} on port ${server.port.number}: ${reason}` })
-        continue
+      for (const listenPort of listenPorts(server, proxy)) {
+        const use: ServerInUse = { ...given, listenPort }
+        const bind = server.bind || wildcardOf(proxy.traits)
+        const key = `${bind}_${listenPort}`
+        const there = ports.get(key) ?? { bind, isWildcard: bind === wildcardOf(proxy.traits), port: listenPort, plainHttp: [], others: [] }
+        const reason = unavailable(there, proxy) ?? conflict(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
+        if (reason) {
+          rejected.push({ gateway: name, reason: `server ${server.port.name} on port ${server.port.number}: ${reason}` })
+          continue
+        }
+        if (isPlainHttp(use.protocol)) there.plainHttp.push(use)
+        else there.others.push(use)
+        ports.set(key, there)
       }
-      if (isPlainHttp(use.protocol)) there.plainHttp.push(use)
-      else there.others.push(use)
-      ports.set(key, there)
     }
   }
   return { ports: [...ports.values()].sort((one, other) => one.port - other.port || compare(one.bind, other.bind)), rejected }
+}
+
+/** Returns why a proxy cannot listen on a port; undefined if it can. */
+function unavailable({ port, isWildcard }: PortPlan, { traits }: ProxyClass): string | undefined {
+  if (traits.unprivileged && port < 1024) return `the proxy may not open port ${port} (UNPRIVILEGED_POD), which is below 1024`
+  return isWildcard && traits.bootstrapPorts.includes(port) ? 'the proxy has a listener of its own there' : undefined
 }
 
 function conflict(there: PortPlan, use: ServerInUse): string | undefined {
@@ -119,11 +125,11 @@ function splitHost(text: string, namespace: string): { namespace: string; host: 
   return { namespace: given === '.' ? namespace : given, host: text.slice(slash + 1).toLowerCase() }
 }
 
-/** Returns the port on which a gateway listens: the target port of the service port to which the traffic is sent. */
-function targetPort(server: GatewayServer, proxy: ProxyClass): number {
-  if (server.port.targetPort) return server.port.targetPort
-  const instance = proxy.instances.find((known) => known.port.number === server.port.number)
-  return instance?.targetPort ?? server.port.number
+/** Returns the ports on which a gateway listens: the target ports of the service ports to which the traffic is sent. */
+function listenPorts({ port: { number, targetPort } }: GatewayServer, { instances }: ProxyClass): readonly number[] {
+  if (targetPort) return [targetPort]
+  const targets = instances.flatMap((instance) => (instance.port.number === number ? [instance.targetPort] : []))
+  return targets.length > 0 ? [...new Set(targets)] : [number]
 }
 
 /** Returns all listeners of a gateway. */
@@ -360,8 +366,8 @@ export function gatewayRoutes(
 
 /** The sources of the routes of a host. */
 type Host = {
-  sources: { service: ResolvedVirtualService; gateway: string; redirect: boolean }[]
-  /** Whether requests are redirected to HTTPS if no VirtualService has routes for the host. */
+  sources: { service: ResolvedVirtualService; gateway: string; port: number; redirect: boolean }[]
+  /** Whether a server of the host redirects requests to HTTPS. */
   redirect: boolean
 }
 
@@ -377,21 +383,24 @@ function gatewayRoute(
   for (const use of uses) {
     const redirect = use.server.tls?.httpsRedirect === true
     const gateway = `${use.gateway.namespace}/${use.gateway.name}`
+    // Servers of several ports may share a listener, and matches on a port mean that of the server.
+    const { number } = use.server.port
     for (const service of boundServices(use, proxy, context.snapshot)) {
       for (const host of narrowHosts(use, service)) {
         const there = hosts.get(host)
-        if (there) there.sources.push({ service, gateway, redirect })
-        else hosts.set(host, { sources: [{ service, gateway, redirect }], redirect: false })
+        const source = { service, gateway, port: number, redirect }
+        if (there) there.sources.push(source)
+        else hosts.set(host, { sources: [source], redirect: false })
       }
     }
     if (redirect) for (const { host } of use.hosts) hosts.set(host, { sources: hosts.get(host)?.sources ?? [], redirect })
   }
   const secure = uses.some((use) => isTls(use))
   const made = new Map<string, RouteInit[]>()
-  const routesFrom = ({ service, gateway }: Host['sources'][number]): RouteInit[] => {
-    const key = `${service.namespace}/${service.name}|${gateway}`
+  const routesFrom = ({ service, gateway, port }: Host['sources'][number]): RouteInit[] => {
+    const key = `${service.namespace}/${service.name}|${gateway}|${port}`
     let routes = made.get(key)
-    if (!routes) made.set(key, (routes = routesOf(service, { ...context, secure, gateways: new Set([gateway]) })))
+    if (!routes) made.set(key, (routes = routesOf(service, { ...context, port, secure, gateways: new Set([gateway]) })))
     return routes
   }
   const virtualHosts = [...hosts.entries()]
@@ -400,7 +409,7 @@ function gatewayRoute(
       contain(
         () => {
           const parts = sources.map((from) => ({ redirect: from.redirect, routes: routesFrom(from) })).filter(({ routes }) => routes.length > 0)
-          const redirected = parts[0]?.redirect ?? redirect
+          const redirected = redirect || parts.some((part) => part.redirect)
           if (parts.length === 0 && !redirected) return []
           const found = virtualHost(
             host,

@@ -116,7 +116,7 @@ function portOfIngress(entry: Ingress, instances: readonly ServiceInstance[], tr
   const unix = endpoint.startsWith('unix://')
   const own = entry.captureMode === 'NONE' || traits.interception === 'NONE' || (entry.bind ?? '') !== ''
   const given = endpoint.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
-  const instance = instances.find((known) => known.targetPort === port || known.port.number === port)
+  const instance = instances.find((known) => known.targetPort === port) ?? instances.find((known) => known.port.number === port)
   return {
     port,
     protocol: selectProtocol(entry.port.protocol, entry.port.name ?? '', port),
