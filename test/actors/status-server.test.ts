@@ -103,12 +103,17 @@ describe('the status server', () => {
 
     const html: RequestListener = (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
     const breakOff: RequestListener = (_, response) => response.write('app_a 1\napp_b', () => response.destroy())
+    const inPieces: RequestListener = (_, response) => {
+      for (let pieces = 0; pieces < 30_000; pieces++) response.write('a')
+      response.end('\n')
+    }
     const failures: readonly [what: string, application: RequestListener, expected: string][] = [
       ['an error of the application', (_, response) => response.writeHead(500).end('no\n'), ''],
       ['an application whose answer is no metrics', html, ''],
       ['a compressed answer', (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'), ''],
       ['an answer that breaks off', breakOff, 'app_a 1\n'],
       ['an answer that does not end', (_, response) => void response.write('app_a 1\napp_b'), 'app_a 1\n'],
+      ['an answer in a great many pieces', inPieces, ''],
       ['a line without end', (_, response) => response.end(`app_a 1\n${'x'.repeat(1_200_000)}`), 'app_a 1\n'],
     ]
     for (const [what, application, expected] of failures)
@@ -156,6 +161,26 @@ describe('the status server', () => {
       let length = 0
       for await (const bytes of response) length += bytes.length
       expect(length).to.equal(500 * chunk.length + 'agent 1\n'.length)
+    })
+
+    it('are ended when one client has more than two, the oldest first', async () => {
+      const ended: boolean[] = []
+      const prometheusPort = await at.serve((_, response) => void response.write('envoy_a 1\n'))
+      const { port } = await at.start({ prometheusPort })
+      for (let index = 0; index < 3; index++) {
+        const outgoing = request({ host: '127.0.0.1', port, path: '/stats/prometheus', agent: false })
+        const response = Promise.withResolvers<void>()
+        outgoing
+          .on('error', () => undefined)
+          .on('response', (incoming) => {
+            incoming.on('error', () => (ended[index] = true)).resume()
+            response.resolve()
+          })
+        outgoing.end()
+        await response.promise
+      }
+      await until('the oldest to be ended', () => ended[0] === true)
+      expect(ended).to.have.lengthOf(1)
     })
 
     it('are abandoned when the scraper disconnects', async () => {

@@ -10,8 +10,11 @@ import { deadlineAfter } from '../../runtime/timers.ts'
 import { canConnect } from './connect-probe.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
-/** The maximum number of followed redirects, and the maximum bytes and milliseconds for reading the rest of a response. */
-const limits = { redirects: 10, bodyBytes: 65_536, bodyMs: 1000 }
+/**
+ * The maximum number of followed redirects, and the maximum bytes and milliseconds for reading the rest of a response. Each piece of it
+ * counts as at least `pieceBytes`, because it costs CPU however small it is.
+ */
+const limits = { redirects: 10, bodyBytes: 65_536, bodyMs: 1000, pieceBytes: 64 }
 
 /** The timeout of a probe that sets none, as the orchestrator's own, in seconds. */
 const defaultTimeoutSeconds = 1
@@ -152,7 +155,7 @@ function letGo(answer: IncomingMessage): void {
   let length = 0
   const timer = deadlineAfter(limits.bodyMs, () => answer.destroy()).unref()
   answer.on('data', (chunk: Buffer) => {
-    if ((length += chunk.length) > limits.bodyBytes) answer.destroy()
+    if ((length += Math.max(chunk.length, limits.pieceBytes)) > limits.bodyBytes) answer.destroy()
   })
   answer.on('error', () => undefined)
   answer.on('close', () => timer.cancel())

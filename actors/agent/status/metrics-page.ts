@@ -5,17 +5,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AgentMetrics, StatusConfig } from '../../../protocols/messages/status.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { isMergeable, textFormats } from '../../../src/health/forwarded-headers.ts'
+import { clientKey } from '../../../src/model/client-address.ts'
 import { count } from '../../../src/model/counts.ts'
+import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { expositionType } from '../../runtime/exposition.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
+import { copyLines } from './copy-lines.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
-/** The maximum size of one part and of one line, in bytes. */
-const limits = { part: 268_435_456, line: 1_048_576 }
-/** The maximum number of concurrent scrapes, and the maximum duration of one in milliseconds. */
-const pages = { atOnce: 32, ms: 60_000 }
+/** The maximum number of concurrent scrapes, of all clients and of one, and the maximum duration of a scrape in milliseconds. */
+const pages = { atOnce: 8, ofClient: 2, ms: 60_000 }
 /** The default and the maximum scrape timeout, in seconds. The scraper gives its own in a header. */
 const scrapeTimeouts = { given: 30, most: 55 }
 /** The share of the scrape timeout after which a part is abandoned, so that the other parts arrive in time. */
@@ -32,7 +33,7 @@ export class MetricsPage {
   readonly #agent: () => Promise<AgentMetrics>
   readonly #scrapes: Counter
   readonly #failures: Counter<'type'>
-  #open = 0
+  readonly #open = new FairSlots<ServerResponse>(pages.atOnce, pages.ofClient)
 
   constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry; readonly agent: () => Promise<AgentMetrics> }) {
     this.#config = config
@@ -44,16 +45,18 @@ export class MetricsPage {
     this.#failures = new Counter({ name: `${metricPrefix}scrape_failures_total`, help, labelNames: ['type'], registers })
   }
 
-  /** Answers a scrape. The status is 200 even when parts are missing. Each part is streamed; a page is never buffered as a whole. */
+  /**
+   * Answers a scrape. The status is 200 even when parts are missing. Each part is streamed; a page is never buffered as a whole. Where there
+   * are too many scrapes, the oldest of the client with the most is ended.
+   */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (this.#open >= pages.atOnce) return void response.writeHead(503).end(`${pages.atOnce} requests for metrics are already being answered`)
-    this.#open++
+    this.#open.take(clientKey(request.socket.remoteAddress), response)?.destroy()
     const limit = deadlineAfter(pages.ms, () => response.destroy())
     try {
       await this.#write(request, response)
     } finally {
       limit.cancel()
-      this.#open--
+      this.#open.release(response)
     }
   }
 
@@ -138,33 +141,4 @@ function scrapeHeaders({ headers }: IncomingMessage, port: number): string[] {
   })
   const own = ['Host', `localhost:${port}`, 'Connection', 'close', 'Accept', textFormats(headers.accept), 'Accept-Encoding', 'identity']
   return [...own, ...forwarded]
-}
-
-/** Copies a part line by line as it arrives, with back-pressure. A last line that is cut off by an error is not written. */
-async function copyLines(part: IncomingMessage, to: ServerResponse): Promise<void> {
-  let rest: Buffer[] = []
-  let length = 0
-  let held = 0
-  for await (const chunk of part as AsyncIterable<Buffer>) {
-    if ((length += chunk.length) > limits.part) throw new Error(`more than ${limits.part} bytes`)
-    const end = chunk.lastIndexOf(0x0a) + 1
-    if (end > 0) {
-      await write(to, rest.length > 0 ? Buffer.concat([...rest, chunk.subarray(0, end)]) : chunk.subarray(0, end))
-      rest = []
-      held = 0
-    }
-    if (end === chunk.length) continue
-    rest.push(chunk.subarray(end))
-    if ((held += chunk.length - end) > limits.line) throw new Error(`a line of more than ${limits.line} bytes`)
-  }
-  if (rest.length > 0) await write(to, Buffer.concat([...rest, Buffer.from('\n')]))
-}
-
-async function write(to: ServerResponse, bytes: Buffer): Promise<void> {
-  if (to.destroyed) throw new Error('the scraper closed its connection')
-  if (to.write(bytes)) return
-  const { promise, resolve } = Promise.withResolvers<void>()
-  for (const event of ['drain', 'close']) to.once(event, resolve)
-  await promise
-  for (const event of ['drain', 'close']) to.off(event, resolve)
 }
