@@ -1,8 +1,8 @@
-/** Finds configuration objects and fields that have no effect (docs/kinds.md), so that this can be reported. */
+/** Finds configuration objects and fields that have no effect (docs/kinds.md), or not for all proxies, so that this can be reported. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { count } from '../model/counts.ts'
-import { contain } from '../model/faults.ts'
-import { kinds } from './kinds.ts'
+import { contain, type ResourceFault } from '../model/faults.ts'
+import { configKey, kinds } from './kinds.ts'
 import { type Fault, idleFields } from './shape.ts'
 import { isStandIn } from './stand-in.ts'
 
@@ -26,11 +26,18 @@ export interface EffectRow {
   readonly fields: readonly Fault[]
 }
 
-/** Returns the rows of all objects with fields that have no effect. */
-export function effectRows(objects: readonly ConfigObject[], domain: string): EffectRow[] {
+/**
+ * Returns the rows of all objects with fields that have no effect, and of those of which some proxies lose something by a rule: the losses
+ * among `faults`, with an empty path.
+ */
+export function effectRows(objects: readonly ConfigObject[], domain: string, faults: readonly ResourceFault[]): EffectRow[] {
+  const losses = new Map<string, Set<string>>()
+  for (const { isLoss, objects: concerned, resource, reason, consequence } of faults)
+    if (isLoss) for (const key of concerned) losses.set(key, (losses.get(key) ?? new Set()).add(`${resource}: ${reason}; ${consequence}`))
   return objects.flatMap((object) => {
     const { kind, namespace, name, origin } = object
-    const fields = withoutEffect(object, domain)
+    const lost = [...(losses.get(configKey(object)) ?? [])].sort().map((reason): Fault => ({ path: '', reason }))
+    const fields = [...withoutEffect(object, domain), ...lost]
     return fields.length > 0 ? [{ kind, namespace, name, origin, fields }] : []
   })
 }

@@ -13,6 +13,11 @@ export interface ResourceFault {
   readonly reason: string
   /** The consequence, as a clause of the log line: `the last good state stays`. */
   readonly consequence: string
+  /**
+   * Whether a rule keeps something valid from some proxies, so that nothing is wrong: a loss. It is told like a fault, with its object, but
+   * is no error.
+   */
+  readonly isLoss?: true
   /** A proxy that refused the resource, if the fault is that proxies refused it. */
   readonly proxy?: string
   /** The number of other proxies that refused the resource for the same reason. */

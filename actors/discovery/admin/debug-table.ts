@@ -88,7 +88,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources, _, sees) => (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace)),
   },
   noeffectz: {
-    what: 'objects and fields that have no effect, with reasons',
+    what: 'objects and fields that have no effect, or not for all proxies, with reasons',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await sources.queue<EffectRow[]>('withoutEffect')).filter(({ namespace }) => sees(namespace)),
   },

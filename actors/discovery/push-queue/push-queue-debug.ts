@@ -40,7 +40,7 @@ function configurationAnswers(planner: Planner, isLastSent: (ledger: string) => 
         origin: object.origin,
       })),
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
-    withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain),
+    withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain, planner.faults.all()),
     mesh: () => planner.snapshot.mesh,
     /**
      * Generations of an object at the given ledgers. A ledger that was the last one sent to a writer stands for the present one: nothing

@@ -23,7 +23,8 @@ export function faultMetrics(registry: Registry): (fault: ResourceFault) => void
     labelNames: ['type', 'name'],
     registers,
   })
-  return ({ type, resource }) => {
+  return ({ type, resource, isLoss }) => {
+    if (isLoss) return
     if (internalTypes.has(type)) internal.inc()
     if (stateTypes.has(type)) state.inc()
     if (type === 'gateway') rejected.inc({ type, name: resource })
@@ -62,7 +63,11 @@ export function pushQueueMetrics(registry: Registry, planner: Planner) {
   )
   gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
   gauge('pilot_invalid_out_listeners', 'invalid outbound listeners', () => planner.faults.all().filter((fault) => fault.type === 'lds').length)
-  gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
+  gauge(
+    'pilot_invalid_resources',
+    'resources that could not be made and stay at their last good state',
+    () => planner.faults.all().filter(({ isLoss }) => !isLoss).length,
+  )
   gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
   gauge('pilot_slab_bytes', 'bytes of shared memory that hold encoded resources', () => planner.slabs.usage().bytes)
   const triggers = new Counter({ name: 'pilot_push_triggers', help: 'pushes triggered, by reason', labelNames: ['type'], registers })

@@ -3,11 +3,8 @@
  * sees some hosts differently has these in a group of its own, and they are hidden in the shared group. The services that a Sidecar imports
  * are one group.
  */
-import type { Endpoint, Service } from '../../../protocols/data.ts'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
-import { isIp } from '../../config/addresses.ts'
-import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
@@ -17,13 +14,14 @@ import { policyFor } from '../../xds/clusters/traffic-policy.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
-import { allowedEndpoints, allowedEndpointsKey } from '../../xds/endpoints/own-machine.ts'
+import { allowedEndpointsKey } from '../../xds/endpoints/own-machine.ts'
 import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
+import { usableEndpoints } from './usable-endpoints.ts'
 
 /** The services of a view that one group is made of. */
 interface Extent {
@@ -152,16 +150,16 @@ export class OutboundGroups {
     const { snapshot, memo } = this.#making
     const rule = view.ruleFor(state.service)
     // Clusters of other resolutions contain no endpoints.
-    const open = () => (state.service.resolution === 'dns' ? allowedEndpoints(view.namespace, state, traits, snapshot) : { state, refused: [] })
+    const open = () => (state.service.resolution === 'dns' ? usableEndpoints('cds', view.namespace, state, traits, snapshot) : { state, told: [] })
     return memo.get(
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + allowedEndpointsKey(view.namespace, state, traits) : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
       [rule, accountsOf(state, snapshot).join(), ...traits.filtersOf.clusters.filters],
       () => {
-        const { state: allowed, refused } = open()
-        const made = patched(traits, contextOf(traits), (context) => makeClusters(make(allowed, rule, snapshot, traits), context))
-        return [...made, ...refused.map(({ endpoint, reason }) => leftOut('cds', endpoint, state.service, reason))]
+        const usable = open()
+        const made = patched(traits, contextOf(traits), (context) => makeClusters(make(usable.state, rule, snapshot, traits), context))
+        return [...made, ...usable.told]
       },
       allUsable,
     )
@@ -217,9 +215,7 @@ export class OutboundGroups {
       [rule],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
-        const open = allowedEndpoints(view.namespace, state, traits, snapshot)
-        const { addressed, problems } = withAddresses(open.state)
-        const refused = open.refused.map(({ endpoint, reason }) => leftOut('eds', endpoint, service, reason))
+        const usable = usableEndpoints('eds', view.namespace, state, traits, snapshot)
         const drafts = service.ports
           .filter((port) => port.protocol !== 'udp')
           .flatMap((port) =>
@@ -228,31 +224,13 @@ export class OutboundGroups {
           .map(({ port, subset, name }) => ({
             name,
             objects: () => objectsOf(state, rule),
-            make: () => loadAssignment(name, addressed, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
+            make: () => loadAssignment(name, usable.state, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
           }))
-        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...problems, ...refused]
+        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...usable.told]
       },
       allUsable,
     )
   }
-}
-
-/**
- * Splits off the endpoints that EDS cannot express: Envoy refuses an assignment that contains a host name. They are reported as problems.
- */
-function withAddresses(state: ServiceState): { addressed: ServiceState; problems: Outcome[] } {
-  const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
-  const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
-  if (odd.length === 0) return { addressed: state, problems: [] }
-  const problems = odd.map((endpoint) => leftOut('eds', endpoint, state.service, `endpoint ${endpoint.address} is not an IP address`))
-  const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(usable) }))
-  return { addressed: { ...state, endpoints: state.endpoints.filter(usable), shards }, problems }
-}
-
-/** A problem for an endpoint that is left out of the clusters or assignments of its service, wholly or for some ports, with the reason. */
-function leftOut(type: 'cds' | 'eds', { namespace, workload }: Endpoint, service: Service, reason: string): Outcome {
-  const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
-  return { problem: { type, resource: service.hostname, objects, reason, consequence: consequences.leftOut } }
 }
 
 const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${sniDnat}|${placeKey}`

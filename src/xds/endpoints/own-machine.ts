@@ -27,10 +27,11 @@ export interface RefusedEndpoint {
   readonly reason: string
 }
 
-/** A service as seen by one caller, and those of its endpoints that no caller may use. */
+/** A service as seen by one caller, those of its endpoints that no caller may use, and those that others may use. */
 export interface AllowedEndpoints {
   readonly state: ServiceState
   readonly refused: readonly RefusedEndpoint[]
+  readonly hidden: readonly Endpoint[]
 }
 
 /**
@@ -42,21 +43,23 @@ export interface AllowedEndpoints {
 export function allowedEndpoints(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): AllowedEndpoints {
   const { service } = state
   const isResolved = service.resolution === 'dns'
-  if (!(state.hasLocalEndpoints || isResolved) || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [] }
+  if (!(state.hasLocalEndpoints || isResolved) || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [], hidden: [] }
   const isOwn = isForAll(service.namespace, snapshot) || viewer === service.namespace
   const isVisible = (endpoint: Endpoint) =>
     !leadsToCaller(endpoint.address) || isOwn || (traits.interception === 'NONE' && !endpoint.address.startsWith('unix://'))
   const allowed = new Map<Endpoint, Endpoint | undefined>()
   const refused: RefusedEndpoint[] = []
+  const hidden: Endpoint[] = []
   for (const endpoint of state.endpoints) {
     const { open, reason } = judged(endpoint, service, isResolved, (port) => isOwnPort(port, traits, snapshot))
     if (reason !== undefined) refused.push({ endpoint, reason })
+    if (open && !isVisible(open)) hidden.push(endpoint)
     allowed.set(endpoint, open && isVisible(open) ? open : undefined)
   }
-  if (state.endpoints.every((endpoint) => allowed.get(endpoint) === endpoint)) return { state, refused }
+  if (state.endpoints.every((endpoint) => allowed.get(endpoint) === endpoint)) return { state, refused, hidden }
   const only = (endpoints: readonly Endpoint[]) => endpoints.flatMap((endpoint) => allowed.get(endpoint) ?? [])
   const shards = state.shards.map((shard) => ({ ...shard, endpoints: only(shard.endpoints) }))
-  return { state: { ...state, endpoints: only(state.endpoints), shards }, refused }
+  return { state: { ...state, endpoints: only(state.endpoints), shards }, refused, hidden }
 }
 
 /** What remains of an endpoint without the ports and sockets of proxy and agent, and why something is removed. */

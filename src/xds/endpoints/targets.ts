@@ -3,7 +3,7 @@
  * gateways of these (docs/resources.md, E3 to E5).
  */
 import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
-import { portOf } from '../../model/workload.ts'
+import { portOf, servesPort } from '../../model/workload.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Traits } from '../traits.ts'
@@ -79,6 +79,32 @@ export function targetsOf(
       targets.push({ ...gateway, weight: (count * (product ?? 1)) / list.length, isMutualTls: true, isGateway: true, endpoint })
   }
   return targets
+}
+
+/**
+ * Returns the networks with endpoints of a service that a caller does not reach because they accept mutual TLS on no port and stand behind
+ * gateways, each with such endpoints.
+ */
+export function unreachableEndpoints(
+  endpoints: readonly Endpoint[],
+  ports: readonly ServicePort[],
+  snapshot: MeshSnapshot,
+  { network, networkView: view }: Traits,
+): ReadonlyMap<string, readonly Endpoint[]> {
+  const found = new Map<string, Endpoint[]>()
+  if (snapshot.networkGateways.size === 0) return found
+  const isLost = (endpoint: Endpoint) =>
+    endpoint.network !== network &&
+    snapshot.networkGateways.has(endpoint.network) &&
+    (!view || view.has(endpoint.network)) &&
+    !ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
+  for (const endpoint of endpoints) {
+    if (!isLost(endpoint)) continue
+    const list = found.get(endpoint.network)
+    if (list) list.push(endpoint)
+    else found.set(endpoint.network, [endpoint])
+  }
+  return found
 }
 
 /** The targets of a locality, with their weights within it. */

@@ -139,8 +139,18 @@ describe('settings without effect', () => {
 
   it('are listed with their objects', () => {
     const all = [object('DestinationRule', '{host: a}', 'good'), object('Telemetry', '{}', 'idle')]
-    expect(effectRows(all, 'mesh.io').map(({ kind, name, origin, fields }) => [kind, name, origin, fields.length])).to.deep.equal([
+    expect(effectRows(all, 'mesh.io', []).map(({ kind, name, origin, fields }) => [kind, name, origin, fields.length])).to.deep.equal([
       ['Telemetry', 'idle', 'f.yaml#1', 1],
     ])
+  })
+
+  it('are listed with what some proxies lose of an object, and not with faults', () => {
+    const [good] = [object('DestinationRule', '{host: a}', 'good')]
+    const fault = { type: 'eds', resource: 'a.com', objects: ['DestinationRule/ns/good', 'Mock/ns/a'], reason: 'r', consequence: 'c' }
+    const rows = effectRows([good as ConfigObject], 'mesh.io', [
+      { ...fault, isLoss: true },
+      { ...fault, reason: 'fault' },
+    ])
+    expect(rows.map(({ name, fields }) => [name, fields])).to.deep.equal([['good', [{ path: '', reason: 'a.com: r; c' }]]])
   })
 })

@@ -22,6 +22,14 @@ describe('the log of faults', () => {
     expect(log.line({ ...refused, otherProxies: 9 }, 0)).to.equal('refused Listener x by a.ns and 9 other proxies: r; c')
   })
 
+  it('has a loss once, also when the proxies that have it leave and come again', () => {
+    const log = new FaultLog()
+    const loss = { ...fault('x'), isLoss: true as const }
+    expect([0, 10_000, 20_000].map((now) => log.line(loss, now))).to.deep.equal(['cds x: r; c', undefined, undefined])
+    expect(log.line({ ...loss, reason: 'another' }, 30_000)).to.equal('cds x: another; c')
+    expect([30_000, 40_000].map((now) => log.line(fault('x'), now))).to.deep.equal(['cds x: r; c', 'cds x: r; c'])
+  })
+
   it('is limited in total', () => {
     const log = new FaultLog()
     const lines = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)

@@ -1,0 +1,90 @@
+/**
+ * The endpoints of a service that a caller may use and reaches, together with what is told of all others. Clusters and load assignments take
+ * endpoints from here only, so that none is left out without a word (docs/resources.md, E4, E7, E8).
+ */
+import type { Endpoint, Service } from '../../../protocols/data.ts'
+import { isIp } from '../../config/addresses.ts'
+import { configKey } from '../../config/kinds.ts'
+import { count } from '../../model/counts.ts'
+import { consequences } from '../../model/faults.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
+import { withNetworks } from '../../snapshot/networks.ts'
+import { serviceKey } from '../../snapshot/objects.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { Outcome } from '../../xds/draft.ts'
+import { allowedEndpoints } from '../../xds/endpoints/own-machine.ts'
+import { unreachableEndpoints } from '../../xds/endpoints/targets.ts'
+import type { Traits } from '../../xds/traits.ts'
+
+/** The maximum number of endpoints, and of their objects, that one message names. */
+const mostNamed = 3
+
+/** A service with the endpoints that a caller may use, and what is told of the others. */
+interface UsableEndpoints {
+  readonly state: ServiceState
+  readonly told: readonly Outcome[]
+}
+
+/**
+ * Returns the endpoints of a service for callers of the namespace `viewer` (undefined: of several) with these traits. `type`: whether they
+ * are for clusters, which may contain host names, or for load assignments, which Envoy refuses with a host name.
+ */
+export function usableEndpoints(
+  type: 'cds' | 'eds',
+  viewer: string | undefined,
+  given: ServiceState,
+  traits: Traits,
+  snapshot: MeshSnapshot,
+): UsableEndpoints {
+  const { service } = given
+  const { state, refused, hidden } = allowedEndpoints(viewer, given, traits, snapshot)
+  const { addressed, odd } = type === 'eds' ? withAddresses(state) : { addressed: state, odd: [] }
+  const unreachable = unreachableEndpoints(withNetworks(addressed, snapshot.networks), service.ports, snapshot, traits)
+  const told = [
+    ...refused.map(({ endpoint, reason }) => leftOut(type, endpoint, service, reason)),
+    ...odd.map((endpoint) => leftOut(type, endpoint, service, `endpoint ${endpoint.address} is not an IP address`)),
+    ...(hidden.length > 0 ? [ofOwnMachine(type, hidden, service)] : []),
+    ...[...unreachable].map(([network, endpoints]) => behindGateways(type, network, endpoints, service)),
+  ]
+  return { state: addressed, told }
+}
+
+/** Splits off the endpoints that EDS cannot express: Envoy refuses an assignment that contains a host name. */
+function withAddresses(state: ServiceState): { addressed: ServiceState; odd: readonly Endpoint[] } {
+  const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
+  const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
+  if (odd.length === 0) return { addressed: state, odd }
+  const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(usable) }))
+  return { addressed: { ...state, endpoints: state.endpoints.filter(usable), shards }, odd }
+}
+
+/** A fault for an endpoint that nobody gets, wholly or for some ports, with the reason. */
+function leftOut(type: 'cds' | 'eds', endpoint: Endpoint, service: Service, reason: string): Outcome {
+  return { problem: { type, resource: service.hostname, objects: objectsOf([endpoint], service), reason, consequence: consequences.leftOut } }
+}
+
+/** What callers lose that E7 keeps from them. */
+function ofOwnMachine(type: 'cds' | 'eds', endpoints: readonly Endpoint[], service: Service): Outcome {
+  const reason = `${named(endpoints)} would lead every caller to its own machine (E7 in docs/resources.md)`
+  const consequence = `only callers of the namespace ${service.namespace} get it, and those with INTERCEPTION_MODE NONE unless it is a unix socket; MESH_POLICY_OPT_OUTS=endpoint-addresses gives it to all`
+  return { problem: { type, resource: service.hostname, objects: objectsOf(endpoints, service), reason, consequence, isLoss: true } }
+}
+
+/** What callers of other networks lose because gateways forward mutual TLS only (E4). */
+function behindGateways(type: 'cds' | 'eds', network: string, endpoints: readonly Endpoint[], service: Service): Outcome {
+  const reason = `${named(endpoints)} of network ${network} accepts no mutual TLS, which its gateways require (E4 in docs/resources.md)`
+  const consequence = 'callers of other networks do not get it'
+  return { problem: { type, resource: service.hostname, objects: objectsOf(endpoints, service), reason, consequence, isLoss: true } }
+}
+
+function named(endpoints: readonly Endpoint[]): string {
+  const addresses = [...new Set(endpoints.map(({ address, workload }) => address || workload))].sort()
+  const more = addresses.length - mostNamed
+  const first = addresses.slice(0, mostNamed).join(', ')
+  return `${addresses.length === 1 ? 'endpoint' : 'each of the endpoints'} ${first}${more > 0 ? ` and ${count(more, 'other', 'others')}` : ''}`
+}
+
+function objectsOf(endpoints: readonly Endpoint[], service: Service): string[] {
+  const workloads = endpoints.flatMap(({ namespace, workload: name }) => (name === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name })]))
+  return [...[...new Set(workloads)].sort().slice(0, mostNamed), serviceKey(service)]
+}

@@ -1,0 +1,55 @@
+/** What a rule keeps from a proxy is told once, with its object, and is no error. */
+import { expect } from 'chai'
+import type { EffectRow } from '../../src/config/without-effect.ts'
+import { Service } from '../harness/service.ts'
+import { XdsClient } from '../harness/xds-client.ts'
+
+const gateway = { id: 'router~10.1.1.9~gateway.mesh-system~mesh-system.svc.cluster.local', metadata: { NAMESPACE: 'mesh-system' } }
+const laptop = `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: shop, namespace: demo}
+spec:
+  hosts: [shop.demo.svc.cluster.local]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http}]
+  endpoints: [{address: 127.0.0.1, ports: {http: 9080}}]
+`
+const reason = 'shop.demo.svc.cluster.local: endpoint 127.0.0.1 would lead every caller to its own machine'
+
+describe('what a rule keeps from a proxy', () => {
+  const service = new Service()
+  const clients: XdsClient[] = []
+  const connect = async () => {
+    const client = await new XdsClient(service.grpcPort, gateway, true).connect().ready()
+    clients.push(client)
+    return client
+  }
+  before(async () => {
+    service.write('shop.yaml', laptop)
+    await service.start()
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  it('is logged once with its object, however often proxies come, and listed on pages', async () => {
+    ;(await connect()).close()
+    await service.output.says(/\tinfo\tmodel\t.*shop\.demo.*INTERCEPTION_MODE NONE.*ServiceEntry\/demo\/shop/)
+    for (let round = 0; round < 3; round++) (await connect()).close()
+    await connect()
+    await service.output.says(reason, 1, 1)
+    const rows = await service.debug<EffectRow[]>('noeffectz')
+    expect(rows.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`)).to.deep.equal(['ServiceEntry/demo/shop'])
+    expect(rows[0]?.fields[0]?.reason).to.contain(reason)
+    const { faults } = await service.debug<{ faults: { isLoss?: boolean; objects: string[] }[] }>('push_status')
+    expect(faults.map(({ isLoss, objects }) => [isLoss, objects])).to.deep.equal([[true, ['ServiceEntry/demo/shop']]])
+  })
+
+  it('is no error in the metrics', async () => {
+    const metrics = await service.metrics()
+    expect(metrics).to.match(/^pilot_invalid_resources 0$/m)
+    expect(metrics).to.match(/^pilot_total_xds_internal_errors 0$/m)
+  })
+})
