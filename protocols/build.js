@@ -13,6 +13,7 @@ const named = (folder, names) => names.map((name) => `${folder}/${name}`)
 const discovery = [
   ...named('bin', ['discovery-main.js', 'discovery-help.js']),
   'actors/runtime/thread.ts',
+  'actors/http/fetch-task.ts',
   ...named('actors/discovery', [
     'push-queue/push-queue.ts',
     'xds-writer/xds-writer.ts',

@@ -2,27 +2,32 @@
 import { lookup as resolveName } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
-import { type AllowedRanges, refusal } from '../../src/policy/key-addresses.ts'
+import { type AllowedRanges, readRanges, refusal } from '../../src/policy/key-addresses.ts'
 import { refuseUpgrade } from './refused-upgrade.ts'
+import { type Blocking, connectBounded } from './tls-client.ts'
 
-/** Limits of one fetch. */
+/** Limits of one fetch, as plain data. */
 export interface FetchBounds {
   readonly timeoutMs: number
   readonly bytes: number
   readonly redirects: number
-  readonly allowed: AllowedRanges
+  /** Special addresses and ranges that are allowed, separated by commas (`readRanges`). */
+  readonly allowed: string
   /** CA certificates for https, in addition to the default ones. */
   readonly authorities: readonly string[]
 }
 
-/** Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. */
-export async function boundedFetch(url: string, bounds: FetchBounds): Promise<string> {
+/**
+ * Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. The handshake of TLS runs in
+ * `blocking`.
+ */
+export async function boundedFetch(url: string, bounds: FetchBounds, blocking: Blocking): Promise<string> {
   const deadline = AbortSignal.timeout(bounds.timeoutMs)
   let target = new URL(url)
   for (let hop = 0; ; hop++) {
-    const answer = await get(target, bounds, deadline)
+    const answer = await get(target, bounds, deadline, blocking)
     if (answer.location === undefined) return answer.body
     if (hop >= bounds.redirects) throw new Error(`more than ${bounds.redirects} redirects`)
     const next = URL.parse(answer.location, target.href)
@@ -46,15 +51,20 @@ const checkedLookup =
     })
   }
 
-function get(url: URL, bounds: FetchBounds, signal: AbortSignal): Promise<{ body: string; location: string | undefined }> {
+function get(url: URL, bounds: FetchBounds, signal: AbortSignal, blocking: Blocking): Promise<{ body: string; location: string | undefined }> {
   const literal = url.hostname.replace(/^\[|\]$/g, '')
-  const reason = isIP(literal) ? refusal(literal, bounds.allowed) : undefined
+  const allowed = readRanges(bounds.allowed)
+  const reason = isIP(literal) ? refusal(literal, allowed) : undefined
   if (reason) return Promise.reject(new Error(reason))
   const { promise, resolve, reject } = Promise.withResolvers<{ body: string; location: string | undefined }>()
-  const request = url.protocol === 'https:' ? httpsRequest : httpRequest
-  const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
+  const isTls = url.protocol === 'https:'
   const authorities = bounds.authorities.length > 0 ? { ca: [...getCACertificates('default'), ...bounds.authorities] } : {}
-  const outgoing = request(url, { headers, lookup: checkedLookup(bounds.allowed), signal, agent: false, maxHeaderSize: 16_384, ...authorities })
+  const createConnection = (): Socket => {
+    const to = { host: literal, port: Number(url.port || (isTls ? 443 : 80)), lookup: checkedLookup(allowed) }
+    return isTls ? connectBounded(to, { ...authorities, ALPNProtocols: ['http/1.1'] }, blocking) : connect(to)
+  }
+  const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
+  const outgoing = (isTls ? httpsRequest : httpRequest)(url, { headers, createConnection, signal, maxHeaderSize: 16_384 })
   outgoing.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
   refuseUpgrade(outgoing, reject)
   outgoing.on('response', (response: IncomingMessage) => {

@@ -1,11 +1,12 @@
 /** Fetches the key sets of token issuers: by URL, or by the issuer's OpenID configuration. Limited in time and size. */
 import { existsSync, readFileSync } from 'node:fs'
 import { readRanges } from '../../src/policy/key-addresses.ts'
-import { sortedKeySet } from '../../src/policy/key-set.ts'
 import { openIdPrefix } from '../../src/snapshot/key-sources.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
+import type { Documents } from './fetch-task.ts'
+import type { FetchThread } from './fetch-thread.ts'
 import type { OutgoingRequests } from './outgoing-metrics.ts'
 
 /** Path at which additional CA certificates may be mounted. */
@@ -19,32 +20,48 @@ const discoveryMs = 24 * 3_600_000
  */
 export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused: (reason: string) => void): FetchBounds {
   const authorities = existsSync(extraAuthorities) ? [readFileSync(extraAuthorities, 'utf8')] : []
-  let allowed: FetchBounds['allowed'] = []
+  let allowed = allowedAddresses
   try {
-    allowed = readRanges(allowedAddresses)
+    readRanges(allowed)
   } catch (error) {
     refused(`PILOT_JWKS_ALLOWED_ADDRESSES: ${(error as Error).message}; no special address is allowed`)
+    allowed = ''
   }
   return { timeoutMs, bytes: 1_048_576, redirects: 3, allowed, authorities }
 }
 
+/** What a {@link KeySetFetcher} works with. */
+export interface KeySetParts {
+  readonly bounds: FetchBounds
+  readonly thread: FetchThread
+  readonly metrics: Registry
+  readonly requests: OutgoingRequests
+  /**
+   * If given, returns why keys must not be fetched from a URL. With it, the OpenID configuration must also name the issuer that was asked.
+   */
+  readonly urlFault?: (url: string) => string | undefined
+}
+
+/** A key set to fetch: its source, a URL or `openid:` and an issuer; who asks for it; and whether the last fetch failed. */
+export interface WantedKeys {
+  readonly source: string
+  readonly asker: string
+  readonly retry: boolean
+  /** Timeout of each request in milliseconds, if not that of the bounds. */
+  readonly timeoutMs?: number
+  /** Takes the fetch out of the queue. */
+  readonly signal?: AbortSignal
+}
+
 /** Fetches key sets, counts the fetches, and caches the results of OpenID discovery. */
 export class KeySetFetcher {
-  readonly #bounds: FetchBounds
-  readonly #urlFault: ((url: string) => string | undefined) | undefined
+  readonly #parts: KeySetParts
   readonly #discovered = new Map<string, { readonly uri: string; readonly until: number }>()
-  readonly #requests: OutgoingRequests
   readonly #metrics
 
-  /**
-   * `urlFault`, if given, returns why keys must not be fetched from a URL. With it, the OpenID configuration must also name the issuer
-   * that was asked.
-   */
-  constructor(bounds: FetchBounds, registry: Registry, requests: OutgoingRequests, urlFault?: (url: string) => string | undefined) {
-    this.#bounds = bounds
-    this.#urlFault = urlFault
-    this.#requests = requests
-    const registers = [registry]
+  constructor(parts: KeySetParts) {
+    this.#parts = parts
+    const registers = [parts.metrics]
     this.#metrics = {
       success: new Counter({
         name: 'pilot_jwks_resolver_network_fetch_success_total',
@@ -55,16 +72,11 @@ export class KeySetFetcher {
     }
   }
 
-  /**
-   * Fetches the key set of a source: a URL, or `openid:` and an issuer. The result has only usable keys, in canonical order. `timeoutMs`
-   * applies to each request. Rejects with the reason.
-   */
-  async fetch(source: string, retry: boolean, timeoutMs = this.#bounds.timeoutMs): Promise<string> {
-    const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), retry, timeoutMs) : source
-    const content = await this.#get(uri, retry, timeoutMs)
-    // Loaded on the first fetch: it imports most of the configuration checks, which few installations need here.
-    const { usableKeySet } = await import('../../src/config/shapes/key-set.ts')
-    return sortedKeySet(usableKeySet(content).content)
+  /** Fetches a key set. The result has only usable keys, in canonical order. Rejects with the reason. */
+  async fetch(wanted: WantedKeys): Promise<string> {
+    const { source } = wanted
+    const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), wanted) : source
+    return this.#get('key-set', uri, wanted)
   }
 
   /** Removes a source that is no longer needed. */
@@ -73,40 +85,34 @@ export class KeySetFetcher {
   }
 
   /** Finds the URL of an issuer's keys by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
-  async #discover(issuer: string, retry: boolean, timeoutMs: number): Promise<string> {
+  async #discover(issuer: string, wanted: WantedKeys): Promise<string> {
     const known = this.#discovered.get(issuer)
     if (known && monotonicMs() < known.until) return known.uri
-    const content = await this.#get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, retry, timeoutMs)
-    const { uri, issuer: speaker } = readConfiguration(content)
-    if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('the OpenID configuration of the issuer has no http or https jwks_uri')
-    const fault = this.#urlFault?.(uri)
+    const { urlFault } = this.#parts
+    const { uri, issuer: speaker } = await this.#get('openid-configuration', `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, wanted)
+    const fault = urlFault?.(uri)
     if (fault !== undefined) throw new Error(`jwks_uri in the OpenID configuration of the issuer: ${fault}`)
-    if (this.#urlFault && speaker !== issuer) throw new Error('the OpenID configuration names another issuer')
-    this.#discovered.set(issuer, { uri, until: monotonicMs() + discoveryMs })
+    if (urlFault && speaker !== issuer) throw new Error('the OpenID configuration names another issuer')
+    if (!wanted.signal?.aborted) this.#discovered.set(issuer, { uri, until: monotonicMs() + discoveryMs })
     return uri
   }
 
-  async #get(url: string, retry: boolean, timeoutMs: number): Promise<string> {
-    const ended = this.#requests.started(retry)
+  async #get<Kind extends keyof Documents>(kind: Kind, url: string, { asker, retry, timeoutMs, signal }: WantedKeys): Promise<Documents[Kind]> {
+    const { thread, bounds, requests } = this.#parts
+    let ended: ((succeeded: boolean) => void) | undefined
+    const begun = () => {
+      ended = requests.started(retry)
+    }
     try {
-      const { boundedFetch } = await import('./bounded-fetch.ts')
-      const content = await boundedFetch(url, { ...this.#bounds, timeoutMs })
+      const document = await thread.fetch({ asker, kind, url, bounds: { ...bounds, timeoutMs: timeoutMs ?? bounds.timeoutMs }, begun, signal })
       this.#metrics.success.inc()
-      ended(true)
-      return content
+      ended?.(true)
+      return document
     } catch (error) {
-      this.#metrics.fail.inc()
-      ended(false)
+      // Without a beginning nothing was sent.
+      if (ended) this.#metrics.fail.inc()
+      ended?.(false)
       throw error
     }
-  }
-}
-
-function readConfiguration(content: string): { uri: unknown; issuer: unknown } {
-  try {
-    const { jwks_uri: uri, issuer } = JSON.parse(content) as { jwks_uri?: unknown; issuer?: unknown }
-    return { uri, issuer }
-  } catch {
-    throw new Error('the OpenID configuration of the issuer is not JSON')
   }
 }

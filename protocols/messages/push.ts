@@ -61,13 +61,18 @@ export type WriterEvent =
   /** The writer rejected a patch whose base is not its current state, and requests everything. */
   | { readonly type: 'FullStateRequested' }
 
-/** Key-set resolver to push queue: the current keys of a source (a JSON Web Key Set); undefined if they could not be fetched. */
-export type KeySetEvent = { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
+/** Key-set resolver to push queue. */
+export type KeySetEvent =
+  /** The current keys of a source (a JSON Web Key Set); undefined if they could not be fetched, and the last ones stay. */
+  | { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
+  /** The keys of a source are not fetched, because there is no place for it; it has none. */
+  | { readonly type: 'KeySetDropped'; readonly source: string }
 
-/** A key set that is needed: its source, and the timeout of a fetch in milliseconds. */
+/** A key set that is needed: its source, the timeout of a fetch in milliseconds, and the namespaces whose policies name it. */
 export interface WantedKeySet {
   readonly source: string
   readonly timeoutMs: number
+  readonly namespaces: readonly string[]
 }
 
 /** Push queue to key-set resolver: replaces the set of sources that are needed. */

@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { isMapping } from '../config/shape.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
+import { parseBounded } from '../model/bounded-json.ts'
 
 /** The endpoint of a trust domain's bundle. */
 export interface BundleEndpoint {
@@ -51,7 +52,7 @@ export function readBundleEndpoints(given: string): BundleEndpoint[] {
 
 /** Parses the bundle of an endpoint. Throws an Error with the reason. One invalid root makes the whole bundle invalid. */
 export function readSpiffeBundle(content: string): SpiffeBundle {
-  const document = parse(content)
+  const document = parseBounded(content)
   if (!isMapping(document) || !Array.isArray(document.keys)) throw new Error('not a SPIFFE bundle: it has no list of keys')
   const { keys, spiffe_sequence: sequence, spiffe_refresh_hint: hint } = document
   if (keys.length > most.keys) throw new Error(`more than ${most.keys} keys`)
@@ -63,14 +64,6 @@ export function readSpiffeBundle(content: string): SpiffeBundle {
     throw new Error('spiffe_refresh_hint is not a whole number of seconds')
   const refreshMs = hint === undefined ? refresh.usual : Math.min(refresh.most, Math.max(refresh.least, (hint as number) * 1000))
   return { roots: [...new Set(roots)].join(''), sequence: sequence as number | undefined, refreshMs }
-}
-
-function parse(content: string): unknown {
-  try {
-    return JSON.parse(content)
-  } catch {
-    throw new Error('not JSON')
-  }
 }
 
 function rootOf(chain: unknown, index: number): string {

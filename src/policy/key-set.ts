@@ -6,8 +6,10 @@ import { compare } from '../model/order.ts'
  * equal text. Throws an Error for text that is no key set.
  */
 export function sortedKeySet(content: string): string {
-  const { keys } = JSON.parse(content) as { keys: { kid?: unknown }[] }
-  const text = (key: object) => JSON.stringify(Object.entries(key).sort(([one], [other]) => compare(one, other)))
-  const sorted = keys.filter((key) => typeof key === 'object' && key !== null).sort((one, other) => compare(text(one), text(other)))
-  return JSON.stringify({ keys: sorted.map((key) => Object.fromEntries(Object.entries(key).sort(([one], [other]) => compare(one, other)))) })
+  const { keys } = JSON.parse(content) as { keys: readonly unknown[] }
+  const members = keys.flatMap((key) =>
+    typeof key === 'object' && key !== null ? [Object.entries(key).sort(([one], [other]) => compare(one, other))] : [],
+  )
+  const sorted = members.map((key) => ({ key, text: JSON.stringify(key) })).sort((one, other) => compare(one.text, other.text))
+  return JSON.stringify({ keys: sorted.map(({ key }) => Object.fromEntries(key)) })
 }

@@ -1,6 +1,7 @@
 /** Determines where the keys that RequestAuthentications name come from (docs/resources.md, A4). */
 import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
+import { contain } from '../model/faults.ts'
 import { compare } from '../model/order.ts'
 import type { RequestAuthentication } from './policies.ts'
 
@@ -19,12 +20,31 @@ export function keySource(rule: JwtRule): string | undefined {
 /** The timeout for fetching keys in milliseconds: the default where no rule sets one, and the maximum. */
 export const keyFetchMs = { usual: 5000, longest: 60_000 }
 
-/** Returns the key source of each rule that has one, with its timeout in milliseconds. */
-export function neededKeys(rules: readonly JwtRule[]): (readonly [source: string, ms: number])[] {
-  return rules.flatMap((rule) => {
-    const source = keySource(rule)
-    return source === undefined ? [] : [[source, Math.min(rule.timeout ?? keyFetchMs.usual, keyFetchMs.longest)] as const]
-  })
+/** What is needed of a key source: the timeout of a fetch in milliseconds, and the namespaces whose policies name the source, sorted. */
+export interface NeededKeys {
+  readonly timeoutMs: number
+  readonly namespaces: readonly string[]
+}
+
+/** Returns the key sources that policies name: of several timeouts for a source the longest counts. */
+export function neededKeys(policies: readonly RequestAuthentication[]): ReadonlyMap<string, NeededKeys> {
+  const needed = new Map<string, { timeoutMs: number; namespaces: Set<string> }>()
+  for (const policy of policies) {
+    // An object that cannot be read is reported where its listeners are made.
+    const rules = contain(
+      () => jwtRules([policy]),
+      () => [],
+    )
+    for (const rule of rules) {
+      const source = keySource(rule)
+      if (source === undefined) continue
+      const known = needed.get(source) ?? { timeoutMs: 0, namespaces: new Set<string>() }
+      needed.set(source, known)
+      known.timeoutMs = Math.max(known.timeoutMs, Math.min(rule.timeout ?? keyFetchMs.usual, keyFetchMs.longest))
+      known.namespaces.add(policy.namespace)
+    }
+  }
+  return new Map([...needed].map(([source, { timeoutMs, namespaces }]) => [source, { timeoutMs, namespaces: [...namespaces].sort(compare) }]))
 }
 
 /**

@@ -9,7 +9,7 @@ import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Indexes } from './indexes.ts'
-import { jwtRules, neededKeys } from './key-sources.ts'
+import { type NeededKeys, neededKeys } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
@@ -28,7 +28,7 @@ export class MeshState {
   #networks: MeshNetworks = {}
   #gateways: MeshSnapshot['networkGateways'] = new Map()
   #keySets: ReadonlyMap<string, string> = new Map()
-  #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, number> } = { of: [], sources: new Map() }
+  #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, NeededKeys> } = { of: [], sources: new Map() }
   /** Objects changed since the last snapshot, by key. */
   #changed = new Map<string, ObjectChange>()
   /** Whether anything other than objects and services changed. */
@@ -101,22 +101,11 @@ export class MeshState {
     return true
   }
 
-  /**
-   * The sources of the keys that RequestAuthentications need, with their timeouts in milliseconds. It is the same map until a
-   * RequestAuthentication changes.
-   */
-  keySources(): ReadonlyMap<string, number> {
+  /** The sources of the keys that RequestAuthentications need. It is the same map until a RequestAuthentication changes. */
+  keySources(): ReadonlyMap<string, NeededKeys> {
     const objects = this.objects.ofKind<RequestAuthentication>('RequestAuthentication')
     if (this.#keySources.of === objects) return this.#keySources.sources
-    // An object that cannot be read is reported where its listeners are made.
-    const needed = objects.flatMap((object) =>
-      contain(
-        () => neededKeys(jwtRules([object])),
-        () => [],
-      ),
-    )
-    const sources = new Map<string, number>()
-    for (const [source, ms] of needed) sources.set(source, Math.max(sources.get(source) ?? 0, ms))
+    const sources = neededKeys(objects)
     this.#keySources = { of: objects, sources }
     return this.#keySources.sources
   }

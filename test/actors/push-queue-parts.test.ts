@@ -106,7 +106,7 @@ describe('the proxies of the push queue', () => {
 describe('the key sets of the push queue', () => {
   it('are requested on change, delay the first push until they are known, and are dropped if no policy names them', () => {
     const known = new Map<string, string | undefined>()
-    const usual = (...names: string[]) => new Map(names.map((name) => [name, 5000]))
+    const usual = (...names: string[]) => new Map(names.map((name) => [name, { timeoutMs: 5000, namespaces: ['ns'] }]))
     let sources = usual('a', 'b')
     const keys = new WantedKeys({ keySources: () => sources, setKeySet: (source, value) => Boolean(known.set(source, value)) })
     const resolver = new RecordingPeer<ResolverCommand>('jwks-resolver')
@@ -120,9 +120,14 @@ describe('the key sets of the push queue', () => {
     sources = usual('b')
     keys.subscribe()
     expect([...known]).to.deep.equal([['a', undefined]])
-    sources = new Map([['b', 7000]])
+    sources = new Map([['b', { timeoutMs: 7000, namespaces: ['ns'] }]])
     keys.subscribe()
-    expect(resolver.received.at(-1)?.sources, 'another time limit').to.deep.equal([{ source: 'b', timeoutMs: 7000 }])
+    expect(resolver.received.at(-1)?.sources, 'another time limit').to.deep.equal([{ source: 'b', timeoutMs: 7000, namespaces: ['ns'] }])
+    expect([keys.received('b', 'keys'), keys.dropped('b')]).to.deep.equal([true, true])
+    expect([...known], 'no place for it').to.deep.equal([
+      ['a', undefined],
+      ['b', undefined],
+    ])
     keys.unlinked()
     sources = usual('c')
     keys.subscribe()

@@ -10,6 +10,7 @@ import { checkClaims, longestToken, rulesFor } from '../../../src/identity/token
 import { reviewAudiences } from '../../../src/identity/token-review.ts'
 import { keyUrlFault, localIssuer, type TokenRule } from '../../../src/identity/token-rules.ts'
 import { described, type ReadToken, readToken } from '../../../src/policy/signed-token.ts'
+import { FetchThread } from '../../http/fetch-thread.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
@@ -37,6 +38,8 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   readonly #reviewer: TokenReviewer | undefined
   readonly #keys: ReadonlyMap<TokenRule, RuleKeys>
   readonly #bundles: BundleFetches
+  /** A thread of its own, so that what users have fetched never delays what the operator of the mesh names. */
+  readonly #fetchThread = new FetchThread()
   readonly #signatureChecks = new ConcurrencyLimit(signatureChecks.atOnce, signatureChecks.waiting)
   readonly #outcomes: Counter<'authenticator' | 'outcome'>
   #names: MeshNamesEvent | undefined
@@ -48,13 +51,14 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     this.#reviewer = reviewer
     const bounds = fetchBounds(fetchMs, features.PILOT_JWKS_ALLOWED_ADDRESSES, (reason) => log('authn').error(reason))
     const requests = outgoingMetrics(metrics)
+    const thread = this.#fetchThread
     const parts = {
-      fetcher: new KeySetFetcher(bounds, metrics, requests('jwks'), keyUrlFault),
+      fetcher: new KeySetFetcher({ bounds, thread, metrics, requests: requests('jwks'), urlFault: keyUrlFault }),
       log,
       refreshMs: features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL,
     }
     this.#keys = new Map(rules.map((rule) => [rule, new RuleKeys(rule, parts)]))
-    this.#bundles = new BundleFetches(endpoints, { bounds, log, metrics, requests: requests('spiffe-bundle') })
+    this.#bundles = new BundleFetches(endpoints, { bounds, thread, log, metrics, requests: requests('spiffe-bundle') })
     this.#outcomes = new Counter({
       name: 'pilot_token_authentications_total',
       help: 'tokens of workloads, by authenticator and outcome',
@@ -80,6 +84,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   async drain(): Promise<void> {
     for (const keys of this.#keys.values()) keys.close()
     this.#bundles.close()
+    this.#fetchThread.close()
   }
 
   /** Refusals are logged by the asking actor, which knows the client's address. */

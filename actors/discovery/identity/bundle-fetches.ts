@@ -1,7 +1,8 @@
 /** Fetches the roots of other trust domains from their bundle endpoints (docs/identity.md, B1 to B4) and sends them to the writers. */
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
-import { type BundleEndpoint, readSpiffeBundle, type SpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
+import type { BundleEndpoint, SpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
 import type { FetchBounds } from '../../http/bounded-fetch.ts'
+import type { FetchThread } from '../../http/fetch-thread.ts'
 import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -18,6 +19,7 @@ const retry = { firstMs: 50, maxMs: 10_000 }
 /** Dependencies of {@link BundleFetches}. */
 export interface BundleParts {
   readonly bounds: FetchBounds
+  readonly thread: FetchThread
   readonly log: Logger
   readonly metrics: Registry
   readonly requests: OutgoingRequests
@@ -79,7 +81,7 @@ export class BundleFetches {
     const { trustDomain: trust_domain, url } = endpoint
     let next: number
     try {
-      const bundle = readSpiffeBundle(await this.#fetch(watched))
+      const bundle = await this.#fetch(watched)
       if (this.#isClosed) return
       this.#metrics.fetches.inc({ trust_domain, outcome: 'fetched' })
       this.#metrics.fetchedAt.set({ trust_domain }, Math.floor(wallClockMs() / 1000))
@@ -98,16 +100,18 @@ export class BundleFetches {
     watched.timer = after(next, () => void this.#check(watched))
   }
 
-  async #fetch({ endpoint, failures }: Watched): Promise<string> {
-    const ended = this.#parts.requests.started(failures > 0)
+  async #fetch({ endpoint: { trustDomain: asker, url }, failures }: Watched): Promise<SpiffeBundle> {
+    const { bounds, thread, requests } = this.#parts
+    let ended: ((succeeded: boolean) => void) | undefined
+    const begun = () => {
+      ended = requests.started(failures > 0)
+    }
     try {
-      // The HTTPS client is loaded only if there are endpoints.
-      const { boundedFetch } = await import('../../http/bounded-fetch.ts')
-      const content = await boundedFetch(endpoint.url, this.#parts.bounds)
-      ended(true)
-      return content
+      const bundle = await thread.fetch({ asker, kind: 'spiffe-bundle', url, bounds, begun })
+      ended?.(true)
+      return bundle
     } catch (error) {
-      ended(false)
+      ended?.(false)
       throw error
     }
   }

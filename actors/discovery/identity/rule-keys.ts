@@ -105,7 +105,7 @@ export class RuleKeys {
     const { fetcher, refreshMs } = this.#parts
     let next = refreshMs
     try {
-      const content = await fetcher.fetch(origin.source, this.#failures > 0)
+      const content = await fetcher.fetch({ source: origin.source, asker: issuer, retry: this.#failures > 0 })
       if (this.#isClosed) return
       this.#failures = 0
       this.#take(content)

@@ -1,36 +1,46 @@
 /**
- * The actor that fetches the key sets which RequestAuthentications reference (docs/resources.md, A4), so that proxies need not. Consumes
- * `ResolveKeySets` from the push queue, which has the complete set of sources; emits `KeySetChanged` whenever the keys of a source
- * change. Once fetched, the keys of a source stay in use while it is unavailable.
+ * The actor that fetches the key sets which RequestAuthentications reference (docs/resources.md, A4 and A15), so that proxies need not.
+ * Consumes `ResolveKeySets` from the push queue, which has the complete set of sources; emits `KeySetChanged` whenever the keys of a
+ * source change, and `KeySetDropped` for a source without a place. Once fetched, the keys of a source stay in use while it is unavailable.
  */
 import type { JwksResolverConfig } from '../../../protocols/messages/config.ts'
-import type { KeySetEvent, ResolverCommand } from '../../../protocols/messages/push.ts'
+import type { KeySetEvent, ResolverCommand, WantedKeySet } from '../../../protocols/messages/push.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { count } from '../../../src/model/counts.ts'
+import { sharedPlaces } from '../../../src/policy/fetch-shares.ts'
 import { keyFetchMs } from '../../../src/snapshot/key-sources.ts'
+import { FetchThread } from '../../http/fetch-thread.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** Maximum number of sources, which bounds the memory whatever the policies are. */
-const maxSources = 2000
+/** Maximum number of sources, and maximum size of the key sets that are kept for one namespace together, in characters. */
+const most = { sources: 2000, characters: 4_194_304 }
 /** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
 const longestRetryMs = 60_000
 
 interface Source {
+  /** The namespace that its place and its fetches are counted for. */
+  namespace: string
   /** Timeout of a fetch, in milliseconds. */
   timeoutMs: number
   keys: string | undefined
   failures: number
   timer: Timer | undefined
+  /** Aborted when the source is not needed any more. */
+  readonly gone: AbortController
 }
 
 class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
   readonly #context: ActorContext<JwksResolverConfig>
   readonly #fetcher: KeySetFetcher
+  readonly #thread = new FetchThread()
   readonly #refreshMs: number
   readonly #sources = new Map<string, Source>()
+  /** The number of sources without a place by namespace, as last logged. */
+  #placeless: ReadonlyMap<string, number> = new Map()
   #queue: Peer<KeySetEvent> | undefined
 
   constructor(context: ActorContext<JwksResolverConfig>) {
@@ -39,7 +49,8 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     this.#refreshMs = features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL
     const allowed = features.PILOT_JWKS_ALLOWED_ADDRESSES
     const bounds = fetchBounds(keyFetchMs.usual, allowed, (reason) => context.log('default').error(reason))
-    this.#fetcher = new KeySetFetcher(bounds, context.metrics, outgoingMetrics(context.metrics)('jwks'))
+    const { metrics } = context
+    this.#fetcher = new KeySetFetcher({ bounds, thread: this.#thread, metrics, requests: outgoingMetrics(metrics)('jwks') })
   }
 
   linked(peer: Peer<KeySetEvent>): void {
@@ -47,49 +58,83 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
   }
 
   receive({ sources }: ResolverCommand): void {
-    const wanted = new Map(sources.map(({ source, timeoutMs }) => [source, timeoutMs]))
-    for (const [source, { timer }] of this.#sources) {
-      if (wanted.has(source)) continue
-      timer?.cancel()
-      this.#sources.delete(source)
-      this.#fetcher.forget(source)
+    const wanted = new Map(sources.map(({ source, namespaces }) => [source, namespaces]))
+    const places = sharedPlaces(wanted, most.sources, (source) => this.#sources.has(source))
+    for (const name of [...this.#sources.keys()]) if (!places.has(name)) this.#remove(name)
+    for (const needed of sources) {
+      const namespace = places.get(needed.source)
+      if (namespace === undefined) this.#queue?.tell({ type: 'KeySetDropped', source: needed.source }, `keys|${needed.source}`)
+      else this.#take(needed, namespace)
     }
-    for (const [source, timeoutMs] of wanted) {
-      const known = this.#sources.get(source)
-      if (known) {
-        known.timeoutMs = timeoutMs
-        // The push queue may be a new one that has not received these keys.
-        if (known.keys !== undefined || known.failures > 0) this.#send(source, known.keys)
-        continue
-      }
-      if (this.#sources.size >= maxSources) {
-        this.#context.log('default').error(`keys of ${source} are not fetched: more than ${maxSources} key sets; its tokens are refused`)
-        continue
-      }
-      this.#sources.set(source, { timeoutMs, keys: undefined, failures: 0, timer: undefined })
-      void this.#refresh(source)
-    }
+    this.#logPlaceless(sources.filter(({ source }) => !places.has(source)))
   }
 
   async drain(): Promise<void> {
-    for (const { timer } of this.#sources.values()) timer?.cancel()
-    this.#sources.clear()
+    for (const name of [...this.#sources.keys()]) this.#remove(name)
+    this.#thread.close()
+  }
+
+  #remove(name: string): void {
+    const source = this.#sources.get(name)
+    source?.timer?.cancel()
+    source?.gone.abort()
+    this.#sources.delete(name)
+    this.#fetcher.forget(name)
+  }
+
+  #take({ source: name, timeoutMs }: WantedKeySet, namespace: string): void {
+    const known = this.#sources.get(name)
+    if (known) {
+      Object.assign(known, { timeoutMs, namespace })
+      // The push queue may be a new one that has not received these keys.
+      if (known.keys !== undefined || known.failures > 0) this.#send(name, known.keys)
+      return
+    }
+    this.#sources.set(name, { namespace, timeoutMs, keys: undefined, failures: 0, timer: undefined, gone: new AbortController() })
+    void this.#refresh(name)
+  }
+
+  /** Logs a line for each namespace whose number of sources without a place has changed. */
+  #logPlaceless(sources: readonly WantedKeySet[]): void {
+    const numbers = new Map<string, number>()
+    for (const { namespaces } of sources) for (const each of namespaces) numbers.set(each, (numbers.get(each) ?? 0) + 1)
+    for (const [namespace, number] of numbers) {
+      if (this.#placeless.get(namespace) === number) continue
+      const [example] = sources.filter(({ namespaces }) => namespaces.includes(namespace))
+      this.#context
+        .log('default')
+        .error(
+          `namespace ${namespace}: the keys of ${count(number, 'source')}, such as ${example?.source}, are not fetched, since the mesh needs more than ${most.sources} key sets and this namespace most of them; tokens of their issuers are refused`,
+        )
+    }
+    this.#placeless = numbers
   }
 
   async #refresh(name: string): Promise<void> {
     const source = this.#sources.get(name)
     if (!source) return
+    const { namespace: asker, failures, timeoutMs, gone } = source
     let reason: string | undefined
     let keys: string | undefined
     try {
-      keys = await this.#fetcher.fetch(name, source.failures > 0, source.timeoutMs)
+      keys = await this.#fetcher.fetch({ source: name, asker, retry: failures > 0, timeoutMs, signal: gone.signal })
+      reason = this.#excess(source, keys)
     } catch (error) {
       reason = (error as Error).message
     }
     // The source may have been removed, or removed and added again, during the fetch.
     if (this.#sources.get(name) !== source) return
-    if (keys === undefined) this.#failed(name, source, reason ?? '')
+    if (keys === undefined || reason !== undefined) this.#failed(name, source, reason ?? '')
     else this.#succeeded(name, source, keys)
+  }
+
+  /** Returns why the keys of a source cannot be kept, if so. */
+  #excess(source: Source, keys: string): string | undefined {
+    let characters = keys.length
+    for (const other of this.#sources.values()) if (other !== source && other.namespace === source.namespace) characters += other.keys?.length ?? 0
+    return characters > most.characters
+      ? `with them the key sets of namespace ${source.namespace} are larger than ${most.characters} characters together`
+      : undefined
   }
 
   #succeeded(name: string, source: Source, keys: string): void {

@@ -121,9 +121,8 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         if (this.#proxies.refused(from.name, message)) this.#sendLater()
         return
       case 'KeySetChanged':
-        if (this.#keys.received(message.source, message.keys)) this.#record(true, 'keys', monotonicMs())
-        if (!this.#ready) this.#startWhenComplete()
-        return
+      case 'KeySetDropped':
+        return this.#takeKeys(message)
       case 'PushApplied':
         return this.#writers.acknowledged(from.name, message.push)
       case 'FullStateRequested':
@@ -135,6 +134,13 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       default:
         this.#apply(message)
     }
+  }
+
+  #takeKeys(event: KeySetEvent): void {
+    const { source } = event
+    const hasChanged = event.type === 'KeySetDropped' ? this.#keys.dropped(source) : this.#keys.received(source, event.keys)
+    if (hasChanged) this.#record(true, 'keys', monotonicMs())
+    if (!this.#ready) this.#startWhenComplete()
   }
 
   /** Sends the writers what was generated for proxies: one message for all proxies that connected within one turn of the event loop. */

@@ -1,5 +1,7 @@
 /** The key sets (JWKS) that the configuration references, and the keys received for them. */
+import { isDeepStrictEqual } from 'node:util'
 import type { ResolverCommand } from '../../../protocols/messages/push.ts'
+import type { NeededKeys } from '../../../src/snapshot/key-sources.ts'
 import type { MeshState } from '../../../src/snapshot/state.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -11,7 +13,7 @@ const maxWaitMs = 6000
 export class WantedKeys {
   readonly #state: Pick<MeshState, 'keySources' | 'setKeySet'>
   #resolver: Peer<ResolverCommand> | undefined
-  #wanted: ReadonlyMap<string, number> = new Map()
+  #wanted: ReadonlyMap<string, NeededKeys> = new Map()
   /** Sources for which no answer has arrived yet. */
   readonly #awaited = new Set<string>()
   #timer: Timer | undefined
@@ -35,12 +37,7 @@ export class WantedKeys {
   /** Sends the resolver the set of referenced key sets, if it changed. */
   subscribe(): void {
     const wanted = this.#state.keySources()
-    if (
-      !this.#resolver ||
-      wanted === this.#wanted ||
-      (wanted.size === this.#wanted.size && [...wanted].every(([source, ms]) => this.#wanted.get(source) === ms))
-    )
-      return
+    if (!this.#resolver || wanted === this.#wanted || isDeepStrictEqual(wanted, this.#wanted)) return
     for (const source of wanted.keys()) if (!this.#wanted.has(source)) this.#awaited.add(source)
     for (const source of this.#wanted.keys()) if (!wanted.has(source)) this.#state.setKeySet(source, undefined)
     this.#wanted = wanted
@@ -48,7 +45,7 @@ export class WantedKeys {
   }
 
   #send(resolver: Peer<ResolverCommand>): void {
-    const sources = [...this.#wanted].map(([source, timeoutMs]) => ({ source, timeoutMs }))
+    const sources = [...this.#wanted].map(([source, needed]) => ({ source, ...needed }))
     resolver.tell({ type: 'ResolveKeySets', sources }, 'sources')
   }
 
@@ -64,6 +61,12 @@ export class WantedKeys {
   received(source: string, keys: string | undefined): boolean {
     this.#awaited.delete(source)
     return keys !== undefined && this.#state.setKeySet(source, keys)
+  }
+
+  /** Removes the keys of a source for which the resolver has no place. Returns whether there were any. */
+  dropped(source: string): boolean {
+    this.#awaited.delete(source)
+    return this.#state.setKeySet(source, undefined)
   }
 
   /**

@@ -1,5 +1,6 @@
 /** JSON Web Key Sets (RFC 7517), reduced to the keys that Envoy (jwt_verify_lib) can use and to their public fields. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import { parseBounded } from '../../model/bounded-json.ts'
 import { count } from '../../model/counts.ts'
 import { isMapping, type Shape, text } from '../shape.ts'
 
@@ -36,15 +37,17 @@ export function keySetFault(content: string): string | undefined {
   if (typeof keys === 'string') return keys
   const secret = keys.findIndex(isSecret)
   if (secret >= 0) return `key ${secret} is a secret, not a public key`
-  return keys.some((key) => keyFault(key) === undefined) ? undefined : `none of its keys can be used: ${keyFaults(keys).join('; ').slice(0, 300)}`
+  const faults = keys.map(keyFault)
+  return faults.includes(undefined) ? undefined : `none of its keys can be used: ${faultTexts(faults).join('; ').slice(0, 300)}`
 }
 
 /** Returns the key set for proxies, with only the usable keys. Throws an Error with the reason when there are none. */
 export function usableKeySet(content: string): UsableKeySet {
   const keys = keysOf(content)
   if (typeof keys === 'string') throw new Error(keys)
-  const usable = keys.filter((key) => keyFault(key) === undefined)
-  const leftOut = keyFaults(keys)
+  const faults = keys.map(keyFault)
+  const usable = keys.filter((_, index) => faults[index] === undefined)
+  const leftOut = faultTexts(faults)
   if (usable.length === 0) throw new Error(`none of its keys can be used: ${leftOut.join('; ').slice(0, 300)}`)
   return { content: JSON.stringify({ keys: usable.map(publicParts) }), leftOut }
 }
@@ -53,9 +56,9 @@ export function usableKeySet(content: string): UsableKeySet {
 function keysOf(content: string): readonly unknown[] | string {
   let parsed: unknown
   try {
-    parsed = JSON.parse(content)
-  } catch {
-    return 'not JSON'
+    parsed = parseBounded(content)
+  } catch (error) {
+    return (error as Error).message
   }
   if (!isMapping(parsed) || !Array.isArray(parsed.keys)) return 'not a JSON Web Key Set: it has no list of keys'
   if (parsed.keys.length === 0) return 'the key set has no keys'
@@ -64,11 +67,8 @@ function keysOf(content: string): readonly unknown[] | string {
 
 const isSecret = (key: unknown): boolean => isMapping(key) && ('d' in key || key.kty === 'oct')
 
-const keyFaults = (keys: readonly unknown[]): string[] =>
-  keys.flatMap((key, index) => {
-    const fault = keyFault(key)
-    return fault === undefined ? [] : [`key ${index} ${fault}`]
-  })
+const faultTexts = (faults: readonly (string | undefined)[]): string[] =>
+  faults.flatMap((fault, index) => (fault === undefined ? [] : [`key ${index} ${fault}`]))
 
 type Key = Readonly<Record<string, unknown>>
 
