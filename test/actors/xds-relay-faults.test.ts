@@ -1,18 +1,68 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { KeptConfiguration } from '../../src/relay/kept-configuration.ts'
 import { fieldHead, textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, listenerType } from '../../src/xds/type-urls.ts'
 import { RecordingPeer } from '../harness/actor.ts'
-import { sotw } from '../harness/relay.ts'
+import { type DiscoveryCall, sotw } from '../harness/relay.ts'
 import { nameTable, node, RelayFixture, response } from '../harness/relay-fixture.ts'
 import { until } from '../harness/until.ts'
+
+/** Whether this process has the file open. */
+const hasOpen = (file: string): boolean =>
+  readdirSync('/proc/self/fd').some((descriptor) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${descriptor}`) === file
+    } catch {
+      // Closed meanwhile.
+      return false
+    }
+  })
 
 describe('the XDS relay', () => {
   const at = new RelayFixture()
   after(() => at.dispose())
   afterEach(() => at.end())
+
+  it('never mixes the stored configuration into a stream that discovery has begun to serve while the file was read', async () => {
+    const server = await at.discovery()
+    const file = join(at.dir, 'kept')
+    // The file is read when the test writes it, and not before.
+    execFileSync('mkfifo', [file])
+    let isBack = false
+    let served: DiscoveryCall | undefined
+    server.onCall = (call) => {
+      if (!isBack) return call.end(14, 'starting')
+      served = call
+      call.stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    }
+    const { state } = await at.relayTo(server.port, { keeps: { file, everyMs: 3_600_000, fallbackAfterMs: 0 } })
+    const client = at.proxy()
+    client.send(sotw({ node, typeUrl: clusterType }))
+    const pipe = await open(file, 'w')
+    isBack = true
+    await until('the next attempt', () => served?.messages.length === 1)
+    served?.send(response(false, clusterType, textField(1, 'live')))
+    await until('the response', () => client.messages.length === 1)
+    const stored = new KeptConfiguration(node.id)
+    stored.take(false, response(false, clusterType, textField(1, 'stored')))
+    for (const part of stored.encode()) await pipe.writeFile(part)
+    await pipe.close()
+    await until('the file to be read', () => !hasOpen(file))
+    client.send(sotw({ node, typeUrl: listenerType }))
+    await until('the request to pass', () => served?.messages.length === 2)
+    served?.send(response(false, listenerType, textField(1, 'live')))
+    await until('the next response', () => client.messages.length >= 2)
+    expect(client.messages.map((message) => message.includes('stored'))).to.deep.equal([false, false])
+    expect([state().stream, client.ended]).to.deep.equal(['served', undefined])
+    expect(at.warnings().filter((line) => line.includes('configuration saved at'))).to.deep.equal([])
+  })
 
   describe('survives from discovery', () => {
     const hostile: readonly (readonly [string, Buffer, RegExp])[] = [

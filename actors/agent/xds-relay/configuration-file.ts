@@ -68,12 +68,16 @@ export class ConfigurationFile {
       if (size > largest.file) throw new Error(`has more than ${largest.file} bytes`)
       const kept = KeptConfiguration.decode(await readFile(this.#path))
       if (kept.nodeId !== nodeId) return undefined
-      this.#current ??= kept
       return { kept, writtenAt: mtimeMs }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log.warn(`${this.#path}: ${(error as Error).message}`)
       return undefined
     }
+  }
+
+  /** Called when a stored configuration is served: the record of the proxy continues with it, unless there is one already. */
+  resume(kept: KeptConfiguration): void {
+    this.#current ??= kept
   }
 
   /** Writes pending changes. */

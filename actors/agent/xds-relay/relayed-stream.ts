@@ -47,6 +47,20 @@ export interface RelayParts {
   readonly file: ConfigurationFile | undefined
 }
 
+/**
+ * Who serves the proxy. `connecting`: nobody has sent it anything. `live`: discovery. `stand-in`: the stored configuration, while attempts
+ * go on. `finished`: nobody any more.
+ */
+type Phase = 'connecting' | 'live' | 'stand-in' | 'finished'
+
+/** The phases that may follow a phase. What discovery sends and what is stored never reach one stream of the proxy both. */
+const following: Readonly<Record<Phase, readonly Phase[]>> = {
+  connecting: ['live', 'stand-in', 'finished'],
+  live: ['finished'],
+  'stand-in': ['finished'],
+  finished: [],
+}
+
 const chance = () => randomInt(1_000_000) / 1_000_000
 
 /** One relayed stream. */
@@ -57,7 +71,8 @@ export class RelayedStream {
   #attempt: Attempt | undefined
   /** Whether an attempt is in progress or scheduled. */
   #isTrying = false
-  #isOver = false
+  /** Changed by {@link RelayedStream.#enter} only. */
+  #phase: Phase = 'connecting'
   #timer: Timer | undefined
   /** Whether discovery has sent GOAWAY, and whether the delay after it has passed. */
   #isLeaving = false
@@ -78,22 +93,21 @@ export class RelayedStream {
       data: (bytes) => this.#request(bytes),
       hasRoom: () => this.#attempt?.resume(),
       closed: (isExpected) => {
-        if (!this.#isOver) this.#proxyClosed(isExpected)
+        if (this.#phase !== 'finished') this.#proxyClosed(isExpected)
         over()
       },
     })
   }
 
   get state(): XdsRelayState['stream'] {
-    if (this.#standIn?.isServing) return 'kept'
+    if (this.#phase === 'stand-in') return 'kept'
     if (!this.#attempt?.isOpen) return 'waiting'
     return this.#attempt.isServed ? 'served' : 'open'
   }
 
   /** Ends both sides, the proxy's with a status. */
   end(code: number, message: string): void {
-    if (this.#isOver) return
-    this.#stop()
+    if (!this.#enter('finished')) return
     this.#proxy.finish(code, message)
   }
 
@@ -106,12 +120,25 @@ export class RelayedStream {
     metrics.proxyEnded(isExpected)
     if (isExpected) log.debug('the proxy has ended its stream')
     else log.warn('the stream of the proxy ended: it was reset, or the proxy stopped reading')
-    this.#stop()
+    this.#enter('finished')
+  }
+
+  /**
+   * Enters a phase if it may follow the present one, and ends what belongs to the present one only. Returns whether it was entered: whoever
+   * has waited for something asks before it has an effect on the proxy.
+   */
+  #enter(phase: Phase): boolean {
+    if (!following[this.#phase].includes(phase)) return false
+    this.#phase = phase
+    if (phase === 'stand-in') return true
+    this.#standIn = undefined
+    if (phase === 'live') this.#served()
+    else this.#stopped()
+    return true
   }
 
   /** Stops attempts and relaying. */
-  #stop(): void {
-    this.#isOver = true
+  #stopped(): void {
     this.#kept = undefined
     this.#timer?.cancel()
     if (this.#attempt) this.#attemptOver(this.#attempt, 0)
@@ -125,7 +152,7 @@ export class RelayedStream {
   }
 
   #request(bytes: Buffer): void {
-    if (this.#isOver) return
+    if (this.#phase === 'finished') return
     this.#kept?.append(bytes)
     this.#standIn?.request(bytes)
     if (this.#attempt?.isOpen) {
@@ -163,11 +190,11 @@ export class RelayedStream {
     try {
       credentials = await this.#parts.credentials()
     } catch (error) {
-      if (this.#isOver) return
+      if (this.#phase === 'finished') return
       this.#parts.backOff.ended({ servedMs: 0, askedMs: 0 }, monotonicMs(), chance())
       return this.#failed({ code: status.unavailable, message: (error as Error).message, hasStatus: false, retryAfterMs: 0 })
     }
-    if (this.#isOver) return
+    if (this.#phase === 'finished') return
     const attempt = new Attempt(this.#proxy.isDelta, address, credentials, own, {
       opened: () => this.#opened(attempt),
       hasRoom: () => this.#proxy.resume(),
@@ -194,13 +221,13 @@ export class RelayedStream {
   }
 
   #pass(attempt: Attempt, bytes: Buffer): void {
-    if (this.#standIn?.isServing) return this.#isBack()
-    if (this.#kept || this.fault !== undefined) this.#served()
+    if (this.#phase === 'stand-in') return this.#isBack()
+    this.#enter('live')
     this.#keeper?.(bytes)
     if (!this.#proxy.write(bytes)) attempt.pause()
   }
 
-  /** Called when the first bytes have arrived for the proxy. */
+  /** Called when the first bytes have arrived for a proxy that has nothing yet. */
   #served(): void {
     const { file } = this.#parts
     if (file && this.#kept) this.#keeper = file.follow(this.#proxy.isDelta, this.#kept.bytes())
@@ -269,7 +296,7 @@ export class RelayedStream {
     else this.#proxy.resume()
     this.#tryLater()
     if (file && !this.#standIn && monotonicMs() - this.#began > file.fallbackAfterMs)
-      this.#standIn = new StandIn(this.#proxy, file, log, this.#kept.bytes())
+      this.#standIn = new StandIn(this.#proxy, file, log, this.#kept.bytes(), () => this.#enter('stand-in'))
     log.warn(`${text}; retry in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
   }
 }

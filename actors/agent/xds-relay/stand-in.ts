@@ -17,23 +17,23 @@ export class StandIn {
   readonly #proxy: ProxyStream
   readonly #log: ScopedLogger
   readonly #reader = new FrameReader(requestBytes, new FrameBuffers())
+  readonly #mayServe: () => boolean
   #answers: KeptAnswers | undefined
   /** Requests that arrived before the stored configuration was read. Undefined afterwards, and when none is served. */
   #waiting: Buffer[] | undefined
 
-  /** `requests` are the request bytes received so far. Serves when a configuration is stored for this proxy and the proxy has none yet. */
-  constructor(proxy: ProxyStream, file: ConfigurationFile, log: ScopedLogger, requests: Buffer) {
+  /**
+   * `requests` are the request bytes received so far. Serves when a configuration is stored for this proxy and the proxy has none yet:
+   * `mayServe` is called when the configuration has been read, and says whether it is still the stand-in's turn.
+   */
+  constructor(proxy: ProxyStream, file: ConfigurationFile, log: ScopedLogger, requests: Buffer, mayServe: () => boolean) {
     this.#proxy = proxy
     this.#log = log
+    this.#mayServe = mayServe
     const first = readFirst(proxy.isDelta, requests)
     if (!first?.isFresh) return
     this.#waiting = [requests]
     void this.#begin(file, first.nodeId)
-  }
-
-  /** Whether the proxy is served the stored configuration. */
-  get isServing(): boolean {
-    return this.#answers !== undefined
   }
 
   /** Processes bytes of requests. */
@@ -46,7 +46,8 @@ export class StandIn {
     const found = await file.read(nodeId)
     const waiting = this.#waiting ?? []
     this.#waiting = undefined
-    if (!found || this.#proxy.isFinished) return
+    if (!found || !this.#mayServe()) return
+    file.resume(found.kept)
     this.#log.warn(`discovery cannot be reached: the proxy starts with the configuration saved at ${new Date(found.writtenAt).toISOString()}`)
     const answers = new KeptAnswers(this.#proxy.isDelta, found.kept)
     this.#answers = answers
