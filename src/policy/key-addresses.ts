@@ -24,8 +24,27 @@ const refusedRanges = new Set([
 ])
 /** IPv4-compatible IPv6 addresses (RFC 4291, section 2.5.5.1), for which the library has no range name. */
 const compatible = ipaddr.parseCIDR('::/96')
-/** Addresses of metadata services that lie in ordinary ranges. */
-const metadataAddresses = ['fd00:ec2::254/128', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'].map((range) => ipaddr.parseCIDR(range))
+/** Addresses of metadata services that lie in ordinary ranges: private ones, shared ones, and one public one. */
+const metadataAddresses = [
+  // Amazon: metadata, pod identity, names, time.
+  'fd00:ec2::/64',
+  // Google.
+  'fd20:ce::254/128',
+  // Oracle.
+  '192.0.0.192/32',
+  'fd00:c1::a9fe:a9fe/128',
+  // Microsoft.
+  '168.63.129.16/32',
+  // Alibaba.
+  '100.100.100.200/32',
+  'fd00:100::100:200/128',
+  // Akamai.
+  'fd00:a9fe:a9fe::1/128',
+  // Scaleway.
+  'fd00:42::42/128',
+  // Volcano Engine.
+  '100.96.0.96/32',
+].map((range) => ipaddr.parseCIDR(range))
 
 /** Ranges that are allowed nonetheless. */
 export type AllowedRanges = readonly (readonly [ipaddr.IPv4 | ipaddr.IPv6, number])[]

@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto'
-import { chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { SignJWT } from 'jose'
 import { authenticatorWith } from '../../actors/discovery/identity/authenticator.ts'
@@ -310,6 +310,35 @@ describe('workload tokens', () => {
     await until('the keys again', async () => (await subject.whose(await local.token({ sub, aud }))) === identity)
     rmSync(path)
     await until('the refusal', async () => (await subject.whose(await local.token({ sub, aud }))).includes('there are no keys'))
+  })
+
+  it('of the local issuer are accepted while its key file cannot be read, and are unavailable where it never could', async () => {
+    const dir = join(mkdtempSync(join(tmpdir(), 'mesh-authn-')), 'state')
+    mkdirSync(dir)
+    await started({ JWT_RULE: '', MESHD_CA_STATE_DIR: dir })
+    const local = await new Issuer('mesh-local').rotateOnly('ES256')
+    const path = join(dir, 'token-keys.json')
+    const whose = async () => subject.whose(await local.token({ sub, aud }))
+    const write = () => writeFileSync(path, local.jwks, { mode: 0o600 })
+    write()
+    await until('the keys', async () => (await whose()) === identity)
+    // A link to itself cannot be resolved (ELOOP).
+    rmSync(path)
+    symlinkSync(path, path)
+    await until('the reason', () => subject.log.some((line) => line.includes('ELOOP')))
+    expect(subject.log.at(-1)).to.match(/^error .*ELOOP.*; its last keys stay$/)
+    expect(await whose()).to.equal(identity)
+    const other = await new Subject().start({ JWT_RULE: '', MESHD_CA_STATE_DIR: dir })
+    expect(await other.whose(await local.token({ sub, aud }))).to.equal('unavailable: local-issuer mesh-local: there are no keys of the issuer')
+    await other.stop()
+    // The whole directory is away, as when a volume is unmounted.
+    renameSync(dir, `${dir}-away`)
+    await until('the reason', () => subject.log.some((line) => line.includes('ENOENT')))
+    expect(await whose()).to.equal(identity)
+    renameSync(`${dir}-away`, dir)
+    rmSync(path)
+    await until('the keys to be forgotten', async () => (await whose()) === 'local-issuer mesh-local: there are no keys of the issuer')
+    rmSync(dirname(dir), { recursive: true })
   })
 
   it('are reviewed by an orchestrator if no rule accepts them', async () => {

@@ -122,7 +122,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     const source = this.#keys.get(rule) as RuleKeys
     let keys = await source.ready()
     if (!keys || (token.kid !== undefined && !keys.has(token.kid))) keys = await source.renewed()
-    if (!keys) return refuse('there are no keys of the issuer', rule.origin.type === 'remote')
+    if (!keys) return refuse('there are no keys of the issuer', source.isUnknown)
     const { kid } = token
     const hasSigned = await this.#signatureChecks.run(() => (keys as NonNullable<typeof keys>).haveSigned(token))
     if (hasSigned === 'too many wait') return refuse(`more than ${signatureChecks.waiting} tokens wait`, true)

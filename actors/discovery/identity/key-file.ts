@@ -1,16 +1,24 @@
 /** Watches a file with a key set. */
-import { readFile, stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
+import { NotAFile, readBoundedFile } from '../../runtime/bounded-file.ts'
 import { DirectoryWatch, isGone } from '../../runtime/directory-watch.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { WorkQueue } from '../../runtime/work-queue.ts'
+
+/**
+ * Why there is no content: the file is not in its directory, it must not be used, or it could not be read, which says nothing about it
+ * and may pass.
+ */
+export type NoContent = 'missing' | 'unusable' | 'unreadable'
 
 /** The callbacks of a watch. */
 export interface KeyFileListener {
   /** Called with the content when it has changed. */
   changed(content: string): void
-  /** Called when the file is missing or must not be used, once for each distinct reason. */
-  refused(reason: string, isMissing: boolean): void
+  /** Called when there is no content, once for each distinct reason. */
+  refused(reason: string, why: NoContent): void
   /** Called when the directory exists and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
@@ -30,13 +38,14 @@ export class KeyFile {
   readonly #work: WorkQueue
   #content: string | undefined
   #reason: string | undefined
+  #why: NoContent | undefined
 
   /** `isPrivate`: the file is refused unless it is owned by this process's user or by root and writable by its owner only. */
   constructor(path: string, isPrivate: boolean, listener: KeyFileListener) {
     this.#path = resolve(path)
     this.#isPrivate = isPrivate
     this.#listener = listener
-    this.#work = new WorkQueue((_, reason) => this.#refuse(reason, false))
+    this.#work = new WorkQueue((_, reason) => this.#refuse(reason, 'unreadable'))
     const read = () => void this.read()
     this.#watch = new DirectoryWatch(dirname(this.#path), false, {
       changed: (changed) => {
@@ -54,19 +63,21 @@ export class KeyFile {
     read()
   }
 
+  /** Whether the last attempt to read the file said nothing about it. */
+  get isUnread(): boolean {
+    return this.#why === 'unreadable'
+  }
+
   /** Reads the file now. */
   read(): Promise<void> {
     return this.#work.add(this.#path, async () => {
-      const found = await stat(this.#path).catch((error: Error) => {
-        if (isGone(error)) return undefined
-        throw error
-      })
-      if (!found?.isFile()) return this.#refuse('it is not there', true)
-      if (found.size > largest) return this.#refuse(`larger than ${largest} bytes`, false)
-      const owner = process.getuid?.() ?? 0
-      if (this.#isPrivate && ((found.mode & 0o022) !== 0 || (found.uid !== owner && found.uid !== 0)))
-        return this.#refuse('others than its owner may write it, or its owner is another user', false)
-      const content = await readFile(this.#path, 'utf8')
+      let content: string
+      try {
+        content = await readBoundedFile(this.#path, { most: largest, check: (found) => this.#check(found) })
+      } catch (error) {
+        return this.#refuse(...(await this.#reasonOf(error as NodeJS.ErrnoException)))
+      }
+      this.#why = undefined
       this.#reason = undefined
       if (content === this.#content) return
       this.#content = content
@@ -79,11 +90,32 @@ export class KeyFile {
     this.#watch.close()
   }
 
-  #refuse(reason: string, isMissing: boolean): void {
-    // Cleared, so that the content is reported again once the file can be read, even if it is the same.
-    this.#content = undefined
+  #check({ mode, uid }: Stats): void {
+    const owner = process.getuid?.() ?? 0
+    if (this.#isPrivate && ((mode & 0o022) !== 0 || (uid !== owner && uid !== 0)))
+      throw new Error('others than its owner may write it, or its owner is another user')
+  }
+
+  /** A file that was there is missing only if its directory is there: an unmounted directory, for example, says nothing about its files. */
+  async #reasonOf(error: NodeJS.ErrnoException): Promise<[string, NoContent]> {
+    if (error instanceof NotAFile) return ['it is not a file', 'missing']
+    if (error.code === undefined) return [error.message, 'unusable']
+    if (!isGone(error)) return [error.message, 'unreadable']
+    try {
+      await stat(dirname(this.#path))
+      return ['it is not there', 'missing']
+    } catch (fault) {
+      if (this.#content === undefined && isGone(fault)) return ['it is not there', 'missing']
+      return [(fault as Error).message, 'unreadable']
+    }
+  }
+
+  #refuse(reason: string, why: NoContent): void {
+    this.#why = why
+    // Cleared, so that the content is reported again once the file can be used, even if it is the same.
+    if (why !== 'unreadable') this.#content = undefined
     if (this.#reason === reason) return
     this.#reason = reason
-    this.#listener.refused(reason, isMissing)
+    this.#listener.refused(reason, why)
   }
 }

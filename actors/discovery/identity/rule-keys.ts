@@ -47,6 +47,11 @@ export class RuleKeys {
     if (origin.type === 'remote') this.#refresh()
   }
 
+  /** Whether keys that are not there may be at the issuer: they could not be fetched or read. */
+  get isUnknown(): boolean {
+    return this.#content === undefined && (this.#file ? this.#file.isUnread : this.#rule.origin.type === 'remote')
+  }
+
   /** Returns the keys. The first fetch is waited for, for a limited time. Undefined when no keys could be obtained. */
   async ready(): Promise<TokenKeys | undefined> {
     if (this.#content === undefined && this.#refreshing) await within(waitLimitMs, this.#refreshing)
@@ -130,13 +135,14 @@ export class RuleKeys {
         if (fault === undefined) this.#take(content)
         else this.#log('error', `${path}: ${fault}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
       },
-      refused: (reason, isMissing) => {
+      refused: (reason, why) => {
         // The local issuer has no keys until the first token is issued.
-        const level = isPrivate && isMissing ? 'debug' : 'error'
+        const level = isPrivate && why === 'missing' ? 'debug' : 'error'
         // Without a usable file, tokens of the local issuer are refused: removing the file, or making it writable for others, revokes its
-        // keys.
-        if (isPrivate) this.#forget()
-        this.#log(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
+        // keys. A file that cannot be read at the moment does not.
+        if (isPrivate && why !== 'unreadable') this.#forget()
+        const refused = why === 'unreadable' ? 'cannot be checked' : 'are refused'
+        this.#log(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} ${refused}` : 'its last keys stay'}`)
       },
       unwatchable: (directory, error) => this.#log('error', `${directory} cannot be watched: ${error.message}; it is checked every ten seconds`),
     })

@@ -15,6 +15,17 @@ describe('addresses of key set servers', () => {
       'fe80::1',
       '100.100.100.200',
       'fd00:ec2::254',
+      'fd00:ec2::23',
+      'fd20:ce::254',
+      'fd20:00ce:0:0:0:0:0:254',
+      'fd20:ce::254%eth0',
+      'fd00:c1::a9fe:a9fe',
+      'fd00:42::42',
+      'fd00:a9fe:a9fe::1',
+      'fd00:100::100:200',
+      '100.96.0.96',
+      '::ffff:100.96.0.96',
+      '64:ff9b::6460:60',
       '224.0.0.1',
       '255.255.255.255',
       '168.63.129.16',
@@ -31,7 +42,7 @@ describe('addresses of key set servers', () => {
       'x',
     ]
     for (const address of refused) expect(refusal(address, []), address).to.be.a('string')
-    for (const address of ['10.0.0.1', '192.168.1.1', '93.184.216.34', '2001:4860::1', 'fd00::1'])
+    for (const address of ['10.0.0.1', '192.168.1.1', '93.184.216.34', '2001:4860::1', 'fd00::1', 'fd20:ce::255', '100.96.0.97'])
       expect(refusal(address, []), address).to.equal(undefined)
   })
 
