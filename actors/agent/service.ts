@@ -57,14 +57,16 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, shu
   if (!proxy) return endedAtStart(log)
   // Determined concurrently with the start of the actors.
   const guard = proxyGuard(log)
-  const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, shutdown)
+  let child: ProxyProcess | undefined
+  const answers = { [statusAsks.quit]: (reason: string) => shutdown.request(reason), [statusAsks.proxy]: () => child?.pid }
+  const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, answers)
   let bootstrap: WrittenBootstrap | undefined
   try {
     await Promise.race([allStarted(supervisor), shutdown.requested])
     bootstrap = await proxy.write()
     const before = await guard
     if (shutdown.isRequested) return endedAtStart(log)
-    const child = new ProxyProcess(bootstrap, before, log)
+    child = new ProxyProcess(bootstrap, before, log)
     // After the proxy's start, because the proxy would inherit the setting and may be configured to write core dumps.
     void keepMemoryOutOfFiles().then((failures) => {
       for (const failure of failures) log.warn(failure)
@@ -92,10 +94,10 @@ function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
   for (const one of ignored) log.warn(`${one} is not known and has no effect`)
 }
 
-/** Starts the actors of the table. Throws an Error that names an invalid setting. */
-function startActors(parts: TableParts, { options, writer, log }: AgentLog, shutdown: Shutdown): Supervisor {
+/** Starts the actors of the table. `given`: functions for questions that actors ask. Throws an Error that names an invalid setting. */
+function startActors(parts: TableParts, { options, writer, log }: AgentLog, given: Readonly<Record<string, unknown>>): Supervisor {
   const wiring = actorTable(parts)
-  const answers: Record<string, unknown> = {}
+  const answers: Record<string, unknown> = { ...given }
   const supervisor = new Supervisor({
     mode: 'in-thread',
     log,
@@ -106,7 +108,6 @@ function startActors(parts: TableParts, { options, writer, log }: AgentLog, shut
     answers,
   })
   Object.assign(answers, {
-    [statusAsks.quit]: (reason: string) => shutdown.request(reason),
     [statusAsks.metrics]: agentMetrics(supervisor, new Registry(), buildInfo().version),
     exchange: (token: string) => supervisor.ask<ExchangedToken>('sts', 'exchange', token),
   })

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerOptions, ServerRespons
 // biome-ignore lint/style/noRestrictedImports: given to HttpServer, which bounds it
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
+import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer } from './http-server.ts'
@@ -35,9 +36,8 @@ export interface PageRequest {
   /** HEAD requests have the method GET here. */
   readonly method: 'GET' | 'POST'
   readonly headers: IncomingHttpHeaders
-  /** The addresses of both ends of the connection; undefined over a unix socket. */
-  readonly localAddress: string | undefined
-  readonly remoteAddress: string | undefined
+  /** The ends of the connection, without addresses over a unix socket: the same object for all requests of one connection. */
+  readonly connection: ConnectionEnds
   /**
    * The parameters of the form sent with POST; otherwise those of the URL. The body is read by this call; a body that is too long or not
    * a form is refused.
@@ -124,8 +124,7 @@ export class PageServer {
     const answer = method === 'GET' ? answers.get : method === 'POST' ? answers.post : undefined
     if (!answer || (method !== 'GET' && method !== 'POST')) return notAnswered(request.method ?? '', answers)
     const { headers, socket } = request
-    const { localAddress, remoteAddress } = socket
-    return answer({ method, headers, localAddress, remoteAddress, parameters: () => this.#parameters(request, url) })
+    return answer({ method, headers, connection: socket, parameters: () => this.#parameters(request, url) })
   }
 
   async #parameters(request: IncomingMessage, url: URL): Promise<URLSearchParams> {

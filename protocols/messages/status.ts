@@ -83,6 +83,8 @@ export const statusAsks = {
   metrics: 'metrics',
   /** Ends the agent as SIGTERM does; the reason is logged. Answered at once. */
   quit: 'quit',
+  /** Returns the process id of the proxy that the agent started; undefined before the start. */
+  proxy: 'proxy',
 } as const
 
 /** The answer to `metrics`. */

@@ -29,11 +29,12 @@ describe('debug pages for callers of one namespace', () => {
   const said: string[] = []
   let base = ''
   const viewers: Record<string, Viewer> = {
-    own: { name: 'own', isOperator: false, sees: (namespace) => namespace === 'own', isDeliberate: true },
-    operator: { name: 'operator', isOperator: true, sees: () => true, isDeliberate: true },
-    misled: { name: 'misled', isOperator: true, sees: () => true, isDeliberate: false },
+    own: { name: 'own', isOperator: false, mayAct: true, sees: (namespace) => namespace === 'own', isDeliberate: true },
+    operator: { name: 'operator', isOperator: true, mayAct: true, sees: () => true, isDeliberate: true },
+    misled: { name: 'misled', isOperator: true, mayAct: true, sees: () => true, isDeliberate: false },
+    local: { name: 'local', isOperator: true, mayAct: false, sees: () => true, isDeliberate: true },
   }
-  const ask = async (path: string, viewer: 'own' | 'operator' | 'misled', method = 'GET') => {
+  const ask = async (path: string, viewer: 'own' | 'operator' | 'misled' | 'local', method = 'GET') => {
     const answer = await fetch(`${base}${path}`, { method, headers: { 'x-viewer': viewer } })
     return { status: answer.status, text: await answer.text(), headers: answer.headers }
   }
@@ -127,6 +128,15 @@ describe('debug pages for callers of one namespace', () => {
       expect(await ask(path, 'misled', 'POST').then((answer) => [answer.status, answer.text])).to.deep.equal([
         403,
         'this action changes state: the request must have the header x-mesh-introspection',
+      ])
+    for (const [path, form] of [
+      ['/adsz?push=true', 'push=true'],
+      ['/force_disconnect?proxyID=pod.own', 'proxyID=<name or id of a proxy>'],
+      ['/ca_rotate', 'force=<true or false>'],
+    ] as const)
+      expect(await ask(path, 'local', 'POST').then((answer) => [answer.status, answer.text])).to.deep.equal([
+        403,
+        `this action changes state: it needs the admin socket (pilot-discovery request POST /debug${path.split('?')[0]} '${form}') or a token of the root namespace`,
       ])
     expect((await ask('/adsz', 'misled', 'POST')).status, 'what only shows').to.equal(200)
     expect(said).to.deep.equal([])

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { type IncomingMessage, type RequestListener, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -210,7 +211,26 @@ describe('the status server', () => {
       expect((await quit({ method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } })).status).to.equal(403)
       expect(at.asked).to.deep.equal([])
       expect(await quit({ method: 'POST', headers: { host: 'localhost' } })).to.include({ status: 200, body: 'OK' })
-      expect(at.asked).to.deep.equal(['quit'])
+      expect(at.asked).to.deep.equal(['proxy', 'quit'])
+    })
+
+    it('is refused to the proxy that the agent started and to what that started, and accepted from other programs', async () => {
+      const { port } = await at.start()
+      const quitting = `fetch('http://localhost:${port}/quitquitquit', {method: 'POST'}).then(({status}) => console.log(status))`
+      const child = `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(quitting)}], {stdio: 'inherit', detached: true})`
+      const idle = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'inherit'] })
+      const statusOf = async (script: string, isProxy: boolean) => {
+        const program = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+        at.proxyPid = isProxy ? program.pid : idle.pid
+        return text(program.stdout)
+      }
+      expect(await statusOf(quitting, true)).to.equal('403\n')
+      expect(await statusOf(child, true), 'a program that the proxy started').to.equal('403\n')
+      expect(at.asked).not.to.include('quit')
+      expect(at.lines('warn')).to.include('/quitquitquit refused to the proxy, which passes requests of others on')
+      expect(await statusOf(quitting, false), 'another program').to.equal('200\n')
+      idle.stdin.end()
+      expect(at.asked).to.include('quit')
     })
 
     it('is refused for connections that the sidecar forwards', async () => {

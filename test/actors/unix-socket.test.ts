@@ -11,7 +11,7 @@ describe('a page server on a unix socket', () => {
   const servers: PageServer[] = []
   const serve = async (path: string, text: string) => {
     const server = new PageServer()
-    server.add('/', ({ localAddress, remoteAddress }) => new Page(`${text} ${localAddress} ${remoteAddress}`))
+    server.add('/', ({ connection: { localAddress, remoteAddress } }) => new Page(`${text} ${localAddress} ${remoteAddress}`))
     await server.listenLocally(path)
     servers.push(server)
     return server

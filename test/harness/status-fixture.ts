@@ -31,6 +31,8 @@ export class StatusFixture {
   #registry = new Registry()
   /** The questions to the supervisor. */
   readonly asked: string[] = []
+  /** The answer to the question for the process of the proxy. */
+  proxyPid: number | undefined
   /** Answers the question for the metrics of the agent. */
   agentMetrics: () => Promise<unknown> = async () => ({ text: 'agent 1\n', silent: 0 })
 
@@ -74,7 +76,7 @@ export class StatusFixture {
     }
     const ask = async (question: string) => {
       this.asked.push(question)
-      return question === 'metrics' ? this.agentMetrics() : undefined
+      return question === 'metrics' ? this.agentMetrics() : question === 'proxy' ? this.proxyPid : undefined
     }
     this.#registry = new Registry()
     const started = await startActor(actor, config, { logged: (record) => this.#logged.push(record), metrics: this.#registry, ask })

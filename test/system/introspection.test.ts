@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:net'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
+import { askServer } from '../../src/cli/admin-socket.ts'
 import { anyPorts, Launched, launchers } from '../harness/launched.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -17,8 +18,10 @@ describe('ControlZ', () => {
     flags: ['--writers', '2'],
   })
   const ask = (path: string, init: RequestInit = {}) => fetch(`http://127.0.0.1:${port}${path}`, init)
-  const post = (path: string, form: Record<string, string>, headers: Record<string, string> = marked) =>
+  const overNetwork = (path: string, form: Record<string, string>, headers: Record<string, string> = marked) =>
     ask(path, { method: 'POST', headers, body: new URLSearchParams(form) })
+  const post = (path: string, form: Record<string, string>) =>
+    askServer({ method: 'POST', path, form: new URLSearchParams(form).toString() }, service.env)
   before(async () => {
     port = await freePort()
     service.flags.push('--ctrlz_address', '127.0.0.1', '--ctrlz_port', String(port))
@@ -41,7 +44,8 @@ describe('ControlZ', () => {
     expect(await (await ask('/procj')).json()).to.include({ pid: service.pid })
     expect(await (await ask('/argj')).json()).to.include.members(['discovery', '--ctrlz_port', String(port)])
     expect(await (await ask('/metricj')).json()).to.include({ pilot_services: '0' })
-    expect(await (await ask('/scopez')).text()).to.contain('data-form="scope=ads"')
+    // Callers without a token may not change anything.
+    expect(await (await ask('/scopez')).text()).not.to.contain('data-form')
   })
 
   it('shows neither values of foreign variables nor keys', async () => {
@@ -62,8 +66,8 @@ describe('ControlZ', () => {
     await connect('before')
     await service.output.says('~before.shop')
     const answer = await post('/scopej', { scope: 'ads', output_level: 'error' })
-    expect([answer.status, await answer.text()]).to.deep.equal([200, 'scope ads: output_level=error'])
-    await service.output.says('ControlZ, by a caller of this machine: scope ads: output_level=error')
+    expect(answer).to.deep.equal({ status: 200, body: 'scope ads: output_level=error' })
+    await service.output.says('ControlZ, by the admin socket: scope ads: output_level=error')
     for (let index = 0; index < 4; index++) await connect(`silent-${index}`)
     expect((await post('/scopej', { scope: 'ads', output_level: 'info' })).status).to.equal(200)
     await connect('after')
@@ -71,19 +75,33 @@ describe('ControlZ', () => {
     service.output.lacks('~silent')
   })
 
-  it('refuses requests of other sites, and unknown pages and scopes', async () => {
-    expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, {})).status, 'a form of another site').to.equal(403)
-    expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, { ...marked, origin: 'https://evil.example' })).status).to.equal(403)
-    expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, { ...marked, authorization: 'Bearer x' })).status).to.equal(401)
-    const loud = await post('/scopej', { scope: 'ads', output_level: 'loud' })
-    expect([loud.status, await loud.text()]).to.deep.equal([
-      422,
-      'output_level: unknown level "loud"; levels are debug, info, warn, error, fatal, none',
+  it('changes nothing without a token, and refuses unknown pages and scopes', async () => {
+    const change = { scope: 'ads', output_level: 'debug' }
+    const refused = await overNetwork('/scopej', change)
+    expect([refused.status, await refused.text()]).to.deep.equal([
+      403,
+      "this action changes state: it needs the admin socket (pilot-discovery request POST /scopej '<name>=<value>&<name>=<value>') or a token of the root namespace",
     ])
+    expect((await overNetwork('/signalj', { signal: 'SIGTERM' })).status).to.equal(403)
+    expect((await overNetwork('/scopej', change, { ...marked, origin: 'https://evil.example' })).status).to.equal(403)
+    expect((await overNetwork('/scopej', change, { ...marked, authorization: 'Bearer x' })).status).to.equal(401)
+    expect((await overNetwork('/envj', {})).status).to.equal(405)
+    expect(await post('/scopej', { scope: 'ads', output_level: 'loud' })).to.deep.equal({
+      status: 422,
+      body: 'output_level: unknown level "loud"; levels are debug, info, warn, error, fatal, none',
+    })
     expect((await post('/signalj', { signal: 'SIGKILL' })).status).to.equal(422)
-    expect((await post('/envj', {})).status).to.equal(405)
+    expect((await post('/envj', {})).status).to.equal(404)
     const scopes = (await (await ask('/scopej')).json()) as { name: string; output_level: string }[]
     expect(scopes.find(({ name }) => name === 'ads')?.output_level).to.equal('info')
+  })
+
+  it('changes something with a token of the root namespace', async () => {
+    const { stdout } = await runCommand(['token', '--namespace', 'mesh-system', '--service-account', 'operator'], service.env)
+    const authorization = `Bearer ${stdout.trim()}`
+    const answer = await overNetwork('/scopej', { scope: 'ads', log_callers: 'false' }, { authorization })
+    expect([answer.status, await answer.text()]).to.deep.equal([200, 'scope ads: log_callers=false'])
+    expect(await (await ask('/scopez', { headers: { authorization } })).text()).to.contain('data-form="scope=ads"')
   })
 
   it('sends the process a signal', async () => {

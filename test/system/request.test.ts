@@ -56,7 +56,8 @@ describe('pilot-discovery request and the admin socket', () => {
       ['x-requested-with', 'x', 403],
     ] as const)
       expect(await status({ [name]: value }, 'POST', '/debug/adsz?push=true'), value).to.equal(refused)
-    expect(await status({ 'x-mesh-introspection': '1' }, 'POST', '/debug/adsz?push=true')).to.equal(200)
+    expect(await status({ 'x-mesh-introspection': '1' }, 'POST', '/debug/adsz?push=true'), 'an action without a token').to.equal(403)
+    expect((await ask(service, 'POST', '/debug/adsz', 'push=true')).stdout).to.contain('Pushed to')
     expect(await status({ 'x-mesh-introspection': '1', host: 'rebound.example' }, 'POST', '/debug/adsz?push=true')).to.equal(403)
     expect(await status({ host: 'rebound.example' }, 'GET', '/ready')).to.equal(200)
   })

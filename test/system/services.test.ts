@@ -7,6 +7,7 @@ import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discov
 import { ClientStatusRequestSchema, ClientStatusResponseSchema, ConfigStatus } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
 import type { NodeMatcherSchema } from '../../protocols/gen/envoy/type/matcher/v3/node_pb.js'
 import { ServerReflectionRequestSchema, ServerReflectionResponseSchema } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import { askServer } from '../../src/cli/admin-socket.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { grpcCall } from '../harness/grpc-call.ts'
@@ -246,7 +247,10 @@ describe('services beside ADS, and settings of the push path', () => {
       'this action needs the method POST: POST /debug/force_disconnect with proxyID=<name or id of a proxy>',
     ])
     expect(victim.closed).to.equal(undefined)
-    expect(await (await fetch(url, { method: 'POST', headers: { 'x-mesh-introspection': '1' } })).text()).to.equal('OK')
+    expect((await fetch(url, { method: 'POST', headers: { 'x-mesh-introspection': '1' } })).status, 'without a token').to.equal(403)
+    expect(victim.closed).to.equal(undefined)
+    const { body } = await askServer({ method: 'POST', path: '/debug/force_disconnect', form: 'proxyID=victim.ns' }, service.env)
+    expect(body).to.equal('OK')
     await until('the end', () => victim.closed !== undefined)
     expect(victim.closed?.code).to.equal(14)
   })

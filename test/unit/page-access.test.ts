@@ -7,9 +7,11 @@ import { type DebugPage, debugPages } from '../../actors/discovery/admin/debug-t
 import { admitOverNetwork, type Viewer } from '../../actors/discovery/admin/page-access.ts'
 import { isOpenOnLoopback } from '../../actors/discovery/given-access.ts'
 import { isLoopbackAddress, isLoopbackHost } from '../../actors/http/loopback.ts'
-import { Page, type PageRequest } from '../../actors/http/page-server.ts'
+import { Page } from '../../actors/http/page-server.ts'
+import type { PeerProgram } from '../../actors/http/peer-programs.ts'
 import type { TokenAnswer } from '../../protocols/messages/identity.ts'
 import { readFeatures } from '../../src/config/features.ts'
+import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 
 describe('addresses and names of the local machine', () => {
   it('are loopback addresses and localhost, and nothing that resembles them', () => {
@@ -44,8 +46,11 @@ describe('access to debug pages over the network', () => {
     later: { refused: 'no keys', unavailable: true },
   }
   const said: string[] = []
+  /** What is at the other end of local connections. */
+  let program: PeerProgram = 'ordinary'
   const admission = (onLoopback: boolean) =>
     admitOverNetwork({
+      peers: { of: async () => program },
       onLoopback,
       authenticate: async ({ token, service }) => {
         expect(service).to.equal('pages')
@@ -54,14 +59,12 @@ describe('access to debug pages over the network', () => {
       names: async () => names,
       warn: (line) => said.push(line),
     })
-  const local: Partial<PageRequest> = { localAddress: '::ffff:127.0.0.1', remoteAddress: '::ffff:127.0.0.1' }
+  const local: ConnectionEnds = { localAddress: '::ffff:127.0.0.1', remoteAddress: '::ffff:127.0.0.1' }
   const ask = (headers: Record<string, string>, from = local, onLoopback = true) =>
     admission(onLoopback)({
       method: 'GET',
       headers: { host: 'localhost:8080', ...headers },
-      localAddress: undefined,
-      remoteAddress: undefined,
-      ...from,
+      connection: from,
       parameters: async () => new URLSearchParams(),
     })
   const outcome = (admitted: Viewer | Page) =>
@@ -84,10 +87,25 @@ describe('access to debug pages over the network', () => {
       expect(await of({ 'x-forwarded-for': '127.0.0.1', forwarded: 'for=127.0.0.1' }, from)).to.equal('401 Bearer')
   })
 
-  it('allows actions only with a token or a header that other sites cannot send', async () => {
-    const isDeliberate = async (...given: Parameters<typeof ask>) => ((await ask(...given)) as Viewer).isDeliberate
-    expect([await isDeliberate({}), await isDeliberate({ 'x-mesh-introspection': '' })]).to.deep.equal([false, true])
-    expect(await isDeliberate({ authorization: 'Bearer root' })).to.equal(true)
+  it('allows actions only with a token, and none for being local, whatever the headers', async () => {
+    const mayAct = async (...given: Parameters<typeof ask>) => {
+      const { mayAct, isDeliberate } = (await ask(...given)) as Viewer
+      return [mayAct, isDeliberate]
+    }
+    expect([await mayAct({}), await mayAct({ 'x-mesh-introspection': '' })]).to.deep.equal([
+      [false, false],
+      [false, false],
+    ])
+    expect(await mayAct({ authorization: 'Bearer root' })).to.deep.equal([true, true])
+  })
+
+  it('is refused to a proxy at the other end, and where nothing is there, or it takes too long to find out', async () => {
+    const outcomes: Record<string, string> = {}
+    for (program of ['ordinary', 'unknown', 'suspect', 'elsewhere', 'busy'] as const) outcomes[program] = await of({})
+    program = 'suspect'
+    expect(await of({ authorization: 'Bearer root' }), 'with a token').to.equal('operator')
+    program = 'ordinary'
+    expect(outcomes).to.deep.equal({ ordinary: 'operator', unknown: 'operator', suspect: '403 ', elsewhere: '401 Bearer', busy: '503 ' })
   })
 
   it('is refused to connections that a local sidecar forwards', async () => {

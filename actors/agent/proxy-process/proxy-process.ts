@@ -55,6 +55,11 @@ export class ProxyProcess {
     })
   }
 
+  /** The process id, also of a program that `guard` becomes; undefined when the process could not be started. */
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
   /** Drains connections for the configured time or until `immediate` resolves, then terminates the proxy. Resolves when it has exited. */
   async drain({ adminPort, inboundOnly, durationMs }: Drain, immediate: Promise<void>): Promise<void> {
     this.#log.info(`the proxy drains its connections for ${durationMs / 1000} s`)

@@ -8,6 +8,7 @@ import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import { type AgentMetrics, type StatusConfig, type StatusState, statusAsks } from '../../../protocols/messages/status.ts'
 import { HttpServer } from '../../http/http-server.ts'
 import { isOperator } from '../../http/loopback.ts'
+import { PeerPrograms } from '../../http/peer-programs.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -32,6 +33,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
   readonly #prober: ApplicationProber
   readonly #page: MetricsPage
   readonly #workload: WorkloadProber | undefined
+  readonly #peers: PeerPrograms
   readonly #relays = new Set<Peer<HealthChanged>>()
   #listenAgain: Timer | undefined
   #isEnding = false
@@ -44,6 +46,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     this.#prober = new ApplicationProber(config, () => this.#server.port, this.#log)
     this.#page = new MetricsPage(config, { log: this.#log, metrics, agent: () => context.ask<AgentMetrics>(statusAsks.metrics) })
     this.#server = new HttpServer((request, response) => this.#serve(request, response), limits)
+    this.#peers = new PeerPrograms({ startedBy: () => context.ask<number | undefined>(statusAsks.proxy) })
     const { workloadProbe: probe, isIpv6Only } = config
     this.#workload =
       probe &&
@@ -117,7 +120,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
       const reason = await this.#readiness.check()
       response.writeHead(reason === undefined ? 200 : 503).end()
     } else if (path === '/stats/prometheus') await this.#page.serve(request, response)
-    else if (path === '/quitquitquit') this.#quit(request, response)
+    else if (path === '/quitquitquit') await this.#quit(request, response)
     else if (path?.startsWith('/app-health/')) await this.#probe(path, request, response)
     else
       response.writeHead(404).end(path?.startsWith('/debug/pprof') ? 'profiles are not served here; the runtime has none in this format' : undefined)
@@ -130,9 +133,17 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     response.writeHead(await this.#prober.answer(path, request, gone.signal)).end()
   }
 
-  #quit(request: IncomingMessage, response: ServerResponse): void {
-    if (!isOperator(request)) return void response.writeHead(403, plain).end('only clients on this machine may end the agent')
+  async #quit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refuse = (status: number, reason: string) => void response.writeHead(status, plain).end(reason)
+    if (!isOperator(request)) return refuse(403, onlyLocal)
     if (request.method !== 'POST') return void response.writeHead(405, { ...plain, Allow: 'POST' }).end('ending the agent needs the method POST')
+    const peer = await this.#peers.of(request.socket)
+    if (peer === 'elsewhere') return refuse(403, onlyLocal)
+    if (peer === 'suspect') {
+      this.#log.warn('/quitquitquit refused to the proxy, which passes requests of others on')
+      return refuse(403, 'the proxy may not end the agent, because it passes requests of others on')
+    }
+    if (peer === 'busy') return refuse(503, 'which program asks was not found out in time: ask again, or send the agent SIGTERM')
     response.writeHead(200, plain).end('OK')
     this.#context
       .ask(statusAsks.quit, 'asked by /quitquitquit')
@@ -140,6 +151,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
   }
 }
 
+const onlyLocal = 'only clients on this machine may end the agent'
 const plain = { 'Content-Type': 'text/plain; charset=utf-8' }
 
 /** Definition of the actor. */

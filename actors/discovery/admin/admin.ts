@@ -4,9 +4,12 @@ import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { rootFlags } from '../../../src/cli/discovery-flags.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
+import type { MeshConfig } from '../../../src/config/mesh-config.ts'
+import { ownPorts, proxyPorts } from '../../../src/config/own-ports.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
 import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
-import { Page, PageServer, type PageServerOptions } from '../../http/page-server.ts'
+import { type Answer, Page, PageServer, type PageServerOptions } from '../../http/page-server.ts'
+import { PeerPrograms } from '../../http/peer-programs.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
@@ -106,6 +109,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),
     names: () => supervisor.ask('push-queue', 'mesh'),
+    peers: new PeerPrograms({ listeningOn: portsOfProxies(supervisor) }),
     warn: (line) => log('default').warn(line),
   })
   for (const server of overNetwork) addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
@@ -114,11 +118,9 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   await listenLocally(local, parts)
-  const introspection = await startIntrospection(
-    parts,
-    { supervisor, scraper, admit, levels: parts.levels, log: log('default'), signal: sendSignal },
-    bounds,
-  )
+  const introspected = { supervisor, scraper, admit, levels: parts.levels, log: log('default'), signal: sendSignal }
+  addActions(local, { ...introspected, admit: admitOperator })
+  const introspection = await startIntrospection(parts, introspected, bounds)
   return {
     ready: () => becomeReady,
     async close() {
@@ -156,11 +158,12 @@ async function startIntrospection(
 ): Promise<PageServer[]> {
   const { ctrlzAddr } = options
   if (ctrlzAddr === '') return []
-  const { introspectionServer } = await import('./introspection.ts')
-  const server = introspectionServer(parts, bounds)
+  const { introspectionPages } = await import('./introspection.ts')
+  const server = new PageServer(bounds)
+  for (const [path, answers] of introspectionPages(parts)) server.add(path, answers)
   try {
     await listen(server, 'ctrlz_address', ctrlzAddr)
-    const alone = openOnLoopback ? ', and to callers on this machine without a token' : ''
+    const alone = openOnLoopback ? ', and to callers on this machine without a token, who may not change anything' : ''
     log('default').info(
       `ControlZ at ${ctrlzAddr}: log levels, environment and signals of this process, to callers with a token of the root namespace${alone}`,
     )
@@ -169,6 +172,33 @@ async function startIntrospection(
     if (ctrlzAddr !== `${rootFlags.ctrlz_address.default}:${rootFlags.ctrlz_port.default}`) throw error
     log('default').warn(`${(error as Error).message}; ControlZ is not served (set another port with --ctrlz_port; 0 disables it)`)
     return []
+  }
+}
+
+/** Returns a function that returns the ports of proxies: those of the mesh, or the last known ones while the push queue does not answer. */
+function portsOfProxies(supervisor: Supervisor): () => Promise<ReadonlySet<number>> {
+  let known = ownPorts
+  return async () => {
+    const asked = supervisor.ask<MeshConfig>('push-queue', 'mesh').catch(() => undefined)
+    const mesh = await Promise.race([asked, pause(quietMs)])
+    if (mesh) known = proxyPorts(mesh)
+    return known
+  }
+}
+
+/** Pages of ControlZ that change something. */
+const introspectionActions = ['/scopej', '/signalj'] as const
+
+/** Adds the pages of ControlZ that change something to the admin socket, whose callers need no token. */
+function addActions(server: PageServer, parts: IntrospectionParts): void {
+  const pages = async () => (await import('./introspection.ts')).introspectionPages(parts)
+  for (const path of introspectionActions) {
+    const answer: Answer = async (request) => {
+      const { get, post } = (await pages()).get(path) ?? {}
+      const answered = request.method === 'GET' ? get : post
+      return answered ? answered(request) : new Page('there is no such page', undefined, 404)
+    }
+    server.add(path, { get: answer, post: answer })
   }
 }
 

@@ -4,7 +4,7 @@ import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { type DebugPage, debugPages, findConnection, noProxy } from './debug-table.ts'
-import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, type Viewer, viewerOf } from './page-access.ts'
+import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 
 /** Dependencies of the pages. */
@@ -73,6 +73,7 @@ async function asked(
     return new Page(`this action needs the method POST: POST ${path} with ${action.form}`, undefined, allowed.status, allowed.headers)
   }
   if (!viewer.isOperator) return forNoOperator
+  if (!viewer.mayAct) return notEntitled(`POST ${path} '${action.form}'`)
   if (!viewer.isDeliberate) return notDeliberate
   log.info(`POST ${path} by ${viewer.name}`)
   return action.act(sources, query)

@@ -11,11 +11,11 @@ import { buildInfo } from '../../../src/cli/build-info.ts'
 import { variables } from '../../../src/config/features.ts'
 import { unbuiltVariables } from '../../../src/config/unbuilt-variables.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
-import { Page, type PageRequest, PageServer, type PageServerOptions } from '../../http/page-server.ts'
+import { type Answers, Page, type PageRequest } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { type Control, homePage, script, topicPage } from './introspection-html.ts'
-import { type Admit, forNoOperator, notDeliberate, type Viewer } from './page-access.ts'
+import { type Admit, forNoOperator, notDeliberate, notEntitled, type Viewer } from './page-access.ts'
 import type { Scraper } from './scrape.ts'
 
 /** The log levels in force, and how to change them in all threads. */
@@ -101,9 +101,8 @@ const topics: Readonly<Record<string, Topic>> = {
   },
 }
 
-/** Creates the server. The caller makes it listen. */
-export function introspectionServer(parts: IntrospectionParts, options: PageServerOptions): PageServer {
-  const server = new PageServer(options)
+/** The pages, by path. */
+export function introspectionPages(parts: IntrospectionParts): Map<string, Answers> {
   const forOperators = (answer: (request: PageRequest, viewer: Viewer) => Page | Promise<Page>) => async (request: PageRequest) => {
     const viewer = await parts.admit(request)
     const page = viewer instanceof Page ? viewer : viewer.isOperator ? await answer(request, viewer) : forNoOperator
@@ -111,25 +110,23 @@ export function introspectionServer(parts: IntrospectionParts, options: PageServ
   }
   const html = (body: string) => new Page(body, 'text/html; charset=utf-8')
   const list = Object.entries(topics).map(([name, { title, about }]) => ({ href: `/${name}z`, title, about }))
-  server.add(
-    '/',
-    forOperators(() => html(homePage(list))),
-  )
-  server.add(
-    '/script.js',
-    forOperators(() => new Page(script(changeHeader), 'text/javascript; charset=utf-8')),
-  )
+  const pages = new Map<string, Answers>([
+    ['/', { get: forOperators(() => html(homePage(list))) }],
+    ['/script.js', { get: forOperators(() => new Page(script(changeHeader), 'text/javascript; charset=utf-8')) }],
+  ])
   for (const [name, { title, about, data, controls, change }] of Object.entries(topics)) {
-    const shown = forOperators(async () => html(topicPage({ title, about, data: await data(parts), controls: controls?.(parts) ?? [] }, list)))
+    const shown = forOperators(async (_, { mayAct }) =>
+      html(topicPage({ title, about, data: await data(parts), controls: (mayAct && controls?.(parts)) || [] }, list)),
+    )
     const json = forOperators(async () => new Page(JSON.stringify(await data(parts), null, 2), 'application/json; charset=utf-8'))
-    const post = change && forOperators(async (request, viewer) => changed(parts, await answerOf(request, parts, change), viewer))
+    const post = change && forOperators(async (request, viewer) => changed(parts, await answerOf(request, parts, name, change, viewer), viewer))
     // Both with and without a trailing slash, as users of the reference expect.
     for (const slash of ['', '/']) {
-      server.add(`/${name}z${slash}`, shown)
-      server.add(`/${name}j${slash}`, { get: json, ...(post ? { post } : {}) })
+      pages.set(`/${name}z${slash}`, { get: shown })
+      pages.set(`/${name}j${slash}`, { get: json, ...(post ? { post } : {}) })
     }
   }
-  return server
+  return pages
 }
 
 /** Response headers against content sniffing, caching, framing, and inclusion by other sites; only scripts of this server may run. */
@@ -140,8 +137,15 @@ const guarded = {
   'Content-Security-Policy': "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
 
-async function answerOf(request: PageRequest, parts: IntrospectionParts, change: NonNullable<Topic['change']>): Promise<Page | string> {
-  if (request.headers[changeHeader] === undefined) return notDeliberate
+async function answerOf(
+  request: PageRequest,
+  parts: IntrospectionParts,
+  name: string,
+  change: NonNullable<Topic['change']>,
+  viewer: Viewer,
+): Promise<Page | string> {
+  if (!viewer.mayAct) return notEntitled(`POST /${name}j '<name>=<value>&<name>=<value>'`)
+  if (!viewer.isDeliberate) return notDeliberate
   const form = await request.parameters()
   try {
     return await change(parts, form)

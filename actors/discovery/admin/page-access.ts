@@ -9,17 +9,20 @@ import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { isLoopbackAddress, isLoopbackHost, isPassedOn } from '../../http/loopback.ts'
 import { Page, type PageRequest } from '../../http/page-server.ts'
+import type { PeerPrograms } from '../../http/peer-programs.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
 /** A caller of the debug pages. */
 export interface Viewer {
   /** For the log. */
   readonly name: string
-  /** Whether the caller may read mesh-wide pages and perform actions. */
+  /** Whether the caller may read mesh-wide pages. */
   readonly isOperator: boolean
+  /** Whether an operator may also perform actions: with a credential or over the admin socket, and not for being a local caller. */
+  readonly mayAct: boolean
   /** Whether the caller may read what belongs to a namespace. */
   readonly sees: (namespace: string) => boolean
-  /** Whether the request is safe from cross-site request forgery: it has a token or {@link changeHeader}. */
+  /** Whether no web page of another site can have made a browser send it: it has a token or {@link changeHeader}, or came over the socket. */
   readonly isDeliberate: boolean
 }
 
@@ -27,7 +30,7 @@ export interface Viewer {
 export type Admit = (request: PageRequest) => Promise<Viewer | Page>
 
 /** Admits every caller of the admin socket as an operator; access to the socket is controlled by its file mode. */
-export const admitOperator: Admit = async () => operator('the admin socket', true)
+export const admitOperator: Admit = async () => operator('the admin socket', { mayAct: true })
 
 /** Dependencies and settings of {@link admitOverNetwork}. */
 export interface AdmissionParts {
@@ -37,19 +40,21 @@ export interface AdmissionParts {
   readonly authenticate: (question: TokenQuestion) => Promise<TokenAnswer>
   /** Returns the present mesh names. Rejects when they are unknown. */
   readonly names: () => Promise<MeshIdentityNames>
+  /** Looks up the program of a local caller. */
+  readonly peers: Pick<PeerPrograms, 'of'>
   readonly warn: (line: string) => void
 }
 
 /**
- * Admits requests over TCP. A token (`authorization: Bearer`), if present, decides alone. Without a token, a request is admitted as an
- * operator's if `onLoopback` is set, both ends of the connection have loopback addresses, no sidecar has forwarded it, `Host` is a
- * loopback name (against DNS rebinding), and no page of another site sent it (Fetch Metadata, RFC 6454). All other requests are answered
- * with 401 or 403.
+ * Admits requests over TCP. A token (`authorization: Bearer`), if present, decides alone. Without a token, a request is admitted as that of
+ * an operator who may read and not act, if `onLoopback` is set, both ends of the connection have loopback addresses, no sidecar has
+ * forwarded it, `Host` is a loopback name (against DNS rebinding), no page of another site sent it (Fetch Metadata, RFC 6454), and no
+ * proxy is at the other end of the connection, as far as the system shows that. All other requests are answered with 401, 403 or 503.
  */
-export function admitOverNetwork({ onLoopback, authenticate, names, warn }: AdmissionParts): Admit {
+export function admitOverNetwork({ onLoopback, authenticate, names, peers, warn }: AdmissionParts): Admit {
   const lines = new LineBounds()
   const refuse = (request: PageRequest, page: Page, reason: string) => {
-    const from = request.remoteAddress ?? ''
+    const from = request.connection.remoteAddress ?? ''
     const line = lines.bounded(`${from}|${page.body}`, `debug page refused to ${from}: ${reason}`, monotonicMs())
     if (line !== undefined) warn(line)
     return page
@@ -68,16 +73,28 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
         return refuse(request, unavailable, (error as Error).message)
       }
     }
-    if (!onLoopback || !isLoopbackAddress(request.localAddress) || !isLoopbackAddress(request.remoteAddress) || isPassedOn(request.remoteAddress))
-      return refuse(request, unauthenticated('a token of the mesh is required (header authorization: Bearer)'), 'no token')
+    const { localAddress, remoteAddress } = request.connection
+    if (!onLoopback || !isLoopbackAddress(localAddress) || !isLoopbackAddress(remoteAddress) || isPassedOn(remoteAddress))
+      return refuse(request, tokenRequired, 'no token')
     const foreign = foreignOrigin(request)
-    return foreign === undefined
-      ? operator('a caller of this machine', request.headers[changeHeader] !== undefined)
-      : refuse(request, new Page(foreign, undefined, 403), foreign)
+    if (foreign !== undefined) return refuse(request, new Page(foreign, undefined, 403), foreign)
+    switch (await peers.of(request.connection)) {
+      case 'suspect':
+        return refuse(request, forwarded, 'no token, and the program at the other end listens on a port of proxies')
+      case 'elsewhere':
+        return refuse(request, tokenRequired, 'no token, and no socket of this machine is at the other end')
+      case 'busy':
+        return refuse(request, notFoundOut, 'no token, and the program at the other end was not found within the bounds')
+      default:
+        return operator('a caller of this machine', { mayAct: false })
+    }
   }
 }
 
-const operator = (name: string, isDeliberate: boolean): Viewer => ({ name, isOperator: true, sees: () => true, isDeliberate })
+const operator = (name: string, { mayAct }: { readonly mayAct: boolean }): Viewer => ({
+  ...{ name, mayAct, isOperator: true, isDeliberate: mayAct },
+  sees: () => true,
+})
 
 /** Returns the viewer for a caller, according to the mesh names. */
 export function viewerOf(caller: Caller, names: MeshIdentityNames, isDeliberate: boolean): Viewer {
@@ -85,6 +102,7 @@ export function viewerOf(caller: Caller, names: MeshIdentityNames, isDeliberate:
     isDeliberate,
     name: caller.identities.join(', '),
     isOperator: mayRead(caller, undefined, names),
+    mayAct: true,
     sees: (namespace) => mayRead(caller, namespace, names),
   }
 }
@@ -100,10 +118,29 @@ function foreignOrigin({ headers }: PageRequest): string | undefined {
 }
 
 const unauthenticated = (reason: string): Page => new Page(reason, undefined, 401, { 'WWW-Authenticate': 'Bearer' })
+const tokenRequired = unauthenticated('a token of the mesh is required (header authorization: Bearer)')
+const forwarded = new Page(
+  'the program at the other end of this connection listens on a port of proxies, which pass requests of others on: use a token of the mesh, or the admin socket (pilot-discovery request)',
+  undefined,
+  403,
+)
+const notFoundOut = new Page(
+  'which program asks was not found out in time: ask again, use a token of the mesh, or the admin socket (pilot-discovery request)',
+  undefined,
+  503,
+)
 const unavailable = new Page('tokens cannot be checked at present', undefined, 503)
 
 /** The answer to a caller who is no operator, for mesh-wide pages and actions. */
 export const forNoOperator: Page = new Page('this concerns the whole mesh: only callers of the root namespace may use it', undefined, 403)
+
+/** The answer to an action that is asked for without a credential. `request`: how it is asked for over the admin socket. */
+export const notEntitled = (request: string): Page =>
+  new Page(
+    `this action changes state: it needs the admin socket (pilot-discovery request ${request}) or a token of the root namespace`,
+    undefined,
+    403,
+  )
 
 /** The answer to a changing request that may be a cross-site request forgery. */
 export const notDeliberate: Page = new Page(`this action changes state: the request must have the header ${changeHeader}`, undefined, 403)
