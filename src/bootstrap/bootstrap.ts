@@ -113,14 +113,22 @@ function discoveryService({ config, callCredentials, discovery: { roots } }: Boo
 }
 
 function listeners(settings: BootstrapSettings): ListenerJson[] {
-  const { config, wildcard, metricsPort, readinessPort } = settings
+  const { config, wildcard, otherWildcard, metricsPort, readinessPort } = settings
   const metrics = { port: metricsPort, name: 'stats', path: '/stats/prometheus', cluster: 'prometheus_stats' }
   // Without a status server there is no endpoint for readiness probes.
   const readiness = config.statusPort > 0 ? [{ port: readinessPort, name: 'agent', path: '/healthz/ready', cluster: 'agent' }] : []
-  return [metrics, ...readiness].map((own) => listener(wildcard, own))
+  return [metrics, ...readiness].map((own) => listener(wildcard, otherWildcard, own))
 }
 
-function listener(address: string, { port, name, path, cluster }: { port: number; name: string; path: string; cluster: string }): ListenerJson {
+/** A listener of the bootstrap: its port and name, and the only path that it answers, with the cluster behind it. */
+interface OwnListener {
+  readonly port: number
+  readonly name: string
+  readonly path: string
+  readonly cluster: string
+}
+
+function listener(address: string, other: string | undefined, { port, name, path, cluster }: OwnListener): ListenerJson {
   const virtualHost = { name: 'backend', domains: ['*'], routes: [{ match: { prefix: path }, route: { cluster } }] }
   const manager = typed('envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', {
     codecType: 'AUTO',
@@ -130,6 +138,7 @@ function listener(address: string, { port, name, path, cluster }: { port: number
   })
   return {
     address: { socketAddress: { protocol: 'TCP', address, portValue: port } },
+    ...(other !== undefined && { additionalAddresses: [{ address: { socketAddress: { protocol: 'TCP', address: other, portValue: port } } }] }),
     filterChains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typedConfig: manager }] }],
   }
 }

@@ -14,6 +14,8 @@ export interface MetadataSources {
   /** The labels from the pod's file. */
   readonly labels: Readonly<Record<string, string>>
   readonly addresses: readonly string[]
+  /** Whether the kernel has IPv6 beside IPv4, in the network namespace of the workload. */
+  readonly hasIpv6: boolean
   readonly config: ProxyConfig
   /** The port of the token service; 0 when there is none. */
   readonly stsPort: number
@@ -39,7 +41,7 @@ const switches = ['DNS_CAPTURE', 'DNS_AUTO_ALLOCATE', 'PROXY_XDS_VIA_AGENT']
  * metadata exceeds 1 MiB.
  */
 export function nodeMetadata(sources: MetadataSources, warn: (text: string) => void): Readonly<Record<string, unknown>> {
-  const { environment, addresses, config, stsPort, ports, platform } = sources
+  const { environment, addresses, hasIpv6, config, stsPort, ports, platform } = sources
   // Settings that the configuration has fields for. The variables of injected containers take precedence.
   const texts: [string, unknown][] = Object.entries({ INTERCEPTION_MODE: config.interceptionMode, MESH_ID: config.meshId }).filter(
     ([, value]) => value,
@@ -60,6 +62,8 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
     SERVICE_ACCOUNT: environment.SERVICE_ACCOUNT ?? '',
     LABELS: Object.fromEntries(labels),
     INSTANCE_IPS: addresses.join(','),
+    // Listeners can serve both families, whatever addresses the workload has now or later.
+    MESH_DUAL_STACK: hasIpv6 ? 'true' : '',
     PROXY_CONFIG: shownConfig(config),
     PLATFORM_METADATA: platform,
     // The maximum size of regular expressions for this proxy. Without it discovery assumes the limit of a stock Envoy.

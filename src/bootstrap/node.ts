@@ -15,6 +15,8 @@ export interface WorkloadNode {
   readonly addresses: readonly string[]
   /** Whether all addresses are IPv6. The agent and the proxy then listen on `::1` and `::`. */
   readonly isIpv6Only: boolean
+  /** Whether the kernel has IPv6, so that listeners can serve both families. */
+  readonly hasIpv6: boolean
   /** The name of the workload (`POD_NAME`). Empty when unknown. */
   readonly name: string
   /** The namespace of the workload (`POD_NAMESPACE`). Empty when unknown. */

@@ -36,6 +36,8 @@ export interface ProxySources {
   readonly layers: readonly ConfigLayer[]
   /** The addresses of interfaces that are up, without loopback addresses. */
   readonly interfaces: readonly string[]
+  /** Whether the kernel has IPv6, in the network namespace of the workload. */
+  readonly hasIpv6: boolean
   readonly names: MeshNames
 }
 
@@ -56,7 +58,7 @@ export interface PreparedSettings {
 
 /** Derives the settings. Throws an Error that names the source and the field that cannot be parsed or is invalid. */
 export function preparedSettings(sources: ProxySources, warn: (text: string) => void): PreparedSettings {
-  const { options, pod, names } = sources
+  const { options, pod, names, hasIpv6 } = sources
   const layered = mergeProxyConfig(sources.layers, warn)
   // The process's variables take precedence over those that the configuration sets for the proxy.
   const environment = { ...canonicalEnvironment(layered.proxyMetadata ?? {}), ...sources.environment }
@@ -69,13 +71,13 @@ export function preparedSettings(sources: ProxySources, warn: (text: string) => 
   const { labels, annotations } = pod
   const { PROXY_STATUS_PORT, PROXY_PROMETHEUS_PORT } = features
   const ports = { PROXY_STATUS_PORT, PROXY_PROMETHEUS_PORT }
-  const metadata = nodeMetadata({ environment, labels, addresses, config, stsPort: options.stsPort, ports, platform }, warn)
+  const metadata = nodeMetadata({ environment, labels, addresses, hasIpv6, config, stsPort: options.stsPort, ports, platform }, warn)
   return {
     options,
     features,
     environment,
     config,
-    node: workloadNode(options, features, addresses, metadata),
+    node: workloadNode(options, features, { addresses, hasIpv6 }, metadata),
     platform,
     discovery: discoveryConnection(features, discoverySettings(config)),
     // The metadata may contain annotations as well, for pods without an annotations file.
@@ -117,14 +119,27 @@ function effectiveConfig(options: ProxyOptions, layered: ProxyConfig, { features
 function workloadNode(
   options: ProxyOptions,
   features: AgentFeatures,
-  addresses: readonly string[],
+  { addresses, hasIpv6 }: Pick<WorkloadNode, 'addresses' | 'hasIpv6'>,
   metadata: WorkloadNode['metadata'],
 ): WorkloadNode {
   const { role, domain: flag, serviceCluster } = options
   const { POD_NAME: name, POD_NAMESPACE: namespace, SERVICE_ACCOUNT: serviceAccount, MESH_META_CLUSTER_ID: clusterId } = features
   const domain = domainOf(flag, namespace)
   const id = nodeId(role, addresses[0] ?? '', name, namespace, domain)
-  return { role, id, domain, addresses, isIpv6Only: areIpv6Only(addresses), name, namespace, serviceAccount, clusterId, serviceCluster, metadata }
+  return {
+    role,
+    id,
+    domain,
+    addresses,
+    isIpv6Only: areIpv6Only(addresses),
+    hasIpv6,
+    name,
+    namespace,
+    serviceAccount,
+    clusterId,
+    serviceCluster,
+    metadata,
+  }
 }
 
 /**
@@ -161,6 +176,7 @@ export function bootstrapSettings(prepared: PreparedSettings, { roots, hasPair, 
     stats,
     localhost: node.isIpv6Only ? '::1' : '127.0.0.1',
     wildcard: node.isIpv6Only ? '::' : '0.0.0.0',
+    otherWildcard: node.hasIpv6 ? (node.isIpv6Only ? '0.0.0.0' : '::') : undefined,
     dnsLookupFamily: node.isIpv6Only ? 'AUTO' : 'V4_ONLY',
     isViaAgent: features.PROXY_XDS_VIA_AGENT,
     isDelta: features.MESH_DELTA_XDS,

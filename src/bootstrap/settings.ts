@@ -23,6 +23,8 @@ export interface BootstrapSettings {
   /** `127.0.0.1`, or `::1` for an IPv6-only workload. `wildcard` likewise. */
   readonly localhost: string
   readonly wildcard: string
+  /** The wildcard address of the other family, where the kernel has both. */
+  readonly otherWildcard: string | undefined
   readonly dnsLookupFamily: 'V4_ONLY' | 'AUTO'
   /** Whether the proxy connects to the discovery service through the agent's socket. */
   readonly isViaAgent: boolean

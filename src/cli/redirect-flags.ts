@@ -45,6 +45,11 @@ export const redirectFlags = {
   },
   'mesh-inbound-tproxy-mark': { type: 'string', char: 't', default: '', about: 'mark of packets and connections of TPROXY mode; 1337 when empty' },
   'mesh-inbound-tproxy-route-table': { type: 'string', char: 'r', default: '', about: 'routing table of TPROXY mode; 133 when empty' },
+  'mesh-ipv6': {
+    type: 'string',
+    default: '',
+    about: 'what becomes of IPv6 on a host that has it: capture (also when empty), or pass, by which it goes past the proxy and all policies',
+  },
   'mesh-local-exclude-ports': {
     type: 'string',
     char: 'd',

@@ -16,6 +16,7 @@ export type RedirectSettings = Readonly<
     | 'mesh-inbound-ports'
     | 'mesh-inbound-tproxy-mark'
     | 'mesh-inbound-tproxy-route-table'
+    | 'mesh-ipv6'
     | 'mesh-local-exclude-ports'
     | 'mesh-local-outbound-ports-exclude'
     | 'mesh-outbound-ports'
@@ -28,7 +29,7 @@ export type RedirectSettings = Readonly<
   >
 >
 
-/** The facts of the host: users and groups (`/etc/passwd`, `/etc/group`), DNS servers, and whether all its addresses are IPv6. */
+/** The facts of the host: users and groups (`/etc/passwd`, `/etc/group`), DNS servers, and whether it has IPv6. */
 export interface RedirectHost {
   readonly passwd: string
   readonly group: string
@@ -36,7 +37,8 @@ export interface RedirectHost {
   readonly proxyUser: string
   /** The content of `/etc/resolv.conf`. Undefined when DNS is not captured. */
   readonly resolvConf: string | undefined
-  readonly isIpv6: boolean
+  /** The state of IPv6 (docs/agent.md, R5). */
+  readonly ipv6: 'absent' | 'off' | 'on'
 }
 
 /** The proxy's user id when the host has no user with the proxy's name. */
@@ -49,6 +51,7 @@ export function readRedirectOptions(settings: RedirectSettings, host: RedirectHo
     listItems(settings[flag]).map((item) => checked(flag, item, isPortRange, 'a port from 1 to 65535, or first:last'))
   const inbound = settings['mesh-inbound-ports'].trim()
   const mode = settings['mesh-inbound-interception-mode']
+  const ipv6 = checked('mesh-ipv6', settings['mesh-ipv6'] || 'capture', (value) => value === 'capture' || value === 'pass', 'capture or pass')
   const uids = idList('proxy-uid', settings['proxy-uid'] || idOf(host.passwd, host.proxyUser) || defaultUid, host.passwd)
   const options: RedirectOptions = {
     proxyPort: port('proxy-port', '15001'),
@@ -68,14 +71,14 @@ export function readRedirectOptions(settings: RedirectSettings, host: RedirectHo
     outboundPortsExcluded: ports('mesh-local-outbound-ports-exclude'),
     outboundRanges: readRanges(settings['mesh-service-cidr']),
     outboundRangesExcluded: readRanges(settings['mesh-service-exclude-cidr']),
-    interfaces: listItems(settings['orch-virt-interfaces']).map((name) =>
+    interfaces: [...new Set(listItems(settings['orch-virt-interfaces']))].map((name) =>
       checked('orch-virt-interfaces', name, isInterface, 'the name of an interface, of at most 15 characters'),
     ),
     uids,
     gids: settings['proxy-gid'] === '' ? uids : idList('proxy-gid', settings['proxy-gid'], host.group),
     redirectDns: host.resolvConf !== undefined,
     dnsServers: nameServers(host.resolvConf ?? ''),
-    isIpv6: host.isIpv6,
+    capturesIpv6: host.ipv6 === 'on' && ipv6 === 'capture',
   }
   return { options, warnings: [...modeWarnings(mode), ...rangeWarnings(options), ...dnsWarnings(options)] }
 }
@@ -96,8 +99,8 @@ function rangeWarnings({ outboundRanges, outboundRangesExcluded }: RedirectOptio
   return left
 }
 
-function dnsWarnings({ redirectDns, dnsServers, isIpv6 }: RedirectOptions): string[] {
-  const servers = [...dnsServers[4], ...(isIpv6 ? dnsServers[6] : [])]
+function dnsWarnings({ redirectDns, dnsServers, capturesIpv6 }: RedirectOptions): string[] {
+  const servers = [...dnsServers[4], ...(capturesIpv6 ? dnsServers[6] : [])]
   return redirectDns && servers.length === 0 ? ['--redirect-dns: resolv.conf names no server whose traffic is captured; no query is redirected'] : []
 }
 

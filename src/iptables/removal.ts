@@ -19,10 +19,8 @@ export function removalOf(listing: Listing, family: Family): Removal {
   const removal: Partial<Record<Table, readonly string[]>> = {}
   for (const table of tables) {
     const chains = removalOrder.filter((chain) => listing[table].chains.includes(chain))
-    const made = beside.filter((rule) => rule.table === table).map(({ chain, words }) => ({ chain, parts: ruleParts(words) }))
-    const rules = listing[table].rules.filter(
-      (rule) => !ownChains.includes(rule.chain) && (leadsToOwn(rule) || isQuery(table, rule) || isOneOf(made, rule)),
-    )
+    const made = new MadeRules(beside.filter((rule) => rule.table === table))
+    const rules = listing[table].rules.filter((rule) => !ownChains.includes(rule.chain) && (leadsToOwn(rule) || made.take(rule)))
     const lines = [...rules.map(({ line }) => `-D${line.slice(2)}`), ...chains.map((chain) => `-F ${chain}`), ...chains.map((chain) => `-X ${chain}`)]
     if (lines.length > 0) removal[table] = lines
   }
@@ -46,8 +44,8 @@ export function ownMarks({ mangle }: Listing): string[] {
   return [...new Set(set)]
 }
 
-/** All chains are flushed before one is deleted, because chains may jump to each other. */
-function chainRemoval(chains: readonly string[]): string[] {
+/** Returns the lines that remove chains. All are flushed before one is deleted, because chains may jump to each other. */
+export function chainRemoval(chains: readonly string[]): string[] {
   return [...chains.map((chain) => `-F ${chain}`), ...chains.map((chain) => `-X ${chain}`)]
 }
 
@@ -62,34 +60,39 @@ function systemChainRules(listing: Listing, family: Family): Rule[] {
   const made = {
     uids: passing.flatMap((rule) => values(rule, '--uid-owner')),
     gids: passing.flatMap((rule) => values(rule, '--gid-owner')),
-    dnsServers: { 4: [], 6: [], [family]: servers.map((server) => server.split('/')[0] as string) },
+    dnsServers: servers.map((server) => server.split('/')[0] as string),
   }
   return [...interfaceRules(ownInterfaces(listing.nat)), ...udpDnsRules(made, family), ...ownMarks(listing).flatMap(markRules)]
 }
 
 /**
- * Returns the interfaces whose inbound packets are treated as outbound. When no outbound range is captured, no rule of ours names them;
- * they are then taken from the rules at the beginning of PREROUTING, where an earlier run inserted them.
+ * Returns the interfaces whose inbound packets are treated as outbound: those that a rule redirects from, and those that are recorded in
+ * our chains because no rule does.
  */
-function ownInterfaces({ chains, rules }: ListedTable): string[] {
-  const prerouting = rules.filter((rule) => rule.chain === 'PREROUTING')
-  const leading = prerouting.findIndex(
-    ({ parts }) => !(parts.size === 2 && parts.has('-j RETURN') && [...parts].some((part) => part.startsWith('-i '))),
-  )
-  const redirects = rules.filter(({ chain, parts }) => chain === 'MESH_OUTPUT' && parts.has('-j MESH_REDIRECT'))
-  const capturesNothing = chains.includes('MESH_OUTPUT') && redirects.every((rule) => values(rule, '--dport').length > 0)
-  const named = prerouting.filter(({ parts }) => parts.has('-j MESH_REDIRECT'))
-  return [...named, ...(capturesNothing ? prerouting.slice(0, leading === -1 ? undefined : leading) : [])].flatMap((rule) => values(rule, '-i'))
+function ownInterfaces({ rules }: ListedTable): string[] {
+  const named = rules.filter(({ chain, parts }) => (chain === 'PREROUTING' && parts.has('-j MESH_REDIRECT')) || chain === 'MESH_REDIRECT')
+  return [...new Set(named.flatMap((rule) => values(rule, '-i')))]
 }
 
 const leadsToOwn = ({ parts }: ListedRule) => ownChains.some((chain) => parts.has(`-j ${chain}`) || parts.has(`-g ${chain}`))
 
-/** Matches rules that redirect UDP queries to the agent's port. Only this program creates such rules. */
-const isQuery = (table: Table, { chain, parts }: ListedRule) =>
-  table === 'nat' && chain === 'OUTPUT' && parts.has('-p udp') && parts.has('--dport 53') && parts.has(`--to-ports ${dnsPort}`)
+/** The rules that an earlier run made in chains of the system. Each accounts for one listed rule: an equal rule beside it is not ours. */
+class MadeRules {
+  readonly #left: Pick<ListedRule, 'chain' | 'parts'>[]
 
-const isOneOf = (made: readonly Pick<ListedRule, 'chain' | 'parts'>[], rule: ListedRule) =>
-  made.some(({ chain, parts }) => chain === rule.chain && parts.size === rule.parts.size && [...parts].every((part) => rule.parts.has(part)))
+  constructor(rules: readonly Rule[]) {
+    this.#left = rules.map(({ chain, words }) => ({ chain, parts: ruleParts(words) }))
+  }
+
+  /** Whether a listed rule is one of them that no other rule was found for. */
+  take(rule: ListedRule): boolean {
+    const found = this.#left.findIndex(
+      ({ chain, parts }) => chain === rule.chain && parts.size === rule.parts.size && [...parts].every((part) => rule.parts.has(part)),
+    )
+    if (found >= 0) this.#left.splice(found, 1)
+    return found >= 0
+  }
+}
 
 function values({ parts }: ListedRule, option: string): string[] {
   return [...parts].filter((part) => part.startsWith(`${option} `)).map((part) => part.slice(option.length + 1))

@@ -1,4 +1,5 @@
 /** Policy routing of TPROXY mode: marked packets are delivered locally, whatever their destination address (docs/agent.md, R3). */
+import type { Family } from './ranges.ts'
 import type { RedirectOptions } from './rules.ts'
 
 /** A policy rule that sends packets with a mark (decimal) to a routing table. */
@@ -26,10 +27,13 @@ export function isLocalOnly(text: string): boolean {
   return lines.length === 1 && (lines[0] as string).startsWith('local default dev lo')
 }
 
+/** The name of a family in the arguments of `ip`. */
+export const familyName = (family: Family): string => (family === 6 ? 'inet6' : 'inet')
+
 /** Returns the arguments of `ip` for the policy rule and for the route. */
-export const markRouteCommands = (change: 'add' | 'del', { mark, table }: MarkRoute): [rule: string[], route: string[]] => [
-  ['-f', 'inet', 'rule', change, 'fwmark', mark, 'lookup', table],
-  ['-f', 'inet', 'route', change, 'local', 'default', 'dev', 'lo', 'table', table],
+export const markRouteCommands = (change: 'add' | 'del', family: Family, { mark, table }: MarkRoute): [rule: string[], route: string[]] => [
+  ['-f', familyName(family), 'rule', change, 'fwmark', mark, 'lookup', table],
+  ['-f', familyName(family), 'route', change, 'local', 'default', 'dev', 'lo', 'table', table],
 ]
 
 /** Returns the arguments of `ip` for the address from which the proxy connects to the application over IPv6. */

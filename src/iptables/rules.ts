@@ -45,8 +45,8 @@ export interface RedirectOptions {
   readonly redirectDns: boolean
   /** The DNS servers that applications on this host use, by family. */
   readonly dnsServers: Readonly<Record<Family, readonly string[]>>
-  /** Whether IPv6 rules are created as well. */
-  readonly isIpv6: boolean
+  /** Whether IPv6 is captured as well as IPv4. */
+  readonly capturesIpv6: boolean
 }
 
 /** Addresses in rules: loopback, and the address from which the proxy connects to the application. */
@@ -66,14 +66,14 @@ const toPort = (port: string) => [...tcp, '--dport', port]
 
 /** Returns all rules of an address family, in the order in which they are applied. */
 export function redirectRules(options: Options, family: Family): Rule[] {
-  if (family === 6 && !options.isIpv6) return []
-  const isTproxy = isTransparent(options, family)
+  if (family === 6 && !options.capturesIpv6) return []
+  const isTproxy = isTransparent(options)
   return [
     ...interfaceRules(options.interfaces),
     nat('MESH_INBOUND', ...toPort(options.tunnelPort), '-j', 'RETURN'),
     nat('MESH_REDIRECT', ...tcp, '-j', 'REDIRECT', '--to-ports', options.proxyPort),
     nat('MESH_IN_REDIRECT', ...tcp, '-j', 'REDIRECT', '--to-ports', options.inboundPort),
-    ...(isTproxy ? transparentInbound(options) : redirectedInbound(options)),
+    ...(isTproxy ? transparentInbound(options, family) : redirectedInbound(options)),
     nat('OUTPUT', ...tcp, '-j', 'MESH_OUTPUT'),
     ...options.outboundPortsExcluded.map((port) => nat('MESH_OUTPUT', ...toPort(port), '-j', 'RETURN')),
     nat('MESH_OUTPUT', '-o', 'lo', '-s', addresses[family].passthrough, '-j', 'RETURN'),
@@ -81,21 +81,21 @@ export function redirectRules(options: Options, family: Family): Rule[] {
     ...(isTproxy ? [nat('MESH_OUTPUT', '-o', 'lo', ...tcp, '-m', 'mark', '--mark', options.mark, '-j', 'RETURN')] : []),
     ...options.uids.flatMap((uid) => ownerRules(options, family, '--uid-owner', uid)),
     ...options.gids.flatMap((gid) => ownerRules(options, family, '--gid-owner', gid)),
-    ...(options.redirectDns ? options.dnsServers[family] : []).map((server) =>
+    ...capturedServers(options, family).map((server) =>
       nat('MESH_OUTPUT', ...toPort('53'), '-d', `${server}/${addresses[family].bits}`, '-j', 'REDIRECT', '--to-ports', String(dnsPort)),
     ),
     nat('MESH_OUTPUT', '-d', addresses[family].loopback, '-j', 'RETURN'),
     ...options.outboundRangesExcluded[family].map((range) => nat('MESH_OUTPUT', '-d', range, '-j', 'RETURN')),
     ...options.outboundPorts.map((port) => nat('MESH_OUTPUT', ...toPort(port), '-j', 'MESH_REDIRECT')),
     ...outbound(options, family),
-    ...(options.redirectDns ? udpDnsRules(options, family) : []),
-    ...(family === 4 && options.isTproxy ? markRules(options.mark) : []),
+    ...udpDnsRules({ ...options, dnsServers: capturedServers(options, family) }, family),
+    ...(options.isTproxy ? markRules(options.mark) : []),
   ]
 }
 
-/** Whether inbound connections of this family keep their source address: TPROXY mode, for IPv4 only. */
-export function isTransparent(options: Options, family: Family): boolean {
-  return family === 4 && options.isTproxy && (options.inboundPorts === 'all' || options.inboundPorts.length > 0)
+/** Whether inbound connections keep their source address: TPROXY mode, unless nothing inbound is captured. */
+export function isTransparent(options: Options): boolean {
+  return options.isTproxy && (options.inboundPorts === 'all' || options.inboundPorts.length > 0)
 }
 
 /** Returns the rules that exempt traffic from virtual machines' interfaces from inbound capture. */
@@ -103,16 +103,25 @@ export function interfaceRules(interfaces: readonly string[]): Rule[] {
   return interfaces.map((name) => first('nat', 'PREROUTING', '-i', name, '-j', 'RETURN'))
 }
 
+/** Returns the servers of a family whose queries are redirected. */
+const capturedServers = ({ redirectDns, dnsServers }: Options, family: Family): readonly string[] => (redirectDns ? dnsServers[family] : [])
+
+/** The users and groups of the proxy, and the captured DNS servers of one family. */
+interface DnsCapture extends Pick<Options, 'uids' | 'gids'> {
+  readonly dnsServers: readonly string[]
+}
+
 /**
  * Returns the rules for DNS queries over UDP: queries of the proxy's users pass, queries to the host's servers are redirected to the agent.
- * The rules are in the system's OUTPUT chain.
+ * The rules are in the system's OUTPUT chain. Without servers there are none.
  */
-export function udpDnsRules({ uids, gids, dnsServers }: Pick<Options, 'uids' | 'gids' | 'dnsServers'>, family: Family): Rule[] {
+export function udpDnsRules({ uids, gids, dnsServers }: DnsCapture, family: Family): Rule[] {
+  if (dnsServers.length === 0) return []
   const query = ['-p', 'udp', '--dport', '53']
   return [
     ...uids.map((uid) => nat('OUTPUT', ...query, '-m', 'owner', '--uid-owner', uid, '-j', 'RETURN')),
     ...gids.map((gid) => nat('OUTPUT', ...query, '-m', 'owner', '--gid-owner', gid, '-j', 'RETURN')),
-    ...dnsServers[family].map((server) =>
+    ...dnsServers.map((server) =>
       nat('OUTPUT', ...query, '-d', `${server}/${addresses[family].bits}`, '-j', 'REDIRECT', '--to-port', String(dnsPort)),
     ),
   ]
@@ -145,7 +154,7 @@ function redirectedInbound(options: Options): Rule[] {
   ]
 }
 
-function transparentInbound(options: Options): Rule[] {
+function transparentInbound(options: Options, family: Family): Rule[] {
   const { inboundPorts, mark, inboundPort } = options
   const captured = inboundPorts === 'all' ? [[...tcp]] : inboundPorts.map(toPort)
   const passing = inboundPorts === 'all' ? passingPorts(options) : []
@@ -154,7 +163,7 @@ function transparentInbound(options: Options): Rule[] {
     mangle('MESH_DIVERT', '-j', 'ACCEPT'),
     mangle(
       'MESH_TPROXY',
-      ...['!', '-d', addresses[4].loopback, ...tcp, '-j', 'TPROXY', '--tproxy-mark', `${mark}/0xffffffff`, '--on-port', inboundPort],
+      ...['!', '-d', addresses[family].loopback, ...tcp, '-j', 'TPROXY', '--tproxy-mark', `${mark}/0xffffffff`, '--on-port', inboundPort],
     ),
     mangle('PREROUTING', ...tcp, '-j', 'MESH_INBOUND'),
     ...passing.map((port) => mangle('MESH_INBOUND', ...toPort(port), '-j', 'RETURN')),
@@ -171,7 +180,7 @@ function transparentInbound(options: Options): Rule[] {
  * left to the DNS rules when these exist.
  */
 function ownerRules(options: Options, family: Family, owner: '--uid-owner' | '--gid-owner', id: string): Rule[] {
-  const notDns = options.redirectDns && (family === 4 || options.dnsServers[6].length > 0) ? [...tcp, '!', '--dport', '53'] : []
+  const notDns = capturedServers(options, family).length > 0 ? [...tcp, '!', '--dport', '53'] : []
   const appToItself = nat('MESH_OUTPUT', '-o', 'lo', ...notDns, '-m', 'owner', '!', owner, id, '-j', 'RETURN')
   return [
     nat('MESH_OUTPUT', '-o', 'lo', '!', '-d', addresses[family].loopback, ...notDns, '-m', 'owner', owner, id, '-j', 'MESH_IN_REDIRECT'),
@@ -184,7 +193,8 @@ function outbound({ outboundRanges, interfaces }: Options, family: Family): Rule
   const fromInterfaces = (...match: string[]) => interfaces.map((name) => first('nat', 'PREROUTING', '-i', name, ...match, '-j', 'MESH_REDIRECT'))
   if (outboundRanges.all) return [nat('MESH_OUTPUT', '-j', 'MESH_REDIRECT'), ...fromInterfaces()]
   const ranges = outboundRanges[family]
-  if (ranges.length === 0) return []
+  // No packet reaches these rules. They record the interfaces for the removal of the rules of `interfaceRules`.
+  if (ranges.length === 0) return interfaces.map((name) => nat('MESH_REDIRECT', '-i', name, '-j', 'RETURN'))
   return [
     ...ranges.flatMap((range) => [...fromInterfaces('-d', range), nat('MESH_OUTPUT', '-d', range, '-j', 'MESH_REDIRECT')]),
     nat('MESH_OUTPUT', '-j', 'RETURN'),

@@ -1,5 +1,5 @@
 /** Formats rules: as input of iptables-restore, and as single commands (docs/agent.md, R7). */
-import type { Removal } from './removal.ts'
+import { chainRemoval, type Removal } from './removal.ts'
 import { ownChains, type Rule, type Table, tables } from './rules.ts'
 
 /** Returns input of iptables-restore: for each table the removals, then new chains in the order of their first rule, then the rules. */
@@ -12,6 +12,19 @@ export function restoreText(rules: readonly Rule[], removal: Removal = {}): stri
     })
     .map((line) => `${line}\n`)
     .join('')
+}
+
+/** Returns input of iptables-restore that removes these rules and their chains, which the same rules made. */
+export function undoText(rules: readonly Rule[]): string {
+  const lines = (table: Table) => {
+    const own = rules.filter((rule) => rule.table === table)
+    const chains = newChains(own).map(({ chain }) => chain)
+    return [
+      ...own.filter(({ chain }) => !ownChains.includes(chain)).map(({ chain, words }) => `-D ${chain} ${words.join(' ')}`),
+      ...chainRemoval(chains),
+    ]
+  }
+  return restoreText([], Object.fromEntries(tables.map((table) => [table, lines(table)] as const).filter(([, some]) => some.length > 0)))
 }
 
 /** Returns the same changes as command lines of `iptables` or `ip6tables`. */

@@ -54,7 +54,13 @@ export interface Traits {
   readonly sniDnat: boolean
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
+  /** Whether all addresses of the proxy are IPv6. */
   readonly ipv6: boolean
+  /**
+   * Whether listeners for redirected connections serve IPv4 and IPv6, whatever the addresses of the proxy: its agent says that its kernel
+   * has both (`MESH_DUAL_STACK`). Never set where nothing is redirected.
+   */
+  readonly bothFamilies: boolean
   /** Whether the proxy's agent answers DNS queries and needs a name table (`DNS_CAPTURE`); sidecars only. */
   readonly capturesDns: boolean
   /**
@@ -128,12 +134,13 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const idle = parseDuration(text('IDLE_TIMEOUT'))
   const isSet = (name: string) => trueWords.has(String(metadata[name]))
   const capturesDns = node.type === 'sidecar' && isSet('DNS_CAPTURE')
+  const interception = mode === 'TPROXY' || mode === 'NONE' ? mode : 'REDIRECT'
   const place = { network: node.network, locality: locality || node.locality }
   // Two limits only, so that clients cannot create more classes by their choice of a number.
   const largestProgram = Number(metadata.MESH_RE2_MAX_PROGRAM_SIZE) >= agentProgramSize ? agentProgramSize : stockProgramSize
   const shape = {
     type: node.type,
-    interception: mode === 'TPROXY' || mode === 'NONE' ? mode : ('REDIRECT' as const),
+    interception,
     http10: text('HTTP10') === '1',
     idleTimeout: idle !== undefined && idle > 0 ? Math.min(idle, longestDurationMs) : undefined,
     unprivileged: text('UNPRIVILEGED_POD') !== '',
@@ -144,6 +151,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     meshId: text('MESH_ID'),
     certificates: certificatesOf(metadata),
     ipv6: node.addresses.every((address) => address.includes(':')),
+    bothFamilies: node.type === 'sidecar' && interception !== 'NONE' && isSet('MESH_DUAL_STACK'),
   } satisfies Partial<Traits>
   // Only filters read version and metadata. The filters that matched are part of the key, and so are the values that they compare.
   const keyOf = (some: readonly EnvoyFilter[]) =>

@@ -22,7 +22,7 @@ export const meshDocument = (api: 'networking' | 'security', kind: string, name:
 
 /** The settings of a pod. */
 export interface MeshPodOptions {
-  readonly families?: 'ipv4' | 'ipv6'
+  readonly families?: 'ipv4' | 'ipv6' | 'both'
   /** Flags of `mesh-iptables` in addition to those of an injected container. Without it nothing is redirected. */
   readonly redirect?: readonly string[]
   readonly env?: Readonly<Record<string, string>>

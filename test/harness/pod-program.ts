@@ -16,6 +16,15 @@ export interface CallOrder {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** A connection over TCP: its source address, and what is sent first, if given. */
+export interface DialOrder {
+  readonly host: string
+  readonly port: number
+  readonly from?: string
+  readonly say?: string
+  readonly timeoutMs?: number
+}
+
 /** The response. When the connection failed, `status` is 0 and `body` is the code of the error. */
 export interface CallAnswer {
   readonly status: number
@@ -95,10 +104,10 @@ const orders = {
   },
 
   /** Connects over TCP and sends `say`, if given. Resolves with the text that the server sends, or with the code of the error. */
-  dial({ host, port, from, say }: { host: string; port: number; from?: string; say?: string }): Promise<string> {
+  dial({ host, port, from, say, timeoutMs = 30_000 }: DialOrder): Promise<string> {
     return new Promise((resolve) => {
       let text = ''
-      const socket = connect({ host, port, ...(from ? { localAddress: from } : {}), timeout: 30_000 })
+      const socket = connect({ host, port, ...(from ? { localAddress: from } : {}), timeout: timeoutMs })
       if (say !== undefined) socket.write(say)
       socket.on('data', (bytes) => (text += bytes))
       socket.on('end', () => resolve(text))

@@ -14,6 +14,8 @@ export interface GivenProxy {
   readonly env?: Readonly<Record<string, string>>
   readonly pod?: Partial<PodFacts>
   readonly interfaces?: readonly string[]
+  /** Whether the kernel has IPv6; by default it has not. */
+  readonly hasIpv6?: boolean
   /** The values of `defaultConfig` in the mesh file, of `PROXY_CONFIG`, and of the annotation with a whole configuration. */
   readonly meshConfig?: unknown
   readonly proxyConfig?: unknown
@@ -66,6 +68,7 @@ export function prepareTestProxy(given: GivenProxy): PreparedTestProxy {
         annotated.fields,
       ],
       interfaces: given.interfaces ?? ['10.1.2.3'],
+      hasIpv6: given.hasIpv6 ?? false,
       names,
     },
     warn,

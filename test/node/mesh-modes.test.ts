@@ -36,8 +36,9 @@ describe('a mesh of pods in other modes', () => {
   it("preserves the caller's address in TPROXY mode, also if the proxy connects to discovery itself", async () => {
     const env = { MESH_META_INTERCEPTION_MODE: 'TPROXY' }
     const [caller, server] = await Promise.all([
-      mesh.pod('web', { redirect: ['--redirect-dns'] }),
+      mesh.pod('web', { families: 'both', redirect: ['--redirect-dns'] }),
       mesh.pod('vault', {
+        families: 'both',
         redirect: ['-m', 'TPROXY'],
         env: { ...env, PROXY_XDS_VIA_AGENT: 'false', MESH_META_DNS_CAPTURE: 'false' },
         capability: 'net_admin',
@@ -55,6 +56,15 @@ describe('a mesh of pods in other modes', () => {
     await server.app.do('serve', { port: 9001, name: 'undeclared' })
     const passed = await mesh.node.do('call', { url: `http://${server.address}:9001/` })
     expect(JSON.parse(passed.body)).to.include({ name: 'undeclared', from: mesh.network.node.ipv4 })
+    // The same over IPv6.
+    const six = `{hosts: [six.shop], addresses: ['fd00:96::2'], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http, targetPort: 8080}], endpoints: [{address: '${server.pod.ipv6}', labels: {app: vault}, serviceAccount: vault}]}`
+    mesh.write('six.yaml', meshDocument('networking', 'ServiceEntry', 'six', six))
+    const overIpv6 = () => caller.app.do('call', { url: 'http://[fd00:96::2]/' })
+    await until('calls over IPv6 to arrive', async () => (await overIpv6()).status === 200)
+    expect(JSON.parse((await overIpv6()).body)).to.include({ name: 'vault', from: caller.pod.ipv6 })
+    expect((await mesh.node.do('call', { url: `http://[${server.pod.ipv6}]:8080/` })).status).to.equal(0)
+    const passedIpv6 = await mesh.node.do('call', { url: `http://[${server.pod.ipv6}]:9001/` })
+    expect(JSON.parse(passedIpv6.body)).to.include({ name: 'undeclared', from: mesh.network.node.ipv6 })
     expect(await server.stop()).to.equal(0)
   })
 

@@ -121,8 +121,7 @@ describe('redirection in a pod', () => {
       .split('\n')
       .filter((line) => line.includes('fwmark'))
     expect(marked.map((line) => line.replace(/^\d+:\s+/, '').trim())).to.deep.equal(['from all fwmark 0x53a lookup 133'])
-    const python = pod.spawn(['python3', '-c', transparent], { user: 'root' })
-    await new Promise((resolve) => python.stdout?.once('data', resolve))
+    await startTransparent(pod, '0.0.0.0')
     expect(await caller.do('dial', { host: pod.ipv4, port: 8080 })).to.equal(`${pod.ipv4} 8080 from ${other.ipv4}`)
     expect(await to(caller, pod.ipv4, 8081)).to.equal('app')
     await served.command(['mesh-clean-iptables'])
@@ -148,7 +147,7 @@ describe('redirection in a pod', () => {
     const before = pod.rules(6)
     const loopback = () => pod.system('ip', '-6', '-o', 'addr', 'show', 'dev', 'lo')
     const addresses = loopback()
-    for (const flags of [[], ['--redirect-dns', '-m', 'TPROXY']]) await six.command(['mesh-iptables', ...injected, ...flags])
+    for (const flags of [['-m', 'TPROXY'], ['--redirect-dns']]) await six.command(['mesh-iptables', ...injected, ...flags])
     expect([
       await to(caller, pod.ipv6, 8080),
       await to(caller, pod.ipv6, 8081),
@@ -164,15 +163,98 @@ describe('redirection in a pod', () => {
     expect(pod.rules(6).filter((line) => /MESH|15053/.test(line))).to.deep.equal(before)
     expect(loopback()).to.equal(addresses)
   })
+
+  it('captures both families in a pod with both, also TPROXY, and passes validation for both', async () => {
+    const both = await new ServedPod(network.pod('both')).start()
+    const { pod, app, proxy } = both
+    const state = () => [
+      ...([4, 6] as const).flatMap((family) => pod.rules(family).filter((line) => line.startsWith('-A'))),
+      ...[4, 6].flatMap((family) => [
+        pod.system('ip', `-${family}`, 'rule'),
+        /.* table 133 .*/.exec(pod.system('ip', `-${family}`, 'route', 'show', 'table', 'all'))?.[0],
+      ]),
+      pod.system('ip', '-6', '-o', 'addr', 'show', 'dev', 'lo'),
+    ]
+    const before = state()
+    await both.command(['mesh-iptables', ...injected, '--redirect-dns'])
+    for (const family of ['ipv4', 'ipv6'] as const) {
+      expect([
+        await to(caller, pod[family], 8080),
+        await to(caller, pod[family], 8081),
+        await to(app, other[family], 80),
+        await to(proxy, other[family], 80),
+        await to(app, pod[family], 8080),
+        await to(proxy, pod[family], 8080),
+      ]).to.deep.equal(['inbound', 'app', 'outbound', 'other', 'app', 'inbound'])
+    }
+    // Link-local addresses are addresses too.
+    expect(await to(caller, `${linkLocalOf(pod)}%eth0`, 8080)).to.equal('inbound')
+    const neighbour = { host: `${linkLocalOf(other)}%eth0`, port: 80, timeoutMs: 3000 }
+    // The kernel cannot redirect these: no answer passes the loopback interface. They do not go past the proxy.
+    expect(await app.do('dial', neighbour)).to.equal('ETIMEDOUT')
+    expect(whoIn(await proxy.do('dial', neighbour))).to.equal('other')
+    await both.command(['mesh-iptables', ...injected, '-x', 'fe80::/10'])
+    expect(whoIn(await app.do('dial', neighbour))).to.equal('other')
+    await both.command(['mesh-clean-iptables'])
+    for (const mark of ['1337', '1338', '1338'])
+      await both.command(['mesh-iptables', '-i', '*', '-b', '8080', '-z', '15007', '-m', 'TPROXY', '-t', mark])
+    for (const address of ['0.0.0.0', '::'] as const) await startTransparent(pod, address)
+    for (const family of ['ipv4', 'ipv6'] as const)
+      expect(await caller.do('dial', { host: pod[family], port: 8080 })).to.equal(`${pod[family]} 8080 from ${other[family]}`)
+    await both.command(['mesh-clean-iptables'])
+    expect(state()).to.deep.equal(before)
+    const ports = ['-p', '16001', '-z', '16006']
+    await both.command(['mesh-iptables', '-i', '*', '-b', '*', ...ports])
+    const passed = await both.command(['mesh-iptables', ...ports, '--skip-rule-apply', '--run-validation'], 'proxy')
+    expect(passed.match(/Validation passed/g)).to.have.length(2)
+    pod.system('ip6tables', '-t', 'nat', '-F', 'MESH_IN_REDIRECT')
+    const failed = await both.command(['mesh-iptables', ...ports, '--skip-rule-apply', '--run-validation', '--probe-timeout', '1s'], 'proxy', 126)
+    expect(failed).to.include('no connection to ::6 port 15002 arrived')
+    await both.command(['mesh-clean-iptables'])
+  })
+
+  it('captures an address that comes later', async () => {
+    const later = await new ServedPod(network.pod('ipv4')).start()
+    const { pod } = later
+    await later.command(['mesh-iptables', ...injected])
+    pod.system('sysctl', '-qw', 'net.ipv6.conf.eth0.disable_ipv6=0')
+    pod.system('ip', '-6', 'addr', 'add', `${pod.ipv6}/64`, 'dev', 'eth0', 'nodad')
+    pod.system('ip', '-6', 'route', 'add', 'default', 'dev', 'eth0')
+    expect([await to(caller, pod.ipv6, 8080), await to(later.app, other.ipv6, 80)]).to.deep.equal(['inbound', 'outbound'])
+  })
+
+  it('leaves IPv6 alone where it is switched off or passed on request', async () => {
+    const { pod, app } = await new ServedPod(network.pod('both')).start()
+    const command = async (...flags: string[]) => pod.agentCommand(['mesh-iptables', ...injected, ...flags], { user: 'root' })
+    const passed = await command('--mesh-ipv6', 'pass')
+    expect([passed.code, passed.stderr]).to.satisfy(([code, text]: [number, string]) => code === 0 && text.includes('goes past the proxy'))
+    expect([await to(app, other.ipv6, 80), await to(app, other.ipv4, 80)]).to.deep.equal(['other', 'outbound'])
+    expect((await command()).code).to.equal(0)
+    expect(await to(app, other.ipv6, 80)).to.equal('outbound')
+    pod.system('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=1')
+    expect(await command()).to.include({ code: 0, stderr: '' })
+    expect(pod.rules(6).filter((line) => line.includes('MESH'))).to.deep.equal([])
+  })
 })
 
-/** A transparent server on port 15007. It answers each connection with the original destination and the source address. */
+/** Returns the link-local address of a pod. */
+const linkLocalOf = (pod: Pod): string => /inet6 (fe80:[^/]+)/.exec(pod.system('ip', '-6', 'addr', 'show', 'dev', 'eth0'))?.[1] as string
+
+/** Starts a transparent server on port 15007. It answers each connection with the original destination and the source address. */
+async function startTransparent(pod: Pod, address: '0.0.0.0' | '::'): Promise<void> {
+  const python = pod.spawn(['python3', '-c', transparent, address], { user: 'root' })
+  await new Promise((resolve) => python.stdout?.once('data', resolve))
+}
+
+/** IP_TRANSPARENT is 19, IPV6_TRANSPARENT 75. */
 const transparent = `
-import socket
-server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-server.setsockopt(socket.SOL_IP, 19, 1)
+import socket, sys
+isIpv6 = ':' in sys.argv[1]
+server = socket.socket(socket.AF_INET6 if isIpv6 else socket.AF_INET, socket.SOCK_STREAM)
+server.setsockopt(socket.IPPROTO_IPV6 if isIpv6 else socket.SOL_IP, 75 if isIpv6 else 19, 1)
 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-server.bind(('0.0.0.0', 15007))
+if isIpv6: server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+server.bind((sys.argv[1], 15007))
 server.listen(8)
 print('listening', flush=True)
 while True:

@@ -6,6 +6,7 @@ import { annotatedConfig, type ConfigLayer, mergeProxyConfig } from '../../../sr
 import { type AgentFeatures, readAgentFeatures } from '../../../src/config/agent-features.ts'
 import { canonicalEnvironment, type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
+import { kernelIpv6 } from '../kernel-ipv6.ts'
 import { interfaceAddresses, meshFileLayer, readPodFacts, textLayer } from './sources.ts'
 import { type WrittenBootstrap, writeBootstrap } from './write-bootstrap.ts'
 
@@ -30,7 +31,9 @@ export async function prepareProxy(
   const pod = await readPodFacts(log)
   const layers = await configLayers(options.meshConfig, features, { names, pod, log })
   const interfaces = await interfaceAddresses(log)
-  const settings = preparedSettings({ options, environment, pod, layers, interfaces, names }, (text) => log.warn(text))
+  const settings = preparedSettings({ options, environment, pod, layers, interfaces, hasIpv6: kernelIpv6() !== 'absent', names }, (text) =>
+    log.warn(text),
+  )
   const { role, addresses, id, domain } = settings.node
   log.info(`effective configuration of the proxy: ${JSON.stringify(shownConfig(settings.config))}`)
   log.info('the proxy is', { role, ips: addresses.join(','), id, domain })

@@ -24,17 +24,8 @@ export async function cleanRedirection(isDryRun: boolean, host: HostAccess = rea
       failures.push((error as Error).message)
     }
   }
-  attempt(() => {
-    const listing = network.rules(4)
-    const routes = listing ? ownMarkRoutes(listing, network) : []
-    attempt(() => remove(4, listing ? removalOf(listing, 4) : usualRemoval, network))
-    for (const [index, route] of routes.entries()) {
-      const [rule, ofTable] = markRouteCommands('del', route)
-      attempt(() => network.changeIp(rule))
-      if (routes.findIndex(({ table }) => table === route.table) === index) attempt(() => network.changeIp(ofTable))
-    }
-  })
-  attempt(() => cleanIpv6(network))
+  // IPv4 first: it is captured last (redirect.ts).
+  for (const family of [4, 6] as const) attempt(() => cleanFamily(family, network, attempt))
   if (isDryRun) host.say('# and, where they are there: rules of DNS, marks and interfaces, the route of the mark, the address ::6')
   network.show('iptables-save')
   network.show('ip6tables-save')
@@ -42,14 +33,20 @@ export async function cleanRedirection(isDryRun: boolean, host: HostAccess = rea
 }
 
 /**
- * Removes the IPv6 rules and address. Without IPv6 on the host there is nothing to remove. The address is removed only together with our
- * rules, which show that it is ours.
+ * Removes the rules and routes of a family, and the address of IPv6. Where rules of IPv6 cannot be read there are none. The address is
+ * removed only together with our rules, which show that it is ours.
  */
-function cleanIpv6(network: Network): void {
-  const listing = optionalRules(network)
-  const removal = listing ? removalOf(listing, 6) : network.isDryRun ? usualRemoval : {}
-  remove(6, removal, network)
-  if (removal.nat && hasPassthroughAddress(network)) network.changeIp(passthroughAddress('del'))
+function cleanFamily(family: Family, network: Network, attempt: (what: () => void) => void): void {
+  const listing = family === 6 ? optionalRules(network) : network.rules(4)
+  const removal = listing ? removalOf(listing, family) : network.isDryRun ? usualRemoval : {}
+  const routes = listing ? ownMarkRoutes(listing, family, network) : []
+  attempt(() => remove(family, removal, network))
+  for (const [index, route] of routes.entries()) {
+    const [rule, ofTable] = markRouteCommands('del', family, route)
+    attempt(() => network.changeIp(rule))
+    if (routes.findIndex(({ table }) => table === route.table) === index) attempt(() => network.changeIp(ofTable))
+  }
+  if (family === 6 && removal.nat && hasPassthroughAddress(network)) network.changeIp(passthroughAddress('del'))
 }
 
 function optionalRules(network: Network): Listing | undefined {
@@ -62,5 +59,5 @@ function optionalRules(network: Network): Listing | undefined {
 
 function remove(family: Family, removal: Removal, network: Network): void {
   const text = restoreText([], removal)
-  if (text !== '') network.apply([{ family, text, commands: commandLines(family === 6 ? 'ip6tables' : 'iptables', [], removal) }])
+  if (text !== '') network.apply([{ family, text, commands: commandLines(family === 6 ? 'ip6tables' : 'iptables', [], removal), undo: '' }])
 }

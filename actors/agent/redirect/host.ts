@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import type { RedirectHost } from '../../../src/iptables/options.ts'
 import type { RedirectOrder } from '../../../src/iptables/order.ts'
+import { kernelIpv6 } from '../kernel-ipv6.ts'
 
 /** Exit status of a command that could not change the rules. */
 export const failedRules = 2
@@ -27,7 +28,7 @@ export function readHost({ redirectDns, proxyUser }: RedirectOrder): HostFacts {
   if (!first) throw new ExitError('no network interface has an address beside those of loopback', failedRules)
   return {
     address: first.address,
-    isIpv6: first.family === 'IPv6',
+    ipv6: kernelIpv6(),
     routesLoopback: readOptional('/proc/sys/net/ipv4/conf/all/route_localnet').trim() !== '0',
     passwd: readOptional('/etc/passwd'),
     group: readOptional('/etc/group'),

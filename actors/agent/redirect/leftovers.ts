@@ -1,7 +1,8 @@
 /** Finds what an earlier run left besides rules: policy routes by mark, and the IPv6 address (docs/agent.md, R8). */
 import type { Listing } from '../../../src/iptables/listing.ts'
+import type { Family } from '../../../src/iptables/ranges.ts'
 import { ownMarks } from '../../../src/iptables/removal.ts'
-import { isLocalOnly, type MarkRoute, readMarkRoutes } from '../../../src/iptables/routing.ts'
+import { familyName, isLocalOnly, type MarkRoute, readMarkRoutes } from '../../../src/iptables/routing.ts'
 import type { Network } from './network.ts'
 
 /** The default mark and routing table. */
@@ -11,12 +12,12 @@ const usual = { mark: '1337', table: '133' }
  * Returns the policy routes that an earlier run created: those of a mark that our chains set, or of the default mark and table, whose table
  * contains nothing but our route.
  */
-export function ownMarkRoutes(listing: Listing, network: Network): MarkRoute[] {
+export function ownMarkRoutes(listing: Listing, family: Family, network: Network): MarkRoute[] {
   const marks = ownMarks(listing)
-  return readMarkRoutes(network.ip('-f', 'inet', 'rule', 'show')).filter(
+  return readMarkRoutes(network.ip('-f', familyName(family), 'rule', 'show')).filter(
     ({ mark, table }) =>
       (marks.includes(mark) || (mark === usual.mark && table === usual.table)) &&
-      isLocalOnly(network.ip('-f', 'inet', 'route', 'show', 'table', table)),
+      isLocalOnly(network.ip('-f', familyName(family), 'route', 'show', 'table', table)),
   )
 }
 

@@ -24,6 +24,8 @@ export interface RuleChange {
   readonly family: Family
   readonly text: string
   readonly commands: 'restore-format' | readonly string[]
+  /** Input of iptables-restore that takes the change back. Empty when the change replaces rules of an earlier run, and can stay. */
+  readonly undo: string
 }
 
 /** Rules with the path of the file that iptables-restore reads. With an empty path it reads them from standard input. */
@@ -65,13 +67,15 @@ export class Network {
   }
 
   /**
-   * Applies the rules of all address families. All rules are tested first, so that a fault in one leaves everything unchanged. The rules of
-   * a table are replaced atomically. Throws an ExitError that names the command that failed.
+   * Applies the rules of all address families in the given order. All rules are tested first, so that a fault in one leaves everything
+   * unchanged, and what was applied is taken back when a later one fails. The rules of a table are replaced atomically. Throws an ExitError
+   * that names the command that failed.
    */
   apply(changes: readonly RuleChange[]): void {
     const needed = changes.filter(({ text, commands }) => text !== '' || commands === 'restore-format')
     const sources = needed.map((change) => ({ ...change, path: change.commands === 'restore-format' ? join(tmpdir(), fileName()) : '' }))
     const written: string[] = []
+    const applied: RuleSource[] = []
     try {
       if (!this.isDryRun) {
         for (const { path, text } of sources)
@@ -83,8 +87,13 @@ export class Network {
       }
       for (const source of sources) {
         this.#sayRules(source)
-        if (!this.isDryRun) this.#restore(source, [])
+        if (this.isDryRun) continue
+        this.#restore(source, [])
+        applied.push(source)
       }
+    } catch (error) {
+      for (const { family, undo } of applied.reverse()) if (undo !== '') this.#run(tool(family, 'restore'), restoreArgs, undo)
+      throw error
     } finally {
       for (const path of written) rmSync(path, { force: true })
     }

@@ -7,7 +7,7 @@ import type { Family, Ranges } from '../../../src/iptables/ranges.ts'
 import { removalOf } from '../../../src/iptables/removal.ts'
 import { type MarkRoute, markRouteCommands, markRouteOf, passthroughAddress } from '../../../src/iptables/routing.ts'
 import { isTransparent, type RedirectOptions, redirectRules } from '../../../src/iptables/rules.ts'
-import { commandLines, restoreText } from '../../../src/iptables/text.ts'
+import { commandLines, restoreText, undoText } from '../../../src/iptables/text.ts'
 import { failedRules } from './host.ts'
 import { hasPassthroughAddress, ownMarkRoutes } from './leftovers.ts'
 import { Network, type RuleChange } from './network.ts'
@@ -31,14 +31,16 @@ export async function redirect(order: RedirectOrder, access: HostAccess = realHo
   const { options, warnings } = readRedirectOptions(order.settings, host)
   if (excludesAll(options)) throw new ExitError('--mesh-service-exclude-cidr: "*" excludes everything; list ranges such as 10.0.0.0/8', failedRules)
   for (const warning of [...order.warnings, ...warnings]) warn(`warning: ${warning}`)
-  if (!order.skipRuleApply && isTransparent(options, 4) && !host.routesLoopback) warn(`warning: ${needsLoopbackRoutes}`)
+  if (host.ipv6 === 'on' && !options.capturesIpv6) warn('warning: --mesh-ipv6 pass: traffic over IPv6 goes past the proxy and all policies')
+  if (!order.skipRuleApply && isTransparent(options) && !host.routesLoopback) warn(`warning: ${needsLoopbackRoutes}`)
   if (!order.skipRuleApply) {
     describe(order, options, say)
-    applyRules(order, options, new Network(access, order.isDryRun), warn)
+    applyRules(order, options, host.ipv6 !== 'absent', new Network(access, order.isDryRun))
   }
   if (order.runValidation) {
     const ports = [...new Set([options.proxyPort, options.inboundPort])].map(Number)
-    await validate({ address: host.address, isIpv6: host.isIpv6, ports, probePort: order.probePort, timeoutMs: order.probeTimeoutMs }, say)
+    for (const family of capturedFamilies(options))
+      await validate({ address: host.address, family, ports, probePort: order.probePort, timeoutMs: order.probeTimeoutMs }, say)
   }
 }
 
@@ -63,7 +65,7 @@ function describe({ environment }: RedirectOrder, options: RedirectOptions, say:
     ['OUTBOUND_PORTS_INCLUDE', options.outboundPorts.join(',')],
     ['OUTBOUND_PORTS_EXCLUDE', options.outboundPortsExcluded.join(',')],
     ['ORCH_VIRT_INTERFACES', options.interfaces.join(',')],
-    ['ENABLE_INBOUND_IPV6', String(options.isIpv6)],
+    ['ENABLE_INBOUND_IPV6', String(options.capturesIpv6)],
     ['DNS_CAPTURE', String(options.redirectDns)],
     ['DNS_SERVERS', [...options.dnsServers[4], ...options.dnsServers[6]].join(',')],
   ])
@@ -71,53 +73,97 @@ function describe({ environment }: RedirectOrder, options: RedirectOptions, say:
 
 const rangesText = (ranges: Ranges) => (ranges.all ? '*' : [...ranges[4], ...ranges[6]].join(','))
 
-function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, network: Network, warn: HostAccess['warn']): void {
-  const listings = { 4: network.rules(4), 6: options.isIpv6 ? network.rules(6) : optionalRules(network, warn) }
-  const before = listings[4] ? ownMarkRoutes(listings[4], network) : []
-  const wanted = isTransparent(options, 4) ? markRouteOf(options) : undefined
-  const hasAddress = hasPassthroughAddress(network)
-  if (options.isIpv6 && !hasAddress) network.changeIp(passthroughAddress('add'))
-  if (wanted) addMarkRoute(wanted, before, network)
-  const families: readonly Family[] = listings[6] !== 'not there' ? [4, 6] : [4]
-  const changes = families.map((family) => change(family, options, listings[family] as Listing | undefined, restoreFormat))
-  network.apply(changes)
-  for (const old of before) removeMarkRoute(old, wanted, network)
-  if (!options.isIpv6 && hasAddress && changes[1]?.text) network.changeIp(passthroughAddress('del'))
+/** The families whose traffic is redirected. */
+const capturedFamilies = ({ capturesIpv6 }: RedirectOptions): readonly Family[] => (capturesIpv6 ? [4, 6] : [4])
+
+/**
+ * Applies rules, routes and addresses: IPv6 before IPv4, so that whoever waits until IPv4 is redirected finds both redirected. When one of
+ * them fails, those before it are taken back.
+ */
+function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, hasIpv6: boolean, network: Network): void {
+  const families = hasIpv6 ? ([4, 6] as const) : ([4] as const)
+  const before = families.flatMap((family) => foundOf(family, options, network) ?? []).reverse()
+  const wanted = isTransparent(options) ? markRouteOf(options) : undefined
+  const hasAddress = hasIpv6 && hasPassthroughAddress(network)
+  const undo: (readonly string[])[] = []
+  const add = (commands: readonly (readonly string[])[], undoing: readonly (readonly string[])[]) => {
+    for (const [index, command] of commands.entries()) {
+      network.changeIp(command)
+      undo.push(undoing[index] as readonly string[])
+    }
+  }
+  try {
+    if (options.capturesIpv6 && !hasAddress) add([passthroughAddress('add')], [passthroughAddress('del')])
+    for (const { family, routes } of before)
+      if (wanted && capturedFamilies(options).includes(family))
+        add(missingRoute('add', family, wanted, routes), missingRoute('del', family, wanted, routes))
+    const changes = before.map(({ family, listing }) => change(family, options, listing, restoreFormat))
+    network.apply(changes)
+  } catch (error) {
+    for (const command of undo.reverse()) network.ip(...command)
+    throw explained(error as Error, options)
+  }
+  for (const { family, routes } of before)
+    for (const old of routes) removeMarkRoute(old, family, capturedFamilies(options).includes(family) ? wanted : undefined, network)
+  if (!options.capturesIpv6 && hasAddress && before.some(({ family, listing }) => family === 6 && listing && removalOf(listing, 6).nat))
+    network.changeIp(passthroughAddress('del'))
   network.show('iptables-save')
-  if (options.isIpv6) network.show('ip6tables-save')
+  if (options.capturesIpv6) network.show('ip6tables-save')
 }
 
-/** Adds the policy rule from the mark to the table, and the table's route to this host, unless an earlier run has added them. */
-function addMarkRoute(wanted: MarkRoute, before: readonly MarkRoute[], network: Network): void {
-  const [rule, route] = markRouteCommands('add', wanted)
-  if (!before.some(({ mark, table }) => mark === wanted.mark && table === wanted.table)) network.changeIp(rule)
-  if (!before.some(({ table }) => table === wanted.table)) network.changeIp(route)
-}
-
-/** Removes the policy rule and route of an earlier run that this run does not need. */
-function removeMarkRoute(old: MarkRoute, wanted: MarkRoute | undefined, network: Network): void {
-  const [rule, route] = markRouteCommands('del', old)
-  if (old.table === wanted?.table && old.mark === wanted.mark) return
-  network.changeIp(rule)
-  if (old.table !== wanted?.table) network.changeIp(route)
+/** What an earlier run left in a family: rules, undefined in a dry run, and routes. */
+interface Found {
+  readonly family: Family
+  readonly listing: Listing | undefined
+  readonly routes: readonly MarkRoute[]
 }
 
 /**
- * Reads the IPv6 rules of a host on which IPv6 is not redirected. Logs a warning when they cannot be read, for example because the host has
- * no ip6tables.
+ * Reads the rules of a family. Undefined for IPv6 when it is not captured and has no rules that can be read. Throws an ExitError when rules
+ * that are needed cannot be read.
  */
-function optionalRules(network: Network, warn: HostAccess['warn']): Listing | undefined | 'not there' {
+function foundOf(family: Family, options: RedirectOptions, network: Network): Found | undefined {
   try {
-    return network.rules(6)
+    const listing = network.rules(family)
+    return { family, listing, routes: listing ? ownMarkRoutes(listing, family, network) : [] }
   } catch (error) {
-    warn(`warning: IPv6 rules are not changed: ${(error as Error).message}`)
-    return 'not there'
+    if (!capturedFamilies(options).includes(family)) return undefined
+    throw explained(error as Error, options)
   }
+}
+
+/** Returns an error of `ip6tables` with what to do about it; other errors unchanged. */
+function explained(error: Error, { capturesIpv6 }: RedirectOptions): Error {
+  if (!capturesIpv6 || !error.message.startsWith('ip6tables')) return error
+  return new ExitError(`${error.message}; ${withoutIpv6}`, failedRules)
+}
+
+const withoutIpv6 =
+  'this network namespace has IPv6, which would go past the proxy and all policies: install ip6tables (it comes with iptables), or switch IPv6 off (net.ipv6.conf.all.disable_ipv6 and net.ipv6.conf.default.disable_ipv6 are 1), or accept it (--mesh-ipv6 pass)'
+
+/**
+ * Returns the commands that add or remove the policy rule from the mark to the table, and the table's route to this host, without what an
+ * earlier run has added.
+ */
+function missingRoute(what: 'add' | 'del', family: Family, wanted: MarkRoute, before: readonly MarkRoute[]): string[][] {
+  const [rule, route] = markRouteCommands(what, family, wanted)
+  return [
+    ...(before.some(({ mark, table }) => mark === wanted.mark && table === wanted.table) ? [] : [rule]),
+    ...(before.some(({ table }) => table === wanted.table) ? [] : [route]),
+  ]
+}
+
+/** Removes the policy rule and route of an earlier run that this run does not need. */
+function removeMarkRoute(old: MarkRoute, family: Family, wanted: MarkRoute | undefined, network: Network): void {
+  const [rule, route] = markRouteCommands('del', family, old)
+  if (old.table === wanted?.table && old.mark === wanted.mark) return
+  network.changeIp(rule)
+  if (old.table !== wanted?.table) network.changeIp(route)
 }
 
 function change(family: Family, options: RedirectOptions, listing: Listing | undefined, restoreFormat: boolean): RuleChange {
   const removal = listing ? removalOf(listing, family) : {}
   const rules = redirectRules(options, family)
   const commands = restoreFormat ? 'restore-format' : commandLines(family === 6 ? 'ip6tables' : 'iptables', rules, removal)
-  return { family, text: restoreText(rules, removal), commands }
+  return { family, text: restoreText(rules, removal), commands, undo: removal.nat ? '' : undoText(rules) }
 }

@@ -4,6 +4,7 @@
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { ExitError } from '../../../src/cli/exit-status.ts'
+import type { Family } from '../../../src/iptables/ranges.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 
 /** Exit status when connections are not redirected. Tools that repair nodes check for exactly this status. */
@@ -13,7 +14,7 @@ const notRedirected = 126
 export interface ValidationSettings {
   /** The host's address, which is only printed. */
   readonly address: string
-  readonly isIpv6: boolean
+  readonly family: Family
   /** The ports that connections are redirected to. */
   readonly ports: readonly number[]
   /** The destination port of the test connections. */
@@ -34,7 +35,7 @@ const period = 1000
  * ports.
  */
 export async function validate(settings: ValidationSettings, say: (line: string) => void): Promise<void> {
-  const { loopback, probed } = addresses[settings.isIpv6 ? 6 : 4]
+  const { loopback, probed } = addresses[settings.family]
   say(`Validating redirection: host address ${settings.address}, probe ${probed} port ${settings.probePort}`)
   const matches = new Matches(String(settings.probePort))
   const listened = await Promise.allSettled(settings.ports.map((port) => listen(port, loopback, (socket) => matches.arrived(socket))))

@@ -27,6 +27,8 @@ export interface InboundPort {
   readonly host: string
   /** The address on which the workload listens. */
   readonly endpoint: string
+  /** The address that is tried when the workload does not accept connections at `endpoint`: the loopback address of the other family. */
+  readonly otherEndpoint: string | undefined
   readonly endpointPort: number
   /** The address of a separate listener (Sidecar ingress, interception NONE); empty for a chain of the catch-all listener. */
   readonly bind: string

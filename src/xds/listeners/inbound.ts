@@ -1,6 +1,7 @@
 /** Inbound listeners and clusters of a sidecar (docs/resources.md, L8, C12, V11). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import type { EndpointSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import type { SidecarSpec } from '../../config/kinds/sidecar.ts'
@@ -31,7 +32,7 @@ import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
 import { type Chain, type Guard, type GuardedWorkload, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
-import { isOwnListener, loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
+import { besideWildcard, isOwnListener, loopbackOf, otherLoopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
 import { type TcpLimits, tcpSettings } from './tcp-targets.ts'
 
 /**
@@ -123,6 +124,7 @@ function portOfIngress(entry: Ingress, instances: readonly ServiceInstance[], tr
     servicePort: instance?.port.number ?? port,
     host: instance?.service.hostname ?? '',
     endpoint: unix ? endpoint : given === '0.0.0.0' || given === '::' ? address : given,
+    otherEndpoint: entry.defaultEndpoint === undefined ? otherLoopbackOf(traits) : undefined,
     endpointPort: unix ? 0 : Number(endpoint.slice(colon + 1)),
     bind: own ? entry.bind || address : '',
     instance,
@@ -145,6 +147,7 @@ function portsOfServices(instances: readonly ServiceInstance[], traits: Traits, 
       servicePort: instance.port.number,
       host: instance.service.hostname,
       endpoint: loopbackOf(traits),
+      otherEndpoint: otherLoopbackOf(traits),
       endpointPort: instance.targetPort,
       bind: traits.interception === 'NONE' ? address : '',
       instance,
@@ -183,7 +186,7 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
     loadAssignment: {
       clusterName: name,
-      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(port.endpoint, port.endpointPort) } } }] }],
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: endpointOf(port) } }] }],
     },
   }
   if (!loopbacks.has(port.endpoint) && !port.endpoint.startsWith('unix://'))
@@ -198,6 +201,15 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
       filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } },
     }
   return create(ClusterSchema, cluster)
+}
+
+/**
+ * Returns the endpoint of a port. Envoy tries the addresses one after the other: the workload may listen in one family, and with TPROXY a
+ * connection reaches only an address of its caller's family.
+ */
+function endpointOf({ endpoint, otherEndpoint, endpointPort }: InboundPort): MessageInitShape<typeof EndpointSchema> {
+  const address = endpointAddress(endpoint, endpointPort)
+  return otherEndpoint === undefined ? { address } : { address, additionalAddresses: [{ address: endpointAddress(otherEndpoint, endpointPort) }] }
 }
 
 /**
@@ -330,6 +342,7 @@ function virtualInbound(ports: readonly InboundPort[], guard: GuardedWorkload): 
   return create(ListenerSchema, {
     name: 'virtualInbound',
     address: socketAddress(wildcardOf(traits), virtualInboundPort),
+    additionalAddresses: besideWildcard(traits, virtualInboundPort),
     filterChains: [...(snapshot.settings.features.PILOT_ENABLE_LOOP_BLOCKER ? [blocker] : []), ...passthrough, ...own],
     listenerFilters: [
       originalDst(),

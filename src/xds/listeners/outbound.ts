@@ -25,7 +25,7 @@ import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { acceptsHttp10, type Filter, httpConnectionManager, httpInspector, originalDst, tcpFilters, tlsInspector } from './filters.ts'
-import { isOwnListener, loopbackOf, wildcardOf } from './own-addresses.ts'
+import { besideWildcard, isOwnListener, isWildcard, loopbackOf, otherWildcardOf, wildcardOf } from './own-addresses.ts'
 import { tcpSettings, tcpTargets } from './tcp-targets.ts'
 
 interface Chain {
@@ -108,7 +108,7 @@ export function outboundListeners(
       name,
       objects: () => [...sidecar, ...plan.objects],
       partialFault: plan.partialFault,
-      make: () => listenerOf(name, plan, inputs),
+      make: () => listenerOf(name, plan, inputs, addressesBeside(plan, plans, inputs)),
     }),
   )
   return { listeners: chosen ? listeners : [...listeners, ...listenersOfNoService(inputs, () => sidecar)], conflicts, problems }
@@ -141,7 +141,8 @@ function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundI
     shared: () => [wildcard],
     service: () => virtualAddresses(state.service),
     pods: () => podAddresses(state, inputs),
-    egress: () => [egress.bind || unnamed],
+    // At an address of redirected connections, one wildcard address stands for both families.
+    egress: () => [egress.bind === '' ? unnamed : !isOpened && isWildcard(egress.bind, traits) ? wildcard : egress.bind],
   }
   return portUses(state.service, egress, inputs.view.egress, inputs.snapshot, traits.interception).flatMap((use) =>
     isClosed(use) ? [] : binds[use.at]().map((bind) => ({ ...use, bind })),
@@ -383,7 +384,18 @@ function cidrOf(text: string) {
   return { addressPrefix, prefixLen: length === undefined ? (addressPrefix.includes(':') ? 128 : 32) : Number(length) }
 }
 
-function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener | undefined {
+/**
+ * Returns the addresses that a listener has beside its own: at the wildcard address, that of the other family, unless a Sidecar binds
+ * another listener there, since Envoy rejects a second listener at an address.
+ */
+function addressesBeside(plan: Plan, plans: ReadonlyMap<string, Plan>, { traits, view }: OutboundInputs): ReturnType<typeof besideWildcard> {
+  const other = otherWildcardOf(traits)
+  const { ingress = [] } = view.sidecar?.spec ?? {}
+  const isTaken = plans.has(`${other}_${plan.port}`) || ingress.some(({ bind, port }) => bind === other && port.number === plan.port)
+  return plan.bindToPort || isTaken || plan.bind !== wildcardOf(traits) ? [] : besideWildcard(traits, plan.port)
+}
+
+function listenerOf(name: string, plan: Plan, inputs: OutboundInputs, beside: ReturnType<typeof besideWildcard>): Listener | undefined {
   const { snapshot, traits } = inputs
   const chains: Chain[] = []
   // On the wildcard address, connections that are not HTTP may go to any destination.
@@ -415,6 +427,7 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
   return create(ListenerSchema, {
     name,
     address: endpointAddress(plan.bind, plan.port),
+    additionalAddresses: beside,
     filterChains: chains,
     defaultFilterChain: fallback,
     listenerFilters: [...(needsTls ? [tlsInspector()] : []), ...(inspects ? [httpInspector()] : [])],
@@ -477,6 +490,7 @@ function virtualOutbound(inputs: OutboundInputs): Listener {
   return create(ListenerSchema, {
     name: 'virtualOutbound',
     address: socketAddress(wildcardOf(traits), port),
+    additionalAddresses: besideWildcard(traits, port),
     filterChains: [
       ...(snapshot.settings.features.PILOT_ENABLE_LOOP_BLOCKER ? [blocker] : []),
       { name: 'virtualOutbound-catchall-tcp', filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits) },

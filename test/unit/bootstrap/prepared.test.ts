@@ -21,6 +21,7 @@ describe('node metadata', () => {
         },
         options: { stsPort: 15463 },
         interfaces: ['10.0.0.1', '10.0.0.2', '10.0.0.1'],
+        hasIpv6: true,
       }),
     ).to.deep.include({
       A: 'text',
@@ -32,8 +33,9 @@ describe('node metadata', () => {
       STS_PORT: '15463',
       MESH_RE2_MAX_PROGRAM_SIZE: '1024',
       INSTANCE_IPS: '10.0.0.1,10.0.0.2',
+      MESH_DUAL_STACK: 'true',
     })
-    expect(metadata({})).to.not.have.any.keys('NAME', 'NAMESPACE', 'SERVICE_ACCOUNT', 'LABELS', 'STS_PORT', 'PLATFORM_METADATA')
+    expect(metadata({})).to.not.have.any.keys('NAME', 'NAMESPACE', 'SERVICE_ACCOUNT', 'LABELS', 'STS_PORT', 'PLATFORM_METADATA', 'MESH_DUAL_STACK')
   })
 
   it('merges labels by key, with those of the file over those of the variable', () => {

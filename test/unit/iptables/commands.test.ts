@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { KernelIpv6 } from '../../../actors/agent/kernel-ipv6.ts'
 import { cleanRedirection } from '../../../actors/agent/redirect/clean.ts'
 import type { HostAccess, Outcome } from '../../../actors/agent/redirect/programs.ts'
 import { redirect } from '../../../actors/agent/redirect/redirect.ts'
@@ -10,12 +11,12 @@ const order = (flags: Record<string, string | boolean>) =>
   redirectOrder({ 'mesh-service-cidr': '*', 'mesh-inbound-ports': '*', ...flags }, {}, features)
 
 /** A host whose programs give the answers that belong to the beginning of their command lines. Records commands, output and warnings. */
-function host(answers: Record<string, Partial<Outcome>> = {}, routesLoopback = true) {
+function host(answers: Record<string, Partial<Outcome>> = {}, { routesLoopback = true, ipv6 = 'absent' as KernelIpv6 } = {}) {
   const ran: string[] = []
   const said: string[] = []
   const warned: string[] = []
   const surroundings: HostAccess = {
-    readHost: ({ proxyUser }) => ({ address: '10.0.0.1', isIpv6: false, passwd: '', group: '', proxyUser, resolvConf: undefined, routesLoopback }),
+    readHost: ({ proxyUser }) => ({ address: '10.0.0.1', ipv6, passwd: '', group: '', proxyUser, resolvConf: undefined, routesLoopback }),
     run: (program, args) => {
       const line = [program, ...args].join(' ')
       ran.push(line)
@@ -27,6 +28,9 @@ function host(answers: Record<string, Partial<Outcome>> = {}, routesLoopback = t
   }
   return { surroundings, ran, said, warned }
 }
+
+/** The lines that remove chains. */
+const chainsOf = (...chains: string[]) => [...chains.map((chain) => `-F ${chain}`), ...chains.map((chain) => `-X ${chain}`)]
 
 /** Returns exit status and message of the error that a promise is rejected with. */
 async function failureOf(promise: Promise<void>): Promise<[status: unknown, message: string]> {
@@ -63,25 +67,73 @@ describe('the redirection commands', () => {
       'iptables-restore --noflush --wait=30 --test failed: status 1: line 3 failed',
     ])
     expect(refused.ran.filter((line) => line.includes('restore'))).to.deep.equal(['iptables-restore --noflush --wait=30 --test'])
-    const taken = host()
+    const taken = host({}, { ipv6: 'on' })
     await redirect(order({}), taken.surroundings)
     expect(taken.ran.filter((line) => line.includes('restore') || line.endsWith('save'))).to.deep.equal([
       'iptables-save',
       'ip6tables-save',
+      'ip6tables-restore --noflush --wait=30 --test',
       'iptables-restore --noflush --wait=30 --test',
+      'ip6tables-restore --noflush --wait=30',
       'iptables-restore --noflush --wait=30',
       'iptables-save',
+      'ip6tables-save',
+    ])
+    const alone = host()
+    await redirect(order({}), alone.surroundings)
+    expect(alone.ran.filter((line) => /ip6tables|inet6| -6 /.test(line))).to.deep.equal([])
+  })
+
+  it('take back what they have done when IPv4 cannot be redirected after IPv6', async () => {
+    const half = host({ 'iptables-restore --noflush --wait=30': { error: 'status 4' } }, { ipv6: 'on' })
+    const inputs: string[] = []
+    const run: HostAccess['run'] = (program, args, input = '') => {
+      inputs.push([program, ...args, input].join(' '))
+      return args.includes('--test') ? { output: '', error: '' } : half.surroundings.run(program, args, input)
+    }
+    const failed = redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY', 'orch-virt-interfaces': 'tap0' }), { ...half.surroundings, run })
+    expect(await failureOf(failed)).to.deep.equal([2, 'iptables-restore --noflush --wait=30 failed: status 4'])
+    const after = inputs.slice(inputs.findIndex((line) => line.startsWith('iptables-restore --noflush --wait=30 *')) + 1)
+    expect(after[0]?.split('\n')).to.deep.equal([
+      ...['ip6tables-restore --noflush --wait=30 * nat', '-D PREROUTING -i tap0 -j RETURN', '-D OUTPUT -p tcp -j MESH_OUTPUT'],
+      ...['-D PREROUTING -i tap0 -j MESH_REDIRECT', ...chainsOf('MESH_INBOUND', 'MESH_REDIRECT', 'MESH_IN_REDIRECT', 'MESH_OUTPUT'), 'COMMIT'],
+      ...['* mangle', '-D PREROUTING -p tcp -j MESH_INBOUND', '-D PREROUTING -p tcp -m mark --mark 1337 -j CONNMARK --save-mark'],
+      ...['-D OUTPUT -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark', ...chainsOf('MESH_DIVERT', 'MESH_TPROXY', 'MESH_INBOUND'), 'COMMIT'],
+      '',
+    ])
+    expect(after.slice(1).map((line) => line.trim())).to.deep.equal([
+      'ip -f inet route del local default dev lo table 133',
+      'ip -f inet rule del fwmark 1337 lookup 133',
+      'ip -f inet6 route del local default dev lo table 133',
+      'ip -f inet6 rule del fwmark 1337 lookup 133',
+      'ip -6 addr del ::6/128 dev lo',
     ])
   })
 
-  it('exit with 2 without iptables; without ip6tables an IPv4 host is set up with a warning', async () => {
+  it('exit with 2 without iptables, and without ip6tables where the host has IPv6', async () => {
     const bare = host({ 'iptables-save': { error: 'iptables-save is not on this host' } })
     expect(await failureOf(redirect(order({}), bare.surroundings))).to.deep.equal([2, 'iptables-save failed: iptables-save is not on this host'])
-    const half = host({ 'ip6tables-save': { error: 'ip6tables-save is not on this host' } })
-    await redirect(order({ 'restore-format': true }), half.surroundings)
-    expect(half.warned).to.deep.equal(['warning: IPv6 rules are not changed: ip6tables-save failed: ip6tables-save is not on this host'])
-    expect(half.ran.some((line) => line.startsWith('ip6tables-restore'))).to.equal(false)
-    await cleanRedirection(false, half.surroundings)
+    const half = { 'ip6tables-save': { error: 'ip6tables-save is not on this host' } }
+    const on = host(half, { ipv6: 'on' })
+    const [status, message] = await failureOf(redirect(order({}), on.surroundings))
+    expect(status).to.equal(2)
+    expect(message).to.match(/^ip6tables-save failed: ip6tables-save is not on this host; this network namespace has IPv6.*: install ip6tables/)
+    expect(on.ran.filter((line) => !line.startsWith('ip -f inet rule'))).to.deep.equal(['iptables-save', 'ip6tables-save'])
+    await redirect(order({ 'mesh-ipv6': 'pass' }), on.surroundings)
+    expect(on.warned).to.deep.equal(['warning: --mesh-ipv6 pass: traffic over IPv6 goes past the proxy and all policies'])
+    for (const ipv6 of ['off', 'absent'] as const) {
+      const tried = host(half, { ipv6 })
+      await redirect(order({ 'restore-format': true }), tried.surroundings)
+      expect(tried.warned).to.deep.equal([])
+      expect(tried.ran.some((line) => line.startsWith('ip6tables-restore'))).to.equal(false)
+      await cleanRedirection(false, tried.surroundings)
+    }
+  })
+
+  it('say what to do where the kernel cannot redirect IPv6', async () => {
+    const old = host({ 'ip6tables-restore': { error: 'status 3: table nat does not exist' } }, { ipv6: 'on' })
+    expect((await failureOf(redirect(order({}), old.surroundings)))[1]).to.match(/^ip6tables-restore .*table nat does not exist; this network/)
+    expect(old.ran.slice(-1)).to.deep.equal(['ip -6 addr del ::6/128 dev lo'])
   })
 
   it('exit with 2 if every range is excluded, and with the status for invalid arguments otherwise', async () => {
@@ -92,7 +144,7 @@ describe('the redirection commands', () => {
   })
 
   it('warn that TPROXY needs route_localnet for replies from loopback addresses', async () => {
-    const strict = host({}, false)
+    const strict = host({}, { routesLoopback: false })
     await redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY' }), strict.surroundings)
     await redirect(order({}), strict.surroundings)
     expect(strict.warned).to.have.length(1)

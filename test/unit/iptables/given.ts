@@ -11,6 +11,7 @@ const nothing: RedirectSettings = {
   'mesh-inbound-ports': '',
   'mesh-inbound-tproxy-mark': '',
   'mesh-inbound-tproxy-route-table': '',
+  'mesh-ipv6': '',
   'mesh-local-exclude-ports': '',
   'mesh-local-outbound-ports-exclude': '',
   'mesh-outbound-ports': '',
@@ -21,7 +22,7 @@ const nothing: RedirectSettings = {
   'proxy-uid': '',
 }
 
-const plainHost: RedirectHost = { passwd: '', group: '', proxyUser: 'mesh-proxy', resolvConf: undefined, isIpv6: false }
+const plainHost: RedirectHost = { passwd: '', group: '', proxyUser: 'mesh-proxy', resolvConf: undefined, ipv6: 'absent' }
 
 /** Parses these flags on the given host. */
 export function read(flags: Partial<RedirectSettings> = {}, host: Partial<RedirectHost> = {}): ReturnType<typeof readRedirectOptions> {

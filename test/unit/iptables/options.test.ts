@@ -82,7 +82,7 @@ describe('redirection options', () => {
     expect(excludesAll(read({ 'mesh-service-exclude-cidr': '10.0.0.0/8' }).options)).to.equal(false)
     expect(read({ 'mesh-inbound-interception-mode': 'NONE' }).warnings[0]).to.include('"NONE" is neither REDIRECT nor TPROXY')
     expect(read({}, { resolvConf: 'nameserver fd00::1' }).warnings[0]).to.include('no query is redirected')
-    expect(read({}, { resolvConf: 'nameserver fd00::1', isIpv6: true }).warnings).to.deep.equal([])
+    expect(read({}, { resolvConf: 'nameserver fd00::1', ipv6: 'on' }).warnings).to.deep.equal([])
   })
 
   it('name each DNS server once, without link-local ones', () => {

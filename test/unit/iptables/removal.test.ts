@@ -81,15 +81,23 @@ describe('removal of redirection', () => {
     expect(removalOf(readListing(''), 6)).to.deep.equal({})
   })
 
-  it('removes interface rules before all others if no outbound range is captured', () => {
-    const listing = (output: string) =>
-      readListing(`*nat\n:MESH_OUTPUT - [0:0]\n-A PREROUTING -i tap1 -j RETURN\n-A PREROUTING -i tap0 -j RETURN
--A PREROUTING -j DOCKER\n-A PREROUTING -i eth1 -j RETURN\n-A MESH_OUTPUT ${output}\nCOMMIT\n`)
-    const found = (output: string) => removalOf(listing(output), 4).nat?.filter((line) => line.startsWith('-D'))
-    const both = ['-D PREROUTING -i tap1 -j RETURN', '-D PREROUTING -i tap0 -j RETURN']
-    expect(found('-d 127.0.0.1/32 -j RETURN')).to.deep.equal(both)
-    expect(found('-p tcp -m tcp --dport 9200 -j MESH_REDIRECT')).to.deep.equal(both)
-    expect(found('-j MESH_REDIRECT')).to.deep.equal([])
+  it('removes the rules of recorded interfaces if no outbound range is captured, and one rule of each only', () => {
+    const listing = readListing(`*nat\n:MESH_REDIRECT - [0:0]\n-A PREROUTING -i tap0 -j RETURN\n-A PREROUTING -i tap1 -j RETURN
+-A PREROUTING -i tap0 -j RETURN\n-A PREROUTING -i eth1 -j RETURN\n-A MESH_REDIRECT -i tap0 -j RETURN\nCOMMIT\n`)
+    expect(removalOf(listing, 4).nat?.filter((line) => line.startsWith('-D'))).to.deep.equal(['-D PREROUTING -i tap0 -j RETURN'])
+  })
+
+  it('leaves DNS rules of others, also to the same port, if the agent captured no DNS', () => {
+    const without = saved
+      .split('\n')
+      .filter((line) => !line.startsWith('-A MESH_OUTPUT -d 10.96.0.10'))
+      .join('\n')
+    const found = removalOf(readListing(without), 4).nat?.filter((line) => line.includes('udp'))
+    expect(found).to.deep.equal([])
+    // Of two equal rules one is that of the agent.
+    const rule = '-A OUTPUT -p udp -m udp --dport 53 -m owner --uid-owner 1337 -j RETURN\n'
+    const twice = removalOf(readListing(saved.replace(rule, rule + rule)), 4)
+    expect(twice).to.deep.equal(removalOf(readListing(saved), 4))
   })
 
   it('finds its rules among 50,000 others in linear time', () => {

@@ -133,7 +133,7 @@ describe('redirection rules', () => {
   it("leave an application's traffic to itself to later rules if a loopback range is captured", () => {
     const lines = listing({ 'mesh-service-cidr': '127.1.2.0/24' })
     expect(lines.filter((line) => line.includes('! --uid-owner'))).to.deep.equal([])
-    expect(listing({ 'mesh-service-cidr': '127.1.2.0/24' }, { isIpv6: true }, 6)).to.include(
+    expect(listing({ 'mesh-service-cidr': '127.1.2.0/24' }, { ipv6: 'on' }, 6)).to.include(
       '-A MESH_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN',
     )
   })
@@ -211,26 +211,30 @@ describe('redirection rules in TPROXY mode', () => {
     expect(mangle(listing({ ...tproxy, 'mesh-inbound-ports': '' }))).to.deep.equal(['* mangle', '-N MESH_INBOUND', ...marked, 'COMMIT'])
   })
 
-  it('redirect inbound IPv6 connections as in REDIRECT mode', () => {
-    expect(listing(tproxy, { isIpv6: true }, 6)).to.deep.equal(listing(injected, { isIpv6: true }, 6))
+  it('divert inbound IPv6 connections as those of IPv4', () => {
+    const ipv6 = listing(tproxy).map((line) => line.replaceAll('127.0.0.6/32', '::6/128').replaceAll('127.0.0.1/32', '::1/128'))
+    expect(listing(tproxy, { ipv6: 'on' }, 6)).to.deep.equal(ipv6)
   })
 })
 
 describe('redirection rules of IPv6', () => {
   it('equal those of IPv4 with IPv6 addresses', () => {
     const ipv6 = complete.replaceAll('127.0.0.6/32', '::6/128').replaceAll('127.0.0.1/32', '::1/128')
-    expect(listing(injected, { isIpv6: true }, 6)).to.deep.equal(ipv6.split('\n'))
-    expect(listing(injected, { isIpv6: true })).to.deep.equal(complete.split('\n'))
+    expect(listing(injected, { ipv6: 'on' }, 6)).to.deep.equal(ipv6.split('\n'))
+    expect(listing(injected, { ipv6: 'on' })).to.deep.equal(complete.split('\n'))
   })
 
-  it('are not created if the host has an IPv4 address', () => {
-    expect(redirectRules(read(injected).options, 6)).to.deep.equal([])
+  it('are created wherever the kernel has IPv6, unless it is switched off or passed on request', () => {
+    const rules = (ipv6: 'absent' | 'off' | 'on', flag = '') => redirectRules(read({ ...injected, 'mesh-ipv6': flag }, { ipv6 }).options, 6)
+    expect([rules('on').length, rules('on', 'capture').length]).to.deep.equal([19, 19])
+    expect([rules('absent'), rules('off'), rules('on', 'pass')]).to.deep.equal([[], [], []])
+    expect(() => rules('on', 'reject')).to.throw('--mesh-ipv6: "reject" is not capture or pass')
   })
 
   it('capture IPv6 ranges, and DNS of IPv6 nameservers', () => {
     const lines = listing(
       { 'mesh-service-cidr': '10.0.0.0/8,FD00:1::1/32', 'mesh-service-exclude-cidr': 'fd00:2::/32' },
-      { isIpv6: true, resolvConf },
+      { ipv6: 'on', resolvConf },
       6,
     )
     expect(lines).to.include.members([

@@ -1,0 +1,23 @@
+/** Whether the network namespace of this process has IPv6 (docs/agent.md, B7, R5). */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * - `absent`: the kernel has no IPv6, and no socket can be opened;
+ * - `off`: it is switched off for every interface and for those to come (`disable_ipv6`), so that there can be no address;
+ * - `on`: there are addresses, if only link-local ones, or they may come.
+ */
+export type KernelIpv6 = 'absent' | 'off' | 'on'
+
+/** Reads the state from the files of the kernel below `proc`. What cannot be read counts as on. */
+export function kernelIpv6(proc = '/proc'): KernelIpv6 {
+  if (!existsSync(join(proc, 'net/if_inet6'))) return 'absent'
+  const settings = join(proc, 'sys/net/ipv6/conf')
+  const isOff = (scope: string) => readFileSync(join(settings, scope, 'disable_ipv6'), 'utf8').trim() === '1'
+  try {
+    // `all` only holds what was last written for all at once; `default` is for interfaces to come.
+    return readdirSync(settings).every((scope) => scope === 'all' || isOff(scope)) ? 'off' : 'on'
+  } catch {
+    return 'on'
+  }
+}
