@@ -1,7 +1,6 @@
 /** Decides, from variables and directories, whether this process has a certificate authority. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
-import { wallClockMs } from '../runtime/clock.ts'
 
 /** Why a value of `EXTERNAL_CA` cannot be used. The first value may become usable with an orchestrator client. */
 const unusable = new Map([
@@ -26,7 +25,7 @@ export async function givenAuthority(options: Pick<DiscoveryOptions, 'secureGRPC
   }
   if (!ENABLE_CA_SERVER || options.secureGRPCAddr === '') return { signs: false }
   const [{ readPluggedIn }, { openFileStorage }] = await Promise.all([import('./authority/plugged-in.ts'), import('./authority/file-storage.ts')])
-  await readPluggedIn(ROOT_CA_DIR, wallClockMs())
+  await readPluggedIn(ROOT_CA_DIR)
   await (await openFileStorage(MESHD_CA_STATE_DIR)).close()
   return { signs: true }
 }

@@ -1,4 +1,9 @@
-/** The clocks. No other module reads the time: durations are differences of {@link monotonicMs}, dates are {@link wallClockMs}. */
+/**
+ * The clocks. No other module reads the time: durations are differences of {@link monotonicMs}, dates are {@link wallClockMs}, and
+ * {@link readClocks} compares the wall clock with one that nobody can set.
+ */
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 
 /**
  * Monotonic time in milliseconds with fractions, from one clock that all threads of the process share: for durations and deadlines, never
@@ -23,4 +28,45 @@ export function wallClockMs(): number {
   if (monotonic + offset < whole) offset = whole - monotonic
   else if (monotonic + offset >= whole + 1) offset = whole + 0.999 - monotonic
   return monotonic + offset
+}
+
+/** Maximum age of a measurement of the boot clock, and of a step of the other clocks since, in milliseconds. */
+const bootFresh = 1000
+
+/** The wall clock in Unix milliseconds, the milliseconds since the machine was started, and the id of that start; read together. */
+export interface Clocks {
+  readonly wall: number
+  readonly boot: number
+  readonly bootId: string
+}
+
+let bootId: string | undefined
+let last: Clocks & { readonly monotonic: number } = { wall: 0, boot: 0, bootId: '', monotonic: Number.NEGATIVE_INFINITY }
+
+/**
+ * Reads the wall clock and the boot clock, which counts from the start of the machine, suspension included, and is never set
+ * (`/proc/uptime`, with the id of the start in `/proc/sys/kernel/random/boot_id`). Where there is none (other systems than Linux), it is
+ * the monotonic clock, and each process counts as a start of the machine.
+ */
+export function readClocks(): Clocks {
+  const [monotonic, wall] = [monotonicMs(), wallClockMs()]
+  const passed = monotonic - last.monotonic
+  // The monotonic clock stands still while the machine sleeps: the wall clock shows that the boot clock must be measured again.
+  const isFresh = passed >= 0 && passed < bootFresh && Math.abs(wall - last.wall - passed) < bootFresh
+  if (isFresh) return { wall, boot: last.boot + passed, bootId: last.bootId }
+  last = { wall, monotonic, ...bootClock(monotonic) }
+  return last
+}
+
+function bootClock(monotonic: number): Omit<Clocks, 'wall'> {
+  if (process.platform === 'linux')
+    try {
+      bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+      const boot = Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000
+      if (Number.isFinite(boot)) return { boot, bootId }
+    } catch {
+      // A container may hide these files.
+    }
+  bootId ??= randomUUID()
+  return { boot: monotonic, bootId }
 }

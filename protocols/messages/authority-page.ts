@@ -19,6 +19,7 @@ export interface ShownRoot extends ShownCertificate {
     | 'sent to workloads'
     | 'accepted from clients'
     | 'replaced'
+    | 'distrusted'
   )[]
   /** PEM. */
   readonly certificate: string
@@ -53,7 +54,15 @@ export interface AuthorityPage {
     /** The number of proxies on the plaintext port, and the nodes of the first of them. */
     readonly plaintextProxies: number
     readonly plaintext: readonly string[]
+    /** Why no stage begins, whoever blocks: the time is disputed. */
+    readonly waits: string | undefined
   }
+  /** The wall clock, and the time that counts for the authority: they differ while the wall clock is disputed. */
+  readonly clock: { readonly verdict: 'agreed' | 'unconfirmed' | 'disputed'; readonly wall: string; readonly believed: string }
+  /** The authorities of earlier rotations whose keys are kept until the present root was seen in use. */
+  readonly keptKeys: readonly ShownCertificate[]
+  /** What is not valid now, by the wall clock; one sentence each. */
+  readonly faults: readonly string[]
   readonly serving: readonly { readonly serial: string; readonly root: string; readonly issuedAt: string; readonly notAfter: string }[]
   /** The number of addresses that hold a certificate. */
   readonly holders: number
@@ -78,3 +87,27 @@ export interface LedgerPage {
 export type RotatePage =
   | { readonly from: string; readonly went: string; readonly forcedOver: readonly ShownBlocker[] }
   | { readonly refused: string; readonly page: AuthorityPage | undefined }
+
+/** Who holds certificates of a root: the number of identities, and the first of them. */
+export interface CutOff {
+  readonly identities: number
+  readonly holders: readonly {
+    readonly identity: string
+    /** Addresses that certificates were issued to. */
+    readonly addresses: readonly string[]
+    /** Nodes of proxies that are connected with such a certificate. */
+    readonly proxies: readonly string[]
+  }[]
+}
+
+/** The answer to `ca_distrust`: the root (its fingerprint) and who is cut off, or why it stays trusted. */
+export type DistrustPage = ({ readonly root: string; readonly subject: string; readonly isDry: boolean } & CutOff) | { readonly refused: string }
+
+/** The answer to `ca_trust`. */
+export type TrustPage = { readonly root: string; readonly subject: string } | { readonly refused: string }
+
+/** The answer to `ca_accept_time`: the wall clock (ISO 8601), and why it was disputed, if it was. */
+export interface AcceptedTimePage {
+  readonly wall: string
+  readonly dispute: string | undefined
+}

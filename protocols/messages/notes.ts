@@ -8,3 +8,6 @@ export const unknownNote = 'unknown'
 
 /** Noted by a writer once it accepts connections and has received the whole configuration. */
 export const servingNote = 'serving'
+
+/** Noted by any actor: sentences for `/ready` about faults that do not change whether the service is ready. */
+export const attentionNote = 'attention'

@@ -15,6 +15,8 @@ export interface Chain extends Validity {
   readonly intermediates: string
   /** The root at the end of the chain, PEM. */
   readonly root: string
+  /** The certificates of the chain, the signing one first, the root last. */
+  readonly path: readonly Certificate[]
 }
 
 /** The maximum number of certificates between a leaf and its root. */
@@ -24,10 +26,10 @@ const maxCertificates = 256
 
 /**
  * Finds the chain from a signing certificate, the first of `signing`, through any of `others` to one of the `roots`. All three are PEM.
- * Throws an Error with the reason when there is no chain, or when a certificate of the chain may not sign certificates or is not valid at
- * the Unix time `now` in milliseconds.
+ * Throws an Error with the reason when there is no chain, or when a certificate of the chain may not sign certificates. Whether they are
+ * valid at present is another question ({@link chainFault}).
  */
-export function findChain(signing: string, others: string, roots: string, now: number): Chain {
+export function findChain(signing: string, others: string, roots: string): Chain {
   const [first] = readCertificates(signing)
   if (!first) throw new Error('holds no certificate in PEM')
   const trusted = readCertificates(roots)
@@ -36,13 +38,14 @@ export function findChain(signing: string, others: string, roots: string, now: n
   const path = wayTo(trusted, known, [first])
   if (!path)
     throw new Error('the signing certificate does not lead to a root that is given: an authority in between is missing, or signatures do not verify')
-  for (const [index, one] of path.entries()) checkAuthority(one, index, now)
+  for (const [index, one] of path.entries()) checkAuthority(one, index)
   const root = path.at(-1) as Certificate
   const below = path.slice(0, -1)
   return {
     signing: first,
     intermediates: below.map(({ encoded }) => pemOf('CERTIFICATE', encoded)).join(''),
     root: pemOf('CERTIFICATE', root.encoded),
+    path,
     notBefore: Math.max(...path.map(({ notBefore }) => notBefore)),
     notAfter: Math.min(...path.map(({ notAfter }) => notAfter)),
   }
@@ -73,12 +76,22 @@ function hasSigned(authority: Certificate, certificate: Certificate): boolean {
  * Throws an Error when a certificate of the chain may not sign certificates. `below` is the number of authorities of the chain below this
  * one.
  */
-function checkAuthority(one: Certificate, below: number, now: number): void {
-  const name = `the authority ${JSON.stringify((new X509Certificate(one.encoded).subject ?? '').replaceAll('\n', ', '))}`
+function checkAuthority(one: Certificate, below: number): void {
+  const name = nameOf(one)
   if (!one.isAuthority) throw new Error(`${name} may not sign certificates: its basic constraints do not say CA:TRUE`)
   if (!one.signsCertificates) throw new Error(`${name} may not sign certificates: its key usage has no certificate signing`)
   if (one.pathLength < below) throw new Error(`${name} allows ${count(one.pathLength, 'authority', 'authorities')} below it, but has ${below}`)
   if (one.publicKey.kind.type === 'rsa' && one.publicKey.kind.bits < 2048) throw new Error(`${name} has an RSA key of less than 2048 bits`)
-  if (now < one.notBefore) throw new Error(`${name} is not valid before ${new Date(one.notBefore).toISOString()}`)
-  if (now >= one.notAfter) throw new Error(`${name} has expired on ${new Date(one.notAfter).toISOString()}`)
 }
+
+/** Which certificate of a chain is not valid at the Unix time `now` in milliseconds, and why; undefined when all are. */
+export function chainFault({ path }: Pick<Chain, 'path'>, now: number): string | undefined {
+  const faults = path.map((one) => {
+    if (now < one.notBefore) return `${nameOf(one)} is not valid before ${new Date(one.notBefore).toISOString()}`
+    return now >= one.notAfter ? `${nameOf(one)} has expired on ${new Date(one.notAfter).toISOString()}` : undefined
+  })
+  return faults.find((fault) => fault !== undefined)
+}
+
+const nameOf = ({ encoded }: Certificate): string =>
+  `the authority ${JSON.stringify((new X509Certificate(encoded).subject ?? '').replaceAll('\n', ', '))}`

@@ -77,6 +77,13 @@ export interface Held {
   readonly count: number
 }
 
+/** An identity with certificates of a root: the addresses that they were issued to, and the nodes of its proxies that presented one (ten). */
+export interface RootHolder {
+  readonly identity: string
+  readonly addresses: readonly string[]
+  readonly proxies: readonly string[]
+}
+
 /** Limits of the ledger. */
 export interface LedgerBounds {
   /** The maximum number of addresses that hold a certificate, over all identities. */
@@ -176,6 +183,30 @@ export class Ledger {
       const count = before?.epoch === epoch ? before.count + 1 : 1
       this.#hold(identity, { address, serial, root, issuedAt, notAfter, epoch, count })
     }
+  }
+
+  /**
+   * Whether a certificate follows one of the same root that its holder kept for a quarter of its life at least: a holder that cannot use a
+   * certificate, because it is not valid by its own clock, asks again at once.
+   */
+  isRenewalInTime({ identities, root, issuedAt, peer }: IssuedCertificate): boolean {
+    const before = this.#identities.get(identities[0] ?? '')?.holders.get(hostOf(peer))
+    return before?.root === root && issuedAt - before.issuedAt >= (before.notAfter - before.issuedAt) / 4
+  }
+
+  /**
+   * The holders of certificates that lead to a root (its fingerprint) and are valid at the Unix time `now` in milliseconds, in order of
+   * identities, and the nodes of the proxies that are connected with one.
+   */
+  holdersOf(root: string, now: number): RootHolder[] {
+    return [...this.#identities]
+      .map(([identity, { holders, connections }]) => ({
+        identity,
+        addresses: [...holders.values()].filter((held) => held.root === root && held.notAfter > now).map(({ address }) => address),
+        proxies: named([...connections.values()].filter(({ presented }) => presented?.root === root)),
+      }))
+      .filter(({ addresses, proxies }) => addresses.length + proxies.length > 0)
+      .sort((one, other) => (one.identity < other.identity ? -1 : 1))
   }
 
   /** Records a serving certificate that was issued to a server of this process. */

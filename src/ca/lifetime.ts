@@ -20,20 +20,32 @@ export interface LifetimeRules {
 /** Thrown when the requested lifetime exceeds the maximum. */
 export class LifetimeFault extends Error {}
 
-/**
- * The validity of a workload certificate issued at `now`, limited to the validity of the signing authority. `wanted` is the requested
- * lifetime, 0 for the default. Throws {@link LifetimeFault} when `wanted` exceeds `rules.most`.
- */
-export function workloadValidity(wanted: number, rules: LifetimeRules, now: number, authority: Validity): Validity {
-  if (wanted > rules.most) throw new LifetimeFault(`requested TTL ${duration(wanted)} is greater than the max allowed TTL ${duration(rules.most)}`)
-  return validityWithin(wanted > 0 ? wanted : Math.min(rules.default, rules.most), now, authority)
+/** The present, as two clocks have it: they differ only while the wall clock is disputed (docs/certificates.md, D4). */
+export interface Present {
+  readonly wall: number
+  /** The time that counts. */
+  readonly believed: number
 }
 
-/** A validity of the length `life` from `now` on, limited to the validity of the signing authority. */
-export function validityWithin(life: number, now: number, authority: Validity): Validity {
+/**
+ * The validity of a workload certificate issued now, limited to the validity of the signing authority. `wanted` is the requested lifetime,
+ * 0 for the default. Throws {@link LifetimeFault} when `wanted` exceeds `rules.most`.
+ */
+export function workloadValidity(wanted: number, rules: LifetimeRules, now: Present, authority: Validity): Validity {
+  if (wanted > rules.most) throw new LifetimeFault(`requested TTL ${duration(wanted)} is greater than the max allowed TTL ${duration(rules.most)}`)
+  return validityWithin(wanted > 0 ? wanted : Math.min(rules.default, rules.most), now, authority, rules.most)
+}
+
+/**
+ * A validity of the length `life` from now on, limited to the validity of the signing authority. While the wall clock is disputed, it
+ * begins with the earlier of the two times, and lasts `life` from the later one if that makes it no longer than `most` (D4).
+ */
+export function validityWithin(life: number, { wall, believed }: Present, authority: Validity, most = life): Validity {
+  const [early, late] = [Math.min(wall, believed), Math.max(wall, believed)]
+  const end = (late + life - early <= most ? late : believed) + life
   return {
-    notBefore: wholeSecond(Math.max(now - clockMargin, authority.notBefore)),
-    notAfter: wholeSecond(Math.min(now + life, authority.notAfter)),
+    notBefore: wholeSecond(Math.max(early - clockMargin, authority.notBefore)),
+    notAfter: wholeSecond(Math.min(end, authority.notAfter)),
   }
 }
 

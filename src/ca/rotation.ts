@@ -102,9 +102,34 @@ export function announce(state: AuthorityState, next: AuthorityRecord, now: numb
 export function advance(state: AuthorityState, now: number): AuthorityState {
   if (state.stage === 'stable') throw new Error('no rotation is under way')
   const stage = stages[(stages.indexOf(state.stage) + 1) % stages.length] as Stage
-  const authorities = stage === 'stable' ? state.authorities.slice(1) : state.authorities
-  return { ...state, authorities, stage, since: now, epoch: state.epoch + 1 }
+  const begun = { ...state, stage, since: now, epoch: state.epoch + 1 }
+  if (stage !== 'stable') return begun
+  return withoutNeedlessKeys({ ...begun, authorities: state.authorities.slice(1), retired: [...state.retired, ...state.authorities.slice(0, 1)] })
 }
+
+/** The maximum number of authorities whose keys are kept after the rotation from them. */
+const mostRetired = 8
+
+/**
+ * Records that a client presented a certificate that leads to a root (its fingerprint). Returns the same state when the root is no own one,
+ * or known to be in use (docs/certificates.md, R15).
+ */
+export function withUse(state: AuthorityState, root: string): AuthorityState {
+  const isOwn = state.authorities.some((one) => fingerprintOf(one.root) === root)
+  if (!isOwn || state.inUse.includes(root)) return state
+  return withoutNeedlessKeys({ ...state, inUse: [...state.inUse, root] })
+}
+
+/** Drops the kept authorities once the root after them is alone and was seen in use, and what is recorded of roots that are gone. */
+function withoutNeedlessKeys(state: AuthorityState): AuthorityState {
+  const own = rootsOf(state).map(fingerprintOf)
+  const inUse = state.inUse.filter((root) => own.includes(root))
+  const isReplaced = state.stage === 'stable' && inUse.length > 0
+  return { ...state, inUse, retired: isReplaced ? [] : state.retired.slice(-mostRetired) }
+}
+
+/** The ids of the certificates whose keys are kept. */
+export const keptKeys = ({ authorities, retired }: AuthorityState): string[] => [...authorities, ...retired].map(({ id }) => id)
 
 /**
  * For roots that were replaced outside a rotation: when the last known certificate of a root expires, and until when a replaced root is
@@ -117,7 +142,8 @@ export interface Lives {
 
 /**
  * Records the roots that are in force now. A root that was in force before, and was not ended by a rotation (`ended`, fingerprints of
- * roots), becomes a former root (docs/certificates.md, R14). Former roots whose time has passed are removed.
+ * roots), becomes a former root (docs/certificates.md, R14), unless another root that was in force beside it still is: then it was taken
+ * out, and is not trusted any more (R16). Former roots whose time has passed at `now` are removed.
  */
 export function noteRoots(state: AuthorityState, roots: readonly string[], ended: readonly string[], lives: Lives, now: number): AuthorityState {
   const ids = new Set(roots.map(fingerprintOf))
@@ -126,7 +152,8 @@ export function noteRoots(state: AuthorityState, roots: readonly string[], ended
     return !ids.has(id) && !ended.includes(id)
   }
   const known = new Set(state.formerRoots.map(({ certificate }) => fingerprintOf(certificate)))
-  const added = state.inForce
+  const isTakenOut = state.inForce.some((certificate) => ids.has(fingerprintOf(certificate)))
+  const added = (isTakenOut ? [] : state.inForce)
     .filter((certificate) => kept(certificate) && !known.has(fingerprintOf(certificate)))
     .map((certificate): FormerRoot => {
       const until = Math.max(lives.lastExpiry(fingerprintOf(certificate)), lives.atLeast)

@@ -44,17 +44,36 @@ export interface AuthorityState {
   readonly formerRoots: readonly FormerRoot[]
   /** The roots in force when last recorded, from any source, one PEM text each. */
   readonly inForce: readonly string[]
+  /** Own roots that a client was seen to use: it presented a certificate of it. Fingerprints of `authorities` (R15). */
+  readonly inUse: readonly string[]
+  /** Authorities of rotations that have ended, whose keys are kept until the present root was seen in use, oldest first (R15). */
+  readonly retired: readonly AuthorityRecord[]
+  /** Roots that are distrusted by command, wherever they come from, one PEM text each (R16). */
+  readonly distrusted: readonly string[]
 }
 
 /** The state of an authority that has no root yet. */
-export const emptyState: AuthorityState = { authorities: [], stage: 'stable', since: 0, epoch: 0, formerRoots: [], inForce: [] }
+export const emptyState: AuthorityState = {
+  authorities: [],
+  stage: 'stable',
+  since: 0,
+  epoch: 0,
+  formerRoots: [],
+  inForce: [],
+  inUse: [],
+  retired: [],
+  distrusted: [],
+}
 
 /** The maximum length of a list in the state. */
-const longestList = 64
+export const longestList = 64
 
-/** Parses the JSON form of {@link AuthorityState}. Throws an Error that names the invalid field. */
+/**
+ * Parses the JSON form of {@link AuthorityState}. Throws an Error that names the invalid field. The last three lists may be missing: earlier
+ * versions did not write them.
+ */
 export function readState(value: unknown): AuthorityState {
-  const { authorities, stage, since, epoch, formerRoots, inForce } = object(value, 'the state')
+  const { authorities, stage, since, epoch, formerRoots, inForce, inUse = [], retired = [], distrusted = [] } = object(value, 'the state')
   const state: AuthorityState = {
     authorities: list(authorities, 'authorities', longestList).map((entry, index) => readAuthority(entry, `authorities[${index}]`)),
     stage: oneOf(stage, stages, 'stage'),
@@ -65,6 +84,9 @@ export function readState(value: unknown): AuthorityState {
       return { certificate: pem(certificate, `formerRoots[${index}].certificate`), until: number(until, `formerRoots[${index}].until`) }
     }),
     inForce: list(inForce, 'inForce', longestList).map((entry, index) => pem(entry, `inForce[${index}]`)),
+    inUse: list(inUse, 'inUse', longestList).map((entry, index) => text(entry, `inUse[${index}]`)),
+    retired: list(retired, 'retired', longestList).map((entry, index) => readAuthority(entry, `retired[${index}]`)),
+    distrusted: list(distrusted, 'distrusted', longestList).map((entry, index) => pem(entry, `distrusted[${index}]`)),
   }
   const expected = state.stage === 'stable' ? [0, 1] : [2]
   if (!expected.includes(state.authorities.length))

@@ -1,12 +1,12 @@
 /** Formats the output of the `ca` commands. */
-import type { AuthorityPage, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityPage, DistrustPage, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-page.ts'
 
 /** The number of digits of a fingerprint that are printed. */
 const shortId = 16
 
 /** Formats roots, intermediates, expiries and the rotation's stage (docs/certificates.md, "The command"). */
 export function pageText(page: AuthorityPage): string {
-  const { source, keptIn, roots, intermediates, rotation, serving, holders } = page
+  const { source, keptIn, roots, intermediates, rotation, clock, keptKeys, faults, serving, holders } = page
   const { stage, since, next, blocking, plaintextProxies } = rotation
   const certificates = [...new Map([...intermediates.workloads, ...intermediates.serving].map((one) => [one.id, one])).values()]
   return [
@@ -14,14 +14,21 @@ export function pageText(page: AuthorityPage): string {
     source === 'own'
       ? `Rotation stage: ${stage}${since === undefined ? '' : ` since ${since}`}; next stage: ${next}`
       : 'Rotation stage: none, a plugged-in root is not rotated',
+    ...waitLines(page),
+    `Clock: ${clock.verdict}${clock.verdict === 'agreed' ? '' : ` (it shows ${clock.wall}, recorded is ${clock.believed})`}`,
+    ...faults.map((fault) => `Not valid: ${fault}`),
     '',
     table(
-      ['ROOT', 'SUBJECT', 'EXPIRES', 'USES'],
-      roots.map(({ id, subject, notAfter, uses }) => [short(id), subject, notAfter, uses.join(', ')]),
+      ['ROOT', 'SUBJECT', 'BEGINS', 'EXPIRES', 'USES'],
+      roots.map(({ id, subject, notBefore, notAfter, uses }) => [short(id), subject, notBefore, notAfter, uses.join(', ')]),
     ),
     ...section(
       ['INTERMEDIATE', 'SUBJECT', 'EXPIRES'],
       certificates.map(({ id, subject, notAfter }) => [short(id), subject, notAfter]),
+    ),
+    ...section(
+      ['KEPT KEY', 'SUBJECT', 'EXPIRES'],
+      keptKeys.map(({ id, subject, notAfter }) => [short(id), subject, notAfter]),
     ),
     ...section(
       ['SERVING CERTIFICATE', 'ROOT', 'EXPIRES'],
@@ -34,11 +41,26 @@ export function pageText(page: AuthorityPage): string {
   ].join('\n')
 }
 
+/** Formats who is cut off, or would be, when a root is not trusted any more. */
+export function distrustText({ root, subject, isDry, identities, holders }: Exclude<DistrustPage, { refused: string }>): string {
+  const rows = holders.map(({ identity, addresses, proxies }) => [identity, addresses.join(', ') || '-', proxies.join(', ') || '-'])
+  return [
+    `Root ${short(root)} (${subject}) ${isDry ? 'would not be' : 'is not'} sent to workloads and accepted from clients any more.`,
+    `Identities with certificates of it, which ${isDry ? 'would be' : 'are'} cut off until they get others: ${identities}`,
+    ...(rows.length === 0 ? [] : [table(['IDENTITY', 'ADDRESSES', 'CONNECTED PROXIES'], rows)]),
+    ...(identities > rows.length ? [`and ${identities - rows.length} more`] : []),
+  ].join('\n')
+}
+
+const waitLines = ({ rotation: { waits } }: AuthorityPage): string[] => (waits === undefined ? [] : [`No stage begins: ${waits}`])
+
 /** Formats the identities that block the rotation. */
-export function blockersText({ rotation }: AuthorityPage): string {
+export function blockersText(page: AuthorityPage): string {
+  const { rotation } = page
   const { stage, next, blocking, blockers, plaintextProxies, plaintext } = rotation
   return [
     `Rotation stage: ${stage}; next stage: ${next}`,
+    ...waitLines(page),
     `Blockers of the next stage: ${blocking}`,
     ...blockers.flatMap(blockerLines),
     ...(blocking > blockers.length ? [`  and ${blocking - blockers.length} more`] : []),

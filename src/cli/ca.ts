@@ -1,7 +1,7 @@
 /** `pilot-discovery ca`: works on the certificate authority of the server on this machine, or, when none runs, on the stored state. */
-import type { AuthorityPage, LedgerPage, RotatePage } from '../../protocols/messages/authority-page.ts'
+import type { AcceptedTimePage, AuthorityPage, DistrustPage, LedgerPage, RotatePage, TrustPage } from '../../protocols/messages/authority-page.ts'
 import type { AdminRequest } from './admin-socket.ts'
-import { blockersText, ledgerText, pageText } from './ca-text.ts'
+import { blockersText, distrustText, ledgerText, pageText } from './ca-text.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
 import { type FlagTable, readFlags } from './flag-table.ts'
 
@@ -10,6 +10,9 @@ export interface StoredAuthority {
   page(): AuthorityPage
   ledger(start: number, length: number): LedgerPage
   rotate(force: boolean): Promise<RotatePage>
+  distrust(id: string, isDry: boolean): Promise<DistrustPage>
+  trust(id: string): Promise<TrustPage>
+  acceptTime(): Promise<AcceptedTimePage>
   close(): Promise<void>
 }
 
@@ -52,6 +55,10 @@ const rotateFlags = {
   'dry-run': { type: 'switch', default: false, about: 'list who is not ready for the next stage, without changing anything' },
   force: { type: 'switch', default: false, about: 'continue although some holders of certificates are not ready' },
 } as const satisfies FlagTable
+const distrustFlags = {
+  ...outputFlag,
+  'dry-run': { type: 'switch', default: false, about: 'list who would be cut off, without changing anything' },
+} as const satisfies FlagTable
 const exportFlags = {
   to: { type: 'string', default: '.', about: 'directory that the files are written to; none of the files may exist' },
   'private-key': {
@@ -77,11 +84,17 @@ export function caCommands(
   shared: CommandSpec['flags'],
   check: (flags: CommandLine['flags']) => void,
 ): Readonly<Record<string, CommandSpec>> {
-  const command = (summary: string, examples: readonly string[], table: FlagTable, run: (line: CommandLine) => Promise<void>): CommandSpec => ({
+  const command = (
+    summary: string,
+    examples: readonly string[],
+    table: FlagTable,
+    run: (line: CommandLine) => Promise<void>,
+    args: CommandSpec['args'] = [],
+  ): CommandSpec => ({
     summary,
     description: 'Asks the server on this machine (MESHD_ADMIN_SOCKET); when none runs, works on the stored state (MESHD_CA_STATE_DIR).',
     examples,
-    args: [],
+    args,
     flags: [{ heading: '', table }, ...shared],
     async run(line) {
       check(line.flags)
@@ -103,6 +116,39 @@ export function caCommands(
     'ca rotate': command('Begin the rotation of the own root, or take it one stage further', ['--dry-run', '', '--force'], rotateFlags, (line) =>
       rotate(load, line),
     ),
+    'ca distrust': command(
+      'Distrust a root at once: it is not sent to workloads and not accepted from clients any more',
+      ['4ab1c34f9d11e02a --dry-run', '4ab1c34f9d11e02a'],
+      distrustFlags,
+      (line) => distrust(load, line),
+      [rootArgument],
+    ),
+    'ca trust': command(
+      'Trust a root again that was distrusted',
+      ['4ab1c34f9d11e02a'],
+      outputFlag,
+      async ({ flags, args: [id = ''] }) => {
+        const asJson = isJson(readFlags(outputFlag, flags).output)
+        const form = new URLSearchParams({ id }).toString()
+        const answer = await serverOr<TrustPage>(load, { method: 'POST', path: '/debug/ca_trust', form }, (stored) => stored.trust(id))
+        if ('refused' in answer) throw new Error(answer.refused)
+        print(
+          asJson ? JSON.stringify(answer, null, 2) : `Root ${answer.root.slice(0, 16)} (${answer.subject}) is trusted again where it is configured.`,
+        )
+      },
+      [rootArgument],
+    ),
+    'ca accept-time': command('Take the wall clock for right, although it contradicts the recorded time', [''], outputFlag, async ({ flags }) => {
+      const asJson = isJson(readFlags(outputFlag, flags).output)
+      const request = { method: 'POST', path: '/debug/ca_accept_time', form: 'accept=true' } as const
+      const answer = await serverOr<AcceptedTimePage>(load, request, (stored) => stored.acceptTime())
+      const { wall, dispute } = answer
+      print(
+        asJson
+          ? JSON.stringify(answer, null, 2)
+          : `The time ${wall} is accepted. ${dispute === undefined ? 'It was not disputed.' : `Before, ${dispute}.`}`,
+      )
+    }),
     'ca export': command(
       'Write the certificates of the authority to files',
       ['--to ./backup', '--to ./backup --private-key'],
@@ -141,6 +187,17 @@ async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
       `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` Blockers that were overruled: ${answer.forcedOver.length}.` : ''}`,
     )
   if ('refused' in answer) throw new Error(answer.refused)
+}
+
+const rootArgument = { name: 'root', about: 'the first 8 to 64 digits of its fingerprint, as "ca show" prints them', required: true } as const
+
+async function distrust(load: LoadWork, { flags, args: [id = ''] }: CommandLine): Promise<void> {
+  const { output, 'dry-run': isDry } = readFlags(distrustFlags, flags)
+  const asJson = isJson(output)
+  const form = new URLSearchParams({ id, dryRun: String(isDry) }).toString()
+  const answer = await serverOr<DistrustPage>(load, { method: 'POST', path: '/debug/ca_distrust', form }, (stored) => stored.distrust(id, isDry))
+  if ('refused' in answer) throw new Error(answer.refused)
+  print(asJson ? JSON.stringify(answer, null, 2) : distrustText(answer))
 }
 
 const pageOf = (load: LoadWork): Promise<AuthorityPage> =>

@@ -40,7 +40,10 @@ describe('authority files', () => {
     ],
     intermediates: { workloads: [], serving: [] },
     signing: { certificate: signing, chain },
-    rotation: { stage: '', next: '', since: undefined, blocking: 0, blockers: [], plaintextProxies: 0, plaintext: [] },
+    rotation: { stage: '', next: '', since: undefined, blocking: 0, blockers: [], plaintextProxies: 0, plaintext: [], waits: undefined },
+    clock: { verdict: 'agreed', wall: '', believed: '' },
+    keptKeys: [],
+    faults: [],
     serving: [],
     holders: 0,
   })

@@ -25,6 +25,7 @@ describe("a writer's own serving certificate", () => {
     const asked: string[] = []
     const used: ServingCertificate[] = []
     const logged: string[] = []
+    const failed: string[] = []
     let refusals = 0
     let wait: Promise<void> | undefined
     const own = new OwnCertificate({
@@ -35,9 +36,10 @@ describe("a writer's own serving certificate", () => {
         return { chain: [pemOf('CERTIFICATE', issueServing(csr, grant(), signer)), pemOf('CERTIFICATE', root)] }
       },
       use: (certificate) => used.push(certificate),
+      failed: (times, reason) => failed.push(`${times} ${reason}`),
       log: { info: (line: string) => logged.push(line), warn: (line: string) => logged.push(line) } as never,
     })
-    return { own, asked, used, logged, refuse: (times: number) => (refusals = times), hold: (until: Promise<void>) => (wait = until) }
+    return { own, asked, used, logged, failed, refuse: (times: number) => (refusals = times), hold: (until: Promise<void>) => (wait = until) }
   }
   /** Keys are generated on threads of the process, which the mocked timers do not affect. */
   const until = async (condition: () => boolean) => {
@@ -88,7 +90,7 @@ describe("a writer's own serving certificate", () => {
   })
 
   it('is kept while the authority does not sign, with retries at increasing intervals', async () => {
-    const { own, asked, used, logged, refuse } = authority(hour)
+    const { own, asked, used, logged, failed, refuse } = authority(hour)
     refuse(3)
     own.serve(['a.test'])
     for (const [times, ms] of [
@@ -104,6 +106,7 @@ describe("a writer's own serving certificate", () => {
       mock.timers.tick(1)
     }
     await until(() => used.length === 1)
+    expect(failed).to.deep.equal(['1 not now', '2 not now', '3 not now'])
     expect(asked).to.have.length(4)
   })
 

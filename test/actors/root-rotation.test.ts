@@ -25,6 +25,7 @@ describe('the own root of the certificate authority', () => {
   let made: number
   let now: number
   let elapsed: number
+  let bootId: string
   let changes: number
   let lines: string[]
   let delay: PromiseWithResolvers<void> | undefined
@@ -49,8 +50,7 @@ describe('the own root of the certificate authority', () => {
         return { ...root.record, cross: signer ? signedBy(signer, root) : '' }
       },
       changed: () => changes++,
-      now: () => now,
-      monotonic: () => elapsed,
+      clocks: () => ({ wall: now, boot: elapsed, bootId }),
       random: () => random,
       log,
       metrics: new Registry(),
@@ -61,6 +61,17 @@ describe('the own root of the certificate authority', () => {
   }
   const ids = (rotation: RootRotation) => rotation.state.authorities.map(({ id }) => id)
   const keys = () => readdirSync(join(directory, 'keys')).map((name) => name.replace('.pem', ''))
+  /** Lets time pass on all clocks. */
+  const pass = (ms: number) => {
+    now += ms
+    elapsed += ms
+  }
+  /** Shows that a client uses a certificate of the root that signs. */
+  const use = (rotation: RootRotation) => {
+    const root = rotation.material()?.workloads.id ?? ''
+    rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: { root, notAfter: now + day } })
+    return until('the use to be recorded', () => rotation.state.inUse.includes(root))
+  }
   const issue = (rotation: RootRotation, life = day) => {
     const root = rotation.material()?.workloads.id ?? ''
     rotation.issued({ identities: [workload], serial: 'ab', root, issuedAt: now, notAfter: now + life, peer: '10.0.0.1:4000' })
@@ -69,7 +80,7 @@ describe('the own root of the certificate authority', () => {
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
     delay = undefined
-    ;[made, now, elapsed, changes, lines] = [0, Date.now(), 0, 0, []]
+    ;[made, now, elapsed, bootId, changes, lines] = [0, Date.now(), 0, 'boot', 0, []]
   })
   afterEach(async () => {
     for (const rotation of opened.splice(0)) await rotation.close().catch(() => undefined)
@@ -90,6 +101,7 @@ describe('the own root of the certificate authority', () => {
     const rotation = await open()
     const [old] = ids(rotation)
     for (const _ of stages.slice(1)) await rotation.advance(true)
+    await use(rotation)
     storage.keepKeys = () => Promise.reject(new Error('the disk is read-only'))
     const before = changes
     expect(await rotation.advance(true)).to.include({ went: 'stable', from: 'retire' })
@@ -111,6 +123,7 @@ describe('the own root of the certificate authority', () => {
         rotation = await open()
       }
       rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: undefined })
+      if (stage === 'stable') await use(rotation)
       const answer = await rotation.advance(false)
       expect(answer).to.include({ went: stage })
       seen.push(`${stage} ${ids(rotation).length} ${keys().length}`)
@@ -160,10 +173,11 @@ describe('the own root of the certificate authority', () => {
     const rotation = await open({ checkInterval: 10 })
     await until('two checks', () => rotation.ledger.size === 0)
     expect(rotation.status().stage).to.equal('stable')
-    now += 25 * day
+    pass(25 * day)
     await until('a rotation', () => rotation.status().stage !== 'stable')
     // The new root of the test is as old as the first.
     now -= 25 * day
+    await rotation.clock.accept()
     await until('the whole rotation', () => rotation.status().stage === 'stable')
     expect(ids(rotation)).to.deep.equal([rootOf('made 1').record.id])
     expect(changes).to.equal(5)
@@ -188,24 +202,163 @@ describe('the own root of the certificate authority', () => {
     const first = await open()
     issue(first, 40 * day)
     await first.close()
-    now += 31 * day
+    pass(31 * day)
     const rotation = await open()
     expect(ids(rotation)).to.deep.equal([rootOf('made 1').record.id])
     expect(rotation.state.authorities[0]?.cross, 'an expired root signs nothing').to.equal('')
     expect(rotation.status().stage).to.equal('stable')
+    expect(keys(), 'its key stays until the new root was seen in use').to.have.length(2)
+    await use(rotation)
+    await until('the key to be removed', () => keys().length === 1)
   })
 
-  it('is not rotated early by a clock that jumps ahead, nor blocked by one that goes back', async () => {
-    const rotation = await open()
-    issue(rotation)
-    await rotation.advance(false)
-    now += 2 * day
-    expect(rotation.status().blockers, 'two days ahead in no time').to.have.length(1)
-    elapsed += 2 * day
-    expect(rotation.status().blockers, 'two days later').to.have.length(0)
-    now -= 10 * day
-    issue(rotation)
-    expect(rotation.status().blockers, 'issued in this stage, whatever the time').to.have.length(0)
+  describe('with a clock that is wrong', () => {
+    const jump = 4000 * day
+    const checked = { checkInterval: 10, gracePercent: 100 }
+
+    it('begins no stage and forgets nobody while the wall clock is ahead in no time, although all certificates seem to have expired', async () => {
+      const rotation = await open()
+      const [root] = ids(rotation)
+      issue(rotation)
+      await rotation.advance(false)
+      now += jump
+      for (let check = 0; check < 10; check++) await rotation.check()
+      expect(rotation.status()).to.deep.include({ stage: 'announce' }).and.property('blockers').has.length(1)
+      expect(rotation.ledger.size).to.equal(1)
+      for (const force of [false, true]) {
+        const answer = await rotation.advance(force)
+        expect('refused' in answer && answer.refused).to.match(
+          /^the rotation stays in stage announce: the wall clock \(20[34].*\) contradicts the recorded time plus the elapsed time \(20.*"pilot-discovery ca accept-time"$/,
+        )
+      }
+      expect(keys()).to.have.length(2)
+      expect(rotation.material()?.workloads.id, 'goes on signing').to.equal(root)
+      expect(
+        lines.filter((line) => line.includes('certificates go on being signed')),
+        'said once',
+      ).to.have.length(1)
+      now -= jump
+      expect(rotation.status().waits).to.equal(undefined)
+      expect(lines.at(-1)).to.equal('ca the wall clock agrees with the recorded time')
+      expect((await rotation.advance(false)) satisfies object)
+        .to.have.property('refused')
+        .that.includes('is not ready')
+    })
+
+    for (const [name, bootOf] of [
+      ['process', () => bootId],
+      ['machine', () => `${bootId}+`],
+    ] as const)
+      it(`keeps its root over a start of the ${name} with the wrong time, with checks, kills, and starts in between`, async () => {
+        let rotation = await open()
+        issue(rotation)
+        await rotation.advance(false)
+        const { stage, authorities } = rotation.state
+        await rotation.close()
+        bootId = bootOf()
+        now += jump
+        for (let start = 0; start < 3; start++) {
+          rotation = await open(checked)
+          const before = rotation.state
+          for (let check = 0; check < 10; check++) await rotation.check()
+          expect(rotation.state).to.equal(before)
+          expect(rotation.status().waits).not.to.equal(undefined)
+          // A process that is killed stores nothing more.
+          storage.writeNote = () => Promise.resolve()
+          await rotation.close()
+        }
+        now -= jump
+        rotation = await open({ ...checked, checkInterval: 0 })
+        expect(rotation.state.stage).to.equal(stage)
+        expect(ids(rotation)).to.deep.equal(authorities.map(({ id }) => id))
+        expect(keys()).to.have.length(2)
+        expect(rotation.status()).to.deep.include({ waits: undefined })
+        expect(rotation.ledger.size).to.equal(1)
+      })
+
+    it('signs while it waits after the machine was off, and goes on after an hour or by command', async () => {
+      const first = await open()
+      issue(first)
+      await first.close()
+      bootId = 'next'
+      ;[elapsed, now] = [0, now + 3 * day]
+      const rotation = await open()
+      expect(rotation.clock.judge()).to.include({ verdict: 'unconfirmed', believed: now })
+      expect(await rotation.advance(true))
+        .to.have.property('refused')
+        .that.includes('the machine was off since')
+        .and.includes('for 60 min')
+      expect(rotation.ledger.size, 'expired, and still known').to.equal(1)
+      pass(3_590_000)
+      expect(rotation.status().waits).to.include('for 1 min')
+      pass(20_000)
+      expect(rotation.status().waits).to.equal(undefined)
+      expect(await rotation.advance(false)).to.include({ went: 'announce' })
+      now += jump
+      expect(rotation.clock.dispute()).not.to.equal(undefined)
+      await rotation.clock.accept()
+      expect(rotation.clock.judge()).to.include({ verdict: 'agreed', believed: now })
+      expect(await rotation.advance(false)).to.include({ went: 'trust-both' })
+    })
+
+    it('goes by what state and ledger record when the record of the clock is missing or damaged', async () => {
+      for (const text of [undefined, '{"format":1,"bootId":"a","wall":"x"}']) {
+        const first = await open()
+        await first.close()
+        rmSync(join(directory, 'clock.json'))
+        if (text !== undefined) writeFileSync(join(directory, 'clock.json'), text)
+        now += jump
+        const ahead = await open(checked)
+        expect(ahead.clock.judge().verdict).to.equal('unconfirmed')
+        await ahead.close()
+        now -= 2 * jump
+        rmSync(join(directory, 'clock.json'))
+        const behind = await open()
+        expect(behind.clock.judge().verdict).to.equal('disputed')
+        await behind.close()
+        now += jump
+        rmSync(join(directory, 'clock.json'))
+      }
+      expect(lines.join('\n')).to.include('the record of the clock cannot be read and begins anew: boot: is not a number')
+    })
+
+    it('keeps the key of the old root until a client was seen to use the new one, by a connection or by a renewal in time', async () => {
+      for (const proof of ['connection', 'renewal']) {
+        const rotation = await open()
+        for (const _ of [...stages, 'stable'].slice(1)) await rotation.advance(true)
+        expect(rotation.state.stage).to.equal('stable')
+        const root = ids(rotation)[0] as string
+        expect(keys()).to.have.length(2)
+        if (proof === 'connection') await use(rotation)
+        else {
+          issue(rotation)
+          pass(day / 8)
+          issue(rotation)
+          expect(rotation.state.inUse, 'asked again too soon').to.deep.equal([])
+          pass(day / 2)
+          issue(rotation)
+        }
+        await until('the old key to be removed', () => keys().length === 1)
+        expect(keys()).to.deep.equal([root])
+        expect(rotation.state).to.deep.include({ inUse: [root], retired: [] })
+        await rotation.close()
+      }
+    })
+
+    it('takes no use for a proof while the time is disputed', async () => {
+      const rotation = await open()
+      for (const _ of [...stages, 'stable'].slice(1)) await rotation.advance(true)
+      const root = ids(rotation)[0] as string
+      now += jump
+      const presented = { root, notAfter: now + day }
+      rotation.connected('xds-writer/0/1', { node, identities: [workload], presented })
+      await rotation.check()
+      expect(rotation.state.inUse).to.deep.equal([])
+      expect(keys()).to.have.length(2)
+      now -= jump
+      rotation.connected('xds-writer/0/1', { node, identities: [workload], presented })
+      await until('the old key to be removed', () => keys().length === 1)
+    })
   })
 
   it('stays in its stage if the new stage cannot be saved', async () => {
@@ -243,7 +396,7 @@ describe('the own root of the certificate authority', () => {
     const back = await open()
     expect(back.formerRoots()).to.deep.equal([{ certificate: other, until: now + day }])
     expect(made).to.equal(1)
-    now += 1.5 * day
+    pass(1.5 * day)
     await back.check()
     expect(back.formerRoots()).to.deep.equal([])
     expect(changes).to.equal(1)
@@ -258,8 +411,7 @@ describe('the own root of the certificate authority', () => {
     expect(lines.join('\n')).to.include('begins anew: completeSince: is not a number')
     rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: undefined })
     expect(rotation.status().blockers.map(({ why }) => why)).to.deep.equal(['not known'])
-    now += day
-    elapsed += day
+    pass(day)
     expect(rotation.status().blockers).to.deep.equal([])
   })
 })

@@ -204,6 +204,25 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       act: (sources, query) => sources.authority('rotate', query.get('force') === 'true'),
     },
   },
+  ca_distrust: {
+    what: 'POST distrusts a root at once (id: the first digits of its fingerprint); dryRun=true: only says who would be cut off',
+    shows: 'nothing',
+    action: {
+      form: 'id=<digits>&dryRun=<true or false>',
+      isMeant: (query) => query.has('id'),
+      act: (sources, query) => sources.authority('distrust', query.get('id') ?? '', query.get('dryRun') === 'true'),
+    },
+  },
+  ca_trust: {
+    what: 'POST trusts a root again that was distrusted',
+    shows: 'nothing',
+    action: { form: 'id=<digits>', isMeant: (query) => query.has('id'), act: (sources, query) => sources.authority('trust', query.get('id') ?? '') },
+  },
+  ca_accept_time: {
+    what: 'POST takes the wall clock for right, although it contradicts what was recorded',
+    shows: 'nothing',
+    action: { form: 'accept=true', isMeant: (query) => query.get('accept') === 'true', act: (sources) => sources.authority('acceptTime') },
+  },
   actorsz: { what: 'actors, their state and load', shows: 'mesh', page: ({ supervisor }) => actorsPage(supervisor) },
   force_disconnect: {
     what: 'POST with proxyID ends the stream of that proxy',

@@ -1,5 +1,5 @@
 /** Determines whether the service is ready, and which of its parts are unhealthy, from the supervisor's states alone. */
-import { servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { attentionNote, servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ActorState } from '../../runtime/supervisor.ts'
 
 /** An answer to `/ready`. The text names every unhealthy part, even if the service is ready. */
@@ -29,6 +29,7 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
       : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: the complete configuration is not served yet']),
     ...unsynced.map((source) => `source ${source} has not delivered its complete state yet`),
     ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
+    ...new Set(states.flatMap(({ notes }) => (notes.get(attentionNote) as readonly string[] | undefined) ?? [])),
     ...states.flatMap((state) => fault(state) ?? []),
   ]
   return { ready, text: lines.join('\n') }

@@ -6,7 +6,7 @@ import { type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
-import { findChain } from '../../../src/ca/chain.ts'
+import { chainFault, findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
 import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
@@ -55,7 +55,12 @@ export interface ImportedFiles {
 export function importAuthority(files: ImportedFiles, directory: string, replace: boolean, now: number): string[] {
   const certificate = read(files.cert)
   const roots = files.root === '' ? certificate : read(files.root)
-  const chain = within(files.cert, () => findChain(certificate, files.chain === '' ? '' : read(files.chain), roots, now))
+  const chain = within(files.cert, () => {
+    const found = findChain(certificate, files.chain === '' ? '' : read(files.chain), roots)
+    const fault = chainFault(found, now)
+    if (fault !== undefined) throw new Error(fault)
+    return found
+  })
   const signing = pemOf('CERTIFICATE', chain.signing.encoded)
   const key = readKeyFile(files.key, signing)
   mkdirSync(directory, { recursive: true, mode: 0o700 })

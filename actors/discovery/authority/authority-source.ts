@@ -1,16 +1,18 @@
 /** Decides which authority is in force: one that is plugged in as files (docs/certificates.md, A1 to A5), or the process's own root. */
 import { randomInt } from 'node:crypto'
+import { checkTrust } from '../../../src/ca/distrust.ts'
 import { rootValidity, validityWithin } from '../../../src/ca/lifetime.ts'
 import { chainExpiry } from '../../../src/ca/rotation.ts'
 import type { AuthorityRecord } from '../../../src/ca/state.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { readClocks } from '../../runtime/clock.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Registry } from '../../runtime/metrics.ts'
+import { logDropped } from './distrust.ts'
 import { openFileStorage } from './file-storage.ts'
 import { type InForce, isSameInForce, ownInForce, pluggedInForce } from './in-force.ts'
-import { type PluggedInFiles, pluggedInPaths, readPluggedIn } from './plugged-in.ts'
+import { invalidAt, type PluggedInFiles, pluggedInPaths, readPluggedIn } from './plugged-in.ts'
 import { RootRotation } from './root-rotation.ts'
 import type { Signing } from './signing.ts'
 import type { CaStorage } from './storage.ts'
@@ -47,10 +49,9 @@ export class AuthoritySource {
         gracePercent: features.CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE,
         workloadLife: features.DEFAULT_WORKLOAD_CERT_TTL,
       },
-      makeRoot: async (before) => makeRoot(parts, storage, await trustDomain, before),
+      makeRoot: async (before) => makeRoot(parts, storage, await trustDomain, { before, now: source?.rotation.clock.now() ?? readClocks().wall }),
       changed: () => source?.refresh(),
-      now: wallClockMs,
-      monotonic: monotonicMs,
+      clocks: readClocks,
       random: () => randomInt(2 ** 32) / 2 ** 32,
       log,
       metrics,
@@ -96,11 +97,13 @@ export class AuthoritySource {
 
   /** Determines the authority in force again. */
   refresh(): void {
+    const { state, clock } = this.rotation
     const former = this.rotation.formerRoots().map(({ certificate }) => certificate)
     const next = this.#plugged.by
-      ? pluggedInForce(this.#plugged, former)
-      : ownInForce(this.rotation.state, this.#storage.keys, [...this.#plugged.roots, ...former], wallClockMs())
+      ? pluggedInForce(this.#plugged, former, state.distrusted)
+      : ownInForce(state, this.#storage.keys, [...this.#plugged.roots, ...former], clock.now())
     if (!next || isSameInForce(this.#inForce, next)) return
+    logDropped(this.rotation, this.#inForce?.trusted ?? [], next.trusted, this.#parts.log)
     this.#inForce = next
     this.#parts.changed(next)
   }
@@ -116,7 +119,10 @@ export class AuthoritySource {
    */
   async #establish(): Promise<void> {
     const { features, signing } = this.#parts
-    const found = await readPluggedIn(features.ROOT_CA_DIR, wallClockMs())
+    const found = await readPluggedIn(features.ROOT_CA_DIR)
+    const fault = this.#inForce && invalidAt(found, this.rotation.clock.now())
+    if (fault !== undefined) throw new Error(`${features.ROOT_CA_DIR}: ${fault}`)
+    if (found.by) checkTrust(found.chain.root, this.rotation.state.distrusted)
     // With the same certificate, the key must be read again if its file changed: it may be the same key or a wrong one.
     const before = this.#plugged
     const isSame = found.by && before.by?.id === found.by.id && before.keyStamp === found.keyStamp
@@ -138,21 +144,20 @@ export class AuthoritySource {
 }
 
 /**
- * Has a signer thread create a root. If `before` is given, it cross-signs the new root's name and key, for at most its own lifetime
+ * Has a signer thread create a root at the Unix time `now` in milliseconds. If `before` is given, it cross-signs the new root's name and key, for at most its own lifetime
  * (docs/certificates.md, R7).
  */
 export async function makeRoot(
   { signing, features }: { readonly signing: Pick<Signing, 'makeRoot'>; readonly features: Features },
   { keys: place }: CaStorage,
   organization: string,
-  before: AuthorityRecord | undefined,
+  { before, now }: { readonly before: AuthorityRecord | undefined; readonly now: number },
 ): Promise<AuthorityRecord> {
-  const now = wallClockMs()
   const { CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: bits, CITADEL_SELF_SIGNED_CA_CERT_TTL: life } = features
   const validity = rootValidity(life, now)
   const cross = before && {
     by: { id: before.id, certificate: before.certificate, key: place },
-    validity: validityWithin(life, now, { notBefore: 0, notAfter: chainExpiry(before) }),
+    validity: validityWithin(life, { wall: now, believed: now }, { notBefore: 0, notAfter: chainExpiry(before) }),
   }
   const made = await signing.makeRoot({ type: 'make-root', place, organization, bits, validity, ...(cross ? { cross } : {}) })
   // A client that trusts only the previous root reaches it from the cross-signature through the previous intermediates.

@@ -13,21 +13,26 @@ import type {
 } from '../../../protocols/messages/authority.ts'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
+import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
 import { LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { identityToCertify } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { status } from '../../../src/model/status-codes.ts'
+import { ValidityReport } from '../../http/validity-report.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { gaugesOf } from '../../runtime/metrics.ts'
+import { every, type Timer } from '../../runtime/timers.ts'
 import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
 import { AuthoritySource } from './authority-source.ts'
+import { distrust, trust } from './distrust.ts'
 import type { InForce } from './in-force.ts'
 import { type AdmittedRequest, type CertificateIssuer, type Made, type NotMade, OwnIssuer } from './issuer.ts'
-import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
+import { acceptTime, authorityPage, ledgerPage, rotate, usedCertificates } from './shown-authority.ts'
 import { Signing } from './signing.ts'
 
 /** Lifetime of serving certificates, in milliseconds (docs/certificates.md, T4). */
@@ -35,6 +40,9 @@ const servingLife = 90 * 86_400_000
 
 /** Retry delay for a request whose signing authority was replaced before the answer, in milliseconds. */
 const replacedRetry = 250
+
+/** Interval at which the clock and the validity of root and chain are examined, in milliseconds. */
+const watchMs = 5000
 
 /** Retry delay while there is no authority to sign with, in milliseconds. */
 const unreadyRetry = 1000
@@ -50,6 +58,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     ledger: (start: number, length: number) => ledgerPage(this.#source.rotation, start, length),
     /** Starts a rotation of the own root, or advances it by one stage. */
     rotate: (force: boolean) => rotate(this.#source.rotation, force, () => this.#page()),
+    /** Distrusts the root that the first digits of a fingerprint name, or says who would be cut off. */
+    distrust: (id: string, isDry: boolean) => distrust(this.#source.rotation, this.#source.inForce, id, isDry),
+    /** Trusts a root again that was distrusted. */
+    trust: (id: string) => trust(this.#source.rotation, id),
+    /** Takes the wall clock for right. */
+    acceptTime: () => acceptTime(this.#source.rotation),
   }
   readonly #context: ActorContext<AuthorityConfig>
   readonly #features: Features
@@ -61,8 +75,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly #issuer: CertificateIssuer
   readonly #writers = new Map<string, Peer<TrustEvent>>()
   readonly #named: (trustDomain: string) => void
+  readonly #validity: ValidityReport
+  readonly #timer: Timer
   #names: MeshNamesEvent | undefined
   #generation = 0
+  /** What `/ready` says about this actor. */
+  #noted: readonly string[] = []
 
   static async start(context: ActorContext<AuthorityConfig>): Promise<CertificateAuthority> {
     const features = context.config.features as Features
@@ -88,8 +106,17 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#metrics = authorityMetrics(context.metrics, wallClockMs)
     this.#signing = parts.signing
     this.#source = parts.source
-    this.#issuer = new OwnIssuer(parts.signing, parts.source)
+    this.#issuer = new OwnIssuer(parts.signing, parts.source, () => this.#clock.now())
     this.#named = parts.named
+    const gauge = gaugesOf(context.metrics)
+    gauge(
+      'citadel_server_clock_disputed',
+      'whether the wall clock is believed: 0 it is, 1 not yet, after a start of the machine, 2 it is disputed',
+      () => ['agreed', 'unconfirmed', 'disputed'].indexOf(this.#clock.judge().verdict),
+    )
+    this.#validity = new ValidityReport({ kinds: ['root', 'chain'], metrics: context.metrics, log: context.log('ca'), noted: () => {} })
+    this.#timer = every(watchMs, () => this.#look()).unref()
+    this.#look()
   }
 
   linked(peer: Peer<TrustEvent>): void {
@@ -117,6 +144,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   async drain(): Promise<void> {
+    this.#timer.cancel()
     await this.#signing.close()
     await this.#source.close()
   }
@@ -131,6 +159,22 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       `certificates are signed with ${by.id.slice(0, 16)} of ${this.#source.described} until ${new Date(within.notAfter).toISOString()}; roots that are handed out: ${next.bundle.length}`,
     )
     for (const writer of this.#writers.values()) this.#send(writer)
+    this.#look()
+  }
+
+  get #clock() {
+    return this.#source.rotation.clock
+  }
+
+  /** Examines the clock and the validity of root and chain, and notes what is wrong for `/ready`. */
+  #look(): void {
+    const { inForce } = this.#source
+    if (inForce) this.#validity.check(usedCertificates(inForce), wallClockMs())
+    const dispute = this.#clock.dispute()
+    const noted = [...(dispute === undefined ? [] : [dispute]), ...this.#validity.lines]
+    if (noted.join('\n') === this.#noted.join('\n')) return
+    this.#noted = noted
+    this.#context.note(attentionNote, noted)
   }
 
   #page(): AuthorityPage | undefined {
@@ -160,10 +204,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     const { identity } = named
     const { DEFAULT_WORKLOAD_CERT_TTL, MAX_WORKLOAD_CERT_TTL } = this.#features
     const rules = { default: DEFAULT_WORKLOAD_CERT_TTL, most: MAX_WORKLOAD_CERT_TTL }
-    const validity = (within: Validity) => workloadValidity(ttlMs, rules, wallClockMs(), within)
+    const validity = (within: Validity) => workloadValidity(ttlMs, rules, this.#clock.judge(), within)
     try {
       const within = this.#issuer.within('workloads')
-      const isReady = within && validity(within).notAfter > wallClockMs()
+      const isReady = within && validity(within).notAfter > this.#clock.now()
       if (!isReady) return this.#refuse(status.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
     } catch (error) {
       if (error instanceof LifetimeFault) return this.#refuse(status.invalidArgument, 'TTL_ERROR', error.message, peer)
@@ -172,18 +216,19 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
-    this.#source.rotation.issued({ identities: [identity], serial, root, issuedAt: wallClockMs(), notAfter, peer })
+    if (caller.issuedRoot !== undefined) this.#source.rotation.seen(caller.issuedRoot)
+    this.#source.rotation.issued({ identities: [identity], serial, root, issuedAt: this.#clock.now(), notAfter, peer })
     const until = new Date(notAfter).toISOString()
     this.#log('serverca').info(`certificate ${serial} for ${identity}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)
     return { chain: made.chain }
   }
 
   async #signServing({ csr }: ServingCertificateRequest): Promise<CertificateAnswer> {
-    const validity = (within: Validity) => validityWithin(servingLife, wallClockMs(), within)
+    const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
     const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity }, 'a writer')
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
-    this.#source.rotation.issuedServing({ serial, root, issuedAt: wallClockMs(), notAfter })
+    this.#source.rotation.issuedServing({ serial, root, issuedAt: this.#clock.now(), notAfter })
     this.#log('serverca').info(`serving certificate ${serial}, valid until ${new Date(notAfter).toISOString()}`)
     return { chain: made.chain }
   }

@@ -7,15 +7,16 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { CaWork, StoredAuthority } from '../../../src/cli/ca.ts'
 import { type Features, readFeatures } from '../../../src/config/features.ts'
-import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { readClocks, wallClockMs } from '../../runtime/clock.ts'
 import { Registry } from '../../runtime/metrics.ts'
 import { exportAuthority, importAuthority } from './authority-files.ts'
 import { makeRoot } from './authority-source.ts'
+import { distrust, trust } from './distrust.ts'
 import { openFileStorage } from './file-storage.ts'
 import { type InForce, ownInForce, pluggedInForce } from './in-force.ts'
 import { type PluggedInFiles, readPluggedIn } from './plugged-in.ts'
 import { RootRotation } from './root-rotation.ts'
-import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
+import { acceptTime, authorityPage, ledgerPage, rotate } from './shown-authority.ts'
 import run from './sign-task.ts'
 import type { CaStorage } from './storage.ts'
 
@@ -49,15 +50,18 @@ async function openStored(features: Features): Promise<StoredAuthority> {
     rotation = await RootRotation.open({
       storage,
       settings: { checkInterval: 0, jitter: false, gracePercent: 0, workloadLife: features.DEFAULT_WORKLOAD_CERT_TTL },
-      makeRoot: (before) => makeRoot({ signing, features }, storage, before ? organizationOf(before.root) : 'cluster.local', before),
+      makeRoot: (before) =>
+        makeRoot({ signing, features }, storage, before ? organizationOf(before.root) : 'cluster.local', {
+          before,
+          now: rotation?.clock.now() ?? wallClockMs(),
+        }),
       changed: quiet,
-      now: wallClockMs,
-      monotonic: monotonicMs,
+      clocks: readClocks,
       random: () => 0,
       log: () => ({ debug: quiet, info: quiet, warn: quiet, error: quiet }),
       metrics: new Registry(),
     })
-    const plugged = await readPluggedIn(features.ROOT_CA_DIR, wallClockMs())
+    const plugged = await readPluggedIn(features.ROOT_CA_DIR)
     if (!plugged.by && rotation.state.authorities.length > 0) await rotation.useOwn()
     return stored(rotation, () => inForceOf(rotation as RootRotation, storage, plugged), storage.described)
   } catch (error) {
@@ -72,13 +76,19 @@ function stored(rotation: RootRotation, inForce: () => InForce, keptIn: string):
     page,
     ledger: (start, length) => ledgerPage(rotation, start, length),
     rotate: (force) => rotate(rotation, force, page),
+    distrust: (id, isDry) => distrust(rotation, inForce(), id, isDry),
+    trust: (id) => trust(rotation, id),
+    acceptTime: () => acceptTime(rotation),
     close: () => rotation.close(),
   }
 }
 
 function inForceOf(rotation: RootRotation, storage: CaStorage, plugged: PluggedInFiles): InForce {
   const former = rotation.formerRoots().map(({ certificate }) => certificate)
-  const found = plugged.by ? pluggedInForce(plugged, former) : ownInForce(rotation.state, storage.keys, [...plugged.roots, ...former], wallClockMs())
+  const { state, clock } = rotation
+  const found = plugged.by
+    ? pluggedInForce(plugged, former, state.distrusted)
+    : ownInForce(state, storage.keys, [...plugged.roots, ...former], clock.now())
   if (!found) throw new Error(`${storage.described}: holds no root yet`)
   return found
 }

@@ -30,17 +30,19 @@ export interface InForce {
   readonly source: 'plugged-in' | 'own'
 }
 
-/** Describes a plugged-in authority in force. `former`: replaced roots that stay trusted, PEM each. */
-export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly string[]): InForce {
+/**
+ * Describes a plugged-in authority in force. `former`: replaced roots that stay trusted; `distrusted`: roots that are left out; PEM each.
+ */
+export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly string[], distrusted: readonly string[]): InForce {
   const within = { notBefore: chain.notBefore, notAfter: chain.notAfter }
   const signs = { by, intermediates: chain.intermediates, root: fingerprintOf(chain.root), within }
-  const all = unique([...roots, ...former])
+  const all = unique([...roots, ...former], distrusted)
   return { workloads: signs, serving: signs, bundle: all, trusted: all, source: 'plugged-in' }
 }
 
 /**
  * Describes the own authority in force at the Unix time `now` in milliseconds; undefined before the first root. `others`: roots that are
- * trusted as well, PEM each.
+ * trusted as well, PEM each. Distrusted roots of the state are left out.
  */
 export function ownInForce(state: AuthorityState, place: KeyPlace, others: readonly string[], now: number): InForce | undefined {
   const material = materialOf(state, now)
@@ -54,8 +56,8 @@ export function ownInForce(state: AuthorityState, place: KeyPlace, others: reado
   return {
     workloads: signs(material.workloads),
     serving: signs(material.serving),
-    bundle: unique([...material.bundle, ...others]),
-    trusted: unique([...material.trusted, ...others]),
+    bundle: unique([...material.bundle, ...others], state.distrusted),
+    trusted: unique([...material.trusted, ...others], state.distrusted),
     source: 'own',
   }
 }
@@ -65,7 +67,9 @@ export function isSameInForce(one: InForce | undefined, other: InForce): boolean
   return one !== undefined && JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Removes duplicate certificates. */
-function unique(certificates: readonly string[]): string[] {
-  return [...new Map(certificates.map((pem) => [fingerprintOf(pem), pem])).values()]
+/** Removes duplicate and distrusted certificates. */
+function unique(certificates: readonly string[], distrusted: readonly string[]): string[] {
+  const all = new Map(certificates.map((pem) => [fingerprintOf(pem), pem]))
+  for (const pem of distrusted) all.delete(fingerprintOf(pem))
+  return [...all.values()]
 }

@@ -3,7 +3,6 @@
  * same interface.
  */
 import type { Validity } from '../../../src/ca/lifetime.ts'
-import { wallClockMs } from '../../runtime/clock.ts'
 import type { AuthoritySource } from './authority-source.ts'
 import type { ActiveSigner, InForce } from './in-force.ts'
 import type { Signing, SigningResult, WantedCertificate } from './signing.ts'
@@ -46,10 +45,13 @@ export interface CertificateIssuer {
 export class OwnIssuer implements CertificateIssuer {
   readonly #signing: Signing
   readonly #source: Pick<AuthoritySource, 'inForce'>
+  readonly #now: () => number
 
-  constructor(signing: Signing, source: Pick<AuthoritySource, 'inForce'>) {
+  /** `now` returns the time that counts for the authority, in Unix milliseconds. */
+  constructor(signing: Signing, source: Pick<AuthoritySource, 'inForce'>, now: () => number) {
     this.#signing = signing
     this.#source = source
+    this.#now = now
   }
 
   within(use: CertificateUse): Validity | undefined {
@@ -65,7 +67,7 @@ export class OwnIssuer implements CertificateIssuer {
         granted = this.#source.inForce
         if (!granted) return undefined
         const { by, within } = granted[use]
-        return within.notAfter <= wallClockMs() ? undefined : { by, ...validity(within) }
+        return within.notAfter <= this.#now() ? undefined : { by, ...validity(within) }
       },
     })
     if (!('serial' in result)) return result

@@ -2,7 +2,7 @@
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Chain, findChain } from '../../../src/ca/chain.ts'
+import { type Chain, chainFault, findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf, readPem } from '../../../src/identity/pem.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
@@ -36,8 +36,11 @@ export const pluggedInPaths = (directory: string): readonly string[] => Object.v
 /** Whether a directory contains the key of an authority. */
 export const isPluggedIn = async (directory: string): Promise<boolean> => (await statusOf(join(directory, names.key))) !== undefined
 
-/** Reads and checks a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and the reason. */
-export async function readPluggedIn(directory: string, now: number): Promise<PluggedInFiles> {
+/**
+ * Reads and checks a directory. Rejects with an Error that names the file and the reason. Whether the certificates are valid at present is
+ * not checked: {@link invalidAt}.
+ */
+export async function readPluggedIn(directory: string): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
   const roots = rootsOf(at('roots'), await read(at('roots')))
   const keyFile = await statusOf(at('key'))
@@ -45,7 +48,7 @@ export async function readPluggedIn(directory: string, now: number): Promise<Plu
   const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
   if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
   if (roots.length === 0) throw new Error(`${at('roots')}: is not there, but ${at('key')} is`)
-  const found = within(at('signing'), () => findChain(signing, chain, roots.join(''), now))
+  const found = within(at('signing'), () => findChain(signing, chain, roots.join('')))
   const certificate = pemOf('CERTIFICATE', found.signing.encoded)
   return {
     by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } },
@@ -54,6 +57,11 @@ export async function readPluggedIn(directory: string, now: number): Promise<Plu
     chain: found,
     roots,
   }
+}
+
+/** Why a plugged-in authority cannot be used at the Unix time `now` in milliseconds; undefined when its chain is valid then. */
+export function invalidAt({ by, chain }: PluggedInFiles & { readonly chain?: Chain }, now: number): string | undefined {
+  return by && chain && chainFault(chain, now)
 }
 
 function rootsOf(path: string, text: string | undefined): readonly string[] {

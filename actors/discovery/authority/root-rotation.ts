@@ -3,27 +3,32 @@
  * ledger of issued certificates. Runs on the authority's thread; keys are created by {@link RotationParts.makeRoot}.
  */
 
+import type { ClockReading } from '../../../src/ca/clock-record.ts'
+import { checkTrust } from '../../../src/ca/distrust.ts'
 import { type Blocker, type ConnectedProxy, type IssuedCertificate, Ledger, type ServingRecord } from '../../../src/ca/ledger.ts'
-import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
+import { type KeptLedger, ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
 import {
   advance,
   announce,
   chainExpiry,
   hasOldRootExpired,
   isDue,
+  keptKeys,
   type Material,
   materialOf,
   noteRoots,
   rootsOf,
   stageOf,
   withFirstRoot,
+  withUse,
 } from '../../../src/ca/rotation.ts'
-import { type AuthorityRecord, type AuthorityState, type Stage, stages } from '../../../src/ca/state.ts'
+import { type AuthorityRecord, type AuthorityState, type FormerRoot, longestList, type Stage, stages } from '../../../src/ca/state.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { count } from '../../../src/model/counts.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
+import { AuthorityClock } from './authority-clock.ts'
 import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
 
 /** Settings of rotations; times in milliseconds. */
@@ -52,9 +57,8 @@ export interface RotationParts {
    * RootRotation.usePlugged}.
    */
   changed(): void
-  /** The wall clock in Unix milliseconds, and a monotonic clock in milliseconds. */
-  readonly now: () => number
-  readonly monotonic: () => number
+  /** Reads the wall clock and the boot clock. */
+  readonly clocks: () => ClockReading
   /** Returns a random number in [0, 1). */
   readonly random: () => number
   readonly log: Logger
@@ -71,6 +75,8 @@ export interface RotationStatus {
   readonly blockers: readonly Blocker[]
   /** Nodes on the plaintext port. They have no certificates, so they do not block. */
   readonly plaintext: readonly string[]
+  /** Why no stage begins, whoever blocks: the time is disputed. */
+  readonly waits: string | undefined
 }
 
 /** The result of an attempt to advance. */
@@ -78,11 +84,6 @@ export type AdvanceAnswer =
   | { readonly went: Stage; readonly from: Stage; readonly forcedOver: readonly Blocker[] }
   | { readonly refused: string; readonly status: RotationStatus }
 
-/**
- * Maximum lead of the wall clock over the monotonic clock for which certificates are considered expired by the wall clock, in
- * milliseconds (docs/certificates.md, R12).
- */
-const believedLead = 60_000
 /** Delay before changes of the ledger are stored, in milliseconds: a minimum, and an amount per holder. */
 const ledgerDelay = { least: 250, each: 0.5 }
 
@@ -90,7 +91,7 @@ const ledgerDelay = { least: 250, each: 0.5 }
 export class RootRotation {
   readonly #parts: RotationParts
   readonly ledger: Ledger
-  readonly #startedAt: { readonly wall: number; readonly monotonic: number }
+  readonly clock: AuthorityClock
   readonly #timers: Timer[] = []
   readonly #steps: Counter<'stage' | 'forced'>
   #usesOwn = false
@@ -103,12 +104,12 @@ export class RootRotation {
   /** Number of blockers at the last check. */
   #blocking = 0
 
-  private constructor(parts: RotationParts, ledger: Ledger, { state, version }: Stored) {
+  private constructor(parts: RotationParts, { ledger, clock }: Pick<RootRotation, 'ledger' | 'clock'>, { state, version }: Stored) {
     this.#parts = parts
     this.ledger = ledger
+    this.clock = clock
     this.#state = state
     this.#version = version
-    this.#startedAt = { wall: parts.now(), monotonic: parts.monotonic() }
     this.#steps = this.#declareMetrics(parts.metrics)
   }
 
@@ -118,8 +119,15 @@ export class RootRotation {
    */
   static async open(parts: RotationParts): Promise<RootRotation> {
     const stored = await parts.storage.read()
-    const rotation = new RootRotation(parts, await rotationLedger(parts), stored)
-    await parts.storage.keepKeys(stored.state.authorities.map(({ id }) => id))
+    const kept = await keptLedger(parts)
+    const clock = await AuthorityClock.open({
+      storage: parts.storage,
+      read: parts.clocks,
+      since: passedTime(stored.state, kept),
+      log: parts.log('ca'),
+    })
+    const rotation = new RootRotation(parts, { ledger: ledgerOf(kept, parts, clock.now()), clock }, stored)
+    await parts.storage.keepKeys(keptKeys(stored.state))
     await rotation.#keepLedger(false)
     return rotation
   }
@@ -127,15 +135,16 @@ export class RootRotation {
   /** Puts the own root in force; creates it if there is none. Rejects with the reason. */
   useOwn(): Promise<void> {
     return this.#inTurn(async () => {
-      const { makeRoot, now, log, storage } = this.#parts
+      const { makeRoot, log, storage } = this.#parts
+      for (const root of rootsOf(this.#state)) if (this.material()?.workloads.id === fingerprintOf(root)) checkTrust(root, this.#state.distrusted)
       this.#usesOwn = true
       if (this.#state.authorities.length === 0) {
         const first = await makeRoot(undefined)
-        await this.#store(this.#noted(withFirstRoot(this.#state, first, now()), [first.root], []))
+        await this.#store(this.#noted(withFirstRoot(this.#state, first, this.clock.now()), [first.root], []))
         log('ca').info(`made a root of its own, ${first.id}, valid until ${new Date(chainExpiry(first)).toISOString()}, in ${storage.described}`)
       } else await this.#store(this.#noted(this.#state, rootsOf(this.#state), []))
       // All roots have expired: without a check now, nothing could be signed until the first scheduled one.
-      if (this.#state.authorities.every((one) => chainExpiry(one) <= now())) await this.#check()
+      if (this.#state.authorities.every((one) => chainExpiry(one) <= this.clock.now())) await this.#check()
       this.#startChecks()
     })
   }
@@ -151,7 +160,7 @@ export class RootRotation {
 
   /** The present signing material of the own root; undefined when there is none. */
   material(): Material | undefined {
-    return materialOf(this.#state, this.#parts.now())
+    return materialOf(this.#state, this.clock.now())
   }
 
   /** The stored state, which is in force. */
@@ -160,13 +169,14 @@ export class RootRotation {
   }
 
   /** Replaced roots that stay trusted, PEM each (docs/certificates.md, R14). */
-  formerRoots(): readonly { readonly certificate: string; readonly until: number }[] {
-    const now = this.#parts.now()
-    return this.#state.formerRoots.filter(({ until }) => until > now)
+  formerRoots(): readonly FormerRoot[] {
+    const from = this.#forgetsUntil()
+    return this.#state.formerRoots.filter(({ until }) => until > from)
   }
 
   /** Records a certificate issued to a workload. */
   issued(certificate: IssuedCertificate): void {
+    if (this.ledger.isRenewalInTime(certificate)) this.seen(certificate.root)
     this.ledger.issued(certificate, this.#state.epoch)
     this.#ledgerChanged()
   }
@@ -180,6 +190,34 @@ export class RootRotation {
   /** Records a stream of a proxy. The name begins with the name of its writer. */
   connected(name: string, proxy: ConnectedProxy): void {
     this.ledger.connected(name, proxy, this.#state.epoch)
+    if (proxy.presented) this.seen(proxy.presented.root)
+  }
+
+  /**
+   * Records that a client uses a certificate that leads to a root (its fingerprint). While the time is disputed this shows nothing: the
+   * client may be one whose clock is wrong too (docs/certificates.md, R15).
+   */
+  seen(root: string): void {
+    if (withUse(this.#state, root) === this.#state || this.clock.dispute() !== undefined) return
+    void this.#inTurn(async () => {
+      const before = this.#state.retired
+      await this.#store(withUse(this.#state, root))
+      if (before.length > this.#state.retired.length) await this.#removeKeys()
+    }).catch((error: Error) => this.#log.error(`the use of root ${root} cannot be recorded: ${error.message}`))
+  }
+
+  /**
+   * Distrusts a root (PEM) wherever it comes from, or with `isTrusted` trusts it again (docs/certificates.md, R16). Rejects when that cannot
+   * be stored. {@link RotationParts.changed} is called.
+   */
+  setTrust(certificate: string, isTrusted: boolean): Promise<void> {
+    return this.#inTurn(async () => {
+      const id = fingerprintOf(certificate)
+      const others = this.#state.distrusted.filter((one) => fingerprintOf(one) !== id)
+      if (!isTrusted && others.length >= longestList) throw new Error(`${longestList} roots are distrusted already: trust one of them again first`)
+      await this.#store({ ...this.#state, distrusted: isTrusted ? others : [...others, certificate] })
+      this.#parts.changed()
+    })
   }
 
   status(): RotationStatus {
@@ -190,6 +228,7 @@ export class RootRotation {
       since: authorities.length > 0 ? new Date(since).toISOString() : undefined,
       blockers: this.#blockers(),
       plaintext: this.ledger.plaintext(),
+      waits: this.clock.dispute(),
     }
   }
 
@@ -212,6 +251,7 @@ export class RootRotation {
     this.#keeping?.cancel()
     await this.#queue.catch(() => undefined)
     await this.#keepLedger(true)
+    await this.clock.close()
     await this.#parts.storage.close()
   }
 
@@ -239,22 +279,27 @@ export class RootRotation {
   }
 
   async #check(): Promise<void> {
-    const now = this.#parts.now()
-    this.ledger.sweep(this.#believedNow())
+    this.ledger.sweep(this.#forgetsUntil())
     const before = this.#state.formerRoots
     await this.#store(this.#noted(this.#state, this.#state.inForce, []))
     if (this.#state.formerRoots !== before) this.#parts.changed()
-    if (!this.#usesOwn) return
+    if (!this.#usesOwn || this.clock.dispute() !== undefined) return
+    const now = this.clock.now()
     const { gracePercent } = this.#parts.settings
     const due = isDue(this.#state, gracePercent, now)
     if (due) this.#log.info(`less than ${gracePercent} % of the life of root ${this.#state.authorities[0]?.id} are left: a rotation begins`)
     if (due || this.#state.stage !== 'stable') await this.#advance(false)
-    while (hasOldRootExpired(this.#state, now)) await this.#advance(false)
+    while (hasOldRootExpired(this.#state, now)) {
+      const answer = await this.#advance(false)
+      if ('refused' in answer) return
+    }
   }
 
   async #advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
     const { stage: from, authorities } = this.#state
     if (!this.#usesOwn) return { refused: 'the authority is plugged in (ROOT_CA_DIR): only a root of its own is rotated', status: this.status() }
+    const dispute = this.clock.dispute()
+    if (dispute !== undefined) return { refused: `the rotation stays in stage ${from}: ${dispute}`, status: this.status() }
     const blockers = this.#blockers()
     if (blockers.length > 0 && !force) {
       const [{ identity, reason }] = blockers as [Blocker]
@@ -265,7 +310,8 @@ export class RootRotation {
         status: this.status(),
       }
     }
-    const now = this.#parts.now()
+    await this.clock.store()
+    const now = this.clock.now()
     const living = authorities.filter((one) => chainExpiry(one) > now)
     const begins = from === 'stable' ? (next ?? (await this.#parts.makeRoot(living[0]))) : undefined
     const went = begins ? announce(this.#state, begins, now) : advance(this.#state, now)
@@ -277,29 +323,33 @@ export class RootRotation {
     for (const { identity, reason } of blockers.slice(0, 20)) this.#log.warn(`stage ${from} was ended by force although ${identity} ${reason}`)
     this.#blocking = 0
     this.#parts.changed()
-    await this.#parts.storage
-      .keepKeys(went.authorities.map(({ id }) => id))
-      .catch((error: Error) => this.#log.error(`keys of roots that are no longer used cannot be removed before the next start: ${error.message}`))
+    await this.#removeKeys()
     return { went: went.stage, from, forcedOver: blockers }
   }
 
+  /** Removes the keys that the state does not name. A failure is logged, and tried again at the next start. */
+  #removeKeys(): Promise<void> {
+    return this.#parts.storage
+      .keepKeys(keptKeys(this.#state))
+      .catch((error: Error) => this.#log.error(`keys of roots that are no longer used cannot be removed before the next start: ${error.message}`))
+  }
+
   #blockers(): Blocker[] {
-    const waits = this.#state.stage !== 'stable' && !hasOldRootExpired(this.#state, this.#parts.now())
-    const blockers = waits ? this.ledger.blockers(stageOf(this.#state), this.#believedNow()) : []
+    const now = this.clock.now()
+    const waits = this.#state.stage !== 'stable' && !hasOldRootExpired(this.#state, now)
+    const blockers = waits ? this.ledger.blockers(stageOf(this.#state), now) : []
     this.#blocking = blockers.length
     return blockers
   }
 
-  /** The wall clock, limited by the monotonic time since the start: a wall clock that jumps ahead does not make certificates expire. */
-  #believedNow(): number {
-    const { now, monotonic } = this.#parts
-    return Math.min(now(), this.#startedAt.wall + monotonic() - this.#startedAt.monotonic + believedLead)
+  /** Records whose time ended before this are forgotten: while the time is disputed, none are (docs/certificates.md, D4). */
+  #forgetsUntil(): number {
+    return this.clock.dispute() === undefined ? this.clock.now() : 0
   }
 
   #noted(state: AuthorityState, roots: readonly string[], ended: readonly string[]): AuthorityState {
-    const now = this.#parts.now()
-    const lives = { lastExpiry: (root: string) => this.ledger.lastExpiry(root), atLeast: now + this.#parts.settings.workloadLife }
-    return noteRoots(state, roots, ended, lives, now)
+    const atLeast = this.clock.now() + this.#parts.settings.workloadLife
+    return noteRoots(state, roots, ended, { lastExpiry: (root) => this.ledger.lastExpiry(root), atLeast }, this.#forgetsUntil())
   }
 
   /** Stores a state, which is in force when this resolves. If another process has written a state, that one comes into force. */
@@ -337,7 +387,7 @@ export class RootRotation {
   #keepLedger(inOrder: boolean): Promise<void> {
     this.#kept = this.#kept.then(async () => {
       try {
-        this.ledger.sweep(this.#believedNow())
+        this.ledger.sweep(this.#forgetsUntil())
         await this.#parts.storage.writeNote(ledgerNote, ledgerLines(this.ledger, inOrder))
       } catch (error) {
         this.#log.warn(`the ledger of issued certificates cannot be saved: ${(error as Error).message}`)
@@ -365,18 +415,28 @@ export class RootRotation {
 
 const ledgerNote = 'ledger'
 
-/** The stored ledger; an empty one when there is none, or when it is damaged, which is logged. */
-async function rotationLedger({ storage, settings, now, log }: RotationParts): Promise<Ledger> {
-  const ledger = new Ledger(now(), settings.workloadLife)
+/** The stored ledger; undefined when there is none, or when it is damaged, which is logged. */
+async function keptLedger({ storage, log }: RotationParts): Promise<KeptLedger | undefined> {
   try {
     const text = await storage.readNote(ledgerNote)
-    if (text === undefined) return ledger
-    const { inOrder, head, holders } = readLedger(text)
-    ledger.restore(head, holders, inOrder, now())
+    return text === undefined ? undefined : readLedger(text)
   } catch (error) {
     log('ca').warn(`the ledger of issued certificates cannot be read and begins anew: ${(error as Error).message}`)
+    return undefined
   }
+}
+
+function ledgerOf(kept: KeptLedger | undefined, { settings }: RotationParts, now: number): Ledger {
+  const ledger = new Ledger(now, settings.workloadLife)
+  if (kept) ledger.restore(kept.head, kept.holders, kept.inOrder, now)
   return ledger
+}
+
+/** The latest time that the state and the ledger record as passed, in Unix milliseconds; undefined without a root. */
+function passedTime({ since, authorities }: AuthorityState, kept: KeptLedger | undefined): number | undefined {
+  if (authorities.length === 0) return undefined
+  const issued = [...(kept?.head.serving ?? []), ...(kept?.holders ?? []).map(([, held]) => held)].map(({ issuedAt }) => issuedAt)
+  return issued.reduce((last, at) => Math.max(last, at), since)
 }
 
 function describe({ stage, authorities: [old, next] }: AuthorityState): string {

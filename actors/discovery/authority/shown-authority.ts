@@ -1,8 +1,17 @@
 /** The content of the debug pages and of the `ca` command about the authority: public data, no keys. */
 import { X509Certificate } from 'node:crypto'
-import type { AuthorityPage, LedgerPage, RotatePage, ShownBlocker, ShownCertificate, ShownRoot } from '../../../protocols/messages/authority-page.ts'
+import type {
+  AcceptedTimePage,
+  AuthorityPage,
+  LedgerPage,
+  RotatePage,
+  ShownBlocker,
+  ShownCertificate,
+  ShownRoot,
+} from '../../../protocols/messages/authority-page.ts'
 import type { Blocker } from '../../../src/ca/ledger.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { faultAt, type UsedCertificate } from '../../http/validity-report.ts'
 import { after } from '../../runtime/timers.ts'
 import type { ActiveSigner, InForce } from './in-force.ts'
 import type { RootRotation } from './root-rotation.ts'
@@ -12,11 +21,12 @@ const longest = 1000
 
 /** Returns the page about the authority. */
 export function authorityPage(force: InForce, rotation: RootRotation, keptIn: string): AuthorityPage {
-  const { stage, next, since, blockers, plaintext } = rotation.status()
+  const { stage, next, since, blockers, plaintext, waits } = rotation.status()
+  const { verdict, wall, believed } = rotation.clock.judge()
   return {
     source: force.source,
     keptIn,
-    roots: shownRoots(force, rotation.formerRoots()),
+    roots: shownRoots(force, rotation),
     intermediates: { workloads: between(force.workloads), serving: between(force.serving) },
     signing: { certificate: force.workloads.by.certificate, chain: force.workloads.intermediates },
     rotation: {
@@ -27,7 +37,14 @@ export function authorityPage(force: InForce, rotation: RootRotation, keptIn: st
       blockers: blockers.slice(0, longest).map(shownBlocker),
       plaintextProxies: plaintext.length,
       plaintext: plaintext.slice(0, longest),
+      waits,
     },
+    clock: { verdict, wall: iso(wall), believed: iso(believed) },
+    keptKeys: rotation.state.retired.map(({ certificate }) => shown(certificate)),
+    faults: usedCertificates(force).flatMap(({ described, certificate }) => {
+      const fault = faultAt(certificate, wall)
+      return fault === undefined ? [] : [`${described} ${fault}`]
+    }),
     serving: rotation.ledger
       .serving()
       .map(({ serial, root, issuedAt, notAfter }) => ({ serial, root, issuedAt: iso(issuedAt), notAfter: iso(notAfter) })),
@@ -77,10 +94,29 @@ export async function rotate(
   }
 }
 
-function shownRoots(force: InForce, former: readonly { readonly certificate: string }[]): ShownRoot[] {
+/** The certificates whose validity the work of the authority depends on: the root that signs workloads, and the chain below it. */
+export function usedCertificates({ workloads, bundle }: InForce): UsedCertificate[] {
+  const named = (certificate: string, kind: 'root' | 'chain') => {
+    const { id, subject } = shown(certificate)
+    return { kind, described: `${kind === 'root' ? 'root' : 'the authority'} ${id.slice(0, 16)} (${subject})`, certificate }
+  }
+  const root = bundle.find((one) => fingerprintOf(one) === workloads.root)
+  const chain = [workloads.by.certificate, ...certificatesIn(workloads.intermediates)].filter((one) => fingerprintOf(one) !== workloads.root)
+  return [...(root === undefined ? [] : [named(root, 'root')]), ...chain.map((one) => named(one, 'chain'))]
+}
+
+/** Takes the wall clock for right. Resolves with it, and with the reason why it was disputed. */
+export async function acceptTime({ clock }: RootRotation): Promise<AcceptedTimePage> {
+  const dispute = clock.dispute()
+  await clock.accept()
+  return { wall: iso(clock.now()), dispute }
+}
+
+function shownRoots(force: InForce, rotation: RootRotation): ShownRoot[] {
+  const [former, { distrusted }] = [rotation.formerRoots(), rotation.state]
   const ids = (certificates: readonly string[]) => new Set(certificates.map(fingerprintOf))
   const [inAnswers, trusted, replaced] = [ids(force.bundle), ids(force.trusted), ids(former.map(({ certificate }) => certificate))]
-  const all = new Map([...force.trusted, ...force.bundle].map((certificate) => [fingerprintOf(certificate), certificate]))
+  const all = new Map([...force.trusted, ...force.bundle, ...distrusted].map((certificate) => [fingerprintOf(certificate), certificate]))
   return [...all].map(([id, certificate]) => ({
     ...shown(certificate),
     uses: [
@@ -89,6 +125,7 @@ function shownRoots(force: InForce, former: readonly { readonly certificate: str
       ...(inAnswers.has(id) ? (['sent to workloads'] as const) : []),
       ...(trusted.has(id) ? (['accepted from clients'] as const) : []),
       ...(replaced.has(id) ? (['replaced'] as const) : []),
+      ...(distrusted.includes(certificate) ? (['distrusted'] as const) : []),
     ],
     certificate,
   }))

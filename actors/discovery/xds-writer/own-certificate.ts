@@ -19,6 +19,8 @@ export interface OwnCertificateParts {
   sign(request: ServingCertificateRequest): Promise<CertificateAnswer>
   /** Called with each new certificate to serve with. */
   use(certificate: ServingCertificate): void
+  /** Called with the number of failures since the last success, and the reason of the last one. */
+  failed(times: number, reason: string): void
   readonly log: ScopedLogger
 }
 
@@ -46,6 +48,7 @@ export class OwnCertificate {
   /** Timer that checks the wall clock for a due renewal. */
   #check: Timer | undefined
   #wait = retry.first
+  #failures = 0
 
   constructor(parts: OwnCertificateParts) {
     this.#parts = parts
@@ -97,9 +100,11 @@ export class OwnCertificate {
       if ('code' in answer) throw new Error(answer.message)
       if (this.#isStale) return 0
       this.#wait = retry.first
+      this.#failures = 0
       return this.#use(answer.chain, privateKey)
     } catch (error) {
       this.#parts.log.warn(`the serving certificate was not signed: ${(error as Error).message}; trying again in ${this.#wait} ms`)
+      this.#parts.failed(++this.#failures, (error as Error).message)
       const wait = this.#wait
       this.#wait = Math.min(retry.most, wait * 2)
       return wait

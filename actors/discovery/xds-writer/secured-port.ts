@@ -7,7 +7,11 @@ import { ClientTrust } from '../../../src/identity/client-trust.ts'
 import { isHost } from '../../../src/names/control-plane-hosts.ts'
 import type { GrpcServer } from '../../grpc/grpc-server.ts'
 import { splitAddress } from '../../http/address.ts'
+import { ValidityReport } from '../../http/validity-report.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
+import type { Registry } from '../../runtime/metrics.ts'
+import { every } from '../../runtime/timers.ts'
 import { OwnCertificate, type OwnCertificateParts } from './own-certificate.ts'
 
 /** Messages about the secured port. */
@@ -19,7 +23,17 @@ export interface SecuredPortParts extends Pick<OwnCertificateParts, 'sign'> {
   readonly config: SecurePortConfig | undefined
   readonly server: () => Pick<GrpcServer, 'useCertificate' | 'trustChanged'>
   readonly log: ScopedLogger
+  readonly metrics: Registry
+  /** Whether this writer logs what all writers see. */
+  readonly isFirst: boolean
+  /** Called with sentences for `/ready` about the certificate that is served, or missing, when they have changed. */
+  noted(lines: readonly string[]): void
 }
+
+/** Interval at which the validity of the certificate in force is examined, in milliseconds. */
+const examineMs = 5000
+/** After this many failures to obtain the first certificate the port counts as not served, and the others do not wait for it. */
+const patience = 5
 
 /**
  * Puts certificates and trust into force. The port opens with the first certificate, once the mesh names and the roots of all trust
@@ -38,14 +52,33 @@ export class SecuredPort {
   readonly #own: OwnCertificate | undefined
   /** Hosts of the own certificate in addition to the mesh's discovery address. */
   readonly #hosts: readonly string[] = []
+  readonly #validity: ValidityReport | undefined
+  readonly #noted: (lines: readonly string[]) => void
+  readonly #missing = Promise.withResolvers<void>()
+  /** The certificate that is served. */
+  #served: ServingCertificate | undefined
 
-  constructor({ config, server, sign, log }: SecuredPortParts) {
+  constructor({ config, server, sign, log, metrics, isFirst, noted }: SecuredPortParts) {
     this.#awaited = new Set<string>(['MeshNamesChanged' satisfies MeshNamesEvent['type'], ...(config?.trustSources ?? [])])
     this.#server = server
     this.#log = log
-    if (!config?.ownHosts) return
+    this.#noted = noted
+    if (!config) return
+    this.#validity = new ValidityReport({ kinds: ['serving'], metrics, log: isFirst ? log : undefined, noted })
+    every(examineMs, () => this.#examine()).unref()
+    if (!config.ownHosts) return
     this.#hosts = config.ownHosts
-    this.#own = new OwnCertificate({ sign, log, use: (certificate) => this.receive({ type: 'CertificateChanged', certificate }) })
+    this.#own = new OwnCertificate({
+      sign,
+      log,
+      use: (certificate) => this.receive({ type: 'CertificateChanged', certificate }),
+      failed: (times, reason) => this.#failed(times, reason),
+    })
+  }
+
+  /** Resolves when no certificate could be obtained for some seconds: until there is one, the port is not open. */
+  get missing(): Promise<void> {
+    return this.#missing.promise
   }
 
   /** The mesh names; undefined until they are received. */
@@ -70,8 +103,23 @@ export class SecuredPort {
     }
     if (this.#awaited.size === 0 && this.#certificate) {
       this.#server().useCertificate(this.#certificate)
+      if (!this.#served) this.#noted([])
+      this.#served = this.#certificate
       this.#certificate = undefined
+      this.#examine()
     }
+  }
+
+  #examine(): void {
+    if (!this.#served) return
+    const { cert } = this.#served
+    this.#validity?.check([{ kind: 'serving', described: 'the serving certificate of the secured port', certificate: cert }], wallClockMs())
+  }
+
+  #failed(times: number, reason: string): void {
+    if (this.#served || times < patience) return
+    this.#noted([`the secured port is not open: its certificate was not signed: ${reason}`])
+    this.#missing.resolve()
   }
 
   #take({ source, roots, generation }: TrustEvent): void {

@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto'
 import type { CertificateAnswer } from '../../../protocols/messages/authority.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { Caller, TokenAnswer } from '../../../protocols/messages/identity.ts'
-import { servingNote } from '../../../protocols/messages/notes.ts'
+import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
@@ -132,6 +132,9 @@ class XdsWriter implements Behaviour<Message, Sent> {
       server: () => this.#server,
       sign: (request) => context.ask<CertificateAnswer>('signServingCertificate', request),
       log: context.log('ads'),
+      metrics: context.metrics,
+      isFirst: context.config.index === 0,
+      noted: (lines) => context.note(attentionNote, lines),
     })
     const admission = new Admission((question) => context.ask<TokenAnswer>('authenticate', question))
     this.#callers = new Callers({
@@ -222,7 +225,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
       case 'RefuseProxy':
         return this.#refuseProxy(command.connection, command.reason)
       case 'OpenListener':
-        return void this.#server.open().then(() => this.#context.note(servingNote, true))
+        // Configuration is served on the plaintext port although the secured one has no certificate (docs/certificates.md, V2).
+        return void Promise.race([this.#server.open(), this.#secured.missing]).then(() => this.#context.note(servingNote, true))
     }
   }
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { type Certificate, readCertificate } from '../../../src/ca/certificate.ts'
-import { findChain } from '../../../src/ca/chain.ts'
+import { chainFault, findChain } from '../../../src/ca/chain.ts'
 import { issueCross, issueRoot, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
 import { pemOf } from '../../../src/identity/pem.ts'
 import { requestPem } from '../../harness/signing-requests.ts'
@@ -21,18 +21,18 @@ describe('the chain from a signing certificate to a root', () => {
   const [middleByRoot, lowByMiddle] = [signed(middle, root, 5), signed(low, middle)]
 
   it('has no intermediates if the root signs', () => {
-    const chain = findChain(pem(root.certificate), '', pem(root.certificate), now)
+    const chain = findChain(pem(root.certificate), '', pem(root.certificate))
     expect([chain.intermediates, chain.notAfter]).to.deep.equal(['', root.certificate.notAfter])
-    expect(findChain(pem(root.certificate), pem(root.certificate), pem(stranger.certificate, root.certificate), now).intermediates).to.equal('')
+    expect(findChain(pem(root.certificate), pem(root.certificate), pem(stranger.certificate, root.certificate)).intermediates).to.equal('')
   })
 
   it('is found whatever the order of the certificates, and leaves out unrelated ones', () => {
-    const chain = findChain(pem(lowByMiddle), pem(stranger.certificate, root.certificate, middleByRoot, lowByMiddle), pem(root.certificate), now)
+    const chain = findChain(pem(lowByMiddle), pem(stranger.certificate, root.certificate, middleByRoot, lowByMiddle), pem(root.certificate))
     expect(chain.intermediates).to.equal(pem(lowByMiddle, middleByRoot))
     expect(chain.notAfter).to.equal(middleByRoot.notAfter)
     expect(chain.root).to.equal(pem(root.certificate))
     // The file of the signing certificate may contain the intermediates too.
-    expect(findChain(pem(lowByMiddle, middleByRoot), '', pem(root.certificate), now).intermediates).to.equal(chain.intermediates)
+    expect(findChain(pem(lowByMiddle, middleByRoot), '', pem(root.certificate)).intermediates).to.equal(chain.intermediates)
   })
 
   it('is rejected if no path leads to a root or a file holds no valid certificate', () => {
@@ -41,17 +41,19 @@ describe('the chain from a signing certificate to a root', () => {
       [pem(middleByRoot), pem(stranger.certificate)],
       [pem(middle.certificate), pem(root.certificate)],
     ])
-      expect(() => findChain(pem(lowByMiddle), others as string, roots as string, now)).to.throw('does not lead to a root')
-    expect(() => findChain('', '', pem(root.certificate), now)).to.throw('holds no certificate')
-    expect(() => findChain('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', '', '', now)).to.throw('certificate 1: ')
+      expect(() => findChain(pem(lowByMiddle), others as string, roots as string)).to.throw('does not lead to a root')
+    expect(() => findChain('', '', pem(root.certificate))).to.throw('holds no certificate')
+    expect(() => findChain('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', '', '')).to.throw('certificate 1: ')
   })
 
-  it('is rejected if an authority is expired, not yet valid or not a CA', () => {
+  it('names an authority that is expired or not yet valid, and is rejected if one is not a CA', () => {
     const late = now + 6 * 3_600_000
-    expect(() => findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate), late)).to.throw('"O=middle" has expired on')
-    expect(() => findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate), now - 5000)).to.throw('is not valid before')
+    const chain = findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate))
+    expect(chainFault(chain, now)).to.equal(undefined)
+    expect(chainFault(chain, late)).to.match(/^the authority "O=middle" has expired on /)
+    expect(chainFault(chain, now - 5000)).to.match(/^the authority "O=low" is not valid before /)
     const identity = 'spiffe://cluster.local/ns/a/sa/b'
     const leaf = readCertificate(issueWorkload(requestPem(), identity, grant(1), signingKeyOf(root.certificate, root.key)))
-    expect(() => findChain(pem(leaf), '', pem(root.certificate), now)).to.throw('do not say CA:TRUE')
+    expect(() => findChain(pem(leaf), '', pem(root.certificate))).to.throw('do not say CA:TRUE')
   })
 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
-import { blockersText, ledgerText, pageText } from '../../../src/cli/ca-text.ts'
+import { blockersText, distrustText, ledgerText, pageText } from '../../../src/cli/ca-text.ts'
 
 const id = (digit: string) => digit.repeat(64)
 const shown = (digit: string, subject: string) => ({
@@ -27,7 +27,11 @@ const page: AuthorityPage = {
     blockers: [{ identity: 'spiffe://td/ns/a/sa/b', proxies: ['n1'], why: '', reason: 'is late', until: '2026-02-02T00:00:00.000Z' }],
     plaintextProxies: 1,
     plaintext: ['n2'],
+    waits: undefined,
   },
+  clock: { verdict: 'agreed', wall: '2026-02-01T00:00:00.000Z', believed: '2026-02-01T00:00:00.000Z' },
+  keptKeys: [],
+  faults: [],
   serving: [{ serial: '0d', root: id('b'), issuedAt: '', notAfter: '2026-05-01T00:00:00.000Z' }],
   holders: 3,
 }
@@ -37,10 +41,11 @@ describe('the output of the command `ca`', () => {
     expect(pageText(page).split('\n')).to.deep.equal([
       'Authority: own root; state is kept in /var/lib/mesh/ca',
       'Rotation stage: trust-both since 2026-02-01T00:00:00.000Z; next stage: sign-with-new',
+      'Clock: agreed',
       '',
-      'ROOT              SUBJECT  EXPIRES                   USES',
-      'aaaaaaaaaaaaaaaa  O=td     2036-01-01T00:00:00.000Z  signs workload certificates, sent to workloads, accepted from clients',
-      'bbbbbbbbbbbbbbbb  O=td     2036-01-01T00:00:00.000Z  signs serving certificates, sent to workloads, accepted from clients',
+      'ROOT              SUBJECT  BEGINS                    EXPIRES                   USES',
+      'aaaaaaaaaaaaaaaa  O=td     2026-01-01T00:00:00.000Z  2036-01-01T00:00:00.000Z  signs workload certificates, sent to workloads, accepted from clients',
+      'bbbbbbbbbbbbbbbb  O=td     2026-01-01T00:00:00.000Z  2036-01-01T00:00:00.000Z  signs serving certificates, sent to workloads, accepted from clients',
       '',
       'INTERMEDIATE      SUBJECT  EXPIRES',
       'cccccccccccccccc  O=td     2036-01-01T00:00:00.000Z',
@@ -55,6 +60,39 @@ describe('the output of the command `ca`', () => {
     const plugged = pageText({ ...page, source: 'plugged-in' })
     expect(plugged).to.match(/^Authority: plugged in \(ROOT_CA_DIR\); .*\nRotation stage: none, a plugged-in root is not rotated\n/)
     expect(plugged).not.to.include('next stage')
+  })
+
+  it('shows why no stage begins, what is not valid, and which keys are kept', () => {
+    const clock = { verdict: 'disputed', wall: '2037-01-01T00:00:00.000Z', believed: '2026-02-01T00:00:00.000Z' } as const
+    const shownPage = {
+      ...page,
+      rotation: { ...page.rotation, waits: 'the clock' },
+      clock,
+      faults: ['root a has expired'],
+      keptKeys: [shown('d', 'O=td')],
+    }
+    const text = pageText(shownPage)
+    expect(text).to.include(
+      'No stage begins: the clock\nClock: disputed (it shows 2037-01-01T00:00:00.000Z, recorded is 2026-02-01T00:00:00.000Z)\nNot valid: root a has expired\n',
+    )
+    expect(text).to.include('\nKEPT KEY          SUBJECT  EXPIRES\ndddddddddddddddd  O=td     2036')
+    expect(blockersText(shownPage)).to.include('next stage: sign-with-new\nNo stage begins: the clock\nBlockers')
+  })
+
+  it('lists who is cut off by a root that is distrusted, or would be', () => {
+    const holder = { identity: 'spiffe://td/ns/a/sa/b', addresses: ['10.0.0.1', '10.0.0.2'], proxies: [] }
+    const answer = { root: id('a'), subject: 'O=td', isDry: true, identities: 2, holders: [holder] }
+    expect(distrustText(answer).split('\n')).to.deep.equal([
+      'Root aaaaaaaaaaaaaaaa (O=td) would not be sent to workloads and accepted from clients any more.',
+      'Identities with certificates of it, which would be cut off until they get others: 2',
+      'IDENTITY               ADDRESSES           CONNECTED PROXIES',
+      'spiffe://td/ns/a/sa/b  10.0.0.1, 10.0.0.2  -',
+      'and 1 more',
+    ])
+    expect(distrustText({ ...answer, isDry: false, identities: 0, holders: [] }).split('\n')).to.deep.equal([
+      'Root aaaaaaaaaaaaaaaa (O=td) is not sent to workloads and accepted from clients any more.',
+      'Identities with certificates of it, which are cut off until they get others: 0',
+    ])
   })
 
   it('lists which identities block the next stage, until when, and proxies on the plaintext port', () => {

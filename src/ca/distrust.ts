@@ -1,0 +1,55 @@
+/** Which root a command names, and whether it may be distrusted (docs/certificates.md, R16). */
+import { fingerprintOf } from '../identity/pem.ts'
+import type { Stage } from './state.ts'
+
+/** The least number of digits of a fingerprint that name a root. */
+const leastDigits = 8
+
+/**
+ * Finds the root (PEM) that the first digits of a fingerprint name. Throws an Error when the text is no such beginning, and when it names
+ * none or several of the roots.
+ */
+export function rootNamed(id: string, roots: readonly string[]): string {
+  const digits = id.toLowerCase()
+  if (!/^[0-9a-f]{8,64}$/.test(digits))
+    throw new Error(
+      `${JSON.stringify(id.slice(0, 100))} does not name a root: at least ${leastDigits} digits of its fingerprint are needed, as "ca show" prints them`,
+    )
+  const all = new Map(roots.map((root) => [fingerprintOf(root), root]))
+  const [found, other] = [...all].filter(([fingerprint]) => fingerprint.startsWith(digits))
+  if (!found) throw new Error(`no root begins with ${digits}; there are: ${[...all.keys()].map(short).join(', ') || 'none'}`)
+  if (other) throw new Error(`${digits} names more than one root: ${short(found[0])} and ${short(other[0])}`)
+  return found[1]
+}
+
+/** The authority in force, as far as it decides which roots may be distrusted. Roots are fingerprints. */
+export interface RootUses {
+  readonly source: 'own' | 'plugged-in'
+  readonly workloads: string
+  readonly serving: string
+  /** Of an own authority: the root that the rotation goes to, or the only one. */
+  readonly last: string | undefined
+  readonly stage: Stage
+}
+
+/** Why a root (its fingerprint) may not be distrusted now, and what to do first; undefined when it may be. */
+export function keptInTrust(root: string, { source, workloads, serving, last, stage }: RootUses): string | undefined {
+  if (root === workloads || root === serving) {
+    const use = root === workloads ? 'workload certificates' : 'the serving certificates of this process'
+    const first =
+      source === 'own'
+        ? 'take the rotation to the stage sign-with-new first ("pilot-discovery ca rotate", with --force over holders that are not ready)'
+        : 'plug in an authority of another root first ("pilot-discovery ca import --replace")'
+    return `root ${short(root)} signs ${use}: ${first}`
+  }
+  return root === last && stage !== 'stable' ? `root ${short(root)} is the one that the rotation goes to, and signs next` : undefined
+}
+
+/** Throws an Error when a root (PEM) that would sign is distrusted. */
+export function checkTrust(certificate: string, distrusted: readonly string[]): void {
+  const root = fingerprintOf(certificate)
+  if (distrusted.some((one) => fingerprintOf(one) === root))
+    throw new Error(`root ${short(root)} is distrusted, and nothing is signed with it: exchange it, or trust it again ("pilot-discovery ca trust")`)
+}
+
+const short = (fingerprint: string): string => fingerprint.slice(0, 16)
