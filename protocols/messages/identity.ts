@@ -21,6 +21,8 @@ export interface TokenQuestion {
   readonly clusterId?: string
   /** The service that is called, by default `xds`. The rule of `TOKEN_ISSUER` applies to `ca` only. */
   readonly service?: 'ca' | 'xds' | 'pages'
+  /** The client that presents the token, for turns among clients: a key of its address (`clientKey`), not an identity. */
+  readonly client?: string
 }
 
 /** The answer to {@link TokenQuestion}. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Admission, type Admitted, isRefused } from '../../actors/discovery/xds-writer/admission.ts'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
+import { until } from '../harness/until.ts'
 
 const caller: Caller = { identities: ['spiffe://cluster.local/ns/a/sa/b'], via: 'token', method: 'test', expiresAt: 1e15 }
 const certified: Caller = { ...caller, via: 'certificate' }
@@ -12,8 +13,9 @@ describe('admission of streams', () => {
     const admission = new Admission((question) => new Promise((answer, fail) => asked.push({ question, answer, fail })))
     return { asked, admission }
   }
-  const asker = (authorization?: string, connection = {}, certificateCaller?: Caller) => ({
+  const asker = (authorization?: string, connection = {}, certificateCaller?: Caller, peer = '10.0.0.1') => ({
     isSecure: true,
+    peer,
     certificateCaller,
     connection,
     headers: authorization === undefined ? {} : { authorization },
@@ -51,29 +53,51 @@ describe('admission of streams', () => {
     const unavailable = '14 credentials cannot be checked at present'
     expect(outcomes).to.deep.equal(['token', '16 authentication failure', unavailable, unavailable])
     void admission.admit({ ...asker('bearer  abc '), headers: { authorization: 'bearer  abc ', clusterid: 'one' } }, 'ca')
-    expect(asked[0]?.question).to.deep.equal({ token: 'abc', service: 'ca', clusterId: 'one' })
+    expect(asked[0]?.question).to.deep.equal({ token: 'abc', service: 'ca', clusterId: 'one', client: '10.0.0.1' })
   })
 
-  it('asks once for all streams of a connection with the same token, and limits the tokens of one connection', async () => {
+  it('asks once for all streams of a connection with the same token', async () => {
     const { asked, admission } = examiner()
     const connection = {}
     const same = [1, 2, 3].map(() => admission.admit(asker('Bearer same', connection)))
     expect(asked).to.have.length(1)
-    const others = ['b', 'c', 'd'].map((token) => admission.admit(asker(`Bearer ${token}`, connection)))
-    expect(outcome(await admission.admit(asker('Bearer e', connection)))).to.equal('14 credentials cannot be checked at present')
+    void admission.admit(asker('Bearer same', {}))
+    void admission.admit(asker('Bearer other', connection))
+    expect(asked).to.have.length(3)
+    asked[0]?.answer({ caller })
+    expect((await Promise.all(same)).map(outcome)).to.deep.equal(Array.from({ length: 3 }, () => 'token'))
+    void admission.admit(asker('Bearer same', connection))
     expect(asked).to.have.length(4)
-    void admission.admit(asker('Bearer e', {}))
-    expect(asked).to.have.length(5)
-    for (const { answer } of asked) answer({ caller })
-    expect((await Promise.all([...same, ...others])).map(outcome)).to.deep.equal(Array.from({ length: 6 }, () => 'token'))
-    void admission.admit(asker('Bearer e', connection))
-    expect(asked).to.have.length(6)
   })
 
-  it('limits the tokens of a writer that are checked at a time to a thousand', async () => {
+  it('limits the tokens of a client and of a writer that are checked at a time, and those that wait: those of the client with the most', async () => {
     const { asked, admission } = examiner()
-    for (let index = 0; index < 1000; index++) void admission.admit(asker(`Bearer ${index}`))
-    expect(outcome(await admission.admit(asker('Bearer one-more')))).to.equal('14 credentials cannot be checked at present')
-    expect(asked).to.have.length(1000)
+    const from = (client: number, token: string) => admission.admit(asker(`Bearer ${token}`, {}, undefined, `10.0.0.${client}`))
+    const greedy = Array.from({ length: 4200 }, (_, index) => from(1, `greedy-${index}`))
+    expect(asked).to.have.length(8)
+    const unavailable = '14 credentials cannot be checked at present'
+    expect((await Promise.all(greedy.slice(4104))).map(outcome)).to.deep.equal(Array.from({ length: 96 }, () => unavailable))
+    for (let client = 2; client < 5; client++) for (let index = 0; index < 8; index++) void from(client, `${client}-${index}`)
+    expect(asked).to.have.length(32)
+    void from(5, 'late')
+    expect(outcome(await (greedy[4103] as Promise<Admitted>))).to.equal(unavailable)
+    asked[0]?.answer({ caller })
+    asked[1]?.answer({ caller })
+    await until('the token of another client', () => asked.length === 34)
+    expect(asked.slice(32).map(({ question }) => question.token)).to.deep.equal(['greedy-8', 'late'])
+  })
+
+  it('does not check a token for which nobody waits when it is its turn', async () => {
+    const { asked, admission } = examiner()
+    for (let index = 0; index < 8; index++) void admission.admit(asker(`Bearer ${index}`))
+    let isGone = false
+    const connection = {}
+    const given = [1, 2].map(() => admission.admit(asker('Bearer given-up', connection), 'xds', () => isGone))
+    void admission.admit(asker('Bearer next'))
+    isGone = true
+    asked[0]?.answer({ caller })
+    await until('the next token', () => asked.length === 9)
+    expect(asked[8]?.question.token).to.equal('next')
+    expect((await Promise.all(given)).map(outcome)).to.deep.equal(Array.from({ length: 2 }, () => '14 credentials cannot be checked at present'))
   })
 })

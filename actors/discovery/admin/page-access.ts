@@ -7,6 +7,7 @@ import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/mess
 import { changeHeader } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import { clientKey } from '../../../src/model/client-address.ts'
 import { isLoopbackAddress, isLoopbackHost, isPassedOn } from '../../http/loopback.ts'
 import { Page, type PageRequest } from '../../http/page-server.ts'
 import type { PeerPrograms } from '../../http/peer-programs.ts'
@@ -65,7 +66,7 @@ export function admitOverNetwork({ onLoopback, authenticate, names, peers, warn 
       const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1]
       if (token === undefined) return refuse(request, unauthenticated('the authorization header has no bearer token'), 'no bearer token')
       try {
-        const answer = await authenticate({ token, service: 'pages' })
+        const answer = await authenticate({ token, service: 'pages', client: clientKey(request.connection.remoteAddress) })
         if ('caller' in answer) return viewerOf(answer.caller, await names(), true)
         if (!answer.unavailable) return refuse(request, unauthenticated('the token is not accepted'), answer.refused)
         return refuse(request, unavailable, answer.refused)

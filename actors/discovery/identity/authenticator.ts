@@ -5,28 +5,33 @@
  */
 import type { Caller, MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
+import { RefusedTokens } from '../../../src/identity/refused-tokens.ts'
 import { type ServiceAccount, workloadId } from '../../../src/identity/spiffe-id.ts'
 import { checkClaims, longestToken, rulesFor } from '../../../src/identity/token-check.ts'
 import { reviewAudiences } from '../../../src/identity/token-review.ts'
 import { keyUrlFault, localIssuer, type TokenRule } from '../../../src/identity/token-rules.ts'
 import { described, type ReadToken, readToken } from '../../../src/policy/signed-token.ts'
+import type { TokenKeys } from '../../../src/policy/token-keys.ts'
 import { FetchThread } from '../../http/fetch-thread.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
+import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { BundleFetches } from './bundle-fetches.ts'
-import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { RuleKeys } from './rule-keys.ts'
 import type { AuthenticatorConfig } from './settings.ts'
 import type { ReviewVerdict, TokenReviewer } from './token-reviewer.ts'
 
 /** Timeout of a fetch of keys or roots, in milliseconds. */
 const fetchMs = 4000
-/** Maximum number of signature checks at a time, which leaves threads of Node's pool to other work, and of tokens waiting for one. */
-const signatureChecks = { atOnce: 16, waiting: 4096 }
+/**
+ * Bounds of signature checks: how many at a time, which leaves threads of Node's pool to other work, and how many tokens wait for one, with
+ * their size in bytes. Clients take turns, and one has at most half of those under way.
+ */
+const signatureChecks = { atOnce: 16, ofClient: 8, waiting: 1024, bytes: 8_388_608 }
 
 /** The result of one authenticator for a token. */
 type Verdict = ReviewVerdict
@@ -40,7 +45,8 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   readonly #bundles: BundleFetches
   /** A thread of its own, so that what users have fetched never delays what the operator of the mesh names. */
   readonly #fetchThread = new FetchThread()
-  readonly #signatureChecks = new ConcurrencyLimit(signatureChecks.atOnce, signatureChecks.waiting)
+  readonly #signatureChecks = new FairWork(signatureChecks)
+  readonly #refused = new WeakMap<TokenKeys, RefusedTokens>()
   readonly #outcomes: Counter<'authenticator' | 'outcome'>
   #names: MeshNamesEvent | undefined
 
@@ -88,11 +94,11 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   }
 
   /** Refusals are logged by the asking actor, which knows the client's address. */
-  #authenticate({ token, clusterId, service }: TokenQuestion): Promise<TokenAnswer> {
-    return this.#judge(token, clusterId, service)
+  #authenticate(question: TokenQuestion): Promise<TokenAnswer> {
+    return this.#judge(question)
   }
 
-  async #judge(token: string, clusterId: string | undefined, service: TokenQuestion['service']): Promise<TokenAnswer> {
+  async #judge({ token, clusterId, service, client = '' }: TokenQuestion): Promise<TokenAnswer> {
     if (typeof token !== 'string' || token.length > longestToken)
       return this.#count('none', refuse(`not a token: longer than ${longestToken} characters`))
     const read = readToken(token)
@@ -101,7 +107,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     if (rules.length === 0 && !this.#reviewer) return this.#count('none', refuse(`no rule for the issuer ${described(read.claims.iss)}`))
     const answers: Exclude<TokenAnswer, { readonly caller: Caller }>[] = []
     for (const rule of rules) {
-      const answer = this.#count(rule.authenticator, await this.#check(read, rule), rule.issuer)
+      const answer = this.#count(rule.authenticator, await this.#check(read, rule, client), rule.issuer)
       if ('caller' in answer) return answer
       answers.push(answer)
     }
@@ -115,7 +121,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     return { refused: answers.map(({ refused }) => refused).join('; '), ...(unavailable ? { unavailable } : {}) }
   }
 
-  async #check(token: ReadToken, rule: TokenRule): Promise<Verdict> {
+  async #check(token: ReadToken, rule: TokenRule, client: string): Promise<Verdict> {
     const now = wallClockMs()
     const claims = checkClaims(token, rule, now / 1000)
     if ('refused' in claims) return refuse(claims.refused)
@@ -124,10 +130,20 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     if (!keys || (token.kid !== undefined && !keys.has(token.kid))) keys = await source.renewed()
     if (!keys) return refuse('there are no keys of the issuer', source.isUnknown)
     const { kid } = token
-    const hasSigned = await this.#signatureChecks.run(() => (keys as NonNullable<typeof keys>).haveSigned(token))
-    if (hasSigned === 'too many wait') return refuse(`more than ${signatureChecks.waiting} tokens wait`, true)
+    const hasSigned = await this.#hasSigned(token, keys, client)
+    if (hasSigned === refusedJob) return refuse(`more than ${signatureChecks.waiting} tokens wait`, true)
     if (!hasSigned) return refuse(`no key of the issuer fits its signature${kid === undefined ? '' : `, kid ${described(kid)}`}`)
     return claims
+  }
+
+  /** Whether a token was signed with one of the keys. A token that was not is verified once. */
+  async #hasSigned(token: ReadToken, keys: TokenKeys, client: string): Promise<boolean | typeof refusedJob> {
+    const refused = this.#refused.get(keys) ?? new RefusedTokens()
+    this.#refused.set(keys, refused)
+    if (refused.has(token.text)) return false
+    const hasSigned = await this.#signatureChecks.run({ client, bytes: token.text.length, run: () => keys.haveSigned(token) })
+    if (hasSigned === false) refused.add(token.text)
+    return hasSigned
   }
 
   /** Converts the result of an authenticator to an answer, and counts it. */

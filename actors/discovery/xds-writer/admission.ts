@@ -1,8 +1,10 @@
 /** Authenticates streams and calls on the secured port (docs/identity.md, T7 to T10). */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
+import { clientKey } from '../../../src/model/client-address.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
+import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 
 /** The properties of a stream or call that authentication looks at. */
 export interface Asker {
@@ -11,6 +13,8 @@ export interface Asker {
   readonly headers: IncomingHttpHeaders
   /** Identifies the connection: the same object for all streams and calls on one connection. */
   readonly connection: object
+  /** Address of the client. */
+  readonly peer: string
 }
 
 /** The result of authentication: the caller, or the status with which the stream or call is refused. */
@@ -25,13 +29,19 @@ export interface Refusal extends CallStatus {
 export const isRefused = (admitted: Admitted): admitted is Refusal => 'code' in admitted
 
 /**
- * Maximum number of tokens being verified at a time, for one connection and for the whole writer. Streams of one connection with the same
- * token share one verification.
+ * Bounds of the tokens being verified: how many the main thread is asked for at a time, of all clients and of one, and how many wait, with
+ * their size in bytes. Clients take turns. Streams of one connection with the same token share one verification.
  */
-const maxTokens = { connection: 4, all: 1000 }
+const bounds = { atOnce: 32, ofClient: 8, waiting: 4096, bytes: 8_388_608 }
 
 /** Maximum length of a token, in bytes. */
 const tokenBytes = 16_384
+
+/** A verification under way, for streams and calls of one connection; `isGone` says of each whether it has ended. */
+interface Verification {
+  readonly answer: Promise<Admitted>
+  readonly isGone: (() => boolean)[]
+}
 
 /** Verifies a token and returns its caller. */
 export type Authenticate = (question: TokenQuestion) => Promise<TokenAnswer>
@@ -39,9 +49,9 @@ export type Authenticate = (question: TokenQuestion) => Promise<TokenAnswer>
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
   readonly #authenticate: Authenticate
+  readonly #work = new FairWork(bounds)
   /** Verifications under way: by connection, then by question. */
-  readonly #open = new Map<object, Map<string, Promise<Admitted>>>()
-  #waiting = 0
+  readonly #open = new Map<object, Map<string, Verification>>()
 
   constructor(authenticate: Authenticate) {
     this.#authenticate = authenticate
@@ -49,31 +59,38 @@ export class Admission {
 
   /**
    * Returns the caller of a stream or call, or a refusal. The result is synchronous unless a token must be verified. Plain-text
-   * connections are always refused. The promise never rejects.
+   * connections are always refused. The promise never rejects. A token is not verified when `isGone` says in its turn that nobody waits.
    */
-  admit({ isSecure, certificateCaller, headers, connection }: Asker, service: TokenQuestion['service'] = 'xds'): Admitted | Promise<Admitted> {
-    if (!isSecure) return unauthenticated('the connection is in plain text')
-    if (certificateCaller) return certificateCaller
-    const { authorization = '', clusterid } = headers
+  admit(asker: Asker, service: TokenQuestion['service'] = 'xds', isGone = () => false): Admitted | Promise<Admitted> {
+    if (!asker.isSecure) return unauthenticated('the connection is in plain text')
+    if (asker.certificateCaller) return asker.certificateCaller
+    const { authorization = '', clusterid } = asker.headers
     const [, token] = /^bearer +([^ ]+) *$/i.exec(authorization) ?? []
     if (token === undefined) return unauthenticated('neither a client certificate nor a token')
     if (token.length > tokenBytes) return unauthenticated(`the token has more than ${tokenBytes} bytes`)
-    return this.#examine(connection, { token, service, ...(typeof clusterid === 'string' ? { clusterId: clusterid } : {}) })
+    const cluster = typeof clusterid === 'string' ? { clusterId: clusterid } : {}
+    return this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, isGone)
   }
 
-  #examine(connection: object, question: TokenQuestion): Promise<Admitted> | Refusal {
-    const open = this.#open.get(connection) ?? new Map<string, Promise<Admitted>>()
+  #examine(connection: object, question: TokenQuestion & { readonly client: string }, isGone: () => boolean): Promise<Admitted> | Refusal {
+    const open = this.#open.get(connection) ?? new Map<string, Verification>()
     const key = JSON.stringify([question.service, question.clusterId, question.token])
     const same = open.get(key)
-    if (same) return same
-    if (open.size >= maxTokens.connection || this.#waiting >= maxTokens.all) return unavailable('too many tokens are being examined')
-    this.#waiting++
-    const answer = this.#ask(question).finally(() => {
-      this.#waiting--
-      open.delete(key)
-      if (open.size === 0) this.#open.delete(connection)
-    })
-    open.set(key, answer)
+    if (same) {
+      same.isGone.push(isGone)
+      return same.answer
+    }
+    const { client, token } = question
+    const waiting = [isGone]
+    const job = { client, bytes: token.length, run: () => this.#ask(question), isGone: () => waiting.every((isOver) => isOver()) }
+    const answer = this.#work
+      .run(job)
+      .then((admitted) => (admitted === refusedJob ? unavailable('too many tokens are being examined') : admitted))
+      .finally(() => {
+        open.delete(key)
+        if (open.size === 0) this.#open.delete(connection)
+      })
+    open.set(key, { answer, isGone: waiting })
     this.#open.set(connection, open)
     return answer
   }

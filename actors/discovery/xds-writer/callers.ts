@@ -63,9 +63,9 @@ export class Callers {
    */
   open(stream: GrpcStream, take: (caller: Caller | undefined) => void): void {
     if (!stream.isSecure || !this.#parts.authenticates) return take(undefined)
-    const admitted = this.#parts.admission.admit(stream)
-    if (!(admitted instanceof Promise)) return this.#decide(stream, admitted, take)
     let isOver = false
+    const admitted = this.#parts.admission.admit(stream, 'xds', () => isOver)
+    if (!(admitted instanceof Promise)) return this.#decide(stream, admitted, take)
     stream.onClose(() => (isOver = true))
     void admitted.then((answer) => {
       if (!isOver) this.#decide(stream, answer, take)

@@ -33,7 +33,7 @@ export function certificateService({ admission, sign, metrics, warn }: Certifica
   const answer = async (message: Buffer, call: Call): Promise<Uint8Array | CallStatus> => {
     asked.inc()
     // The method can be called on every port; calls in plain text are refused, because they have no credentials.
-    const caller = await admission.admit(call, 'ca')
+    const caller = await admission.admit(call, 'ca', () => call.signal.aborted)
     if (isRefused(caller)) {
       unauthenticated.inc()
       warn(`unauthenticated|${call.peer}`, `request for a certificate from ${call.peer} refused: ${caller.reason}`)

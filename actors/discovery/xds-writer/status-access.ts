@@ -15,8 +15,6 @@ export type MayRead = (namespace: string) => boolean
 
 /** A stream or call, and its origin. */
 export interface StatusAsker extends Asker {
-  /** Address of the client, for log lines. */
-  readonly peer: string
   /** Whether both ends of its connection have loopback addresses. */
   readonly isLocal: boolean
 }
