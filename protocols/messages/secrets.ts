@@ -29,6 +29,11 @@ export interface GatewaySecret {
   readonly type: string
   /** `<file>#<document>`. */
   readonly origin: string
+  /**
+   * The service accounts that its annotation names, without their namespace, which is that of the Secret; empty if the annotation is not
+   * valid, undefined without one.
+   */
+  readonly serviceAccounts: readonly string[] | undefined
   readonly material: SecretMaterial
   /** The validity of the certificate with its intermediates, and of the certificate authorities. */
   readonly validity: { readonly pair: Validity | undefined; readonly authorities: Validity | undefined }
@@ -47,13 +52,14 @@ export type SecretCommand = {
 }
 
 /**
- * Source to a writer that requested the Secret: its material, or undefined if there is none that the reader may read. `at` is in
- * milliseconds of the monotonic clock.
+ * Source to a writer that requested the Secret: its material, or undefined if there is none that the reader may read; `isRefused` if there
+ * is one that it may not read, which the source reports. `at` is in milliseconds of the monotonic clock.
  */
 export type SecretEvent = {
   readonly type: 'SecretChanged'
   readonly reader: SecretReader
   readonly name: string
   readonly material: SecretMaterial | undefined
+  readonly isRefused?: true
   readonly at: number
 }

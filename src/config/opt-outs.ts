@@ -13,6 +13,7 @@ export const policyCheckNames = [
   'own-namespace-instances',
   'path-forms',
   'policy-namespaces',
+  'secret-accounts',
   'undeclared-ports',
 ] as const satisfies readonly string[]
 

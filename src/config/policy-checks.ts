@@ -22,8 +22,8 @@ import { isStandIn } from './stand-in.ts'
 export interface PolicyCheck {
   /** The stricter behaviour, as a sentence. */
   readonly stricter: string
-  /** Kinds of the objects that the check may affect. */
-  readonly kinds: readonly KindName[]
+  /** Kinds of the objects that the check may affect. Secrets are no configuration objects; {@link CheckedSecret} stands for one. */
+  readonly kinds: readonly (KindName | 'Secret')[]
   /**
    * Returns the paths of the fields that the check treats differently than before, `spec.rules[0].to[0].operation.hosts[1]`; none when it
    * does not affect the object. The object may be invalid, so fields of the spec may be missing even if the kind requires them.
@@ -83,6 +83,14 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
     kinds: policyKinds,
     concerns: ({ namespace }) => (namespace === '' ? ['metadata.namespace'] : []),
   },
+  'secret-accounts': {
+    stricter: 'a Secret with a private key goes to gateways of the service accounts that its annotation names, without the annotation to none',
+    kinds: ['Secret'],
+    concerns: ({ spec }) => {
+      const { hasKey, serviceAccounts } = spec as CheckedSecret
+      return hasKey && serviceAccounts === undefined ? ['metadata.annotations'] : []
+    },
+  },
   'undeclared-ports': {
     stricter: 'at workloads whose policies judge requests, ports without a declared protocol and ports of no service accept HTTP only',
     kinds: ['RequestAuthentication', 'AuthorizationPolicy'],
@@ -92,6 +100,21 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
     },
   },
   ...ruleChecks,
+}
+
+/** What the checks look at of a Secret, as the spec of an object of this kind. */
+export interface CheckedSecret {
+  readonly hasKey: boolean
+  /** The service accounts that its annotation names; undefined without one. */
+  readonly serviceAccounts: readonly string[] | undefined
+}
+
+/** Returns the object that stands for a Secret in {@link checkedPolicies}. */
+export function checkedSecret(
+  { namespace, name, origin }: Pick<ConfigObject, 'namespace' | 'name' | 'origin'>,
+  spec: CheckedSecret,
+): ConfigObject<CheckedSecret> {
+  return { kind: 'Secret', group: '', version: 'v1', namespace, name, labels: {}, annotations: {}, createdAt: 0, generation: 0, spec, origin }
 }
 
 const hasSpellings = (name: string): boolean => /[-_]/.test(name)

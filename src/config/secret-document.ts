@@ -5,6 +5,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { GatewaySecret, SecretMaterial, Validity } from '../../protocols/messages/secrets.ts'
 import { count } from '../model/counts.ts'
+import { isObjectName } from '../names/object-names.ts'
 import { isMapping, merge, type Report } from './shape.ts'
 
 /** The maximum size of all values of a Secret in bytes, as in the orchestrator. */
@@ -47,9 +48,41 @@ export function readSecret(
   const pair = given && readPair(values, given, report)
   const checked = authorities && readCertificates(authorities, report)
   if (report.faults.length > before || (!pair && !checked)) return undefined
+  const serviceAccounts = readAccounts(document, pair !== undefined, report)
   const material: SecretMaterial = { pair: pair && { chain: pair.chain, key: pair.key }, authorities: checked?.bytes }
-  return { kind: 'Secret', ...metadata, type, material, validity: { pair: pair?.validity, authorities: checked?.validity } }
+  return { kind: 'Secret', ...metadata, type, serviceAccounts, material, validity: { pair: pair?.validity, authorities: checked?.validity } }
 }
+
+/** The name of the annotation that names the service accounts whose gateways get a Secret (docs/resources.md, K7). */
+export const accountsAnnotation = (domain: string): string => `security.${domain}/service-accounts`
+
+/**
+ * Reads the annotation that names service accounts: their names, separated by commas. A value that cannot be read names nobody and is a
+ * warning, since with a fault the Secret would keep its last good state, and with it its readers. So is a private key without an annotation.
+ */
+function readAccounts({ metadata }: Readonly<Record<string, unknown>>, hasKey: boolean, report: Report): readonly string[] | undefined {
+  const annotation = accountsAnnotation(report.names?.domain ?? '')
+  const path = `metadata.annotations[${annotation}]`
+  const given = isMapping(metadata) ? metadata.annotations : undefined
+  const annotations: Readonly<Record<string, unknown>> = isMapping(given) ? given : {}
+  const name = Object.keys(annotations).find((key) => key === annotation) ?? aliasOf(annotation, annotations, report)
+  const value = name === undefined ? undefined : annotations[name]
+  if (value === undefined) {
+    const isForAll = !hasKey || report.optOuts?.has('secret-accounts')
+    if (!isForAll)
+      report.warnings.push({ path, reason: 'required, but missing: it names the service accounts whose gateways get the Secret, and nobody gets it' })
+    return undefined
+  }
+  const accounts = typeof value === 'string' ? value.split(',').map((account) => account.trim()) : []
+  const wrong = accounts.find((account) => !isObjectName(account))
+  if (accounts.length > 0 && wrong === undefined) return accounts
+  const reason = wrong === undefined ? 'expected text' : `${JSON.stringify(wrong.slice(0, 100))} is not the name of a service account`
+  report.warnings.push({ path, reason: `${reason}; expected names separated by commas, and nobody gets the Secret` })
+  return []
+}
+
+const aliasOf = (annotation: string, annotations: Readonly<Record<string, unknown>>, { names }: Report): string | undefined =>
+  Object.keys(annotations).find((key) => names?.canonicalKey(key) === annotation)
 
 interface Value {
   /** The path in the document. */

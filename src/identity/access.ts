@@ -1,6 +1,6 @@
 /** Authorization of callers whose identity is verified (docs/identity.md, I4 to I8). */
 import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
-import type { SecretReader } from '../../protocols/messages/secrets.ts'
+import type { GatewaySecret, SecretReader } from '../../protocols/messages/secrets.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
 import { parseWorkload, type Workload } from './spiffe-id.ts'
 
@@ -82,4 +82,16 @@ export function secretReader(
   const workload = verified === undefined ? undefined : parseWorkload(verified)
   if (type !== 'router' || !workload || workload.namespace !== namespace || !isOwnTrustDomain(workload.trustDomain, names)) return undefined
   return { namespace, account: workload.account }
+}
+
+/**
+ * Whether a service account may read a Secret of its own namespace (docs/resources.md, K7): one that the annotation of the Secret names.
+ * Without the annotation nobody may, unless the Secret has no private key, or `isForAll` (the opt-out `secret-accounts`).
+ */
+export function mayReadSecret(
+  { account }: Pick<SecretReader, 'account'>,
+  { serviceAccounts, material }: Pick<GatewaySecret, 'serviceAccounts' | 'material'>,
+  isForAll: boolean,
+): boolean {
+  return serviceAccounts ? serviceAccounts.includes(account) : isForAll || material.pair === undefined
 }

@@ -134,7 +134,7 @@ describe('Secrets of the configuration directory', () => {
     const summaries = (await watcher.asks?.secrets?.()) as object[]
     expect(summaries).to.have.length(1)
     expect(summaries[0]).to.include({ namespace: 'edge', name: 'a', type: 'kubernetes.io/tls', origin: 'a.json#1' })
-    expect(summaries[0]).to.have.keys('namespace', 'name', 'type', 'origin', 'pair', 'authorities')
+    expect(summaries[0]).to.have.keys('namespace', 'name', 'type', 'origin', 'serviceAccounts', 'refused', 'pair', 'authorities')
     expect(JSON.stringify(summaries)).not.to.contain('BEGIN')
   })
 
@@ -149,10 +149,63 @@ describe('Secrets of the configuration directory', () => {
     expect(event?.material?.pair?.key.buffer.byteLength, 'memory that is copied with a key').to.equal(event?.material?.pair?.key.byteLength)
   })
 
+  it('go to the service accounts that their annotation names, as it says at the moment', async () => {
+    const annotated = (accounts: string | null) => secretDocument('edge/a', pairValues(sites[0] as Pair), undefined, accounts)
+    write('a.json', annotated('gateway, spare'))
+    await start()
+    const { peer } = link('xds-writer/0')
+    const accounts = ['gateway', 'spare', 'other']
+    watcher.receive({ type: 'SecretsWanted', wanted: accounts.map((account) => ({ reader: { namespace: 'edge', account }, names: ['a'] })) }, peer)
+    /** By account whether it was sent the Secret last, and whether it was refused. */
+    const has = () =>
+      accounts.map((account) => {
+        const last = peer.received.findLast(({ type, reader: { account: of } }) => type === 'SecretChanged' && of === account)
+        return last?.material ? 'has' : last?.isRefused ? 'refused' : 'none'
+      })
+    const become = (...wished: string[]) => until(wished.join(), () => has().join() === wished.join())
+    await become('has', 'has', 'refused')
+    for (const [value, ...wished] of [
+      ['other', 'refused', 'refused', 'has'],
+      ['gateway', 'has', 'refused', 'refused'],
+      [null, 'refused', 'refused', 'refused'],
+      ['gateway,spare,other', 'has', 'has', 'has'],
+      ['gateway, No Account', 'refused', 'refused', 'refused'],
+      ['', 'refused', 'refused', 'refused'],
+      ['spare', 'refused', 'has', 'refused'],
+    ] as const) {
+      write('a.json', annotated(value))
+      await become(...wished)
+    }
+    const before = peer.received.length
+    write('a.json', annotated('spare, gateway'))
+    await become('has', 'has', 'refused')
+    expect(peer.received, 'only the account whose access changed is answered').to.have.length(before + 1)
+    const summaries = (await watcher.asks?.secrets?.()) as { serviceAccounts: string[]; refused: string[] }[]
+    expect(summaries.map(({ serviceAccounts, refused }) => [serviceAccounts, refused])).to.deep.equal([[['spare', 'gateway'], ['other']]])
+  })
+
+  it('without a private key go to all gateways of the namespace unless an annotation names some', async () => {
+    const authorities = (name: string, accounts: string | null) => secretDocument(`edge/${name}`, { 'ca.crt': root.chain }, 'Opaque', accounts)
+    write('open.json', authorities('open', null))
+    write('named.json', authorities('named', 'other'))
+    await start()
+    const { peer, received } = link('xds-writer/0')
+    watcher.receive(wanted('open', 'named'), peer)
+    await until('the answers', () => received().length === 2)
+    expect(received()).to.have.members(['open=-1', 'named-'])
+  })
+
   describe('with access reviewed by the source', () => {
+    const refused: string[] = []
     const answers = (access: SecretAccess) => {
+      refused.length = 0
       const [secret] = parseConfigFile('f', document('a', 0), meshNames('mesh.io')).secrets
-      const delivery = new SecretDelivery((key) => key !== 'Secret/edge/a', access, new Registry())
+      const delivery = new SecretDelivery(
+        (key) => key !== 'Secret/edge/a',
+        access,
+        (_, { name }) => refused.push(name),
+        new Registry(),
+      )
       delivery.set('Secret/edge/a', secret)
       const peer = new RecordingPeer<SecretEvent>('xds-writer/0')
       delivery.wanted(peer, wanted('a'))
@@ -161,7 +214,12 @@ describe('Secrets of the configuration directory', () => {
 
     it('are sent if access is allowed, and reported as missing otherwise', () => {
       expect(answers(() => true).received()).to.deep.equal(['a'])
-      expect(answers(() => false).received()).to.deep.equal(['a-'])
+      expect(refused).to.deep.equal([])
+      const { delivery, received } = answers(() => false)
+      expect(received()).to.deep.equal(['a-'])
+      delivery.answerPending()
+      delivery.wanted(new RecordingPeer<SecretEvent>('xds-writer/1'), wanted('a'))
+      expect(refused, 'told once').to.deep.equal(['a'])
     })
 
     it('wait for the review', () => {

@@ -60,11 +60,20 @@ export class SiteCertificates {
 /** The options of openssl that create a key. */
 export const newKey = (curve = 'prime256v1'): string[] => ['-newkey', 'ec', '-pkeyopt', `ec_paramgen_curve:${curve}`, '-nodes']
 
-/** Formats a Secret `<namespace>/<name>`. Values are given as text and encoded in base64. */
-export function secretDocument(path: string, values: Readonly<Record<string, string>>, type = 'kubernetes.io/tls'): string {
+/**
+ * Formats a Secret `<namespace>/<name>`. Values are given as text and encoded in base64. `accounts`: the value of the annotation that names
+ * service accounts; null for none.
+ */
+export function secretDocument(
+  path: string,
+  values: Readonly<Record<string, string>>,
+  type = 'kubernetes.io/tls',
+  accounts: string | null = 'gateway',
+): string {
   const [namespace, name] = path.split('/')
+  const annotations = accounts === null ? {} : { 'security.mesh.io/service-accounts': accounts }
   const data = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')]))
-  return `${JSON.stringify({ apiVersion: 'v1', kind: 'Secret', type, metadata: { name, namespace }, data })}\n`
+  return `${JSON.stringify({ apiVersion: 'v1', kind: 'Secret', type, metadata: { name, namespace, annotations }, data })}\n`
 }
 
 /** The values of a Secret with a certificate and, if given, an authority. */

@@ -38,6 +38,7 @@ class SecuredService {
     made.authority('ca')
     made.issue('server', 'ca')
     for (const namespace of ['edge', 'other']) made.workload(namespace, 'ca', [`spiffe://cluster.local/ns/${namespace}/sa/gateway`])
+    made.workload('edge-app', 'ca', ['spiffe://cluster.local/ns/edge/sa/app'])
     this.#port = await freePort()
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${this.#port}`)
     service.flags.push(...made.servingFlags())
@@ -148,6 +149,41 @@ describe('gateway secrets', () => {
       }
     })
 
+    it(`${variant}: go to the service accounts that the annotation names, and are withdrawn when it changes`, async () => {
+      const name = `accounts-${delta}`
+      const annotate = (accounts: string | null) =>
+        service.write(`edge-${name}.json`, secretDocument(`edge/${name}`, pairValues(sites[0] as Pair), undefined, accounts))
+      annotate('gateway')
+      const [gateway, app] = ['edge', 'edge-app'].map((identity) => control.connect(node('router', 'edge'), delta, identity)) as [
+        XdsClient,
+        XdsClient,
+      ]
+      for (const client of [gateway, app]) await settled(client, () => client.watch(secretType, [`kubernetes://${name}`]))
+      await until('the secret', () => held(gateway, `kubernetes://${name}`) === keyOf(0))
+      const refused = (account: string, why: string) =>
+        `Secret/edge/${name} in edge-${name}.json#1 is not for the service account ${account} of gateways that request it: its annotation security.mesh.io/service-accounts ${why}`
+      await service.output.says(refused('app', 'names gateway only'), 1, 1)
+      expect(held(app, `kubernetes://${name}`)).to.equal('')
+      const row = async () =>
+        (await service.debug<{ metadata: { name: string }; serviceAccounts: string[]; refused: string[] }[]>('configz')).find(
+          ({ metadata }) => metadata.name === name,
+        )
+      const shown = await row()
+      expect([shown?.serviceAccounts, shown?.refused]).to.deep.equal([['gateway'], ['app']])
+      annotate('app')
+      await until('the other to have it', () => held(app, `kubernetes://${name}`) === keyOf(0))
+      await service.output.says(refused('gateway', 'names app only'), 1, 1)
+      if (delta) await until('the first to lose it', () => gateway.removed.includes(`kubernetes://${name}`))
+      annotate('app,Not One')
+      await service.output.says(
+        `Secret/edge/${name}, field metadata.annotations[security.mesh.io/service-accounts]: "Not One" is not the name of a service account; expected names separated by commas, and nobody gets the Secret`,
+      )
+      if (delta) await until('both to have lost it', () => app.removed.includes(`kubernetes://${name}`))
+      annotate(null)
+      await service.output.says(refused('app', 'is missing'))
+      service.output.lacks(`request kubernetes://${name}, which does not exist`)
+    })
+
     it(`${variant}: are pushed on change to their subscribers, and nothing else to anybody`, async () => {
       const name = `turn-${delta}`
       write(`edge/${name}`, pairValues(sites[0] as Pair))
@@ -233,6 +269,8 @@ describe('gateway secrets', () => {
       metadata: { namespace: 'edge', name: 'shown' },
       certificate: dates(sites[0] as Pair),
       authorities: dates(root),
+      serviceAccounts: ['gateway'],
+      refused: [],
       origin: 'edge-shown.json#1',
     })
     const namespaces = async (namespace: string) =>
@@ -291,4 +329,39 @@ describe('gateway secrets without the identity check', () => {
     expect(client.resources.get(secretType)?.size).to.equal(0)
     await control.service.output.says('gateway secrets (credentialName) are not served: PILOT_ENABLE_XDS_IDENTITY_CHECK=false')
   })
+})
+
+describe('gateway secrets without an annotation', () => {
+  const made = new SiteCertificates()
+  after(() => made.dispose())
+  for (const [optOut, isServed] of [
+    ['', false],
+    ['secret-accounts', true],
+  ] as const)
+    it(
+      isServed ? 'go to all routers of the namespace with the opt-out, which is said at start' : 'go to nobody, which is said at start',
+      async () => {
+        const secured = new SecuredService({ MESH_POLICY_OPT_OUTS: optOut })
+        const { service } = secured
+        try {
+          const site = made.issue('a.example', made.authority('sites'))
+          service.write('site.json', secretDocument('edge/site', pairValues(site), undefined, null))
+          await secured.start()
+          await service.output.says(
+            isServed
+              ? 'policy check secret-accounts is disabled (MESH_POLICY_OPT_OUTS), so this does not hold: a Secret with a private key goes to'
+              : 'Secret/edge/site, field metadata.annotations[security.mesh.io/service-accounts]: required, but missing',
+          )
+          const client = secured.connect(node('router', 'edge'), true, 'edge-app')
+          await settled(client, () => client.watch(secretType, ['kubernetes://site']))
+          if (isServed) await until('the secret', () => held(client, 'kubernetes://site') === site.key)
+          else await until('the answer that there is none', () => client.removed.includes('kubernetes://site'))
+          const rows = await service.debug<{ check: string; optedOut: boolean; objects: { kind: string; name: string }[] }[]>('policyz')
+          const row = rows.find(({ check }) => check === 'secret-accounts')
+          expect([row?.optedOut, row?.objects.map(({ kind, name }) => `${kind}/${name}`)]).to.deep.equal([isServed, ['Secret/site']])
+        } finally {
+          await secured.dispose()
+        }
+      },
+    )
 })

@@ -154,7 +154,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'checks that make policies stricter than an earlier release, and the objects and fields that each concerns',
     shows: 'namespaces',
     page: async (sources, _, sees) =>
-      (await sources.queue<CheckedPolicies[]>('policyChecks')).map((row) => ({
+      (await withSecrets(sources, await sources.queue<CheckedPolicies[]>('policyChecks'))).map((row) => ({
         ...row,
         objects: row.objects.filter(({ namespace }) => sees(namespace)),
       })),
@@ -268,10 +268,31 @@ async function configs(sources: PageSources): Promise<Config[]> {
   return [...(await sources.queue<Config[]>('configs')), ...secrets.flat().map(secretRow)]
 }
 
-function secretRow({ namespace, name, type, origin, pair, authorities }: SecretSummary) {
+/** Adds the Secrets that checks concern, which the push queue does not know. */
+async function withSecrets(sources: PageSources, rows: readonly CheckedPolicies[]): Promise<CheckedPolicies[]> {
+  const secrets = await sources.supervisor.askAll<SecretSummary[]>('registry-watcher', 'secrets')
+  const { checkedPolicies, checkedSecret } = await import('../../../src/config/policy-checks.ts')
+  const objects = secrets
+    .flat()
+    .map((secret) => checkedSecret(secret, { hasKey: secret.pair !== undefined, serviceAccounts: secret.serviceAccounts }))
+  const concerned = new Map(checkedPolicies(objects, new Set()).map((row) => [row.check, row.objects]))
+  return rows.map((row) => ({ ...row, objects: [...row.objects, ...(concerned.get(row.check) ?? [])] }))
+}
+
+function secretRow({ namespace, name, type, origin, serviceAccounts, refused, pair, authorities }: SecretSummary) {
   const dates = (validity: Validity | undefined) =>
     validity && { notBefore: new Date(validity.notBefore).toISOString(), notAfter: new Date(validity.notAfter).toISOString() }
-  return { apiVersion: 'v1', kind: 'Secret', type, metadata: { namespace, name }, certificate: dates(pair), authorities: dates(authorities), origin }
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type,
+    metadata: { namespace, name },
+    certificate: dates(pair),
+    authorities: dates(authorities),
+    serviceAccounts,
+    refused,
+    origin,
+  }
 }
 
 async function endpoints(sources: PageSources, sees: Sees): Promise<EndpointState[]> {

@@ -9,10 +9,13 @@ import type { Peer } from '../../runtime/link.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 
 /**
- * Returns whether a service account may read the secrets of its own namespace; it may never read those of another namespace. Returns
- * undefined while the answer is being determined: {@link SecretDelivery.answerPending} must be called once it is known.
+ * Returns whether a service account may read a secret of its own namespace; it may never read those of another namespace. Returns undefined
+ * while the answer is being determined: {@link SecretDelivery.answerPending} must be called once it is known.
  */
-export type SecretAccess = (reader: SecretReader) => boolean | undefined
+export type SecretAccess = (reader: SecretReader, secret: GatewaySecret) => boolean | undefined
+
+/** The maximum number of service accounts that are remembered as refused, for each secret. */
+const mostRefused = 100
 
 /** A secret as debug pages show it, without its content. */
 export interface SecretSummary {
@@ -20,6 +23,10 @@ export interface SecretSummary {
   readonly name: string
   readonly type: string
   readonly origin: string
+  /** The service accounts that the annotation of the Secret names; undefined without one. */
+  readonly serviceAccounts: readonly string[] | undefined
+  /** Service accounts of gateways that requested it and may not read it. */
+  readonly refused: readonly string[]
   /** Validity of the certificate, and of the CA certificates; undefined where the Secret has none. */
   readonly pair: Validity | undefined
   readonly authorities: Validity | undefined
@@ -29,8 +36,8 @@ export interface SecretSummary {
 interface Want {
   readonly reader: SecretReader
   readonly name: string
-  /** Whether the writer has been sent the secret, or its absence. */
-  answered: boolean
+  /** What the writer has been sent: the secret, or that there is none that the reader may read. */
+  answered: 'nothing yet' | 'secret' | 'none'
 }
 
 /** The secrets of a source, and the subscriptions to them. */
@@ -41,11 +48,23 @@ export class SecretDelivery {
   readonly #isAbsent: (key: string) => boolean
   readonly #mayRead: SecretAccess
   readonly #triggers: Counter
+  /** By secret the accounts that requested it and may not read it. */
+  readonly #refused = new Map<string, Set<string>>()
+  readonly #sayRefused: (reader: SecretReader, secret: GatewaySecret) => void
 
-  /** `isAbsent` returns whether a secret that was not passed here (`Secret/<namespace>/<name>`) certainly does not exist. */
-  constructor(isAbsent: (key: string) => boolean, mayRead: SecretAccess, register: Registry) {
+  /**
+   * `isAbsent` returns whether a secret that was not passed here (`Secret/<namespace>/<name>`) certainly does not exist. `refused` is called
+   * once for each account that requests a secret which it may not read, and again after the secret changed.
+   */
+  constructor(
+    isAbsent: (key: string) => boolean,
+    mayRead: SecretAccess,
+    refused: (reader: SecretReader, secret: GatewaySecret) => void,
+    register: Registry,
+  ) {
     this.#isAbsent = isAbsent
     this.#mayRead = mayRead
+    this.#sayRefused = refused
     this.#triggers = new Counter({
       name: 'pilot_push_triggers',
       help: 'pushes triggered, by reason',
@@ -54,15 +73,20 @@ export class SecretDelivery {
     })
   }
 
-  /** Adds, replaces or removes a secret. Subscribed writers are sent it if its content changed. */
+  /** Adds, replaces or removes a secret. Subscribed writers are sent it if its content, or who may read it, changed. */
   set(key: string, secret: GatewaySecret | undefined): void {
     const before = this.#secrets.get(key)
     if (secret) this.#secrets.set(key, secret)
     else this.#secrets.delete(key)
-    if (sameMaterial(before?.material, secret?.material)) return
+    this.#refused.delete(key)
+    const isSame = sameMaterial(before?.material, secret?.material)
     let isAnswered = false
     for (const [writer, wants] of this.#writers)
       for (const want of wants.get(key)?.values() ?? []) {
+        if (isSame && want.answered === (secret && this.#mayRead(want.reader, secret) ? 'secret' : 'none')) {
+          this.#noteRefusal(want, secret)
+          continue
+        }
         isAnswered = true
         this.#answer(writer, want)
       }
@@ -81,7 +105,7 @@ export class SecretDelivery {
     for (const { reader, names } of wanted)
       for (const name of names) {
         const key = keyOf(reader, name)
-        const want = before?.get(key)?.get(reader.account) ?? { reader, name, answered: false }
+        const want = before?.get(key)?.get(reader.account) ?? { reader, name, answered: 'nothing yet' }
         const readers = wants.get(key)
         if (readers) readers.set(reader.account, want)
         else wants.set(key, new Map([[reader.account, want]]))
@@ -97,24 +121,40 @@ export class SecretDelivery {
 
   /** All secrets, for debug pages. */
   summaries(): SecretSummary[] {
-    return [...this.#secrets.values()].map(({ namespace, name, type, origin, validity }) => ({ namespace, name, type, origin, ...validity }))
+    return [...this.#secrets].map(([key, { namespace, name, type, origin, serviceAccounts, validity }]) => {
+      const refused = [...(this.#refused.get(key) ?? [])].sort()
+      return { namespace, name, type, origin, serviceAccounts, refused, ...validity }
+    })
   }
 
   #answerAll(writer: Peer<SecretEvent>): void {
     for (const readers of this.#writers.get(writer)?.values() ?? [])
-      for (const want of readers.values()) if (!want.answered) this.#answer(writer, want)
+      for (const want of readers.values()) if (want.answered === 'nothing yet') this.#answer(writer, want)
   }
 
   #answer(writer: Peer<SecretEvent>, want: Want): void {
     const { reader, name } = want
     const key = keyOf(reader, name)
-    const isAllowed = this.#mayRead(reader)
     const secret = this.#secrets.get(key)
-    if (isAllowed === undefined || (isAllowed && !secret && !this.#isAbsent(key))) return
-    want.answered = true
+    const isAllowed = secret ? this.#mayRead(reader, secret) : this.#isAbsent(key) ? false : undefined
+    if (isAllowed === undefined) return
+    want.answered = isAllowed ? 'secret' : 'none'
     const material = isAllowed ? secret?.material : undefined
-    const event: SecretEvent = { type: 'SecretChanged', reader, name, material, at: monotonicMs() }
+    const isRefused = secret && !isAllowed ? { isRefused: true as const } : {}
+    const event: SecretEvent = { type: 'SecretChanged', reader, name, material, ...isRefused, at: monotonicMs() }
     writer.tell(event, JSON.stringify(['secret', reader.namespace, reader.account, name]))
+    this.#noteRefusal(want, secret)
+  }
+
+  /** Reports a reader that may not read the secret that it requests. */
+  #noteRefusal({ reader, name, answered }: Want, secret: GatewaySecret | undefined): void {
+    if (!secret || answered !== 'none') return
+    const key = keyOf(reader, name)
+    const refused = this.#refused.get(key) ?? new Set()
+    this.#refused.set(key, refused)
+    if (refused.has(reader.account) || refused.size >= mostRefused) return
+    refused.add(reader.account)
+    this.#sayRefused(reader, secret)
   }
 }
 

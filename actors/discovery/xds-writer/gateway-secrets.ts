@@ -89,11 +89,11 @@ export class GatewaySecrets {
   }
 
   /** Stores a secret, or its absence, as received from a source. Returns the connections that may have to be sent something. */
-  receive({ reader, name, material }: SecretEvent): Iterable<Connection> {
+  receive({ reader, name, material, isRefused }: SecretEvent): Iterable<Connection> {
     const served = this.#readers.get(keyOf(reader))
     if (!served) return []
     const known = served.secrets.said(name, material)
-    for (const resource of known) if (!served.secrets.state.find(resource)) this.#missing(reader, resource)
+    if (!isRefused) for (const resource of known) if (!served.secrets.state.find(resource)) this.#missing(reader, resource)
     for (const { session } of served.connections) session.secretsKnown(known)
     return served.connections
   }

@@ -2,9 +2,22 @@ import { expect } from 'chai'
 import type { ConfigObject } from '../../../protocols/data.ts'
 import { type PolicyCheckName, readOptOuts } from '../../../src/config/opt-outs.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
-import { checkedPolicies, checkedPolicyLines, optOutWarnings, type PolicyCheck, policyChecks } from '../../../src/config/policy-checks.ts'
+import {
+  checkedPolicies,
+  checkedPolicyLines,
+  checkedSecret,
+  optOutWarnings,
+  type PolicyCheck,
+  policyChecks,
+} from '../../../src/config/policy-checks.ts'
+import { mayReadSecret } from '../../../src/identity/access.ts'
+import { pairValues, SiteCertificates, secretDocument } from '../../harness/gateway-secrets.ts'
 import { madeOf } from '../../harness/made.ts'
 import { names } from '../../harness/settings.ts'
+
+const sites = new SiteCertificates()
+const site = sites.issue('site.example', sites.authority('root'))
+sites.dispose()
 
 /** Documents that a check concerns, and the outcome that is compared: `made` unless another function is given. */
 interface Example {
@@ -51,6 +64,14 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
     documents: 'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p}\nspec: {action: DENY, rules: [{}]}\n',
     outcome: policiesOf,
   },
+  'secret-accounts': {
+    documents: secretDocument('edge/site', pairValues(site), undefined, null),
+    outcome: (documents, { MESH_POLICY_OPT_OUTS = '' }) => {
+      const optOuts = readOptOuts(MESH_POLICY_OPT_OUTS)
+      const { secrets, warnings } = parseConfigFile('f.yaml', documents, names, undefined, optOuts)
+      return [secrets.map((secret) => mayReadSecret({ account: 'gateway' }, secret, optOuts.has('secret-accounts'))), warnings.length]
+    },
+  },
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
   'undeclared-ports': {
     documents:
@@ -61,14 +82,15 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
 describe('policy checks stricter than earlier releases', () => {
   for (const [name, { documents, outcome = madeOf }] of Object.entries<Example>(examples)) {
     it(`${name} lists the objects it concerns, and its opt-out restores the earlier behaviour`, () => {
-      const { objects, standIns } = parseConfigFile('f.yaml', documents, names)
-      const all = [...objects, ...standIns.values()]
+      const { objects, standIns, secrets } = parseConfigFile('f.yaml', documents, names)
+      const checked = secrets.map((secret) => checkedSecret(secret, { ...secret, hasKey: secret.material.pair !== undefined }))
+      const all = [...objects, ...standIns.values(), ...checked]
       const row = checkedPolicies(all, new Set()).find(({ check }) => check === name)
       expect(row?.objects, 'objects that it concerns').not.to.deep.equal([])
       const others = Object.keys(policyChecks).filter((other) => other !== name)
-      const checked = outcome(documents, {})
-      expect(outcome(documents, { MESH_POLICY_OPT_OUTS: name }), 'when it is left out').not.to.deep.equal(checked)
-      expect(outcome(documents, { MESH_POLICY_OPT_OUTS: others.join(',') }), 'when all others are').to.deep.equal(checked)
+      const strict = outcome(documents, {})
+      expect(outcome(documents, { MESH_POLICY_OPT_OUTS: name }), 'when it is left out').not.to.deep.equal(strict)
+      expect(outcome(documents, { MESH_POLICY_OPT_OUTS: others.join(',') }), 'when all others are').to.deep.equal(strict)
     })
   }
 

@@ -50,6 +50,30 @@ describe('gateway secrets', () => {
     expect(Buffer.from(secrets[0]?.material.pair?.chain ?? []).toString()).to.equal(site.chain + root.chain)
   })
 
+  it('name service accounts in an annotation, under either domain', () => {
+    const read = (annotations: unknown) => {
+      const document = JSON.parse(secretDocument('edge/site', pairValues(site)))
+      const { secrets, faults, warnings } = parse(JSON.stringify({ ...document, metadata: { ...document.metadata, annotations } }))
+      expect(faults).to.deep.equal([])
+      return [secrets[0]?.serviceAccounts, ...warnings.map(({ path, reason }) => `${path}: ${reason}`)]
+    }
+    const key = 'security.mesh.io/service-accounts'
+    const path = `metadata.annotations[${key}]`
+    expect(read({ [key]: 'gateway' })).to.deep.equal([['gateway']])
+    expect(read({ 'security.istio.io/service-accounts': 'a , b' })).to.deep.equal([['a', 'b']])
+    expect(read({ 'security.istio.io/service-accounts': 'a', [key]: 'b' })).to.deep.equal([['b']])
+    const missing = `${path}: required, but missing: it names the service accounts whose gateways get the Secret, and nobody gets it`
+    for (const none of [undefined, null, 7, {}, { other: 'x' }, { [key]: undefined }]) expect(read(none)).to.deep.equal([undefined, missing])
+    const invalid = (value: unknown, said: string) =>
+      expect(read({ [key]: value })).to.deep.equal([[], `${path}: ${said}; expected names separated by commas, and nobody gets the Secret`])
+    for (const other of [7, null, ['gateway'], { a: 'b' }, true]) invalid(other, 'expected text')
+    invalid('', '"" is not the name of a service account')
+    invalid('*', '"*" is not the name of a service account')
+    invalid('edge/gateway', '"edge/gateway" is not the name of a service account')
+    invalid('a,,b', '"" is not the name of a service account')
+    invalid(`a,${'x'.repeat(400)}`, `"${'x'.repeat(100)}" is not the name of a service account`)
+  })
+
   it('may hold CA certificates only', () => {
     const { secrets, faults } = parse(secretDocument('edge/site-cacert', { cacert: root.chain }, 'Opaque'))
     expect(faults).to.deep.equal([])

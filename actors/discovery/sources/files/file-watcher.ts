@@ -8,9 +8,11 @@ import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import { unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
-import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
+import type { GatewaySecret, SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { readOptOuts } from '../../../../src/config/opt-outs.ts'
+import { accountsAnnotation } from '../../../../src/config/secret-document.ts'
+import { mayReadSecret } from '../../../../src/identity/access.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { wallClockMs } from '../../../runtime/clock.ts'
@@ -88,14 +90,14 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     }
     const root = config.configDir === '' ? '' : resolve(config.configDir)
     this.#settings = new SettingsFiles(config, parts)
-    // Every service account may read the secrets of its namespace: whoever can write the directory also decides who is in a namespace.
-    this.#secrets = new SecretDelivery(
-      (key) => this.#objects.isAbsent(key),
-      () => true,
-      metrics,
-    )
     const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS } = config.features as Features
     const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS) }
+    this.#secrets = new SecretDelivery(
+      (key) => this.#objects.isAbsent(key),
+      (reader, secret) => mayReadSecret(reader, secret, read.optOuts.has('secret-accounts')),
+      ({ account }, secret) => log('validation').warn(refusedSecretLine(account, secret, MESH_DOMAIN)),
+      metrics,
+    )
     this.#objects = new ObjectDirectory(root, read, metrics, {
       ...parts,
       secret: (key, secret) => {
@@ -217,6 +219,12 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
         )
     replay.finish(!this.#isReplayIncomplete)
   }
+}
+
+/** The log line about gateways of a service account that request a Secret which is not for them. */
+function refusedSecretLine(account: string, { namespace, name, origin, serviceAccounts }: GatewaySecret, domain: string): string {
+  const said = serviceAccounts?.length ? `names ${serviceAccounts.slice(0, 10).join(', ')} only` : serviceAccounts ? 'is not valid' : 'is missing'
+  return `Secret/${namespace}/${name} in ${origin} is not for the service account ${account} of gateways that request it: its annotation ${accountsAnnotation(domain)} ${said}; listeners and clusters that need it refuse connections (docs/resources.md, K7)`
 }
 
 /** The actor definition of the watcher of configuration files. */
