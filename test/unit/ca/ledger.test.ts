@@ -24,6 +24,36 @@ describe('the ledger of issued certificates', () => {
     expect(ledger.rows()[0]?.certificates.map(({ address, count }) => `${address} ${count}`)).to.deep.equal(['fd00::1 2', '10.0.0.1 4'])
   })
 
+  it('tells who holds valid certificates of a root, and which proxies are connected with one', () => {
+    const two = 'spiffe://td/ns/a/sa/two'
+    issue(two, '10.0.0.2', 1)
+    issue(one, '10.0.0.1', 1, hour)
+    connect('a', nodeAt('10.0.0.9'), { root: 'old', notAfter: now + hour })
+    connect('b', nodeAt('10.0.0.8'), { root: 'new', notAfter: now + hour })
+    expect(ledger.holdersOf('old', now)).to.deep.equal([
+      { identity: one, addresses: ['10.0.0.1'], proxies: [nodeAt('10.0.0.9')] },
+      { identity: two, addresses: ['10.0.0.2'], proxies: [] },
+    ])
+    expect(ledger.holdersOf('old', now + 2 * hour).map(({ identity, addresses }) => [identity, addresses])).to.deep.equal([
+      [one, []],
+      [two, ['10.0.0.2']],
+    ])
+    expect(ledger.holdersOf('other', now)).to.deep.equal([])
+  })
+
+  it('knows a renewal of the same root that came when it was due from a request that was repeated', () => {
+    issue(one, '10.0.0.1', 1)
+    const renewal = (hours: number, root = 'old', peer = '10.0.0.1:5') =>
+      ledger.isRenewalInTime({ identities: [one], serial: '1', root, issuedAt: now + hours * hour, notAfter: now + 48 * hour, peer })
+    expect([renewal(5.9), renewal(6), renewal(12), renewal(12, 'new'), renewal(12, 'old', '10.0.0.2')]).to.deep.equal([
+      false,
+      true,
+      true,
+      false,
+      false,
+    ])
+  })
+
   it('counts proxies of one identity behind one address separately', () => {
     for (const name of ['a', 'b']) connect(name, nodeAt('10.0.0.1', name))
     issue(one, '10.0.0.1:1', 2)

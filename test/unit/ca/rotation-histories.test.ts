@@ -1,9 +1,10 @@
 /** Rotations over random histories: agents that renew, connect, disconnect and stay away, restarts of the authority, checks at any time. */
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { type ClockRecord, confirmedAfter, judge, readClockRecord } from '../../../src/ca/clock-record.ts'
 import { Ledger } from '../../../src/ca/ledger.ts'
 import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
-import { advance, announce, materialOf, stageOf, withFirstRoot } from '../../../src/ca/rotation.ts'
+import { advance, announce, chainExpiry, hasOldRootExpired, keptKeys, materialOf, stageOf, withFirstRoot, withUse } from '../../../src/ca/rotation.ts'
 import { type AuthorityState, emptyState, readState, type Stage, stages } from '../../../src/ca/state.ts'
 import { rootOf } from '../../harness/authorities.ts'
 import '../../harness/seed.ts'
@@ -79,11 +80,17 @@ class Model {
     }
   }
 
+  /** The root that the next rotation goes to; undefined when there were enough. */
+  nextRoot() {
+    return this.#made < rotations ? rootOf(`root ${++this.#made}`).record : undefined
+  }
+
   check(): void {
     this.ledger.sweep(this.now)
     if (this.state.stage === 'stable') {
-      if (this.#made >= rotations) return
-      this.state = announce(this.state, rootOf(`root ${++this.#made}`).record, this.now)
+      const next = this.nextRoot()
+      if (!next) return
+      this.state = announce(this.state, next, this.now)
     } else {
       if (this.ledger.blockers(stageOf(this.state), this.now).length > 0) return
       this.state = advance(this.state, this.now)
@@ -110,6 +117,76 @@ class Model {
 
   #idOf(pem: string): string {
     return Array.from({ length: rotations + 1 }, (_, index) => rootOf(`root ${index}`).record).find(({ root }) => root === pem)?.id ?? 'unknown'
+  }
+}
+
+/**
+ * The authority on a machine whose wall clock is wrong at times: `now` of the model is the true time. Decides as the service does: nothing
+ * irreversible while the clocks contradict each other.
+ */
+class MachineModel extends Model {
+  error = 0
+  #boot = 0
+  #starts = 0
+  #record: ClockRecord | undefined
+  /** Ids of roots whose keys were removed. */
+  readonly removed: string[] = []
+  readonly #keys = new Set<string>()
+
+  judged() {
+    const judged = judge(this.#record, { wall: this.now + this.error, boot: this.#boot, bootId: String(this.#starts) })
+    this.#record = judged.record
+    return judged
+  }
+
+  override pass(ms: number): void {
+    this.#boot += ms
+    super.pass(ms)
+  }
+
+  /** The machine is off for a time, and its wall clock may be wrong when it starts. */
+  reboot(offMs: number): void {
+    this.judged()
+    this.#starts++
+    this.#boot = 0
+    this.now += offMs
+    this.restart(true)
+  }
+
+  override restart(comeBack: boolean): void {
+    if (this.#record) this.#record = readClockRecord(JSON.parse(JSON.stringify(this.#record)))
+    super.restart(comeBack)
+  }
+
+  override check(): void {
+    const { verdict, believed } = this.judged()
+    if (verdict !== 'agreed') return
+    this.ledger.sweep(believed)
+    for (;;) {
+      const { stage } = this.state
+      const isOver = hasOldRootExpired(this.state, believed)
+      if (stage !== 'stable' && !isOver && this.ledger.blockers(stageOf(this.state), believed).length > 0) break
+      const next = stage === 'stable' ? this.nextRoot() : undefined
+      if (stage === 'stable' && !next) break
+      this.state = next ? announce(this.state, next, believed) : advance(this.state, believed)
+      this.seen.push(this.state.stage)
+      if (!isOver) break
+    }
+    this.#noteKeys()
+  }
+
+  /** A connected agent whose clock is right shows its certificate. */
+  show(agent: Agent): void {
+    if (!agent.stream || !agent.leaf || agent.leaf.notAfter <= this.now || this.judged().verdict !== 'agreed') return
+    this.state = withUse(this.state, agent.leaf.root)
+    this.#noteKeys()
+  }
+
+  #noteKeys(): void {
+    const kept = keptKeys(this.state)
+    for (const id of this.#keys) if (!kept.includes(id)) this.removed.push(id)
+    this.#keys.clear()
+    for (const id of kept) this.#keys.add(id)
   }
 }
 
@@ -154,6 +231,57 @@ describe('a root rotation over random histories', () => {
       { numRuns: Number(process.env.ROTATION_RUNS ?? 300) },
     )
     expect(further, 'stages that were gone through').to.be.greaterThan(300)
+  }).timeout(120_000)
+
+  it('is carried no further, and loses no key, by a wall clock that jumps, forth and back, at starts and at run time, over kills', () => {
+    let further = 0
+    const act = fc.constantFrom('renew', 'connect', 'leave', 'check', 'check', 'pass', 'restart', 'show', 'jump', 'jump', 'right', 'reboot')
+    const jumps = fc.array(
+      fc.record({ act, which: fc.nat(5), hours: fc.integer({ min: 0, max: 15 }), days: fc.integer({ min: -5000, max: 5000 }) }),
+      {
+        minLength: 20,
+        maxLength: 150,
+      },
+    )
+    fc.assert(
+      fc.property(jumps, (history) => {
+        const model = new MachineModel(agents())
+        model.now = chainExpiry(rootOf('root 0').record) - 29 * 24 * hour
+        model.judged()
+        let sinceReboot = Number.POSITIVE_INFINITY
+        for (const { act, which, hours, days } of history) {
+          const agent = model.agents[which] as Agent
+          const before = { state: model.state, holders: model.ledger.size, stages: model.seen.length }
+          if (act === 'pass') {
+            // A clock that is wrong from a start on is put right within the hour (NTP), or else it would be believed.
+            const ms = Math.min(hours * 60_000, model.error === 0 ? hours * hour : confirmedAfter - 60_000 - sinceReboot)
+            model.pass(Math.max(0, ms))
+            sinceReboot += Math.max(0, ms)
+          } else if (act === 'jump') model.error = days * 24 * hour
+          else if (act === 'right') model.error = 0
+          else if (act === 'reboot') {
+            model.error = days > 0 ? days * 24 * hour : 0
+            model.reboot(hours * 60_000)
+            sinceReboot = 0
+          } else if (act === 'restart') model.restart(hours < 10)
+          else if (model.error === 0 || act === 'leave' || act === 'check') model[act](agent)
+          if (model.error === 0) {
+            sinceReboot = Number.POSITIVE_INFINITY
+            expect(model.refused()).to.deep.equal([])
+            continue
+          }
+          expect(model.seen.length, `a stage began by ${act} while the clock was wrong`).to.equal(before.stages)
+          expect(model.state.authorities).to.deep.equal(before.state.authorities)
+          expect(model.removed).to.deep.equal(
+            model.removed.filter((id) => !model.agents.some(({ leaf }) => leaf?.root === id && leaf.notAfter > model.now)),
+          )
+          if (act !== 'leave') expect(model.ledger.size, 'holders are forgotten').to.be.at.least(before.holders)
+        }
+        further += model.seen.length
+      }),
+      { numRuns: Number(process.env.ROTATION_RUNS ?? 300) },
+    )
+    expect(further, 'stages that were gone through').to.be.greaterThan(100)
   }).timeout(120_000)
 
   it('completes: an agent that never renews stops blocking when its certificate has expired', () => {

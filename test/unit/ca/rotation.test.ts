@@ -1,6 +1,17 @@
 import { expect } from 'chai'
-import { advance, announce, chainExpiry, hasOldRootExpired, isDue, materialOf, noteRoots, withFirstRoot } from '../../../src/ca/rotation.ts'
-import { type AuthorityState, emptyState, stages } from '../../../src/ca/state.ts'
+import {
+  advance,
+  announce,
+  chainExpiry,
+  hasOldRootExpired,
+  isDue,
+  keptKeys,
+  materialOf,
+  noteRoots,
+  withFirstRoot,
+  withUse,
+} from '../../../src/ca/rotation.ts'
+import { type AuthorityState, emptyState, readState, stages } from '../../../src/ca/state.ts'
 import { rootOf, signedBy } from '../../harness/authorities.ts'
 
 const day = 86_400_000
@@ -65,6 +76,42 @@ describe('a root rotation', () => {
     expect(chainExpiry({ ...old, intermediates: intermediate }) / day).to.be.closeTo(begun / day + 20, 0.01)
   })
 
+  describe('the key of an old root', () => {
+    const whole = (begun: AuthorityState) => stages.slice(1).reduce((state) => advance(state, now), begun)
+    const done = whole(announce(first, next, now))
+
+    it('is kept until the new root was seen in use, in the rotation or after it', () => {
+      expect([done.stage, keptKeys(done)]).to.deep.equal(['stable', [next.id, old.id]])
+      expect(keptKeys(withUse(done, old.id)), 'no root of this authority any more').to.deep.equal([next.id, old.id])
+      const used = withUse(done, next.id)
+      expect([used.inUse, keptKeys(used)]).to.deep.equal([[next.id], [next.id]])
+      expect(withUse(used, next.id)).to.equal(used)
+      const early = withUse(withUse(announce(first, next, now), old.id), next.id)
+      expect([early.inUse, keptKeys(early)]).to.deep.equal([
+        [old.id, next.id],
+        [old.id, next.id],
+      ])
+      expect(keptKeys(whole(early))).to.deep.equal([next.id])
+      expect(keptKeys(whole(withUse(announce(first, next, now), old.id)))).to.deep.equal([next.id, old.id])
+    })
+
+    it('is kept over rotations that nobody took part in, of which the last eight count', () => {
+      const roots = Array.from({ length: 10 }, (_, index) => rootOf(`next ${index}`).record)
+      const state = roots.reduce((before, root) => whole(announce(before, root, now)), first)
+      expect(state.retired.map(({ id }) => id)).to.deep.equal(roots.slice(1, 9).map(({ id }) => id))
+      expect(keptKeys(withUse(state, roots.at(-1)?.id ?? ''))).to.deep.equal([roots.at(-1)?.id])
+    })
+
+    it('is part of the stored state, which may be one of an earlier version', () => {
+      expect(readState(JSON.parse(JSON.stringify(done)))).to.deep.equal(done)
+      const { inUse, retired, distrusted, ...earlier } = done
+      expect(readState(earlier)).to.deep.equal({ ...done, retired: [] })
+      expect(() => readState({ ...done, retired: [{ ...old, id: 'x' }] })).to.throw('retired[0].id: is not the fingerprint of the certificate')
+      expect(() => readState({ ...done, distrusted: ['x'] })).to.throw('distrusted[0]: is not a certificate in PEM')
+      expect(() => readState({ ...done, inUse: [1] })).to.throw('inUse[0]: is not a text')
+    })
+  })
+
   describe('roots that are replaced outside of a rotation', () => {
     const lives = (lastExpiry: number) => ({ lastExpiry: () => lastExpiry, atLeast: now + day })
     const noted = (state: AuthorityState, roots: string[], expiry: number, ended: string[] = [], at = now) =>
@@ -81,6 +128,17 @@ describe('a root rotation', () => {
       const before = noted(first, [old.root], 0)
       expect(noted(before, [next.root], 0).formerRoots[0]?.until).to.equal(now + day)
       expect(noted(before, [next.root], end + day).formerRoots[0]?.until).to.equal(end)
+    })
+
+    it('are not trusted any more if they were taken out beside another one that stays', () => {
+      const beside = noted(noted(first, [old.root], 0), [old.root, next.root], 0)
+      expect(noted(beside, [next.root], now + 3 * day)).to.deep.include({ formerRoots: [], inForce: [next.root] })
+      const third = rootOf('third').record.root
+      expect(noted(beside, [next.root, third], now + 3 * day).formerRoots).to.deep.equal([])
+      expect(
+        noted(beside, [third], now + 3 * day).formerRoots.map(({ certificate }) => certificate),
+        'replaced',
+      ).to.deep.equal([old.root, next.root])
     })
 
     it('are dropped if a rotation has ended them or if they are in force again', () => {
