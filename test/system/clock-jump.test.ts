@@ -117,7 +117,9 @@ describe('a wall clock that jumps 4,000 days ahead', function () {
       expect(stderr).to.include('the rotation stays in stage stable: the wall clock (')
       expect(stdout).to.include('No stage begins: the wall clock (')
     }
-    expect((await ca('show')).stdout).to.include('Clock: disputed (it shows 20').and.include('Not valid: root ')
+    expect((await ca('show')).stdout)
+      .to.include('Clock: disputed (it shows 20')
+      .and.include('Not valid: root ')
     shift(0)
     await until('the end of the dispute', async () => (await ready()).text === '')
     await checks()
@@ -141,7 +143,10 @@ describe('a wall clock that jumps 4,000 days ahead', function () {
       await checks()
       await expectNothingHappened({ root, stage: 'announce' })
       const { identities } = JSON.parse((await ca('ledger', '-o', 'json')).stdout) as LedgerPage
-      expect(identities.map(({ identity }) => identity), 'nobody is forgotten').to.deep.equal(['spiffe://cluster.local/ns/shop/sa/cart'])
+      expect(
+        identities.map(({ identity }) => identity),
+        'nobody is forgotten',
+      ).to.deep.equal(['spiffe://cluster.local/ns/shop/sa/cart'])
     }
     await service.stop('SIGKILL')
     shift(0)
