@@ -5,12 +5,15 @@ import { dirname } from 'node:path'
 /** Suffix of files that are being written. Files with this suffix that a crashed process left behind can be removed. */
 export const unfinished = '.unfinished'
 
+/** Whether an error says that the disk, or the user's share of it, is full. */
+export const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(String((error as NodeJS.ErrnoException).code))
+
 /** Mode of files that only this user may read. */
 const ownMode = 0o600
 
 /**
  * Creates a file with exactly the given mode, whatever the umask is (by default readable by this user only), and syncs its content to
- * disk. Throws if the file exists. If writing fails, the file is removed.
+ * disk. Throws if the file exists. If writing fails, the file is removed. Errors name the path.
  */
 export function writeNewFile(path: string, content: string, mode = ownMode): void {
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0), ownMode)
@@ -21,6 +24,8 @@ export function writeNewFile(path: string, content: string, mode = ownMode): voi
     fsyncSync(file)
   } catch (error) {
     rmSync(path, { force: true })
+    // Errors of calls that take a descriptor do not name the file.
+    if (error instanceof Error && !error.message.includes(path)) error.message += ` '${path}'`
     throw error
   } finally {
     closeSync(file)

@@ -1,5 +1,5 @@
 /** The state of the certificate authority in a directory: permissions, locks of living and dead processes, and a crash at any moment. */
-import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -47,8 +47,8 @@ describe('the state of the certificate authority', () => {
     rmSync(base, { recursive: true, force: true })
   })
 
-  const holder = async (): Promise<ChildProcess> => {
-    const process = fork(child, [directory, 'hold'])
+  const holder = async (at = directory): Promise<ChildProcess> => {
+    const process = fork(child, [at, 'hold'])
     children.push(process)
     await once(process, 'message')
     return process
@@ -202,6 +202,36 @@ describe('the state of the certificate authority', () => {
     utimesSync(path, new Date(Date.now() - 21_000), new Date(Date.now() - 21_000))
     await (await openFileStorage(directory)).close()
     expect(existsSync(path), 'no sign for twenty seconds').to.equal(false)
+  })
+
+  it('opens on a full disk, where the name of an empty lock file names its process, until that process ends', async function () {
+    const disk = join(directory, 'disk')
+    mkdirSync(disk, { recursive: true })
+    // A small disk requires the permission to mount one.
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,mode=700', 'none', disk]).status !== 0) return this.skip()
+    try {
+      await (await openFileStorage(disk)).close()
+      expect(() => writeFileSync(join(disk, 'filler'), 'x'.repeat(100_000))).to.throw('ENOSPC')
+      const first = await holder(disk)
+      const [lock = ''] = readdirSync(disk).filter((name) => name.startsWith('lock.'))
+      expect([lock.length < 256, statSync(join(disk, lock)).size]).to.deep.equal([true, 0])
+      expect(await failure(openFileStorage(disk))).to.match(
+        new RegExp(`^${disk}: is in use by process ${first.pid} on \\S+; stop it, or name another`),
+      )
+      first.kill('SIGKILL')
+      await once(first, 'exit')
+      const again = await openFileStorage(disk)
+      expect((await again.read()).version).to.equal('1')
+      const refused = await again.write(withRoot('one'), '1').catch((error: Error) => error)
+      expect((refused as Error).message).to.include(`ENOSPC: no space left on device, write '${disk}/state.json`)
+      rmSync(join(disk, 'filler'))
+      await again.write(withRoot('one'), '1')
+      await again.close()
+      expect(readdirSync(disk).sort()).to.deep.equal(['keys', 'state.json'])
+    } finally {
+      for (const process of children) process.kill('SIGKILL')
+      execFileSync('umount', ['--lazy', disk])
+    }
   })
 
   it('is given to exactly one of many processes that open it at once', async () => {

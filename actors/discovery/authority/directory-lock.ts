@@ -1,15 +1,15 @@
 /**
  * A lock on a directory, held by one process at a time. Each process writes a lock file with a unique name and then looks for the lock
  * files of others: of two concurrent processes at least one sees the other, so both never hold the lock. Lock files of dead processes are
- * removed.
+ * removed. On a full disk the file is empty and its name says what its content says otherwise.
  */
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync, readlinkSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
-import { replaceFile, unfinished } from '../../runtime/durable-file.ts'
+import { isFull, replaceFile, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
 import { every, pause, type Timer } from '../../runtime/timers.ts'
 
 /** Identifies a process. */
@@ -44,9 +44,8 @@ export class DirectoryLock {
 
   /** Takes the lock. Rejects with an Error that names the process that holds it. */
   static async take(directory: string): Promise<DirectoryLock> {
-    const path = join(directory, `${prefix}${randomUUID()}`)
     for (let left = tries.most; ; left--) {
-      replaceFile(path, JSON.stringify(thisProcess()))
+      const path = writeLock(directory)
       const other = livingHolder(directory, path)
       if (other === undefined) return new DirectoryLock(path)
       rmSync(path, { force: true })
@@ -80,6 +79,43 @@ export class DirectoryLock {
   }
 }
 
+/** Writes a lock file of this process. Returns its path. Throws an Error that names the directory. */
+function writeLock(directory: string): string {
+  const path = join(directory, `${prefix}${randomUUID()}`)
+  const holder = thisProcess()
+  try {
+    try {
+      replaceFile(path, JSON.stringify(holder))
+      return path
+    } catch (error) {
+      if (!isFull(error)) throw error
+    }
+    // An empty file takes no space, except for its name.
+    const named = `${path}.${inName(holder)}`
+    writeNewFile(named, '')
+    return named
+  } catch (error) {
+    throw new Error(`${directory}: cannot be locked: ${(error as Error).message}`)
+  }
+}
+
+/**
+ * Returns a holder in the form of a part of a file name: base64url without the command, and with the beginning of the host only, since a
+ * name has at most 255 bytes.
+ */
+function inName({ pid, started, boot, host }: Holder): string {
+  const shortHost = host.slice(0, 40).replace(/[^\w.-]/g, '_')
+  return Buffer.from(JSON.stringify([pid, started, boot, shortHost])).toString('base64url')
+}
+
+/** Reads the content of a lock file, or the form that its name has instead. Throws when the file is gone, or a SyntaxError. */
+function contentOf(path: string): Partial<Record<keyof Holder, unknown>> {
+  const [, , named] = basename(path).split('.')
+  if (named === undefined) return JSON.parse(readFileSync(path, 'utf8'))
+  const [pid, started, boot, host] = JSON.parse(Buffer.from(named, 'base64url').toString())
+  return { pid, started, boot, host, command: '' }
+}
+
 const chance = (): number => Number.parseInt(randomUUID().slice(0, 4), 16) / 0xffff
 
 /** Returns another living process that has a lock file in the directory. Removes lock files of dead processes. */
@@ -98,7 +134,7 @@ function livingHolder(directory: string, own: string): Holder | undefined {
 /** Reads a lock file. Undefined when it is gone or invalid; a lock file is written atomically, so no valid one is skipped. */
 function readHolder(path: string): Holder | undefined {
   try {
-    const { pid, started, boot, host, command } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Record<keyof Holder, unknown>>
+    const { pid, started, boot, host, command } = contentOf(path)
     if (typeof pid !== 'number' || typeof started !== 'string' || typeof boot !== 'string') return undefined
     return { pid, started, boot, host: String(host), command: String(command) }
   } catch (error) {
@@ -126,7 +162,7 @@ function isAlive(holder: Holder, path: string, own: string): boolean {
 }
 
 function describe({ pid, host, command }: Holder): string {
-  return `process ${pid} on ${host} (${command}); stop it, or name another directory`
+  return `process ${pid} on ${host}${command && ` (${command})`}; stop it, or name another directory`
 }
 
 function thisProcess(): Holder {
