@@ -6,7 +6,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, readRanges, refusal } from '../../src/policy/key-addresses.ts'
 import { refuseUpgrade } from './refused-upgrade.ts'
-import { type Blocking, connectBounded } from './tls-client.ts'
+import { type Blocking, connectBounded, publicHandshakeBytes } from './tls-client.ts'
 
 /** Limits of one fetch, as plain data. */
 export interface FetchBounds {
@@ -61,7 +61,7 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal, blocking: Block
   const authorities = bounds.authorities.length > 0 ? { ca: [...getCACertificates('default'), ...bounds.authorities] } : {}
   const createConnection = (): Socket => {
     const to = { host: literal, port: Number(url.port || (isTls ? 443 : 80)), lookup: checkedLookup(allowed) }
-    return isTls ? connectBounded(to, { ...authorities, ALPNProtocols: ['http/1.1'] }, blocking) : connect(to)
+    return isTls ? connectBounded(to, { ...authorities, ALPNProtocols: ['http/1.1'] }, { bytes: publicHandshakeBytes, blocking }) : connect(to)
   }
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
   const outgoing = (isTls ? httpsRequest : httpRequest)(url, { headers, createConnection, signal, maxHeaderSize: 16_384 })

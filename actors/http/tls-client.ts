@@ -1,78 +1,54 @@
-/**
- * Bounds what a TLS server can make its client do. OpenSSL builds and checks the whole chain of a server in one call, and goes on after
- * errors, so 100 KB of certificates cost a second during which the thread does nothing else.
- */
-import { connect as connectTcp, isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
-import { Duplex } from 'node:stream'
+/** TLS connections to servers that may be hostile. */
+import { constants } from 'node:crypto'
+import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import { HandshakeStream } from './handshake-stream.ts'
 
 /** Runs work that may block the thread, and returns its result. */
 export type Blocking = <Result>(work: () => Result) => Result
 
-/**
- * Maximum number of bytes that a server may send before the handshake is done. A usual chain has 3 to 6 KB, one with 500 names some 12 KB;
- * the costliest chain of this size takes 0.2 s.
- */
-const mostBytes = 32_768
+/** The address of a server. `lookup` resolves its name, if not the system. */
+export interface TlsAddress {
+  readonly host: string
+  readonly port: number
+  readonly lookup?: LookupFunction
+}
 
-/** Connects to a TLS server, of which no more than 32 KB are read before the handshake is done. Each step of it runs in `blocking`. */
-export function connectBounded(to: TcpNetConnectOpts, options: ConnectionOptions, blocking: Blocking): TLSSocket {
-  const { host = '' } = to
-  const stream = new HandshakeStream(connectTcp(to), blocking)
+/** Bounds of a handshake. Default: those of {@link HandshakeStream}, on the calling thread. */
+export interface HandshakeBounds {
+  /** Maximum number of bytes that the server may send before the handshake is done. */
+  readonly bytes?: number
+  /** Each step of the handshake runs in it. */
+  readonly blocking?: Blocking
+}
+
+/**
+ * Maximum number of bytes before the end of a handshake for servers that are not of the mesh: a chain with a hundred names has some 8 KB.
+ * The costliest one of this size takes 0.2 s.
+ */
+export const publicHandshakeBytes = 32_768
+
+/** Connects to a TLS server. The name `host` is verified and sent as SNI unless the options have another one. */
+export function connectBounded({ host, port, lookup }: TlsAddress, options: ConnectionOptions, bounds: HandshakeBounds = {}): TLSSocket {
+  const { bytes, blocking = (work) => work() } = bounds
+  const stream: HandshakeStream = new HandshakeStream(connectTcp({ host, port, ...(lookup ? { lookup } : {}) }), {
+    ...(bytes === undefined ? {} : { bytes }),
+    arrived: () => blocking(() => stream.deliver()),
+  })
   // An IP address is compared with the addresses in the certificate and is not sent as SNI (RFC 6066, section 3).
-  const socket = connectTls({ ...(isIP(host) ? {} : { servername: host }), host, ...options, socket: stream })
-  // A server could ask for a second handshake, which nothing bounds.
-  socket.disableRenegotiation()
-  socket.once('secureConnect', () => stream.handshakeDone())
+  const name = isIP(host) ? {} : { servername: host }
+  // A server could ask for another handshake, which nothing bounds. `disableRenegotiation` has no effect on a client.
+  const socket = connectTls({ ...name, host, ...options, secureOptions: constants.SSL_OP_NO_RENEGOTIATION, socket: stream })
+  socket.once('secureConnect', () => stream.settle())
   return socket
 }
 
-/** The bytes of a connection, which pass through JavaScript, so that they can be counted before OpenSSL reads them. */
-class HandshakeStream extends Duplex {
-  readonly #socket: Socket
-  readonly #blocking: Blocking
-  #received = 0
-  #isDone = false
-
-  constructor(socket: Socket, blocking: Blocking) {
-    super({ allowHalfOpen: true })
-    this.#socket = socket
-    this.#blocking = blocking
-    socket.on('data', (bytes) => this.#take(bytes))
-    socket.on('end', () => this.push(null))
-    socket.on('error', (error) => this.destroy(error))
-    socket.on('close', () => this.destroy())
-  }
-
-  /** Ends the bound. */
-  handshakeDone(): void {
-    this.#isDone = true
-  }
-
-  override _read(): void {
-    this.#socket.resume()
-  }
-
-  override _write(bytes: Buffer, _: string, done: (error?: Error | null) => void): void {
-    this.#socket.write(bytes, done)
-  }
-
-  override _final(done: () => void): void {
-    this.#socket.end(done)
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#socket.destroy()
-    done(error)
-  }
-
-  #take(bytes: Buffer): void {
-    if (this.#isDone) {
-      if (!this.push(bytes)) this.#socket.pause()
-      return
-    }
-    this.#received += bytes.length
-    if (this.#received > mostBytes) this.destroy(new Error(`the server sent more than ${mostBytes} bytes before the end of the TLS handshake`))
-    else if (!this.#blocking(() => this.push(bytes))) this.#socket.pause()
-  }
+/**
+ * Returns the client for HTTPS requests to a server that is not of the mesh, one connection each. It is loaded with the first request,
+ * because it is larger than the rest of a small server.
+ */
+export async function httpsClient(address: TlsAddress, options: ConnectionOptions = {}) {
+  const { request } = await import('node:https')
+  const createConnection = () => connectBounded(address, { ALPNProtocols: ['http/1.1'], ...options }, { bytes: publicHandshakeBytes })
+  return { request, createConnection }
 }

@@ -58,6 +58,8 @@ describe('the status server', () => {
         const secure = createSecureServer({ cert: readFileSync(chain), key: readFileSync(key) }, (incoming, response) =>
           response.writeHead(incoming.url === '/ok' ? 204 : 404).end(),
         )
+        const names: unknown[] = []
+        secure.on('secureConnection', ({ servername }) => names.push(servername))
         const httpsPort = await at.listening(secure)
         const plain = await at.serve((_, response) => response.writeHead(301, { location: `https://localhost:${httpsPort}/ok` }).end())
         const direct = await probing({ httpGet: { port: httpsPort, path: '/ok', scheme: 'HTTPS' } })
@@ -66,6 +68,9 @@ describe('the status server', () => {
         expect((await send(redirected.port, path)).status).to.equal(204)
         const wrong = await probing({ httpGet: { port: httpsPort, path: '/ok' } })
         expect((await send(wrong.port, path)).status).not.to.equal(204)
+        const named = { path: '/ok', scheme: 'HTTPS', httpHeaders: [{ name: 'Host', value: 'app.example:8443' }] }
+        expect((await send((await probing({ httpGet: { port: httpsPort, ...named } })).port, path)).status).to.equal(204)
+        expect(names).to.deep.equal(['localhost', 'localhost', 'app.example'])
       } finally {
         authority.dispose()
       }

@@ -85,7 +85,7 @@ describe('servers of key sets', () => {
       await until('the attack', () => connections >= 10)
       await victimIsServed()
       withdraw()
-      await service.output.says(/keys of https:.* could not be fetched: (the server sent more than 32768 bytes|certificate signature failure)/)
+      await service.output.says(/keys of https:.* could not be fetched: (the peer sent more than 32768 bytes|certificate signature failure)/)
     })
 
   for (const [name, content, reason] of [

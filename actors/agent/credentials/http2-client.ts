@@ -1,8 +1,9 @@
-/** HTTP/2 connections to discovery and to the certificate authority: URL, TLS options, and error texts. */
-import type { SecureClientSessionOptions } from 'node:http2'
+/** HTTP/2 connections to discovery and to the certificate authority, and their error texts. */
+import { type ClientHttp2Session, type ClientSessionOptions, connect } from 'node:http2'
 import { isIP } from 'node:net'
-import { getCACertificates } from 'node:tls'
+import { type ConnectionOptions, getCACertificates } from 'node:tls'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
+import { connectBounded } from '../../http/tls-client.ts'
 import type { PairText } from './credential-file.ts'
 
 /** The client certificate of a connection and the roots that verify the server; PEM. */
@@ -12,24 +13,23 @@ export interface ConnectionCredentials {
   readonly roots: readonly string[] | undefined
 }
 
-/** Returns the URL of a server for `connect` of `node:http2`. */
-export function urlOf({ host, port, isPlain }: ServerAddress): string {
-  return `${isPlain ? 'http' : 'https'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
-}
-
 /**
- * Returns the TLS options of a connection: TLS 1.2 or newer, the server's name and roots, the client certificate. Empty for a server
- * without TLS.
+ * Opens an HTTP/2 connection: over TLS 1.2 or newer with the server's name and roots and the client certificate, and with bounds on what
+ * the server may send before the handshake is done; or in plain text.
  */
-export function tlsOptions({ serverName, isPlain }: ServerAddress, { pair, roots }: ConnectionCredentials): SecureClientSessionOptions {
-  if (isPlain) return {}
-  return {
+export function connectSession(address: ServerAddress, options: ClientSessionOptions, { pair, roots }: ConnectionCredentials): ClientHttp2Session {
+  const { host, port, serverName, isPlain } = address
+  const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+  if (isPlain) return connect(`http://${authority}`, options)
+  const tls: ConnectionOptions = {
     minVersion: 'TLSv1.2',
+    ALPNProtocols: ['h2'],
     // An IP address is compared with the addresses in the certificate and is not sent as SNI (RFC 6066, 3).
     ...(isIP(serverName) ? {} : { servername: serverName }),
     ca: roots ? [...roots] : getCACertificates('system'),
     ...(pair ? { cert: pair.chain, key: pair.key } : {}),
   }
+  return connect(`https://${authority}`, { ...options, createConnection: () => connectBounded({ host, port }, tls) })
 }
 
 /** Returns why a connection or a stream failed. For a stream that never began this is the error of its connection, its cause. */

@@ -1,12 +1,12 @@
 /** Requests certificates from a certificate authority: one gRPC call on a connection of its own (ARCHITECTURE, "Decisions"). */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { servicePaths } from '../../../src/names/mesh-names.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
-import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
+import { type ConnectionCredentials, connectSession, reasonOf } from '../credentials/http2-client.ts'
 
 /** The paths of the method: by the name of this project and by its alias, under which authorities of the reference serve it. */
 const paths = servicePaths('mesh.v1.auth.MeshCertificateService', 'CreateCertificate')
@@ -74,7 +74,7 @@ function createCertificate(authority: ServerAddress, path: string, order: Certif
     }
     const failed = (error: unknown) => done(failureOf(error))
     try {
-      session = connect(urlOf(authority), { maxSessionMemory: 4, ...tlsOptions(authority, credentials) })
+      session = connectSession(authority, { maxSessionMemory: 4 }, credentials)
       session.on('error', failed)
       session.on('close', () => done(new CallFailed(status.unavailable, 'the connection was closed before a response arrived')))
       call(session, path, order, credentials.token, done)

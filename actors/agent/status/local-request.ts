@@ -2,9 +2,11 @@
  * HTTP requests to ports of this machine: the proxy's admin interface, its metrics, the application. Uses only `node:http`, which adds the
  * least memory and CPU to an agent.
  */
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
 import { loopbackLookup } from '../../http/loopback.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
+import { httpsClient } from '../../http/tls-client.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 
 /** One request. */
@@ -29,14 +31,23 @@ export async function getLocally(
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const isHere = host === 'localhost'
-  const options: RequestOptions = { host, port, path, headers, signal, agent: false, ...(isHere ? { lookup: loopbackLookup(isIpv6Only) } : {}) }
-  const { request, ...more } = isSecure ? { request: (await import('node:https')).request, rejectUnauthorized: false } : { request: httpRequest }
+  const address = { host, port, ...(isHere ? { lookup: loopbackLookup(isIpv6Only) } : {}) }
+  const { request, ...connection } = isSecure
+    ? await httpsClient(address, { rejectUnauthorized: false, servername: serverName(headers) })
+    : { request: httpRequest, agent: false }
   return new Promise((resolve, reject) => {
-    const outgoing = request({ ...options, ...more }, resolve)
+    const outgoing = request({ ...address, path, headers, signal, ...connection }, resolve)
     outgoing.on('error', (error) => reject(new Error(reasonOf(error))))
     refuseUpgrade(outgoing, reject)
     outgoing.end()
   })
+}
+
+/** Returns the name in the `Host` header; empty for an address or without the header. */
+function serverName(headers: readonly string[]): string {
+  const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'host')
+  const name = URL.parse(`https://${headers[at + 1] ?? ''}`)?.hostname ?? ''
+  return at < 0 || isIP(name.replace(/^\[|\]$/g, '')) ? '' : name
 }
 
 /** Returns the message of an error. When both address families were tried, that of the first. */

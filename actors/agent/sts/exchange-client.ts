@@ -4,6 +4,7 @@ import type { ExchangeRequest } from '../../../src/sts/cloud-exchange.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
 import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
+import { httpsClient } from '../../http/tls-client.ts'
 import { pause } from '../../runtime/timers.ts'
 
 /** The limits of one exchange: timeout of an attempt in milliseconds, attempts, delay between them in milliseconds, bytes of a response. */
@@ -32,8 +33,11 @@ export async function exchange(request: ExchangeRequest, calls: OutgoingRequests
 }
 
 async function post({ url, bearer, body }: ExchangeRequest): Promise<string> {
-  // Imported when a token is exchanged, because the TLS client is larger than the rest of the service.
-  const request = url.startsWith('https:') ? (await import('node:https')).request : requestHttp
+  const { protocol, hostname, port } = new URL(url)
+  const { request, ...connection } =
+    protocol === 'https:'
+      ? await httpsClient({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) })
+      : { request: requestHttp, agent: false }
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const signal = AbortSignal.timeout(limits.ms)
   const failed = (error: Error) => reject(signal.aborted ? new Error(`no answer within ${limits.ms} ms`) : error)
@@ -42,7 +46,7 @@ async function post({ url, bearer, body }: ExchangeRequest): Promise<string> {
     'content-length': Buffer.byteLength(body),
     ...(bearer === '' ? {} : { authorization: `Bearer ${bearer}` }),
   }
-  const options: RequestOptions = { method: 'POST', headers, signal, agent: false }
+  const options: RequestOptions = { method: 'POST', headers, signal, ...connection }
   const outgoing = request(url, options, (answer) => {
     const status = answer.statusCode ?? 0
     if (status !== 200) {

@@ -1,5 +1,5 @@
 /** One stream to discovery, on a connection of its own (docs/agent.md, X2). Bytes pass in both directions without decoding. */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd } from '../../../src/agent/certificate-call.ts'
@@ -7,7 +7,7 @@ import { status } from '../../../src/model/status-codes.ts'
 import { Keepalive } from '../../../src/push/pacing/keepalive.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
-import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
+import { type ConnectionCredentials, connectSession, reasonOf } from '../credentials/http2-client.ts'
 import { PacedReading } from './paced-reading.ts'
 import { SendQueue } from './send-queue.ts'
 
@@ -64,7 +64,7 @@ export class DiscoveryStream {
   /** Connects and opens the stream `path`. */
   constructor(address: ServerAddress, path: string, credentials: StreamCredentials, events: DiscoveryEvents) {
     this.#events = events
-    const session = connect(urlOf(address), { ...sessionOptions, ...tlsOptions(address, credentials) })
+    const session = connectSession(address, sessionOptions, credentials)
     this.#session = session
     const tooLate = deadlineAfter(limits.connectMs, () => this.#lost(`no connection within ${limits.connectMs / 1000} s`)).unref()
     this.#timers.push(tooLate)
