@@ -8,7 +8,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import type { Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ClientTrust, VerifiedClient } from '../../src/identity/client-trust.ts'
@@ -30,6 +30,7 @@ import { after } from '../runtime/timers.ts'
 import { ConnectionChecks } from './connection-checks.ts'
 import { grpcMetrics } from './grpc-metrics.ts'
 import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
+import { HandshakeGate } from './handshake-gate.ts'
 import { type ConnectionLimits, checkInterval, Http2Connection } from './http2-connection.ts'
 import type { Methods } from './methods.ts'
 import { type AnswerPage, GrpcPages, type PageCall } from './pages.ts'
@@ -112,7 +113,8 @@ export class GrpcServer {
   readonly #methods: ReadonlyMap<string, Served>
   readonly #standstillTimer: StandstillTimer
   readonly #pages: GrpcPages | undefined
-  readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening | LocalListening }[] = []
+  /** What listens: for TLS a {@link HandshakeGate}. */
+  readonly #servers: { readonly server: Server; readonly at: Listening | LocalListening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
   /** Connections with outstanding bytes, and streams that are in the middle of receiving a message. */
   readonly #busy = new Set<Http2Connection>()
@@ -126,6 +128,7 @@ export class GrpcServer {
   readonly #chains = new PresentedChains()
   #certificate: ServingCertificate | undefined
   #secure: Http2SecureServer | undefined
+  #gate: HandshakeGate | undefined
   readonly #certified = Promise.withResolvers<void>()
   #opened: Promise<void> | undefined
   #isClosed = false
@@ -150,8 +153,12 @@ export class GrpcServer {
       unknownProtocolTimeout: 10_000,
     }
     const { plain, secure, maxConnections: most } = options
-    if (plain) this.#serve(createServer(settings), 'connection', plain)
-    if (secure) this.#serve(this.#secureServer(settings), 'secureConnection', secure)
+    if (plain) {
+      const server = createServer(settings)
+      this.#serve(server, 'connection')
+      this.#servers.push({ server, at: plain })
+    }
+    if (secure) this.#servers.push({ server: this.#secureServer(settings, parts.metrics), at: secure })
     limitConnections(
       this.#servers.map(({ server }) => server),
       most,
@@ -170,7 +177,7 @@ export class GrpcServer {
   open(): Promise<void> {
     this.#opened ??= Promise.all(
       this.#servers.map(async ({ server, at }) => {
-        if (server === this.#secure) await this.#certified.promise
+        if (server === this.#gate?.listener) await this.#certified.promise
         if (this.#isClosed) return
         if ('path' in at) return listenLocally(server, at.path, at.directory)
         const { host, port } = at
@@ -211,7 +218,7 @@ export class GrpcServer {
   }
 
   /** `announced`: the event with which the server announces a new socket. */
-  #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection', at: Listening | LocalListening): void {
+  #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection'): void {
     // The server creates the session of a socket synchronously after announcing the socket.
     let arriving: Socket | undefined
     server.prependListener(announced, (socket: Socket) => {
@@ -220,25 +227,31 @@ export class GrpcServer {
     server.on('session', (session: ServerHttp2Session) => this.#session(session, arriving as Socket))
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#stream(stream, headers))
     server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
-    server.on('error', (error: Error) => {
-      throw error
-    })
-    this.#servers.push({ server, at })
+    server.on('error', fail)
   }
 
-  #secureServer(settings: object): Http2SecureServer {
+  /** Returns what listens for connections over TLS. */
+  #secureServer(settings: object, metrics: Registry): Server {
     const asked = { requestCert: true, rejectUnauthorized: false, ALPNCallback: this.#chains.alpn }
     const server = createSecureServer({ ...settings, ...asked, ...tlsDefaults })
     server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
+    this.#serve(server, 'secureConnection')
     this.#secure = server
-    return server
+    this.#gate = new HandshakeGate(server, metrics, (address, what) => this.#warn(`${address}|handshake`, `connection from ${address} ${what}`))
+    this.#gate.listener.on('error', fail)
+    return this.#gate.listener
   }
 
   /** Stops listening and closes connections gracefully; those still open after a second are destroyed. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#certified.resolve()
-    const closed = Promise.all(this.#servers.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))))
+    const closed = Promise.all(
+      this.#servers.map(({ server }) => {
+        const closer = server === this.#gate?.listener ? this.#gate : server
+        return new Promise<void>((resolve) => closer.close(() => resolve()))
+      }),
+    )
     if (this.#servers.every(({ server }) => !server.listening) && this.#sessions.size === 0) return
     for (const session of this.#sessions.keys()) session.close()
     const hard = after(1000, () => {
@@ -265,6 +278,7 @@ export class GrpcServer {
       socket.destroy()
       return
     }
+    if (client) this.#gate?.trust(socket.remoteAddress ?? '')
     session.setLocalWindowSize(receiveWindow)
     const limits = {
       pace: this.#pace,
@@ -289,7 +303,11 @@ export class GrpcServer {
 
   /** Logs why a connection was ended. The number of lines for one address and reason is limited. */
   #logEnd(peer: string, reason: string): void {
-    const line = this.#lines.bounded(`${peer}|${reason}`, `connection from ${peer} ended: ${reason}`, monotonicMs())
+    this.#warn(`${peer}|${reason}`, `connection from ${peer} ended: ${reason}`)
+  }
+
+  #warn(kind: string, text: string): void {
+    const line = this.#lines.bounded(kind, text, monotonicMs())
     if (line !== undefined) this.#log.warn(line)
   }
 
@@ -344,6 +362,10 @@ export class GrpcServer {
     stream.on('close', () => connection.streams.delete(opened))
     method.open(opened)
   }
+}
+
+function fail(error: Error): never {
+  throw error
 }
 
 function pageCall(headers: IncomingHttpHeaders, { peer, isSecure, caller, flow }: Http2Connection): PageCall {

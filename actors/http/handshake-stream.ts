@@ -1,4 +1,4 @@
-/** Bounds what a TLS peer may send before its handshake is done. */
+/** Bounds what a TLS peer may send before its handshake is done (docs/xds-protocol.md, H1). */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
@@ -18,6 +18,8 @@ export interface HandshakeStreamOptions {
    * no more is read before. By default they are delivered at once.
    */
   readonly arrived?: () => void
+  /** Called when the peer has sent too much, before the stream fails. */
+  readonly exceeded?: () => void
 }
 
 /**
@@ -30,6 +32,7 @@ export class HandshakeStream extends Duplex {
   readonly #socket: Socket
   readonly #most: number
   readonly #arrived: () => void
+  readonly #exceeded: () => void
   #settled = false
   /** Whether the TLS socket reads. */
   #isRead = false
@@ -39,10 +42,11 @@ export class HandshakeStream extends Duplex {
   #unanswered = 0
 
   constructor(socket: Socket, options: HandshakeStreamOptions = {}) {
-    super({ allowHalfOpen: true })
+    super({ allowHalfOpen: socket.allowHalfOpen })
     this.#socket = socket
     this.#most = options.bytes ?? handshakeBytes
     this.#arrived = options.arrived ?? (() => this.deliver())
+    this.#exceeded = options.exceeded ?? (() => undefined)
     socket.setNoDelay(true)
     socket.pause()
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
@@ -72,6 +76,7 @@ export class HandshakeStream extends Duplex {
     if (this.destroyed) return
     if (handshake.length < held.length) {
       if (!this.#settled) {
+        this.#exceeded()
         this.destroy(new Error(`the peer sent more than ${this.#most} bytes before the handshake was done`))
         return
       }

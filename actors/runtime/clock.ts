@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { threadCpuUsage } from 'node:process'
 
 /**
  * Monotonic time in milliseconds with fractions, from one clock that all threads of the process share: for durations and deadlines, never
@@ -69,4 +70,15 @@ function bootClock(monotonic: number): Omit<Clocks, 'wall'> {
     }
   bootId ??= randomUUID()
   return { boot: monotonic, bootId }
+}
+
+/** CPU time of the calling thread in milliseconds since its start: for the cost of what the thread did between two readings. */
+export function threadCpuMs(): number {
+  const { user, system } = threadCpuUsage()
+  return (user + system) / 1000
+}
+
+/** How long the event loop of the calling thread has been waiting, and how long it has been busy, in milliseconds since its start. */
+export function loopTimes(): { readonly idle: number; readonly active: number } {
+  return performance.eventLoopUtilization()
 }

@@ -36,8 +36,16 @@ describe('the secured port', () => {
     made.issue('server-only', 'ca', 1, `subjectAltName=URI:${own}\nextendedKeyUsage=serverAuth\nbasicConstraints=critical,CA:FALSE\n`)
     for (let index = 0; index < 60; index++) made.intermediate(`link-${index}`, index === 0 ? 'ca' : `link-${index - 1}`)
     made.workload('far', 'link-59', [own])
-    const chain = ['far', ...Array.from({ length: 60 }, (_, index) => `link-${59 - index}`)].map((name) => made.text(`${name}.pem`)).join('')
-    writeFileSync(made.file('far.pem'), chain)
+    made.workload('deep', 'link-11', [own])
+    for (const [name, links] of [
+      ['far', 60],
+      ['deep', 12],
+    ] as const) {
+      const chain = [name, ...Array.from({ length: links }, (_, index) => `link-${links - 1 - index}`)]
+        .map((each) => made.text(`${each}.pem`))
+        .join('')
+      writeFileSync(made.file(`${name}.pem`), chain)
+    }
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     port = await freePort()
     service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
@@ -75,12 +83,14 @@ describe('the secured port', () => {
       foreign: 'there is no root for the trust domain foreign.domain',
       authority: 'the certificate is one of an authority',
       'server-only': 'INVALID_PURPOSE',
-      far: 'no root of the trust domain cluster.local has signed the certificate of',
+      deep: 'no root of the trust domain cluster.local has signed the certificate of',
     }
     for (const [name, reason] of Object.entries(reasons)) {
       expect(await outcome(name), name).to.equal(14)
       await service.output.says(`client certificate refused: ${reason}`)
     }
+    expect(await outcome('far')).to.equal(14)
+    await service.output.says('connection from 127.0.0.1 ended: the client sent more than 16384 bytes before the TLS handshake was done')
     for (let time = 0; time < 20; time++) await outcome('two')
     await service.output.says('has 2 URIs among its names', 1, 10)
     await goodIsServed()
