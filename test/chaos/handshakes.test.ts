@@ -1,0 +1,117 @@
+/** TLS handshakes of strangers that cost the writer as much as possible: proxies are served beside them, and agents get certificates. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { costlyChain, costlyShapes } from '../../bench/costly-chain.ts'
+import { freePort } from '../../bench/ports.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { CertificateClient } from '../harness/certificate-client.ts'
+import { type AttackOptions, attackers, HandshakeAttack } from '../harness/handshake-attack.ts'
+import { Issuer } from '../harness/issuer.ts'
+import { OwnTime } from '../harness/own-time.ts'
+import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { requestPem } from '../harness/signing-requests.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+/** The costliest chain of 16 KB: 0.1 s. */
+const withinBounds = { names: 0, authorities: 10, constraints: 0, rsaBits: 3072 }
+const ordinary = { names: 1, authorities: 0, constraints: 0 }
+const chainOf = (shape: typeof withinBounds | typeof ordinary) => costlyChain(shape, Date.now())
+
+describe('beside TLS handshakes of strangers', () => {
+  const plugged = mkdtempSync(join(tmpdir(), 'mesh-test-root-'))
+  const service = new Service()
+  const attacks: HandshakeAttack[] = []
+  let issuer: Issuer
+  let proxy: XdsClient
+  let port = 0
+  let changes = 0
+
+  before(async () => {
+    issuer = await new Issuer('https://issuer.test').rotateOnly('ES256')
+    mkdirSync(join(plugged, 'in'))
+    Object.assign(service.env, {
+      JWT_RULE: JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] }),
+      ROOT_CA_DIR: join(plugged, 'in'),
+    })
+    service.write('a.yaml', serviceEntry('a'))
+    port = await freePort()
+    service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    await service.start()
+    proxy = new XdsClient(service.grpcPort, sidecarNode('10.7.0.9', 'pod', 'ns'), true).connect()
+    await until('the proxy to be served', () => proxy.responses.has(clusterType))
+  })
+  afterEach(async () => {
+    await Promise.all(attacks.splice(0).map((attack) => attack.stop()))
+    expect(proxy.closed).to.equal(undefined)
+    await service.output.lacks('did not answer for')
+  })
+  after(async () => {
+    proxy?.close()
+    await service.dispose()
+    rmSync(plugged, { recursive: true, force: true })
+  })
+
+  const attack = (options: Omit<AttackOptions, 'port'>) => {
+    const started = new HandshakeAttack({ port, ...options })
+    attacks.push(started)
+    return started
+  }
+  /** The longest time in which a change reaches the proxy, of `count` changes. */
+  const slowestChange = async (count: number): Promise<number> => {
+    let slowest = 0
+    for (let left = count; left > 0; left--) {
+      const name = `s${changes++}`
+      const time = new OwnTime()
+      service.write('b.yaml', serviceEntry(name, '10.0.0.2'))
+      await until('the change', () => [...(proxy.resources.get(clusterType)?.keys() ?? [])].some((cluster) => cluster.includes(`|${name}.`)))
+      slowest = Math.max(slowest, time.ms())
+    }
+    return slowest
+  }
+  /** Milliseconds until an agent that has only a token has its first certificate. */
+  const firstCertificate = async (): Promise<number> => {
+    const root = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\\n/s.exec(readFileSync(join(service.authorityDir, 'state.json'), 'utf8'))
+    const time = new OwnTime()
+    const agent = new CertificateClient(port, {
+      roots: root?.[0].replaceAll('\\n', '\n') ?? '',
+      token: await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' }),
+    })
+    const outcome = await agent.obtain(requestPem())
+    agent.close()
+    expect(outcome).to.have.property('chain')
+    return time.ms()
+  }
+
+  for (const [name, shape] of Object.entries(costlyShapes))
+    it(`with chains of costly ${name} changes arrive within 2 s, and agents get certificates within 5 s`, async () => {
+      const presented = costlyChain(shape, Date.now())
+      const [many, few] = [
+        attack({ addresses: attackers(1), together: 60, presented }),
+        attack({ addresses: attackers(100, 2), together: 3, presented }),
+      ]
+      await until('the attack', () => many.opened >= 60 && few.opened >= 10)
+      expect(await slowestChange(5)).to.be.below(2000)
+      expect(await firstCertificate()).to.be.below(5000)
+      expect([many.finished, few.finished]).to.deep.equal([0, 0])
+    })
+
+  it('with the costliest chains within the bound, from 200 addresses that were seen before, the same holds', async () => {
+    const presented = chainOf(withinBounds)
+    const started = attack({ addresses: attackers(200, 3), together: 200, presented })
+    await until('costly handshakes', () => started.opened >= 400)
+    expect(await slowestChange(5)).to.be.below(2000)
+    expect(await firstCertificate()).to.be.below(5000)
+    await service.output.says('of CPU: further handshakes from there wait')
+  })
+
+  it('with ordinary handshakes from 200 addresses all the time, the same holds', async () => {
+    const started = attack({ addresses: attackers(200, 4), together: 400, presented: chainOf(ordinary) })
+    await until('handshakes', () => started.opened >= 1000)
+    expect(await slowestChange(5)).to.be.below(2000)
+    expect(await firstCertificate()).to.be.below(5000)
+  })
+})
