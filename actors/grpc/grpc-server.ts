@@ -46,8 +46,7 @@ export interface Listening {
 /** A unix socket to listen on; only processes of the server's own user may connect ({@link listenLocally}). */
 export interface LocalListening {
   readonly path: string
-  /** Default: `own`. */
-  readonly directory?: SocketDirectory
+  readonly directory: SocketDirectory
 }
 
 /** Settings of a server. {@link Listening} in plain text, over TLS, or both. */

@@ -9,7 +9,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { clientKey } from '../../src/model/client-address.ts'
 import { FairSlots } from '../../src/model/fair-slots.ts'
 import { PacedConnection } from './paced-connection.ts'
-import { listenLocally } from './unix-socket.ts'
+import { listenLocally, type SocketDirectory } from './unix-socket.ts'
 
 /** The bounds of a server. */
 export interface HttpBounds {
@@ -87,8 +87,8 @@ export class HttpServer {
   }
 
   /** Starts to listen on a unix socket ({@link listenLocally}). */
-  listenLocally(path: string): Promise<void> {
-    return listenLocally(this.#server, path)
+  listenLocally(path: string, directory: SocketDirectory): Promise<void> {
+    return listenLocally(this.#server, path, directory)
   }
 
   /** Stops accepting connections. Requests on open connections are still answered. */

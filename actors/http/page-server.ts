@@ -7,6 +7,7 @@ import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer } from './http-server.ts'
+import type { SocketDirectory } from './unix-socket.ts'
 
 /** A response. */
 export class Page {
@@ -101,8 +102,8 @@ export class PageServer {
   }
 
   /** Starts to listen on a unix socket (`listenLocally`). */
-  listenLocally(path: string): Promise<void> {
-    return this.#server.listenLocally(path)
+  listenLocally(path: string, directory: SocketDirectory): Promise<void> {
+    return this.#server.listenLocally(path, directory)
   }
 
   /** Uses a certificate for new connections. No effect on a plain-text server. */

@@ -1,8 +1,9 @@
 /** Unix sockets protected by file permissions: in a directory with the right owner, and never replacing a socket that is in use. */
-import { chmod, link, lstat, mkdir, rename, stat, unlink } from 'node:fs/promises'
+import { link, lstat, rename, stat, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { isGone } from '../runtime/directory-watch.ts'
+import { trustedDirectory } from '../runtime/trusted-directory.ts'
 
 /** Maximum length of a socket path in bytes, without the terminating NUL (`sun_path` in `unix(7)`). */
 const longestPath = process.platform === 'linux' ? 107 : 103
@@ -10,46 +11,42 @@ const longestPath = process.platform === 'linux' ? 107 : 103
 /** File mode of a socket to which only its owner may connect. */
 const ownerOnly = 0o600
 
-/**
- * The required state of a socket's directory. `own`: only its owner may enter it. `mounted`: created by an orchestrator, owned by this
- * user or by root; other users may enter it.
- */
-export type SocketDirectory = 'own' | 'mounted'
+/** The directory of a socket. */
+export interface SocketDirectory {
+  /** Whether only its owner may enter it, and it belongs to the user of this process. */
+  readonly isOwn: boolean
+  /** Whether it may be in, or be, a volume of an orchestrator ({@link trustedDirectory}). */
+  readonly allowVolumes: boolean
+}
 
 /**
  * Makes a server listen on a unix socket to which only the process's own user may connect. Creates the directory (0700), and removes the
  * stale socket of a server that is gone. The socket is removed when the server is closed. Rejects with an Error that names the path when
- * the path is too long, its directory has another owner or (`own`) other users may enter it, it exists and is not a socket, or another
- * server listens on it. With `mounted`, the umask of the process is changed briefly, which Node allows only in the main thread.
+ * the path is too long, another user could replace it or (`isOwn`) enter its directory, it exists and is not a socket, or another server
+ * listens on it. The umask of the process is changed briefly, which Node allows only in the main thread.
  */
-export async function listenLocally(
-  server: Pick<Server, 'listen' | 'once' | 'off'>,
-  path: string,
-  directory: SocketDirectory = 'own',
-): Promise<void> {
+export async function listenLocally(server: Pick<Server, 'listen' | 'once' | 'off'>, path: string, directory: SocketDirectory): Promise<void> {
   await clearSocketPath(path, directory)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    // The socket file is created synchronously by `listen`. Where other users may enter the directory, it must have the restrictive mode
-    // from the start, not only after `chmod`.
-    const before = directory === 'mounted' ? process.umask(~ownerOnly & 0o777) : undefined
+    // `listen` creates the socket file at once, so it has this mode from the start: changing it later would follow a link.
+    const before = process.umask(~ownerOnly & 0o777)
     try {
       server.listen({ path }, () => {
         server.off('error', reject)
         resolve()
       })
     } finally {
-      if (before !== undefined) process.umask(before)
+      process.umask(before)
     }
   })
-  await chmod(path, ownerOnly)
 }
 
 /** Prepares a path for listening. */
 async function clearSocketPath(path: string, directory: SocketDirectory): Promise<void> {
   const bytes = Buffer.byteLength(path)
   if (bytes > longestPath) throw new Error(`${path}: the path has ${bytes} bytes; the path of a unix socket has at most ${longestPath}`)
-  await makeDirectory(dirname(path), directory)
+  await checkDirectory(dirname(path), directory)
   const found = await lstat(path).catch(nothing)
   if (!found) return
   if (!found.isSocket()) throw new Error(`${path}: exists and is not a socket; it was not changed`)
@@ -57,23 +54,15 @@ async function clearSocketPath(path: string, directory: SocketDirectory): Promis
   await removeStale(path)
 }
 
-/** Creates a directory that only its owner may enter, or checks an existing one. */
-async function makeDirectory(path: string, kind: SocketDirectory): Promise<void> {
-  await mkdir(dirname(path), { recursive: true })
-  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
-  const found = await stat(path)
-  if (!found.isDirectory()) throw new Error(`${path}: is not a directory`)
-  const isTrusted = found.uid === process.getuid?.() || (kind === 'mounted' && found.uid === 0)
-  if (!isTrusted)
-    throw new Error(
-      `${path}: belongs to user ${found.uid}; the directory of the socket must belong to the user of this process${kind === 'mounted' ? ' or of root' : ''}`,
-    )
-  if (kind === 'own' && (found.mode & 0o077) !== 0)
-    throw new Error(
-      `${path}: has mode ${(found.mode & 0o777).toString(8)}; the directory of the socket must be accessible to its owner only (chmod 700)`,
-    )
+/** Creates the directory of a socket, or checks an existing one. */
+async function checkDirectory(path: string, { isOwn, allowVolumes }: SocketDirectory): Promise<void> {
+  await trustedDirectory(path, { allowVolumes })
+  const { uid, mode } = await stat(path)
+  if (!isOwn || process.geteuid === undefined) return
+  if (uid !== process.geteuid())
+    throw new Error(`${path}: belongs to user ${uid}; the directory of the socket must belong to the user of this process`)
+  if ((mode & 0o077) !== 0)
+    throw new Error(`${path}: has mode ${(mode & 0o777).toString(8)}; the directory of the socket must be accessible to its owner only (chmod 700)`)
 }
 
 /** Whether a server accepts connections on a socket. */

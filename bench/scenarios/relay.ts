@@ -88,6 +88,7 @@ async function bareServer(tls: { readonly cert: string; readonly key: string } |
 function relayConfig(socket: string, port: number, tls: { readonly cert: string } | undefined): XdsRelayConfig {
   return {
     socket,
+    allowVolumes: false,
     discovery: {
       address: { host: '127.0.0.1', port, isPlain: tls === undefined, serverName: 'bench' },
       credentials: { roots: { files: tls && [tls.cert], isPinned: true, learned: undefined }, tokenFile: undefined, pair: undefined },

@@ -5,6 +5,8 @@ import type { ServerConnection } from './credentials.ts'
 export interface SecretAgentConfig {
   /** Path of the Unix socket on which secrets are served. */
   readonly socket: string
+  /** Whether its directory may be a volume of an orchestrator, which other users could write to (docs/certificates.md, S1). */
+  readonly allowVolumes: boolean
   /** The certificate from a certificate authority; undefined if only files are served. */
   readonly certificate: CertificateConfig | undefined
   /** How the token is fetched; undefined if it is mounted. */

@@ -5,6 +5,8 @@ import type { ServerConnection } from './credentials.ts'
 export interface XdsRelayConfig {
   /** Path of the Unix socket on which Envoy requests its configuration. */
   readonly socket: string
+  /** Whether its directory may be a volume of an orchestrator, which other users could write to (docs/certificates.md, S1). */
+  readonly allowVolumes: boolean
   readonly discovery: ServerConnection
   /** Metadata of each stream to discovery besides the token; names in lower case. */
   readonly headers: Readonly<Record<string, string>>

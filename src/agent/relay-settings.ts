@@ -45,6 +45,7 @@ export function xdsRelayConfig(
   return {
     config: {
       socket: relaySocket,
+      allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '',
       discovery: discoveryConnection(features, proxy),
       headers: { ...headers, ...(project ? { 'x-goog-user-project': project } : {}), ...(clusterId === '' ? {} : { clusterid: clusterId }) },
       exchangesToken,

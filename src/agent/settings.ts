@@ -22,6 +22,7 @@ export function secretAgentConfig(features: AgentFeatures, discoveryAddress: str
     )
   return {
     socket: secretSocket,
+    allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '',
     certificate: areMounted ? undefined : certificateConfig(features, discoveryAddress),
     fetcher: areMounted ? undefined : fetcherConfig(features),
     notices: noticesOf(features),

@@ -1,4 +1,16 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,11 +20,12 @@ import { listenLocally } from '../../actors/http/unix-socket.ts'
 
 describe('a page server on a unix socket', () => {
   const root = mkdtempSync(join(tmpdir(), 'mesh-socket-'))
+  const own = { isOwn: true, allowVolumes: false }
   const servers: PageServer[] = []
   const serve = async (path: string, text: string) => {
     const server = new PageServer()
     server.add('/', ({ connection: { localAddress, remoteAddress } }) => new Page(`${text} ${localAddress} ${remoteAddress}`))
-    await server.listenLocally(path)
+    await server.listenLocally(path, own)
     servers.push(server)
     return server
   }
@@ -53,25 +66,28 @@ describe('a page server on a unix socket', () => {
     expect(readdirSync(join(root, 'place'))).to.deep.equal(['admin.sock'])
   })
 
-  it('in a mounted directory creates its socket for the owner only', async () => {
+  it('is created for the owner only, and no mode of a file at its path is changed', async () => {
     const directory = join(root, 'mounted')
-    mkdirSync(directory)
-    chmodSync(directory, 0o2777)
     const path = join(directory, 'SDS')
+    const elsewhere = join(root, 'elsewhere')
+    writeFileSync(elsewhere, '')
+    chmodSync(elsewhere, 0o640)
     const modes: number[] = []
     const umask = process.umask()
-    // The file is observed as created, before its mode is set.
     const listening = {
       once: () => {},
       off: () => {},
       listen: (_: unknown, done: () => void) => {
         writeFileSync(path, '')
         modes.push(lstatSync(path).mode & 0o777)
+        // What another process could do while the server begins to listen.
+        rmSync(path)
+        symlinkSync(elsewhere, path)
         done()
       },
     }
-    await listenLocally(listening as never, path, 'mounted')
-    expect([...modes, lstatSync(path).mode & 0o777, process.umask()]).to.deep.equal([0o600, 0o600, umask])
+    await listenLocally(listening as never, path, { isOwn: false, allowVolumes: true })
+    expect([...modes, statSync(elsewhere).mode & 0o777, process.umask()]).to.deep.equal([0o600, 0o640, umask])
   })
 
   it('is refused with the reason if the path is too long or unsafe', async () => {

@@ -67,6 +67,7 @@ for (const { version, path: binary } of envoyBinaries())
           actor,
           {
             socket: file('run/XDS'),
+            allowVolumes: false,
             discovery: {
               address: { host: 'localhost', port: secure, isPlain: false, serverName },
               credentials: { roots: { files: [file('roots.pem')], isPinned: true, learned: undefined }, tokenFile: file('token'), pair: undefined },

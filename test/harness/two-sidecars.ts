@@ -143,6 +143,7 @@ export class TwoSidecars {
   async startAgent(role: Role): Promise<() => SecretState> {
     const agent = await startActor(actor, {
       socket: this.#socket(role),
+      allowVolumes: false,
       certificate: {
         authority: {
           address: { host: '127.0.0.1', port: this.ports.secure, isPlain: false, serverName },

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { Agent, type AgentOptions, agentScript } from '../harness/agent.ts'
 import { runCommand } from '../harness/service.ts'
@@ -133,6 +134,25 @@ describe('pilot-agent proxy', () => {
     expect(one.output)
       .to.match(/^Error: (secret-agent|xds-relay): .*etc\/mesh\/proxy/m)
       .and.not.to.contain('starting the proxy')
+  })
+
+  it('closes the directory of its sockets and bootstrap to others, and does not start below one that they may write to', async () => {
+    const one = agent()
+    const proxy = join(one.dir, 'etc/mesh/proxy')
+    mkdirSync(proxy, { recursive: true })
+    chmodSync(proxy, 0o777)
+    await one.start()
+    expect(statSync(proxy).mode & 0o777).to.equal(0o755)
+    expect(['SDS', 'XDS', 'envoy-rev0.json'].map((name) => statSync(join(proxy, name)).mode & 0o777)).to.deep.equal([0o600, 0o600, 0o600])
+    await one.stop()
+    chmodSync(join(one.dir, 'etc'), 0o777)
+    await one.launch()
+    expect(await one.ended()).to.equal(1)
+    expect(one.output).to.contain(`${join(one.dir, 'etc')} has mode 0777: other users could replace what is below it (chmod o-w, or chmod +t)`)
+    const orchestrated = agent({ env: { ORCHESTRATOR_SERVICE_HOST: '10.0.0.1' } })
+    mkdirSync(join(orchestrated.dir, 'etc/mesh/proxy'), { recursive: true })
+    chmodSync(join(orchestrated.dir, 'etc'), 0o777)
+    if (process.getuid?.() === 0) await orchestrated.start()
   })
 
   it('ignores unknown flags with one warning each, and rejects unknown roles', async () => {

@@ -1,6 +1,6 @@
 /** Writes Envoy's bootstrap file, or uses the user's file in its place (docs/agent.md, B11 and B17). */
 import { lookup } from 'node:dns/promises'
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeBootstrap } from '../../../src/bootstrap/bootstrap.ts'
 import { envoyArguments } from '../../../src/bootstrap/command-line.ts'
@@ -11,6 +11,7 @@ import { tracerFault } from '../../../src/bootstrap/tracer.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'
+import { trustedDirectory } from '../../runtime/trusted-directory.ts'
 import { readIfThere } from '../credentials/credential-file.ts'
 
 /** The command line of Envoy. */
@@ -40,7 +41,7 @@ async function writeConfig(prepared: PreparedSettings, log: ScopedLogger): Promi
   const settings = await foundSettings(prepared, log)
   const content = template ? await rendered(template, settings, prepared) : made(settings, log)
   const file = join(config.configPath, `envoy-rev0.${template && /\.yaml(\.tmpl)?$/.test(template) ? 'yaml' : 'json'}`)
-  await mkdir(config.configPath, { recursive: true, mode: 0o700 })
+  await trustedDirectory(config.configPath, { allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '' })
   replaceFile(file, content)
   return file
 }

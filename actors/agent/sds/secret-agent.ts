@@ -62,7 +62,7 @@ class SecretAgent implements Behaviour<never, never> {
         log('cache').error(`the certificate is not written to ${output.directory}: ${reason}; it is served to the proxy, and writing is retried`)
       })
     this.#server = new SecretServer(
-      config.socket,
+      config,
       { find: (name) => this.#find(name), want: (name) => this.#files.want(name), forget: (name) => this.#files.forget(name) },
       { log: log('sds'), metrics },
     )

@@ -2,6 +2,7 @@
  * Serves a workload's secrets to its Envoy: `envoy.service.secret.v3.SecretDiscoveryService` on a Unix socket (docs/certificates.md, S1 to
  * S6).
  */
+import type { SecretAgentConfig } from '../../../protocols/messages/agent.ts'
 import type { SecretLookup } from '../../../src/agent/secret-resources.ts'
 import { BadRequest, SecretStream } from '../../../src/agent/secret-stream.ts'
 import { ClientTrust } from '../../../src/identity/client-trust.ts'
@@ -54,15 +55,19 @@ export class SecretServer {
   readonly #source: SecretSource
   readonly #streams = new Map<GrpcStream, Served>()
 
-  /** Serves the secrets of `source` on the Unix socket `path`. */
-  constructor(path: string, source: SecretSource, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
+  /** Serves the secrets of `source` on the Unix socket `path`. `allowVolumes`: {@link trustedDirectory}. */
+  constructor(
+    { socket: path, allowVolumes }: Pick<SecretAgentConfig, 'socket' | 'allowVolumes'>,
+    source: SecretSource,
+    parts: { readonly log: ScopedLogger; readonly metrics: Registry },
+  ) {
     this.#log = parts.log
     this.#source = source
     this.#metrics = secretMetrics(parts.metrics, () => [...this.#streams.values()].map(({ state }) => state.version))
     const open = (isDelta: boolean) => ({ type: 'bidi_stream' as const, open: (stream: GrpcStream) => this.#take(stream, isDelta) })
     this.#server = new GrpcServer(
       {
-        plain: { path, directory: 'mounted' },
+        plain: { path, directory: { isOwn: false, allowVolumes } },
         secure: undefined,
         sharers: 1,
         maxConnections: bounds.connections,

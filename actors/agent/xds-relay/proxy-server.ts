@@ -1,5 +1,6 @@
 /** The Unix socket on which the proxy requests its configuration: Envoy's aggregated discovery service in plaintext. */
 import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import type { XdsRelayConfig } from '../../../protocols/messages/xds-relay.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
 import { listenLocally } from '../../http/unix-socket.ts'
@@ -21,13 +22,13 @@ const closeMs = 1000
 
 /** Accepts streams and calls `open` for each. */
 export class ProxyServer {
-  readonly #path: string
+  readonly #at: Pick<XdsRelayConfig, 'socket' | 'allowVolumes'>
   readonly #log: ScopedLogger
   readonly #server: Http2Server
   readonly #sessions = new Set<ServerHttp2Session>()
 
-  constructor(path: string, log: ScopedLogger, open: (stream: ProxyStream) => void) {
-    this.#path = path
+  constructor(socket: Pick<XdsRelayConfig, 'socket' | 'allowVolumes'>, log: ScopedLogger, open: (stream: ProxyStream) => void) {
+    this.#at = socket
     this.#log = log
     this.#server = createServer({
       settings: { maxConcurrentStreams: bounds.streams, initialWindowSize: bounds.window, maxHeaderListSize: 16_384 },
@@ -45,7 +46,7 @@ export class ProxyServer {
 
   /** Starts to listen. Rejects with an Error that names the path when it cannot listen on it. */
   async open(): Promise<void> {
-    await listenLocally(this.#server, this.#path, 'mounted')
+    await listenLocally(this.#server, this.#at.socket, { isOwn: false, allowVolumes: this.#at.allowVolumes })
     this.#server.on('error', (error: Error) => this.#log.warn(`socket of the proxy: ${error.message}`))
   }
 

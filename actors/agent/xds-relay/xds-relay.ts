@@ -49,7 +49,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
       named: (table) => this.#named(table),
       file: config.keeps && new ConfigurationFile(config.keeps, this.#log),
     }
-    this.#server = new ProxyServer(config.socket, this.#log, (stream) => this.#take(stream))
+    this.#server = new ProxyServer(config, this.#log, (stream) => this.#take(stream))
   }
 
   /** Starts to listen. Rejects when it cannot listen on the socket. */

@@ -138,7 +138,7 @@ async function listenLocally(server: PageServer, { features, log }: AdminParts):
   const path = features.MESHD_ADMIN_SOCKET
   if (process.platform === 'win32') return
   try {
-    await server.listenLocally(path)
+    await server.listenLocally(path, { isOwn: true, allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '' })
     log('default').info(`admin socket ${resolve(path)}: its owner has access to all pages and actions through it (pilot-discovery request)`)
   } catch (error) {
     const reason = `admin socket: ${(error as Error).message}`

@@ -11,6 +11,7 @@ describe('settings of the XDS relay', () => {
     expect(settings({})).to.deep.equal({
       config: {
         socket: './etc/mesh/proxy/XDS',
+        allowVolumes: false,
         discovery: {
           address: { host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' },
           credentials: {

@@ -10,6 +10,7 @@ describe("settings of the agent's secrets", () => {
   it('have defaults that fit an injected sidecar', () => {
     expect(settings({ POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' })).to.deep.equal({
       socket: './etc/mesh/proxy/SDS',
+      allowVolumes: false,
       certificate: {
         authority: {
           address: { host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' },
