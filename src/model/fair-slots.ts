@@ -30,6 +30,17 @@ export class FairSlots<Holder> {
     return this.#owners.size
   }
 
+  /** The holders of slots. */
+  get holders(): Iterable<Holder> {
+    return this.#owners.keys()
+  }
+
+  /** The number of slots of a client. */
+  countOf(client: string): number {
+    const held = this.#clients.get(client)
+    return held ? sizeOf(held) : 0
+  }
+
   /** Gives an idle holder of a client a slot. Returns the holder that gives way, which has no slot any more; undefined when there is room. */
   take(client: string, holder: Holder): Holder | undefined {
     const own = this.#clients.get(client) ?? { idle: new Set(), busy: new Set() }

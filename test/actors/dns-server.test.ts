@@ -236,16 +236,49 @@ describe("the agent's DNS server", () => {
     tcp.socket.destroy()
   })
 
-  it('limits pending upstream queries, and refuses one above the limit', async () => {
-    const { client } = await start()
+  it('limits pending upstream queries of a client, and refuses one above the limit; another client takes one over', async () => {
+    const { client, port } = await start()
+    const clients = [client, ...Array.from({ length: 4 }, () => new DnsClient(port))]
+    closing.push(() => clients.slice(1).map((one) => one.close()))
     upstream.onQuery = () => undefined
-    // In portions that fit into the socket buffers.
-    for (let sent = 0; sent < 512; ) {
-      for (const end = sent + 64; sent < end; sent++) client.send(dnsQuery({ name: `a${sent}.example.com`, id: sent }))
-      await until('these to be asked', () => upstream.queries.length === sent)
+    const fill = async (one: DnsClient, before: number) => {
+      // In portions that fit into the socket buffers.
+      for (let sent = 0; sent < 128; ) {
+        for (const end = sent + 64; sent < end; sent++) one.send(dnsQuery({ name: `a${sent}.example.com`, id: sent }))
+        await until('these to be asked', () => upstream.queries.length === before + sent)
+      }
     }
+    for (const [index, one] of clients.slice(0, 4).entries()) await fill(one, 128 * index)
     expect((await client.ask(dnsQuery({ name: 'one-more.example.com' }))).rcode).to.equal(2)
     expect((await client.ask(dnsQuery({ name: 'api.example.com' }))).answers).to.have.length(1)
+    const counts = clients.map(({ received }) => received.length)
+    clients[4]?.send(dnsQuery({ name: 'another.example.com' }))
+    await until('the query of another client', () => upstream.queries.length === 513)
+    await until('one query to give way', () => clients.filter(({ received }, index) => received.length > (counts[index] ?? 0)).length === 1)
+    expect(clients[4]?.received).to.have.length(0)
+  })
+
+  it('answers clients in turn, whatever one of them has sent', async () => {
+    const order: string[] = []
+    const listeners = new Listeners(({ message }) => order.push(message.toString()))
+    closing.push(() => listeners.close())
+    await listeners.open('127.0.0.1', await freePort())
+    const port = Number(listeners.addresses[0]?.split(':')[1])
+    const [greedy, other] = [new DnsClient(port), new DnsClient(port)]
+    closing.push(() => [greedy, other].map((client) => client.close()))
+    for (let index = 0; index < 100; index++) greedy.send(Buffer.from('greedy'))
+    other.send(Buffer.from('other'))
+    await until('all messages', () => order.length === 101)
+    expect(order.indexOf('other')).to.be.below(100)
+  })
+
+  it('has room for a new connection when others keep theirs open', async () => {
+    const { stream } = await start()
+    const held = Array.from({ length: 140 }, () => stream())
+    await until('the oldest to be closed', () => held.filter(({ isClosed }) => isClosed).length === 12)
+    const late = stream()
+    late.send(dnsQuery({ name: 'api.example.com' }))
+    await until('the answer', () => late.received.length === 1)
   })
 
   it('closes connections that do not read their answers or send nothing', async () => {

@@ -84,7 +84,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
   }
 
   #take(incoming: Incoming): void {
-    const { message, port, isStream } = incoming
+    const { message, port, isStream, client } = incoming
     this.#metrics.asked()
     const { servers, search } = this.#resolver.config
     const decision = decide(message, { table: this.#table, search }, isStream, (limit) => randomInt(limit))
@@ -95,7 +95,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
       return incoming.answer(forwarded(decision, undefined, isStream))
     }
     const others = servers.filter((server) => !this.#isOurs(server))
-    const asking = this.#upstream.ask({ query: decision.forward, message, isStream }, others)
+    const asking = this.#upstream.ask({ query: decision.forward, message, isStream, client }, others)
     const answer = (response?: Buffer) => incoming.answer(forwarded(decision, response, isStream))
     // The promise rejects when no socket can be opened; the query then fails.
     void asking.then(answer, () => answer())

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { connect, isIPv6 } from 'node:net'
 import { isAnswerTo, type Query, withId } from '../../../src/dns/message.ts'
 import { sourcePorts } from '../../../src/dns/source-ports.ts'
+import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import type { DnsMetrics } from './metrics.ts'
@@ -12,8 +13,8 @@ import { framed, MessageReader } from './stream-messages.ts'
 
 /** The timeouts of a query at one server and at all servers together, in milliseconds. */
 const timeouts = { server: 2000, all: 10_000 }
-/** The maximum number of concurrent queries. Each has a socket of its own. */
-const maxQueries = 512
+/** The maximum number of concurrent queries, of all clients and of one. Each has a socket of its own. */
+const maxQueries = { all: 512, ofClient: 128 }
 
 /** How many random ports are tried while they are in use, before the kernel chooses the port. */
 const maxPorts = 5
@@ -24,6 +25,8 @@ interface Asking {
   /** The query's message as received. */
   readonly message: Buffer
   readonly isStream: boolean
+  /** Who asks; clients share out the concurrent queries. */
+  readonly client: string
 }
 
 /** Forwards queries. Each has a random source port and a random id, against spoofed responses. */
@@ -33,7 +36,8 @@ export class Upstream {
   /** The ids of outstanding queries by the local port of their sockets. The keys begin with `udp|` or `tcp|`. */
   readonly #sockets = new Map<string, number>()
   readonly #sources = ownSourcePorts()
-  #asking = 0
+  /** The functions that abandon the concurrent queries; those of a client with many give way to those of others. */
+  readonly #asking = new FairSlots<() => void>(maxQueries.all, maxQueries.ofClient)
   /** Functions that abandon the outstanding queries. */
   readonly #open = new Set<() => void>()
 
@@ -56,33 +60,39 @@ export class Upstream {
 
   /**
    * Asks the servers in order until one responds, with any response code. Resolves with the response under the query's id, or with
-   * undefined when no server responded or too many queries are outstanding.
+   * undefined when no server responded, too many queries of the client are outstanding, or the query gave way to another client.
    */
   async ask(asking: Asking, servers: readonly string[]): Promise<Buffer | undefined> {
     const done = this.#metrics.forwarded()
     const started = monotonicMs()
-    if (this.#asking >= maxQueries) {
+    if (this.#asking.countOf(asking.client) >= maxQueries.ofClient) {
       done(0, false)
       return undefined
     }
-    this.#asking++
+    let isAbandoned = false
+    let abandon = () => {}
+    const leave = () => {
+      isAbandoned = true
+      abandon()
+    }
+    this.#asking.take(asking.client, leave)?.()
     try {
       for (const server of servers) {
         const left = started + timeouts.all - monotonicMs()
-        if (left <= 0) break
-        const response = await this.#askOne(asking, server, Math.min(left, timeouts.server))
+        if (left <= 0 || isAbandoned) break
+        const response = await this.#askOne(asking, server, Math.min(left, timeouts.server), (giveUp) => (abandon = giveUp))
         if (!response) continue
         done((monotonicMs() - started) / 1000, true)
         return withId(response, asking.query.id)
       }
     } finally {
-      this.#asking--
+      this.#asking.release(leave)
     }
     done(0, false)
     return undefined
   }
 
-  #askOne(asking: Asking, server: string, ms: number): Promise<Buffer | undefined> {
+  #askOne(asking: Asking, server: string, ms: number, began: (giveUp: () => void) => void): Promise<Buffer | undefined> {
     const id = randomInt(0x1_0000)
     const ask = asking.isStream ? this.#overTcp : this.#overUdp
     return new Promise((resolve) => {
@@ -99,6 +109,7 @@ export class Upstream {
       const timer = deadlineAfter(ms, giveUp)
       const close = ask.call(this, server, withId(asking.message, id), id, take, giveUp)
       this.#open.add(giveUp)
+      began(giveUp)
     })
   }
 
