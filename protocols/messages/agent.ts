@@ -70,7 +70,7 @@ export interface LocalFetcher {
 /** Files for programs that read certificates themselves. */
 export interface OutputConfig {
   readonly directory: string
-  /** Whether all users of the machine may read the files, including the key; otherwise only the agent's user may. */
+  /** Whether other users of the machine may read the files, including the key (docs/certificates.md, S9); otherwise only the agent's user may. */
   readonly isForAll: boolean
 }
 

@@ -1,6 +1,6 @@
 /** Secrets in files: those that Envoy requests by path, those that precede the authority's, and those that the agent writes. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { AgentSecrets, acknowledge } from '../harness/agent-secrets.ts'
@@ -183,10 +183,16 @@ describe('secrets in files', () => {
       const service = await at.authority()
       service.lifeMs = 3000
       for (const [name, isForAll, modes] of [
-        ['own', false, [0o700, 0o600]],
-        ['all', true, [0o755, 0o644]],
+        ['own', false, [0o700, 0o600, 0o600]],
+        ['all', true, [0o755, 0o644, 0o644]],
+        ['group', true, [0o2777, 0o640, 0o644]],
       ] as const) {
         const directory = at.path(`out/${name}`)
+        // A volume that all containers of a pod have, as an orchestrator makes it.
+        if (name === 'group') {
+          mkdirSync(directory)
+          chmodSync(directory, 0o2777)
+        }
         await at.agent(service, {}, { output: { directory, isForAll } })
         const client = at.envoy(['default'])
         await until('the first', () => client.responses.length === 1)
@@ -196,8 +202,8 @@ describe('secrets in files', () => {
           client.last('default')?.key,
           service.bundle,
         ])
-        const mode = (file: string) => statSync(join(directory, file)).mode & 0o777
-        expect([mode('.'), mode('key.pem')]).to.deep.equal(modes)
+        const mode = (file: string) => statSync(join(directory, file)).mode & 0o7777
+        expect([mode('.'), mode('key.pem'), mode('cert-chain.pem')]).to.deep.equal(modes)
         const before = read('cert-chain.pem')
         await until('the second', () => read('cert-chain.pem') !== before)
         await at.stopAgents()

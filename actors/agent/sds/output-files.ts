@@ -1,5 +1,5 @@
 /** Writes the served secrets to files, for programs that read certificates themselves (docs/certificates.md, S9). */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { OutputConfig } from '../../../protocols/messages/agent.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
@@ -14,6 +14,9 @@ export interface OutputContent {
 
 /** In the order of writing. The key is written before the chain, because programs reload the key when the chain changes. */
 const names = ['key.pem', 'cert-chain.pem', 'root-cert.pem'] as const
+
+/** The mode bit of a directory whose group its entries have. */
+const passesGroupOn = 0o2000
 
 /** The first and the maximum delay after a failed write, in milliseconds. */
 const waits = { first: 1000, longest: 60_000 }
@@ -46,6 +49,13 @@ export class OutputFiles {
     this.#timer?.cancel()
   }
 
+  /** The mode of a file. A directory that passes its group on is a volume whose group the containers of the pod have (`fsGroup`). */
+  #modeOf(name: keyof OutputContent): number {
+    const { directory, isForAll } = this.#config
+    if (!isForAll) return 0o600
+    return name === 'key.pem' && (statSync(directory).mode & passesGroupOn) !== 0 ? 0o640 : 0o644
+  }
+
   #try(): void {
     const { directory, isForAll } = this.#config
     try {
@@ -53,7 +63,7 @@ export class OutputFiles {
       for (const name of names) {
         const text = this.#content?.[name]
         if (text === undefined || this.#written.get(name) === text) continue
-        replaceFile(join(directory, name), text, isForAll ? 0o644 : 0o600)
+        replaceFile(join(directory, name), text, this.#modeOf(name))
         this.#written.set(name, text)
       }
       this.#failures = 0

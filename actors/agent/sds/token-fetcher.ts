@@ -101,7 +101,7 @@ export class TokenFetcher {
     if (roots !== undefined && this.#config.from === 'local') files.push([this.#config.rootsFile, roots, rootsMode])
     for (const [path, content, mode] of files)
       try {
-        mkdirSync(dirname(path), { recursive: true })
+        mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
         replaceFile(path, content, mode)
       } catch (error) {
         this.#log.warn(`the fetched token or roots could not be written: ${(error as Error).message}`)
