@@ -31,6 +31,7 @@ const server = await actor.start({
   metrics: new Registry(),
   note: () => undefined,
   ask: () => Promise.reject(new Error('nobody answers')),
+  askFor: () => Promise.reject(new Error('nobody answers')),
 })
 const hosts = Number(process.argv[2])
 const entry = (index: number) => ({

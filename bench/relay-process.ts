@@ -18,6 +18,7 @@ process.on('message', async (config: XdsRelayConfig) => {
     metrics: new Registry(),
     note: () => undefined,
     ask: () => Promise.reject(new Error('nobody answers')),
+    askFor: () => Promise.reject(new Error('nobody answers')),
   })
   process.send?.('listening')
 })

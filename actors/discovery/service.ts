@@ -4,7 +4,6 @@
  */
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
 import type { LogLevels } from '../../protocols/messages/log.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
@@ -82,9 +81,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     policy,
     watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
-  Object.assign(answers, statusAnswers(supervisor, features, log), {
-    authenticate: (question: TokenQuestion) => supervisor.ask<TokenAnswer>('authenticator', 'authenticate', question),
-  })
+  Object.assign(answers, statusAnswers(supervisor, features, log))
 
   const wiring = actorTable({
     options,

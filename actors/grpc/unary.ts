@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import { deadlineAfter } from '../runtime/timers.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 
@@ -23,6 +24,8 @@ export interface Call {
   readonly connection: object
   /** Aborted when the answer is no longer needed: the client is gone, or the deadline has passed. */
   readonly signal: AbortSignal
+  /** What is left until the deadline, in milliseconds. */
+  restMs(): number
 }
 
 /** An error answer with its gRPC code. */
@@ -87,9 +90,9 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       stream.end(code, message, retryAfterMs)
     }
     incoming.add(refuse)
-    const limit = deadlineAfter(Math.min(clientLimit, bounds.timeLimit), () =>
-      refuse(status.deadlineExceeded, 'the deadline of the call was exceeded'),
-    )
+    const limitMs = Math.min(clientLimit, bounds.timeLimit)
+    const until = monotonicMs() + limitMs
+    const limit = deadlineAfter(limitMs, () => refuse(status.deadlineExceeded, 'the deadline of the call was exceeded'))
     stream.onBorrowed((message) => {
       if (request) refuse(status.unimplemented, 'the method is unary: it takes exactly one request message')
       else request = Buffer.from(message)
@@ -99,7 +102,16 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       if (!request) return refuse(status.unimplemented, 'the method is unary: no request message was received')
       incoming.delete(refuse)
       const { peer, headers, isSecure, isLocal, certificateCaller, connection } = stream
-      const call = { peer, headers, isSecure, isLocal, certificateCaller, connection, signal: waiting.signal }
+      const call = {
+        peer,
+        headers,
+        isSecure,
+        isLocal,
+        certificateCaller,
+        connection,
+        signal: waiting.signal,
+        restMs: () => Math.max(0, until - monotonicMs()),
+      }
       const answered = await answerOf(answer, request, call, failed)
       running--
       limit.cancel()

@@ -1,4 +1,6 @@
 /** The interface between an actor and the runtime: its definition, its context and its behaviour. */
+import type { BoundedQuestions } from '../../protocols/messages/questions.ts'
+import type { Asking } from './ask.ts'
 import type { Peer } from './link.ts'
 import type { Logger } from './logger.ts'
 import type { Registry } from './metrics.ts'
@@ -16,6 +18,20 @@ export interface ActorContext<Config> {
   note(name: string, value: unknown): void
   /** Asks the supervisor a question. Rejects when the supervisor does not offer an answer to it or does not answer in time. */
   ask<Answer>(question: string, ...details: unknown[]): Promise<Answer>
+  /** Asks the supervisor for somebody who waits only as long as `asking` says. Rejects like {@link ActorContext.ask}. */
+  askFor: AskFor
+}
+
+/** Asks a question with a deadline of its own, for somebody. */
+export type AskFor = <Name extends keyof BoundedQuestions>(
+  asking: Asking,
+  question: Name,
+  ...details: Parameters<BoundedQuestions[Name]>
+) => Promise<ReturnType<BoundedQuestions[Name]>>
+
+/** The functions that answer questions with deadlines of their own. */
+export type BoundedAnswers<Name extends keyof BoundedQuestions> = {
+  readonly [Each in Name]: (...details: [...Parameters<BoundedQuestions[Each]>, asking?: Asking]) => Promise<ReturnType<BoundedQuestions[Each]>>
 }
 
 /**

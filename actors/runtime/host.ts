@@ -91,7 +91,8 @@ class Host {
         log: this.#log,
         metrics: this.#metrics,
         note: (name, value) => this.#report({ type: 'Noted', name, value }),
-        ask: (question, ...details) => askWithin(this.#supervisor, question, details),
+        ask: (question: string, ...details: unknown[]) => askWithin<never>(this.#supervisor, question, details),
+        askFor: (asking, question, ...details) => askWithin<never>(this.#supervisor, question, details, { asking }),
       })
       if (this.#stopped) return this.#release(behaviour)
       this.#behaviour = behaviour

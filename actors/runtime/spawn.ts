@@ -4,7 +4,7 @@ import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorDefinition } from './actor.ts'
-import { askWithin, OpenQuestions, serveAsks, useAsks } from './ask.ts'
+import { type Asking, askWithin, OpenQuestions, serveAsks, useAsks } from './ask.ts'
 import { hostActorHere } from './host.ts'
 
 /** Describes an actor to start. */
@@ -39,8 +39,8 @@ export interface SpawnEvents {
 
 /** Handle to a running actor, for its supervisor. */
 export interface RunningActor {
-  /** Asks the actor a question. Rejects when it does not answer in time or ends. */
-  ask<Answer>(question: string, details: readonly unknown[]): Promise<Answer>
+  /** Asks the actor a question, for as long as `asking` waits. Rejects when it does not answer in time or ends. */
+  ask<Answer>(question: string, details: readonly unknown[], asking?: Asking): Promise<Answer>
   /** Sends a ping, to be answered by {@link SpawnEvents.alive}. */
   ping(): void
   /** Changes the actor's log levels. Resolves when they are in force or the actor has ended. */
@@ -98,7 +98,7 @@ export function spawnActor(
   for (const port of [asked.port1, asking.port1]) port.unref()
   const asks = useAsks(asked.port1)
   return {
-    ask: (question, details) => askWithin(asks, question, details, open),
+    ask: (question, details, asking) => askWithin(asks, question, details, { open, ...(asking && { asking }) }),
     ping: () => send({ type: 'Ping' }),
     setLogLevels(levels) {
       send({ type: 'SetLogLevels', levels })

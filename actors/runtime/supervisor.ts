@@ -2,6 +2,8 @@
 import { MessageChannel } from 'node:worker_threads'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
+import type { BoundedQuestions } from '../../protocols/messages/questions.ts'
+import { type Asking, patient } from './ask.ts'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import type { Logger } from './logger.ts'
 import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
@@ -120,13 +122,27 @@ export class Supervisor {
    * Asks an actor. Rejects when it is not running, ends, or does not answer in time; at once when it has not answered a ping for longer
    * than usual.
    */
-  async ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
+  ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
+    return this.#ask<Answer>(patient, name, question, details)
+  }
+
+  /** Passes a question with a deadline of its own on to an actor, for as long as `asking` waits. Rejects like {@link ask}. */
+  askFor<Name extends keyof BoundedQuestions>(
+    asking: Asking,
+    name: string,
+    question: Name,
+    ...details: Parameters<BoundedQuestions[Name]>
+  ): Promise<ReturnType<BoundedQuestions[Name]>> {
+    return this.#ask(asking, name, question, details)
+  }
+
+  async #ask<Answer>(asking: Asking, name: string, question: string, details: readonly unknown[]): Promise<Answer> {
     const child = this.#children.get(name)
     if (!child?.actor) throw new Error(`request ${question} to actor ${name} failed: the actor is not running`)
     const silentMs = this.#silentMs(child)
     if (silentMs > 0)
       throw new Error(`request ${question} to actor ${name} was not sent: the actor has not answered for ${Math.round(silentMs / 1000)} s`)
-    return child.actor.ask<Answer>(question, details)
+    return child.actor.ask<Answer>(question, details, asking)
   }
 
   /** Asks all actors of a kind (`*`: of every kind). Actors that do not answer are left out. */

@@ -66,6 +66,18 @@ export class FairQueue<Call> {
     return call
   }
 
+  /** Removes a call of a caller. Returns whether it was queued. */
+  remove(caller: string, call: Call): boolean {
+    const waiting = this.#callers.get(caller) ?? []
+    const index = waiting.findIndex((entry) => entry.call === call)
+    if (index < 0) return false
+    const [{ bytes }] = waiting.splice(index, 1) as [Entry<Call>]
+    if (waiting.length === 0) this.#callers.delete(caller)
+    this.#calls--
+    this.#bytes -= bytes
+    return true
+  }
+
   #next(may: (caller: string) => boolean): [string, Entry<Call>[]] | undefined {
     for (const one of this.#callers) if (may(one[0])) return one
     return undefined

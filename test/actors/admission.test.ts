@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { Admission, type Admitted, isRefused } from '../../actors/discovery/xds-writer/admission.ts'
+import type { Asking } from '../../actors/runtime/ask.ts'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
 import { until } from '../harness/until.ts'
 
@@ -9,8 +10,8 @@ const certified: Caller = { ...caller, via: 'certificate' }
 describe('admission of streams', () => {
   /** An authenticator whose answers the test gives. */
   function examiner() {
-    const asked: { question: TokenQuestion; answer: (answer: TokenAnswer) => void; fail: (error: Error) => void }[] = []
-    const admission = new Admission((question) => new Promise((answer, fail) => asked.push({ question, answer, fail })))
+    const asked: { question: TokenQuestion; asking: Asking; answer: (answer: TokenAnswer) => void; fail: (error: Error) => void }[] = []
+    const admission = new Admission((question, asking) => new Promise((answer, fail) => asked.push({ question, asking, answer, fail })))
     return { asked, admission }
   }
   const asker = (authorization?: string, connection = {}, certificateCaller?: Caller, peer = '10.0.0.1') => ({
@@ -87,14 +88,27 @@ describe('admission of streams', () => {
     expect(asked.slice(32).map(({ question }) => question.token)).to.deep.equal(['greedy-8', 'late'])
   })
 
+  it('gives a check up when all who wait for it have ended, and begins another for who comes after them', () => {
+    const { asked, admission } = examiner()
+    const connection = {}
+    const [one, other] = [new AbortController(), new AbortController()]
+    for (const { signal } of [one, other]) void admission.admit(asker('Bearer shared', connection), 'xds', signal)
+    one.abort()
+    expect(asked.map(({ asking }) => asking.signal.aborted)).to.deep.equal([false])
+    other.abort()
+    expect(asked.map(({ asking }) => asking.signal.aborted)).to.deep.equal([true])
+    void admission.admit(asker('Bearer shared', connection))
+    expect(asked.map(({ asking }) => asking.signal.aborted)).to.deep.equal([true, false])
+  })
+
   it('does not check a token for which nobody waits when it is its turn', async () => {
     const { asked, admission } = examiner()
     for (let index = 0; index < 8; index++) void admission.admit(asker(`Bearer ${index}`))
-    let isGone = false
+    const gone = new AbortController()
     const connection = {}
-    const given = [1, 2].map(() => admission.admit(asker('Bearer given-up', connection), 'xds', () => isGone))
+    const given = [1, 2].map(() => admission.admit(asker('Bearer given-up', connection), 'xds', gone.signal))
     void admission.admit(asker('Bearer next'))
-    isGone = true
+    gone.abort()
     asked[0]?.answer({ caller })
     await until('the next token', () => asked.length === 9)
     expect(asked[8]?.question.token).to.equal('next')

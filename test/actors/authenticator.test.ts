@@ -15,6 +15,7 @@ import { readFeatures } from '../../src/config/features.ts'
 import { startActor } from '../harness/actor.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
 import { Issuer } from '../harness/issuer.ts'
+import { OwnTime } from '../harness/own-time.ts'
 import { until } from '../harness/until.ts'
 
 const sub = 'system:serviceaccount:shop:cart'
@@ -246,6 +247,23 @@ describe('workload tokens', () => {
     )
     expect(subject.counted('jwt-rule', 'unavailable')).to.equal(1)
     expect(await subject.whose(await issuer.token({ sub, aud })), 'another issuer').to.equal(identity)
+  })
+
+  it('do not wait for a rule whose issuer does not answer when another one accepts them', async () => {
+    const hangs = await new Issuer(issuer.name).start()
+    let isAsked = false
+    hangs.answer = () => {
+      isAsked = true
+    }
+    const rules = [hangs, issuer].map(({ name, jwksUri }) => ({ issuer: name, jwks_uri: jwksUri }))
+    await started({ JWT_RULE: JSON.stringify(rules) })
+    await until('the fetch', () => isAsked)
+    const time = new OwnTime()
+    expect(await subject.whose(await issuer.token({ sub, aud }))).to.equal(identity)
+    // The keys of the other rule are waited for for three seconds.
+    expect(time.ms()).to.be.lessThan(2500)
+    await subject.stop()
+    await hangs.stop()
   })
 
   it('are verified with the last good keys while an issuer fails in any way', async () => {

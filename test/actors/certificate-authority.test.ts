@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { actor } from '../../actors/discovery/authority/certificate-authority.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
+import type { Asking } from '../../actors/runtime/ask.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocols/messages/authority.ts'
 import type { TrustEvent } from '../../protocols/messages/trust.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
@@ -22,7 +23,8 @@ const caller = { identities: [identity], via: 'token', method: 'test', expiresAt
 
 /** The questions of a started authority. */
 interface Asks {
-  signCertificate(request: CertificateRequest): Promise<CertificateAnswer>
+  signCertificate(request: CertificateRequest, asking?: Asking): Promise<CertificateAnswer>
+  ledger(start: number, length: number): unknown
   signServingCertificate(request: { csr: string }): Promise<CertificateAnswer>
 }
 
@@ -97,6 +99,22 @@ describe('the certificate authority', () => {
     expect(writer.received[0]?.generation).to.be.greaterThan(generation)
   })
 
+  it('does not count the owner of a certificate that nobody received as a holder', async () => {
+    const { asks } = await start()
+    await trusted()
+    const lines = logged.length
+    const gone = new AbortController()
+    const asking = { signal: gone.signal, restMs: () => 1000 }
+    const request = { csr: requestPem(), ttlMs: 0, caller, peer: '10.0.0.1' }
+    const answer = asks.signCertificate(request, asking)
+    gone.abort()
+    expect(await answer).to.include({ code: 14, message: 'CSR signing error (nobody waits for the certificate)' })
+    expect(JSON.stringify(await asks.ledger(0, 100))).not.to.contain(identity)
+    expect(logged.slice(lines).filter((line) => /^certificate .* for spiffe:/.test(line))).to.deep.equal([])
+    chainOf(await asks.signCertificate(request))
+    expect(JSON.stringify(await asks.ledger(0, 100))).to.contain(identity)
+  })
+
   it('signs certificates for its own servers with the requested names', async () => {
     const { asks } = await start()
     await trusted()
@@ -155,7 +173,7 @@ describe('the certificate authority', () => {
     plug('one')
     chmodSync(join(plugged, 'ca-key.pem'), 0o640)
     await reload()
-    expect(logged.filter((line) => line.includes(`the key in ${plugged}: others can use it (mode 0640)`))).to.have.length(1)
+    expect(logged.slice(lines).filter((line) => line.includes(`the key in ${plugged}: others can use it (mode 0640)`))).to.have.length(1)
     plug('two')
     await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
   })

@@ -49,6 +49,31 @@ describe('signing on a pool of threads', () => {
     expect(became(await ask('a', 'good', (() => undefined) as never))).to.equal('unready')
   })
 
+  it('takes calls that nobody waits for any more out of the queue, and those that are being signed are not successful', async () => {
+    signing = new Signing(1, module)
+    const gone = new AbortController()
+    const grants: string[] = []
+    const calls = Array.from({ length: 200 }, (_, index) =>
+      signing.sign({
+        caller: 'a',
+        csr: `slow ${index}`,
+        identity: 'x',
+        signal: gone.signal,
+        grant: () => {
+          grants.push(`slow ${index}`)
+          return { by, notBefore: 0, notAfter: 1 }
+        },
+      }),
+    )
+    expect(grants.length).to.be.within(1, 64)
+    const begun = grants.length
+    gone.abort()
+    expect(new Set((await Promise.all(calls)).map(became))).to.deep.equal(new Set(['gone']))
+    expect(signing.waiting).to.equal(0)
+    expect(became(await ask('b', 'good'))).to.equal('signed')
+    expect(grants.length).to.equal(begun)
+  })
+
   it('answers waiting calls when it is closed', async () => {
     signing = new Signing(1, module)
     const results = Array.from({ length: 100 }, (_, index) => ask('a', `slow ${index}`))

@@ -50,6 +50,7 @@ export async function startActor<Config, Message, Sent>(
     metrics,
     note: () => {},
     ask: <Answer>(question: string, ...details: unknown[]) => ask(question, ...details) as Promise<Answer>,
+    askFor: (_, question, ...details) => ask(question, ...details) as Promise<never>,
   }
   return definition.start(context)
 }

@@ -35,9 +35,10 @@ export class CertificateClient {
     this.#client = new Client(`127.0.0.1:${port}`, token === undefined ? tls : credentials.combineChannelCredentials(tls, bearer))
   }
 
-  /** Requests a certificate with a lifetime of `seconds`. */
-  ask(csr: string, seconds = 0n, path = createCertificate): Promise<CertificateOutcome> {
-    return this.call(toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr, validityDuration: seconds })), path)
+  /** Requests a certificate with a lifetime of `seconds`, and waits `withinMs` milliseconds, by default without limit. */
+  ask(csr: string, seconds = 0n, path = createCertificate, withinMs = Number.POSITIVE_INFINITY): Promise<CertificateOutcome> {
+    const message = toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr, validityDuration: seconds }))
+    return this.call(message, path, withinMs)
   }
 
   /** Requests a certificate until the authority is available: as agents do, a call that is answered UNAVAILABLE is made again. */
@@ -52,12 +53,18 @@ export class CertificateClient {
   }
 
   /** Sends an encoded message. */
-  call(message: Uint8Array, path = createCertificate): Promise<CertificateOutcome> {
+  call(message: Uint8Array, path = createCertificate, withinMs = Number.POSITIVE_INFINITY): Promise<CertificateOutcome> {
     const request = (bytes: Buffer) => bytes
     const response = (bytes: Buffer) => fromBinary(MeshCertificateResponseSchema, bytes).certChain
     return new Promise((resolve) =>
-      this.#client.makeUnaryRequest(path, request, response, Buffer.from(message), (error: ServiceError | null, chain) =>
-        resolve(error ? { code: error.code, details: error.details, metadata: error.metadata.getMap() } : { chain: chain ?? [] }),
+      this.#client.makeUnaryRequest(
+        path,
+        request,
+        response,
+        Buffer.from(message),
+        { deadline: Date.now() + withinMs },
+        (error: ServiceError | null, chain) =>
+          resolve(error ? { code: error.code, details: error.details, metadata: error.metadata.getMap() } : { chain: chain ?? [] }),
       ),
     )
   }

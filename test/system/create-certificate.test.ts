@@ -177,3 +177,40 @@ describe('pilot-discovery without a usable certificate authority', () => {
     }
   })
 })
+
+describe('CreateCertificate of an authority that signs slowly', () => {
+  const service = new Service()
+  const made = new ServingCertificates(service.dir)
+  let port = 0
+
+  before(async () => {
+    made.authority('ca')
+    made.issue('server', 'ca')
+    made.workload('cart', 'ca', [identity])
+    port = await freePort()
+    service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    service.flags.push(...made.servingFlags())
+    Object.assign(service.env, { MESHD_CA_SIGNERS: '1', CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: '4096' })
+    await service.start()
+  })
+  after(() => service.dispose())
+
+  it('signs nothing for calls whose deadline has passed: what it logs as issued was received', async () => {
+    const one = new CertificateClient(port, { roots: made.text('ca.pem'), key: made.text('cart-key.pem'), cert: made.text('cart.pem') })
+    const request = makeSigningRequest(keys.p256, [{ uri: identity }])
+    await one.obtain(request)
+    const calls = 600
+    const outcomes = await Promise.all(Array.from({ length: calls }, () => one.ask(request, 0n, undefined, 300)))
+    const received = outcomes.filter((outcome) => 'chain' in outcome).length
+    expect(received).to.be.lessThan(calls / 2)
+    expect(new Set(outcomes.map((outcome) => ('code' in outcome ? outcome.code : 'received')))).to.include(4)
+    // Everything that waited before it has been signed or left out.
+    const last = await one.obtain(request)
+    const serial = 'chain' in last ? new X509Certificate(last.chain[0] ?? '').serialNumber.toLowerCase().padStart(32, '0') : ''
+    await service.output.says(`certificate ${serial} for`)
+    const issued = service.output.soFar().split(`for ${identity}, authenticated by`).length - 1
+    // A batch whose answer was on its way when the deadline passed.
+    expect(issued - received - 2).to.be.within(0, 16)
+    one.close()
+  })
+})

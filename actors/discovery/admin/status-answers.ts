@@ -1,11 +1,22 @@
 /** The supervisor's answers to questions of actors: forwards them to other actors and combines the answers. */
-import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from '../../../protocols/messages/authority.ts'
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
+import type { BoundedQuestions } from '../../../protocols/messages/questions.ts'
 import type { Features } from '../../../src/config/features.ts'
+import type { BoundedAnswers } from '../../runtime/actor.ts'
+import { patient } from '../../runtime/ask.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { PageSources } from './page-sources.ts'
+
+/** Returns the answers to the questions with deadlines of their own, which are those of other actors. */
+function passedOn(supervisor: Supervisor): BoundedAnswers<keyof BoundedQuestions> {
+  return {
+    authenticate: (question, asking = patient) => supervisor.askFor(asking, 'authenticator', 'authenticate', question),
+    signCertificate: (request, asking = patient) => supervisor.askFor(asking, 'certificate-authority', 'signCertificate', request),
+    signServingCertificate: (request, asking = patient) => supervisor.askFor(asking, 'certificate-authority', 'signServingCertificate', request),
+  }
+}
 
 /** Returns the functions that answer the questions. */
 export function statusAnswers(supervisor: Supervisor, features: Features, log: Logger) {
@@ -13,9 +24,7 @@ export function statusAnswers(supervisor: Supervisor, features: Features, log: L
   return {
     connections: async (withMetadata: boolean): Promise<ConnectionStatus[]> =>
       (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
-    signCertificate: (request: CertificateRequest) => supervisor.ask<CertificateAnswer>('certificate-authority', 'signCertificate', request),
-    signServingCertificate: (request: ServingCertificateRequest) =>
-      supervisor.ask<CertificateAnswer>('certificate-authority', 'signServingCertificate', request),
+    ...passedOn(supervisor),
     debugPage: async (question: PageQuestion): Promise<PageReply> => {
       if (!features.ENABLE_DEBUG_ON_HTTP) return { status: 404, headers: {}, body: 'there is no such page' }
       const { answerCaller } = await import('./debug-pages.ts')

@@ -22,6 +22,7 @@ import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -49,8 +50,8 @@ const unreadyRetry = 1000
 
 class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent> {
   readonly asks = {
-    signCertificate: (request: CertificateRequest) => this.#signWorkload(request),
-    signServingCertificate: (request: ServingCertificateRequest) => this.#signServing(request),
+    signCertificate: (request: CertificateRequest, { signal } = patient) => this.#signWorkload(request, signal),
+    signServingCertificate: (request: ServingCertificateRequest, { signal } = patient) => this.#signServing(request, signal),
     /** Reads the files of `ROOT_CA_DIR` now. */
     reload: () => this.#source.read(),
     /** The content of the debug pages about the authority; undefined until one is in force. */
@@ -194,7 +195,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     writer.tell(event, this.#context.name)
   }
 
-  async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest): Promise<CertificateAnswer> {
+  async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest, signal: AbortSignal): Promise<CertificateAnswer> {
     if (!this.#names) return this.#refuse(status.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer, unreadyRetry)
     const named = identityToCertify(caller, this.#names)
     if ('refused' in named) {
@@ -213,7 +214,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       if (error instanceof LifetimeFault) return this.#refuse(status.invalidArgument, 'TTL_ERROR', error.message, peer)
       throw error
     }
-    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity }, peer)
+    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity, signal }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     if (caller.issuedRoot !== undefined) this.#source.rotation.seen(caller.issuedRoot)
@@ -223,9 +224,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return { chain: made.chain }
   }
 
-  async #signServing({ csr }: ServingCertificateRequest): Promise<CertificateAnswer> {
+  async #signServing({ csr }: ServingCertificateRequest, signal: AbortSignal): Promise<CertificateAnswer> {
     const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
-    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity }, 'a writer')
+    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, signal }, 'a writer')
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     this.#source.rotation.issuedServing({ serial, root, issuedAt: this.#clock.now(), notAfter })
@@ -248,7 +249,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       if (refused === 'unready') return this.#refuse(status.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
       if (refused === 'keyless') this.#warn('signing', `signing failed: ${reason}`)
       const message = refused === 'keyless' ? 'a signer has no key' : reason
-      const code = refused === 'died' || refused === 'keyless' ? status.unavailable : status.resourceExhausted
+      const code = refused === 'died' || refused === 'keyless' || refused === 'gone' ? status.unavailable : status.resourceExhausted
       return this.#refuse(code, 'CA_NOT_READY', message, peer, retryAfterMs)
     }
     if (result.fault === 'signing') {

@@ -35,7 +35,8 @@ export interface SigningJob extends Validity {
 
 /** A task of a signer thread. */
 export type SignerTask =
-  | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[] }
+  /** Jobs that are marked in `gone` (a byte each, 1) before their turn are left out: nobody waits for them any more. */
+  | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[]; readonly gone: SharedArrayBuffer }
   /**
    * Reads a key in every thread of the pool: each task waits until `threads` tasks have started, counted in `arrived`, so each thread
    * runs one of them.
@@ -55,7 +56,7 @@ export type SignerTask =
 /** The outcome of a job: the certificate in PEM and its serial number in hexadecimal, or the reason why there is none. */
 export type JobOutcome =
   | { readonly certificate: string; readonly serial: string }
-  | { readonly fault: 'request' | 'identity' | 'signing'; readonly message: string }
+  | { readonly fault: 'request' | 'identity' | 'signing' | 'gone'; readonly message: string }
 
 /** A created root; its key is stored under `id`. */
 export interface MadeRoot {
@@ -88,7 +89,7 @@ export default function run(task: SignerTask): SignerAnswer {
     if (task.type === 'make-root') return { made: makeRoot(task) }
     if (task.type === 'adopt') meet(task)
     const key = keyOf(task.by)
-    return { outcomes: task.type === 'sign' ? task.jobs.map((job) => outcome(job, key)) : [] }
+    return { outcomes: task.type === 'sign' ? outcomes(task, key) : [] }
   } catch (error) {
     return { error: (error as Error).message }
   }
@@ -111,6 +112,13 @@ function giveWay(): void {
   if (isLowered || process.platform !== 'linux') return
   isLowered = true
   setPriority(0, workloadPriority)
+}
+
+function outcomes({ jobs, gone }: Extract<SignerTask, { type: 'sign' }>, key: SigningKey): JobOutcome[] {
+  const marks = new Uint8Array(gone)
+  return jobs.map((job, index) =>
+    Atomics.load(marks, index) === 0 ? outcome(job, key) : { fault: 'gone', message: 'nobody waits for the certificate' },
+  )
 }
 
 function outcome({ csr, identity, notBefore, notAfter }: SigningJob, key: SigningKey): JobOutcome {

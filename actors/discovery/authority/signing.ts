@@ -19,13 +19,15 @@ export interface WantedCertificate {
    * more.
    */
   readonly grant: () => (Validity & { readonly by: SigningReference }) | undefined
+  /** Aborted when nobody waits for the certificate any more; without it, never. */
+  readonly signal?: AbortSignal
 }
 
 /**
  * `full`: the queue is full; `late`: the call waited too long; `died`: the thread ended; `keyless`: the thread cannot read the key;
- * `unready`: no authority is in force.
+ * `unready`: no authority is in force; `gone`: nobody waits for the certificate any more.
  */
-type Refused = 'full' | 'late' | 'died' | 'keyless' | 'unready'
+type Refused = 'full' | 'late' | 'died' | 'keyless' | 'unready' | 'gone'
 
 /** The result of a call. */
 export type SigningResult =
@@ -41,7 +43,7 @@ export type SigningResult =
 
 /** Maximum number of queued calls, and of the bytes of their requests. */
 const bounds = { calls: 4096, bytes: 16_777_216 }
-/** Maximum queueing time of a call, in milliseconds: callers time out after five seconds. */
+/** Maximum queueing time of a call, in milliseconds. With {@link taskDeadline} it is within the deadline of the question (questions.ts). */
 const longestWait = 4000
 /** Timeout of a task, in milliseconds, including the start of its thread; the thread is ended then. */
 const taskDeadline = 8000
@@ -56,10 +58,18 @@ const retry = { least: 250, most: 30_000 }
 /** Weight of one batch in the moving average of the time per certificate. */
 const averageShare = 0.1
 
+const nobodyWaits = 'nobody waits for the certificate'
+
 interface Waiting {
   readonly wanted: WantedCertificate
   readonly since: number
   readonly settle: (result: SigningResult) => void
+}
+
+/** Calls `then` when nobody waits for a certificate any more. */
+function whenGone({ signal }: WantedCertificate, then: () => void): void {
+  if (signal?.aborted) then()
+  else signal?.addEventListener('abort', then, { once: true })
 }
 
 /** Signs each call with the authority that is in force when its turn comes. */
@@ -87,7 +97,11 @@ export class Signing {
   /** Signs a certificate. Never rejects. */
   sign(wanted: WantedCertificate): Promise<SigningResult> {
     return new Promise((settle) => {
-      const dropped = this.#queue.add(wanted.caller, { wanted, since: monotonicMs(), settle }, wanted.csr.length)
+      const waiting = { wanted, since: monotonicMs(), settle }
+      const dropped = this.#queue.add(wanted.caller, waiting, wanted.csr.length)
+      whenGone(wanted, () => {
+        if (this.#queue.remove(wanted.caller, waiting)) settle(this.#refusal('gone', nobodyWaits))
+      })
       for (const one of dropped)
         one.settle(this.#refusal('full', `more than ${bounds.calls} requests, or ${bounds.bytes} bytes of them, wait to be signed`))
       this.#work()
@@ -177,8 +191,10 @@ export class Signing {
   async #run({ by, calls, jobs }: Batch): Promise<void> {
     const began = monotonicMs()
     let outcomes: readonly JobOutcome[]
+    const gone = new SharedArrayBuffer(jobs.length)
+    for (const [index, { wanted }] of calls.entries()) whenGone(wanted, () => Atomics.store(new Uint8Array(gone), index, 1))
     try {
-      const answer = await this.#pool.run<SignerAnswer>({ type: 'sign', by, jobs } satisfies SignerTask, taskDeadline)
+      const answer = await this.#pool.run<SignerAnswer>({ type: 'sign', by, jobs, gone } satisfies SignerTask, taskDeadline)
       if ('error' in answer) {
         const refusal = this.#refusal('keyless', answer.error)
         for (const { settle } of calls) settle(refusal)
@@ -193,7 +209,8 @@ export class Signing {
     this.#average += (Math.min(1000, (monotonicMs() - began) / jobs.length) - this.#average) * averageShare
     for (const [index, { settle }] of calls.entries()) {
       const outcome = outcomes[index] as JobOutcome
-      settle('fault' in outcome ? outcome : { ...outcome, by, notAfter: (jobs[index] as SigningJob).notAfter })
+      if (calls[index]?.wanted.signal?.aborted) settle(this.#refusal('gone', nobodyWaits))
+      else settle('fault' in outcome ? outcome : { ...outcome, by, notAfter: (jobs[index] as SigningJob).notAfter })
     }
   }
 

@@ -15,7 +15,8 @@ import type { TokenKeys } from '../../../src/policy/token-keys.ts'
 import { FetchThread } from '../../http/fetch-thread.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
-import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import type { ActorContext, ActorDefinition, Behaviour, BoundedAnswers } from '../../runtime/actor.ts'
+import { patient } from '../../runtime/ask.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -37,8 +38,16 @@ const signatureChecks = { atOnce: 16, ofClient: 8, waiting: 1024, bytes: 8_388_6
 type Verdict = ReviewVerdict
 const refuse = (refused: string, unavailable = false): Verdict => ({ refused, unavailable })
 
+/** Whose token it is, and whether anybody waits for the verdict. */
+interface TokenAsker {
+  readonly client: string
+  readonly signal: AbortSignal
+}
+
 class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
-  readonly asks = { authenticate: (question: TokenQuestion) => this.#authenticate(question) }
+  readonly asks: BoundedAnswers<'authenticate'> = {
+    authenticate: (question, { signal } = patient) => this.#authenticate(question, signal),
+  }
   readonly #context: ActorContext<AuthenticatorConfig>
   readonly #reviewer: TokenReviewer | undefined
   readonly #keys: ReadonlyMap<TokenRule, RuleKeys>
@@ -94,23 +103,19 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   }
 
   /** Refusals are logged by the asking actor, which knows the client's address. */
-  #authenticate(question: TokenQuestion): Promise<TokenAnswer> {
-    return this.#judge(question)
-  }
-
-  async #judge({ token, clusterId, service, client = '' }: TokenQuestion): Promise<TokenAnswer> {
+  async #authenticate({ token, clusterId, service, client = '' }: TokenQuestion, signal: AbortSignal): Promise<TokenAnswer> {
     if (typeof token !== 'string' || token.length > longestToken)
       return this.#count('none', refuse(`not a token: longer than ${longestToken} characters`))
     const read = readToken(token)
     if (typeof read === 'string') return this.#count('none', refuse(read))
     const rules = rulesFor(this.#context.config.rules, read, service)
     if (rules.length === 0 && !this.#reviewer) return this.#count('none', refuse(`no rule for the issuer ${described(read.claims.iss)}`))
-    const answers: Exclude<TokenAnswer, { readonly caller: Caller }>[] = []
-    for (const rule of rules) {
-      const answer = this.#count(rule.authenticator, await this.#check(read, rule, client), rule.issuer)
-      if ('caller' in answer) return answer
-      answers.push(answer)
-    }
+    // All rules at once: an issuer that does not answer delays no token that another rule accepts.
+    const asker = { client, signal }
+    const checks = rules.map(async (rule) => this.#count(rule.authenticator, await this.#check(read, rule, asker), rule.issuer))
+    const accepted = await firstAccepted(checks)
+    if (accepted) return accepted
+    const answers = (await Promise.all(checks)).flatMap((answer) => ('caller' in answer ? [] : answer))
     if (this.#reviewer) {
       const verdict = await this.#reviewer.review(token, reviewAudiences(read, this.#context.config.features), clusterId)
       const answer = this.#count('token-review', verdict)
@@ -121,27 +126,33 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     return { refused: answers.map(({ refused }) => refused).join('; '), ...(unavailable ? { unavailable } : {}) }
   }
 
-  async #check(token: ReadToken, rule: TokenRule, client: string): Promise<Verdict> {
+  async #check(token: ReadToken, rule: TokenRule, asker: TokenAsker): Promise<Verdict> {
     const now = wallClockMs()
     const claims = checkClaims(token, rule, now / 1000)
     if ('refused' in claims) return refuse(claims.refused)
     const source = this.#keys.get(rule) as RuleKeys
     let keys = await source.ready()
     if (!keys || (token.kid !== undefined && !keys.has(token.kid))) keys = await source.renewed()
+    if (asker.signal.aborted) return refuse('nobody waits for the answer', true)
     if (!keys) return refuse('there are no keys of the issuer', source.isUnknown)
     const { kid } = token
-    const hasSigned = await this.#hasSigned(token, keys, client)
+    const hasSigned = await this.#hasSigned(token, keys, asker)
     if (hasSigned === refusedJob) return refuse(`more than ${signatureChecks.waiting} tokens wait`, true)
     if (!hasSigned) return refuse(`no key of the issuer fits its signature${kid === undefined ? '' : `, kid ${described(kid)}`}`)
     return claims
   }
 
   /** Whether a token was signed with one of the keys. A token that was not is verified once. */
-  async #hasSigned(token: ReadToken, keys: TokenKeys, client: string): Promise<boolean | typeof refusedJob> {
+  async #hasSigned(token: ReadToken, keys: TokenKeys, { client, signal }: TokenAsker): Promise<boolean | typeof refusedJob> {
     const refused = this.#refused.get(keys) ?? new RefusedTokens()
     this.#refused.set(keys, refused)
     if (refused.has(token.text)) return false
-    const hasSigned = await this.#signatureChecks.run({ client, bytes: token.text.length, run: () => keys.haveSigned(token) })
+    const hasSigned = await this.#signatureChecks.run({
+      client,
+      bytes: token.text.length,
+      run: () => keys.haveSigned(token),
+      isGone: () => signal.aborted,
+    })
     if (hasSigned === false) refused.add(token.text)
     return hasSigned
   }
@@ -165,6 +176,13 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     if (!this.#names) return { refused: 'the trust domain is not known yet', unavailable: true }
     return { caller: { identities: [workloadId(this.#names.trustDomain, account)], via: 'token', method, expiresAt } }
   }
+}
+
+/** Resolves with the first answer that names a caller, undefined when none does. */
+function firstAccepted(checks: readonly Promise<TokenAnswer>[]): Promise<TokenAnswer | undefined> {
+  return new Promise((resolve, reject) => {
+    Promise.all(checks.map((check) => check.then((answer) => 'caller' in answer && resolve(answer)))).then(() => resolve(undefined), reject)
+  })
 }
 
 function describe({ authenticator, issuer, audiences, origin, onlyForCa }: TokenRule): string {

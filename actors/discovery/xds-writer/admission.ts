@@ -4,6 +4,7 @@ import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/mess
 import { clientKey } from '../../../src/model/client-address.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
+import { type Asking, patient } from '../../runtime/ask.ts'
 import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 
 /** The properties of a stream or call that authentication looks at. */
@@ -37,14 +38,30 @@ const bounds = { atOnce: 32, ofClient: 8, waiting: 4096, bytes: 8_388_608 }
 /** Maximum length of a token, in bytes. */
 const tokenBytes = 16_384
 
-/** A verification under way, for streams and calls of one connection; `isGone` says of each whether it has ended. */
-interface Verification {
+/** A verification under way, for streams and calls of one connection. It is given up when all of them have ended. */
+class Verification {
+  readonly #gone = new AbortController()
   readonly answer: Promise<Admitted>
-  readonly isGone: (() => boolean)[]
+  #waiting = 0
+
+  constructor(begin: (gone: AbortSignal) => Promise<Admitted>) {
+    this.answer = begin(this.#gone.signal)
+  }
+
+  get isGone(): boolean {
+    return this.#gone.signal.aborted
+  }
+
+  /** Adds a stream or call, whose signal is aborted when it has ended. */
+  join(signal: AbortSignal | undefined): Promise<Admitted> {
+    this.#waiting++
+    signal?.addEventListener('abort', () => --this.#waiting === 0 && this.#gone.abort(), { once: true })
+    return this.answer
+  }
 }
 
-/** Verifies a token and returns its caller. */
-export type Authenticate = (question: TokenQuestion) => Promise<TokenAnswer>
+/** Verifies a token and returns its caller, for as long as `asking` waits. */
+export type Authenticate = (question: TokenQuestion, asking: Asking) => Promise<TokenAnswer>
 
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
@@ -59,9 +76,9 @@ export class Admission {
 
   /**
    * Returns the caller of a stream or call, or a refusal. The result is synchronous unless a token must be verified. Plain-text
-   * connections are always refused. The promise never rejects. A token is not verified when `isGone` says in its turn that nobody waits.
+   * connections are always refused. The promise never rejects. A token is not verified when `signal` is aborted: nobody waits.
    */
-  admit(asker: Asker, service: TokenQuestion['service'] = 'xds', isGone = () => false): Admitted | Promise<Admitted> {
+  admit(asker: Asker, service: TokenQuestion['service'] = 'xds', signal?: AbortSignal): Admitted | Promise<Admitted> {
     if (!asker.isSecure) return unauthenticated('the connection is in plain text')
     if (asker.certificateCaller) return asker.certificateCaller
     const { authorization = '', clusterid } = asker.headers
@@ -69,35 +86,33 @@ export class Admission {
     if (token === undefined) return unauthenticated('neither a client certificate nor a token')
     if (token.length > tokenBytes) return unauthenticated(`the token has more than ${tokenBytes} bytes`)
     const cluster = typeof clusterid === 'string' ? { clusterId: clusterid } : {}
-    return this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, isGone)
+    return this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, signal)
   }
 
-  #examine(connection: object, question: TokenQuestion & { readonly client: string }, isGone: () => boolean): Promise<Admitted> | Refusal {
+  #examine(connection: object, question: TokenQuestion & { readonly client: string }, signal: AbortSignal | undefined): Promise<Admitted> | Refusal {
     const open = this.#open.get(connection) ?? new Map<string, Verification>()
     const key = JSON.stringify([question.service, question.clusterId, question.token])
     const same = open.get(key)
-    if (same) {
-      same.isGone.push(isGone)
-      return same.answer
-    }
+    if (same && !same.isGone) return same.join(signal)
     const { client, token } = question
-    const waiting = [isGone]
-    const job = { client, bytes: token.length, run: () => this.#ask(question), isGone: () => waiting.every((isOver) => isOver()) }
-    const answer = this.#work
-      .run(job)
-      .then((admitted) => (admitted === refusedJob ? unavailable('too many tokens are being examined') : admitted))
-      .finally(() => {
-        open.delete(key)
-        if (open.size === 0) this.#open.delete(connection)
-      })
-    open.set(key, { answer, isGone: waiting })
+    const verification: Verification = new Verification((gone) => {
+      const run = () => this.#ask(question, { ...patient, signal: gone })
+      return this.#work
+        .run({ client, bytes: token.length, run, isGone: () => gone.aborted })
+        .then((admitted) => (admitted === refusedJob ? unavailable('too many tokens are being examined') : admitted))
+        .finally(() => {
+          if (open.get(key) === verification) open.delete(key)
+          if (open.size === 0) this.#open.delete(connection)
+        })
+    })
+    open.set(key, verification)
     this.#open.set(connection, open)
-    return answer
+    return verification.join(signal)
   }
 
-  async #ask(question: TokenQuestion): Promise<Admitted> {
+  async #ask(question: TokenQuestion, asking: Asking): Promise<Admitted> {
     try {
-      const answer = await this.#authenticate(question)
+      const answer = await this.#authenticate(question, asking)
       if ('caller' in answer) return answer.caller
       return answer.unavailable ? unavailable(answer.refused) : unauthenticated(answer.refused)
     } catch (error) {

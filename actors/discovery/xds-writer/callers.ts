@@ -63,12 +63,12 @@ export class Callers {
    */
   open(stream: GrpcStream, take: (caller: Caller | undefined) => void): void {
     if (!stream.isSecure || !this.#parts.authenticates) return take(undefined)
-    let isOver = false
-    const admitted = this.#parts.admission.admit(stream, 'xds', () => isOver)
+    const over = new AbortController()
+    const admitted = this.#parts.admission.admit(stream, 'xds', over.signal)
     if (!(admitted instanceof Promise)) return this.#decide(stream, admitted, take)
-    stream.onClose(() => (isOver = true))
+    stream.onClose(() => over.abort())
     void admitted.then((answer) => {
-      if (!isOver) this.#decide(stream, answer, take)
+      if (!over.signal.aborted) this.#decide(stream, answer, take)
     })
   }
 

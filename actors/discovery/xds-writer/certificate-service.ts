@@ -18,8 +18,8 @@ const bounds: CallBounds = { timeLimit: 15_000, requestBytes: 2 * largestRequest
 /** Dependencies of the service. */
 export interface CertificateServiceParts {
   readonly admission: Admission
-  /** Asks the certificate authority for a signature. Rejects when the authority does not answer. */
-  readonly sign: (request: CertificateRequest) => Promise<CertificateAnswer>
+  /** Asks the certificate authority for a signature, for as long as the call waits. Rejects when the authority does not answer. */
+  readonly sign: (request: CertificateRequest, call: Call) => Promise<CertificateAnswer>
   readonly metrics: Registry
   /** Logs a refusal. The number of lines of one kind is limited. */
   warn(kind: string, line: string): void
@@ -33,7 +33,7 @@ export function certificateService({ admission, sign, metrics, warn }: Certifica
   const answer = async (message: Buffer, call: Call): Promise<Uint8Array | CallStatus> => {
     asked.inc()
     // The method can be called on every port; calls in plain text are refused, because they have no credentials.
-    const caller = await admission.admit(call, 'ca', () => call.signal.aborted)
+    const caller = await admission.admit(call, 'ca', call.signal)
     if (isRefused(caller)) {
       unauthenticated.inc()
       warn(`unauthenticated|${call.peer}`, `request for a certificate from ${call.peer} refused: ${caller.reason}`)
@@ -43,7 +43,7 @@ export function certificateService({ admission, sign, metrics, warn }: Certifica
     const request = readRequest(message)
     if ('code' in request) return request
     try {
-      const answered = await sign({ ...request, caller, peer: call.peer })
+      const answered = await sign({ ...request, caller, peer: call.peer }, call)
       if ('chain' in answered) return Buffer.concat(answered.chain.flatMap(chainElement))
       const { code, message: reason, retryAfterMs } = answered
       return { code, message: reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }

@@ -6,9 +6,8 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import type { CertificateAnswer } from '../../../protocols/messages/authority.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
-import type { Caller, TokenAnswer } from '../../../protocols/messages/identity.ts'
+import type { Caller } from '../../../protocols/messages/identity.ts'
 import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
@@ -34,6 +33,7 @@ import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method } from '../../grpc/methods.ts'
 import { StandstillTimer } from '../../grpc/standstill-timer.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Admission } from './admission.ts'
@@ -130,13 +130,13 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#secured = new SecuredPort({
       config: context.config.secure,
       server: () => this.#server,
-      sign: (request) => context.ask<CertificateAnswer>('signServingCertificate', request),
+      sign: (request) => context.askFor(patient, 'signServingCertificate', request),
       log: context.log('ads'),
       metrics: context.metrics,
       isFirst: context.config.index === 0,
       noted: (lines) => context.note(attentionNote, lines),
     })
-    const admission = new Admission((question) => context.ask<TokenAnswer>('authenticate', question))
+    const admission = new Admission((question, asking) => context.askFor(asking, 'authenticate', question))
     this.#callers = new Callers({
       admission,
       authenticates: this.#features.XDS_AUTH,
@@ -163,7 +163,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const certificates = () =>
       certificateService({
         admission,
-        sign: (request) => context.ask<CertificateAnswer>('signCertificate', request),
+        sign: (request, call) => context.askFor(call, 'signCertificate', request),
         metrics: context.metrics,
         warn: (kind, line) => this.#warn(kind, line, 'serverca'),
       })

@@ -19,7 +19,7 @@ describe('questions to an actor', () => {
   it('do not retain an answer after it was delivered', async () => {
     const open = new OpenQuestions()
     const answers: WeakRef<number[]>[] = []
-    for (let round = 0; round < 50; round++) answers.push(new WeakRef(await askWithin<number[]>(asks, 'much', [], open)))
+    for (let round = 0; round < 50; round++) answers.push(new WeakRef(await askWithin<number[]>(asks, 'much', [], { open })))
     expect(open.size).to.equal(0)
     await until('all answers but the last to be collected', () => {
       collectGarbage()
@@ -29,9 +29,9 @@ describe('questions to an actor', () => {
 
   it('are rejected when the actor ends, and afterwards', async () => {
     const open = new OpenQuestions()
-    const asked = [1, 2].map(() => askWithin(asks, 'never', [], open).catch((error: Error) => error.message))
+    const asked = [1, 2].map(() => askWithin(asks, 'never', [], { open }).catch((error: Error) => error.message))
     open.end(new Error('it has ended'))
-    asked.push(askWithin(asks, 'much', [], open).catch((error: Error) => error.message))
+    asked.push(askWithin(asks, 'much', [], { open }).catch((error: Error) => error.message))
     expect(await Promise.all(asked)).to.deep.equal(['it has ended', 'it has ended', 'it has ended'])
     expect(open.size).to.equal(0)
   })
