@@ -49,6 +49,9 @@ export function validityWithin(life: number, { wall, believed }: Present, author
   }
 }
 
+/** Whether a validity holds at the Unix time `now` in milliseconds. */
+export const isValidAt = ({ notBefore, notAfter }: Validity, now: number): boolean => notBefore <= now && now < notAfter
+
 /** The validity of a root certificate made at `now`. */
 export function rootValidity(life: number, now: number): Validity {
   return { notBefore: wholeSecond(now - clockMargin), notAfter: wholeSecond(now + life) }

@@ -15,7 +15,7 @@ import type { AuthorityPage } from '../../../protocols/messages/authority-page.t
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
-import { LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
+import { isValidAt, LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { identityToCertify } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
@@ -208,7 +208,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     const validity = (within: Validity) => workloadValidity(ttlMs, rules, this.#clock.judge(), within)
     try {
       const within = this.#issuer.within('workloads')
-      const isReady = within && validity(within).notAfter > this.#clock.now()
+      const isReady = within && isValidAt(within, this.#clock.now()) && validity(within).notAfter > this.#clock.now()
       if (!isReady) return this.#refuse(status.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
     } catch (error) {
       if (error instanceof LifetimeFault) return this.#refuse(status.invalidArgument, 'TTL_ERROR', error.message, peer)

@@ -2,7 +2,7 @@
  * The issuer of certificates for admitted requests: today the own signer threads; an external authority (EXTERNAL_CA) would implement the
  * same interface.
  */
-import type { Validity } from '../../../src/ca/lifetime.ts'
+import { isValidAt, type Validity } from '../../../src/ca/lifetime.ts'
 import type { AuthoritySource } from './authority-source.ts'
 import type { ActiveSigner, InForce } from './in-force.ts'
 import type { Signing, SigningResult, WantedCertificate } from './signing.ts'
@@ -67,7 +67,7 @@ export class OwnIssuer implements CertificateIssuer {
         granted = this.#source.inForce
         if (!granted) return undefined
         const { by, within } = granted[use]
-        return within.notAfter <= this.#now() ? undefined : { by, ...validity(within) }
+        return isValidAt(within, this.#now()) ? { by, ...validity(within) } : undefined
       },
     })
     if (!('serial' in result)) return result
