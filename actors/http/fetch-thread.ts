@@ -5,6 +5,7 @@
 import { FairQueue } from '../../src/model/fair-queue.ts'
 import { TimeShares } from '../../src/policy/fetch-shares.ts'
 import { monotonicMs } from '../runtime/clock.ts'
+import { currentOwner } from '../runtime/owner.ts'
 import { createPool, type Pool } from '../runtime/pool.ts'
 import { after, checkEvery, type Timer } from '../runtime/timers.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
@@ -63,10 +64,14 @@ export class FetchThread {
   #looking: Timer | undefined
   #waiting: Timer | undefined
   #isClosed = false
+  /** The thread ends with the actor that started it. */
+  readonly #end = { cancel: () => this.close() }
+  readonly #owner = currentOwner()
 
   /** `module`: the task, if not the one beside this file. */
   constructor(module = new URL(`./fetch-task${import.meta.url.slice(-3)}`, import.meta.url)) {
     this.#module = module
+    this.#owner?.keep(this.#end)
   }
 
   /** Fetches a document. Rejects with the reason. */
@@ -82,6 +87,7 @@ export class FetchThread {
   /** Ends the thread. Fetches that wait or are under way are rejected. */
   close(): void {
     this.#isClosed = true
+    this.#owner?.release(this.#end)
     this.#waiting?.cancel()
     const open = [...this.#running.values()]
     for (let next = this.#queue.take(); next; next = this.#queue.take()) open.push(next)

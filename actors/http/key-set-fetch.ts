@@ -1,8 +1,9 @@
 /** Fetches the key sets of token issuers: by URL, or by the issuer's OpenID configuration. Limited in time and size. */
-import { existsSync, readFileSync } from 'node:fs'
 import { readRanges } from '../../src/policy/key-addresses.ts'
 import { openIdPrefix } from '../../src/snapshot/key-sources.ts'
+import { readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { monotonicMs } from '../runtime/clock.ts'
+import { isGone } from '../runtime/directory-watch.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
 import type { Documents } from './fetch-task.ts'
@@ -16,16 +17,27 @@ const discoveryMs = 24 * 3_600_000
 
 /**
  * Limits for fetches from URLs in user configuration: one megabyte each, and three redirects. `allowedAddresses`:
- * `PILOT_JWKS_ALLOWED_ADDRESSES`. `refused` is called when it is invalid; then it allows no address.
+ * `PILOT_JWKS_ALLOWED_ADDRESSES`. `refused` is called with what cannot be used: an invalid setting allows no address, and a file of
+ * certificates that cannot be read is left out.
  */
-export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused: (reason: string) => void): FetchBounds {
-  const authorities = existsSync(extraAuthorities) ? [readFileSync(extraAuthorities, 'utf8')] : []
+export function fetchBounds(
+  timeoutMs: number,
+  allowedAddresses: string,
+  refused: (reason: string) => void,
+  authoritiesFile = extraAuthorities,
+): FetchBounds {
   let allowed = allowedAddresses
   try {
     readRanges(allowed)
   } catch (error) {
     refused(`PILOT_JWKS_ALLOWED_ADDRESSES: ${(error as Error).message}; no special address is allowed`)
     allowed = ''
+  }
+  const authorities: string[] = []
+  try {
+    authorities.push(readBoundedFileSync(authoritiesFile, { most: 1_048_576 }))
+  } catch (error) {
+    if (!isGone(error)) refused(`${authoritiesFile}: ${(error as Error).message}; its certificates are not used for fetches`)
   }
   return { timeoutMs, bytes: 1_048_576, redirects: 3, allowed, authorities }
 }

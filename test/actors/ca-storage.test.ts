@@ -178,6 +178,30 @@ describe('the state of the certificate authority', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('lock.'))).to.deep.equal([])
   })
 
+  it('stays locked by a process of which cannot be told whether it lives', async function () {
+    const first = await holder()
+    const [stat, unreadable] = [`/proc/${first.pid}/stat`, join(directory, 'unreadable')]
+    writeFileSync(unreadable, '')
+    for (const [cover, reason] of [
+      [`/proc/${process.pid}/mem`, 'EIO'],
+      [unreadable, 'does not say when the process began'],
+    ] as const) {
+      // Covering a file of /proc requires the permission to mount.
+      if (spawnSync('mount', ['--bind', cover, stat]).status !== 0) return this.skip()
+      try {
+        expect(await failure(openFileStorage(directory)))
+          .to.include(`${stat}: `)
+          .and.include(reason)
+      } finally {
+        execFileSync('umount', [stat])
+      }
+    }
+    expect(await failure(openFileStorage(directory))).to.include(`is in use by process ${first.pid}`)
+    rmSync(unreadable)
+    first.send('close')
+    await once(first, 'exit')
+  })
+
   it('can be opened again by the same process, which takes over the lock', async () => {
     const first = await openFileStorage(directory)
     const { version } = await first.read()

@@ -1,6 +1,10 @@
-import { readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { FetchThread } from '../../actors/http/fetch-thread.ts'
+import { fetchBounds } from '../../actors/http/key-set-fetch.ts'
+import { Owner } from '../../actors/runtime/owner.ts'
 import { until } from '../harness/until.ts'
 
 const told = new URL('./parts/told-fetch.ts', import.meta.url)
@@ -72,5 +76,39 @@ describe('a thread that fetches', () => {
     expect(new Set(await Promise.all(open))).to.deep.equal(new Set(['the service stops']))
     await until('its thread to end', () => threads() <= before)
     expect(await fetch('a', 'x:')).to.equal('the service stops')
+  })
+
+  it('ends with the actor that started it', async () => {
+    const owner = new Owner(() => undefined)
+    const owned = owner.run(() => new FetchThread(told))
+    const open = owned.fetch({ asker: 'a', kind: 'key-set', url: 'slow:', bounds }).catch((error: Error) => error.message)
+    owner.end()
+    expect(await open).to.equal('the service stops')
+  })
+})
+
+describe('the bounds of fetches', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-bounds-'))
+  after(() => rmSync(dir, { recursive: true }))
+  const boundsOf = (name: string, allowed = '') => {
+    const refused: string[] = []
+    const { authorities, allowed: used } = fetchBounds(1, allowed, (reason) => refused.push(reason), join(dir, name))
+    return { authorities, used, refused }
+  }
+
+  it('have the certificates of a file that is there, and say when it cannot be read', () => {
+    writeFileSync(join(dir, 'good.pem'), 'roots')
+    symlinkSync(join(dir, 'loop.pem'), join(dir, 'loop.pem'))
+    expect(boundsOf('good.pem').authorities).to.deep.equal(['roots'])
+    expect(boundsOf('none.pem')).to.deep.equal({ authorities: [], used: '', refused: [] })
+    const unreadable = boundsOf('loop.pem')
+    expect(unreadable.authorities).to.deep.equal([])
+    expect(unreadable.refused.join()).to.match(/loop\.pem: ELOOP.*; its certificates are not used for fetches$/)
+  })
+
+  it('allow no special address when the setting is invalid', () => {
+    expect(boundsOf('none.pem', '127.0.0.1').used).to.equal('127.0.0.1')
+    const { used, refused } = boundsOf('none.pem', '127.0.0.1,x')
+    expect([used, refused.length]).to.deep.equal(['', 1])
   })
 })

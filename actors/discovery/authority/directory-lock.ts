@@ -170,17 +170,25 @@ function thisProcess(): Holder {
   return { pid: process.pid, started: startOf(process.pid) ?? '', boot: bootOf(), host: hostname(), command }
 }
 
-/** Start time of a process in ticks since boot; undefined when there is no such process. */
+/**
+ * Start time of a process in ticks since boot; undefined when there is no such process, or no /proc. Throws when that cannot be told: a
+ * process that is taken for ended loses its lock.
+ */
 function startOf(pid: number): string | undefined {
+  const path = `/proc/${pid}/stat`
+  let stat: string
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The program name is in parentheses and may contain any character; the start time is field 22.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A zombie counts as ended.
-    return fields[0] === 'Z' ? undefined : fields[19]
-  } catch {
-    return undefined
+    stat = readFileSync(path, 'utf8')
+  } catch (error) {
+    // The process may end between opening and reading.
+    if (isGone(error) || (error as NodeJS.ErrnoException).code === 'ESRCH') return undefined
+    throw new Error(`${path}: ${(error as Error).message}`)
   }
+  // The program name is in parentheses and may contain any character; the start time is field 22.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  if (fields[19] === undefined) throw new Error(`${path}: does not say when the process began`)
+  // A zombie counts as ended.
+  return fields[0] === 'Z' ? undefined : fields[19]
 }
 
 /** The boot id and the PID namespace; empty where the system offers neither. */
