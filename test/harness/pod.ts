@@ -62,16 +62,16 @@ export class PodNetwork {
   }
 
   /**
-   * Creates a pod. Its DNS server is the node's address; `families` selects its address families, and `hosts` are entries of its hosts
+   * Creates a pod. Its DNS servers are the node's addresses; `families` selects its address families, and `hosts` are entries of its hosts
    * file.
    */
   pod(families: 'ipv4' | 'ipv6' | 'both' = 'ipv4', hosts: Readonly<Record<string, string>> = {}): Pod {
     const number = ++this.#count + 1
     const pod = new Pod(`mesh-${process.pid}-${number}`, `10.77.0.${number}`, `fd77::${number}`)
     this.#pods.push(pod)
-    const resolver = families === 'ipv6' ? this.node.ipv6 : this.node.ipv4
+    const resolvers = [...(families === 'ipv6' ? [] : [this.node.ipv4]), ...(families === 'ipv4' ? [] : [this.node.ipv6])]
     mkdirSync(`/etc/netns/${pod.name}`, { recursive: true })
-    writeFileSync(`/etc/netns/${pod.name}/resolv.conf`, `nameserver ${resolver}\noptions ndots:1\n`)
+    writeFileSync(`/etc/netns/${pod.name}/resolv.conf`, `${resolvers.map((resolver) => `nameserver ${resolver}\n`).join('')}options ndots:1\n`)
     const known = Object.entries(hosts).map(([name, address]) => `${address} ${name}\n`)
     writeFileSync(`/etc/netns/${pod.name}/hosts`, `127.0.0.1 localhost\n::1 localhost\n${known.join('')}`)
     pod.open()

@@ -186,6 +186,12 @@ describe('redirection in a pod', () => {
         await to(app, pod[family], 8080),
         await to(proxy, pod[family], 8080),
       ]).to.deep.equal(['inbound', 'app', 'outbound', 'other', 'app', 'inbound'])
+      expect([...(await query(app, network.node[family])), ...(await query(proxy, network.node[family]))]).to.deep.equal([
+        'dns',
+        'dns',
+        'resolver',
+        'resolver',
+      ])
     }
     // Link-local addresses are addresses too.
     expect(await to(caller, `${linkLocalOf(pod)}%eth0`, 8080)).to.equal('inbound')
