@@ -4,7 +4,8 @@ import { join } from 'node:path'
 
 /**
  * - `absent`: the kernel has no IPv6, and no socket can be opened;
- * - `off`: it is switched off for every interface and for those to come (`disable_ipv6`), so that there can be no address;
+ * - `off`: it is switched off for every interface and for those to come (`disable_ipv6`), so that there is no address until somebody
+ *   switches it on;
  * - `on`: there are addresses, if only link-local ones, or they may come.
  */
 export type KernelIpv6 = 'absent' | 'off' | 'on'

@@ -78,7 +78,7 @@ export function readRedirectOptions(settings: RedirectSettings, host: RedirectHo
     gids: settings['proxy-gid'] === '' ? uids : idList('proxy-gid', settings['proxy-gid'], host.group),
     redirectDns: host.resolvConf !== undefined,
     dnsServers: nameServers(host.resolvConf ?? ''),
-    capturesIpv6: host.ipv6 === 'on' && ipv6 === 'capture',
+    capturesIpv6: host.ipv6 !== 'absent' && ipv6 === 'capture',
   }
   return { options, warnings: [...modeWarnings(mode), ...rangeWarnings(options), ...dnsWarnings(options)] }
 }

@@ -229,7 +229,7 @@ describe('redirection in a pod', () => {
     expect([await to(caller, pod.ipv6, 8080), await to(later.app, other.ipv6, 80)]).to.deep.equal(['inbound', 'outbound'])
   })
 
-  it('leaves IPv6 alone where it is switched off or passed on request', async () => {
+  it('leaves IPv6 alone on request only, and captures it also where it is switched on later', async () => {
     const { pod, app } = await new ServedPod(network.pod('both')).start()
     const command = async (...flags: string[]) => pod.agentCommand(['mesh-iptables', ...injected, ...flags], { user: 'root' })
     const passed = await command('--mesh-ipv6', 'pass')
@@ -237,9 +237,13 @@ describe('redirection in a pod', () => {
     expect([await to(app, other.ipv6, 80), await to(app, other.ipv4, 80)]).to.deep.equal(['other', 'outbound'])
     expect((await command()).code).to.equal(0)
     expect(await to(app, other.ipv6, 80)).to.equal('outbound')
+    expect((await command('--mesh-ipv6', 'pass')).code).to.equal(0)
+    expect(pod.rules(6).filter((line) => line.includes('MESH'))).to.deep.equal([])
     pod.system('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=1')
     expect(await command()).to.include({ code: 0, stderr: '' })
-    expect(pod.rules(6).filter((line) => line.includes('MESH'))).to.deep.equal([])
+    pod.system('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=0')
+    pod.addresses('eth0', 'ipv6')
+    expect([await to(app, other.ipv6, 80), await to(caller, pod.ipv6, 8080)]).to.deep.equal(['outbound', 'inbound'])
   })
 })
 

@@ -72,7 +72,7 @@ export class Network {
    * that names the command that failed.
    */
   apply(changes: readonly RuleChange[]): void {
-    const needed = changes.filter(({ text, commands }) => text !== '' || commands === 'restore-format')
+    const needed = changes.filter(({ text }) => text !== '')
     const sources = needed.map((change) => ({ ...change, path: change.commands === 'restore-format' ? join(tmpdir(), fileName()) : '' }))
     const written: string[] = []
     const applied: RuleSource[] = []
@@ -97,6 +97,11 @@ export class Network {
     } finally {
       for (const path of written) rmSync(path, { force: true })
     }
+  }
+
+  /** Whether the rules of a family can be written; true in a dry run. */
+  accepts(change: RuleChange): boolean {
+    return this.isDryRun || this.#run(tool(change.family, 'restore'), [...restoreArgs, '--test'], change.text).error === ''
   }
 
   /** Prints a command and, outside a dry run, its output. */

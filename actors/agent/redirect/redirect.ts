@@ -1,7 +1,7 @@
 /** `mesh-iptables`: applies the redirect rules and validates that they work (docs/agent.md, R1 to R9). */
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import type { Listing } from '../../../src/iptables/listing.ts'
-import { excludesAll, readRedirectOptions } from '../../../src/iptables/options.ts'
+import { excludesAll, type RedirectHost, readRedirectOptions } from '../../../src/iptables/options.ts'
 import type { RedirectOrder } from '../../../src/iptables/order.ts'
 import type { Family, Ranges } from '../../../src/iptables/ranges.ts'
 import { removalOf } from '../../../src/iptables/removal.ts'
@@ -28,18 +28,20 @@ const needsLoopbackRoutes =
 export async function redirect(order: RedirectOrder, access: HostAccess = realHost): Promise<void> {
   const { say, warn } = access
   const host = access.readHost(order)
-  const { options, warnings } = readRedirectOptions(order.settings, host)
+  const { options: wanted, warnings } = readRedirectOptions(order.settings, host)
+  const network = new Network(access, order.isDryRun)
+  const options = order.skipRuleApply || host.ipv6 !== 'off' ? wanted : whereItCan(wanted, network)
   if (excludesAll(options)) throw new ExitError('--mesh-service-exclude-cidr: "*" excludes everything; list ranges such as 10.0.0.0/8', failedRules)
   for (const warning of [...order.warnings, ...warnings]) warn(`warning: ${warning}`)
   if (host.ipv6 === 'on' && !options.capturesIpv6) warn('warning: --mesh-ipv6 pass: traffic over IPv6 goes past the proxy and all policies')
   if (!order.skipRuleApply && isTransparent(options) && !host.routesLoopback) warn(`warning: ${needsLoopbackRoutes}`)
   if (!order.skipRuleApply) {
     describe(order, options, say)
-    applyRules(order, options, host.ipv6 !== 'absent', new Network(access, order.isDryRun))
+    applyRules(order, options, host.ipv6, network)
   }
   if (order.runValidation) {
     const ports = [...new Set([options.proxyPort, options.inboundPort])].map(Number)
-    for (const family of capturedFamilies(options))
+    for (const family of host.ipv6 === 'on' ? capturedFamilies(options) : [4 as const])
       await validate({ address: host.address, family, ports, probePort: order.probePort, timeoutMs: order.probeTimeoutMs }, say)
   }
 }
@@ -77,10 +79,21 @@ const rangesText = (ranges: Ranges) => (ranges.all ? '*' : [...ranges[4], ...ran
 const capturedFamilies = ({ capturesIpv6 }: RedirectOptions): readonly Family[] => (capturesIpv6 ? [4, 6] : [4])
 
 /**
+ * Returns the options for a host where IPv6 is switched off: it is captured too, since it may be switched on later, unless the host cannot
+ * do so, which does no harm now.
+ */
+function whereItCan(options: RedirectOptions, network: Network): RedirectOptions {
+  const found = foundOf(6, { ...options, capturesIpv6: false }, network)
+  const canCapture = options.capturesIpv6 && found !== undefined && network.accepts(change(6, options, found.listing, false))
+  return { ...options, capturesIpv6: canCapture }
+}
+
+/**
  * Applies rules, routes and addresses: IPv6 before IPv4, so that whoever waits until IPv4 is redirected finds both redirected. When one of
  * them fails, those before it are taken back.
  */
-function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, hasIpv6: boolean, network: Network): void {
+function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, ipv6: RedirectHost['ipv6'], network: Network): void {
+  const hasIpv6 = ipv6 !== 'absent'
   const families = hasIpv6 ? ([4, 6] as const) : ([4] as const)
   const before = families.flatMap((family) => foundOf(family, options, network) ?? []).reverse()
   const wanted = isTransparent(options) ? markRouteOf(options) : undefined
@@ -93,7 +106,7 @@ function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, 
     }
   }
   try {
-    if (options.capturesIpv6 && !hasAddress) add([passthroughAddress('add')], [passthroughAddress('del')])
+    if (options.capturesIpv6 && ipv6 === 'on' && !hasAddress) add([passthroughAddress('add')], [passthroughAddress('del')])
     for (const { family, routes } of before)
       if (wanted && capturedFamilies(options).includes(family))
         add(missingRoute('add', family, wanted, routes), missingRoute('del', family, wanted, routes))

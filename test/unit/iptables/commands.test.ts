@@ -121,13 +121,26 @@ describe('the redirection commands', () => {
     expect(on.ran.filter((line) => !line.startsWith('ip -f inet rule'))).to.deep.equal(['iptables-save', 'ip6tables-save'])
     await redirect(order({ 'mesh-ipv6': 'pass' }), on.surroundings)
     expect(on.warned).to.deep.equal(['warning: --mesh-ipv6 pass: traffic over IPv6 goes past the proxy and all policies'])
-    for (const ipv6 of ['off', 'absent'] as const) {
-      const tried = host(half, { ipv6 })
+    const old = { 'ip6tables-restore': { error: 'status 3: table nat does not exist' } }
+    for (const [ipv6, answers] of [
+      ['off', half],
+      ['off', old],
+      ['absent', half],
+    ] as const) {
+      const tried = host(answers, { ipv6 })
       await redirect(order({ 'restore-format': true }), tried.surroundings)
       expect(tried.warned).to.deep.equal([])
-      expect(tried.ran.some((line) => line.startsWith('ip6tables-restore'))).to.equal(false)
+      expect(tried.ran).to.not.include('ip6tables-restore --noflush --wait=30')
+      expect(tried.said).to.include('ENABLE_INBOUND_IPV6=false')
       await cleanRedirection(false, tried.surroundings)
     }
+  })
+
+  it('capture IPv6 also while it is switched off, when no address can be set', async () => {
+    const off = host({}, { ipv6: 'off' })
+    await redirect(order({}), off.surroundings)
+    expect(off.ran).to.include('ip6tables-restore --noflush --wait=30')
+    expect(off.ran.filter((line) => line.startsWith('ip -6 addr add'))).to.deep.equal([])
   })
 
   it('say what to do where the kernel cannot redirect IPv6', async () => {
