@@ -18,7 +18,7 @@ export interface BoundedQuestions {
 export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> = {
   // A token may wait for the first keys of its issuer, and for newer ones (docs/identity.md, K3).
   authenticate: 8000,
-  // A request may wait for its turn and then be signed, by a thread that may have to be started (docs/certificates.md, I6).
+  // A request may wait for its turn and then be signed, by a thread that may have to be started (docs/certificates.md, C3).
   signCertificate: 13_000,
   signServingCertificate: 13_000,
 }
