@@ -72,6 +72,7 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
     connection: stream.connection,
     isSecure: stream.isSecure,
     isLocal: stream.isLocal,
+    ends: stream.ends,
     get certificateCaller() {
       return stream.certificateCaller
     },

@@ -343,6 +343,7 @@ export class GrpcServer {
       headers,
       isSecure: connection.isSecure,
       isLocal: connection.isLocal,
+      ends: connection.ends,
       certificateCaller: () => connection.caller,
       flow: connection.flow,
       budget: connection.budget,

@@ -1,6 +1,8 @@
 /** One gRPC stream over `node:http2`: passes on encoded messages and decodes none. */
+
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
+import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { status } from '../../src/model/status-codes.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { type MessageTimeLimits, MessageTimer } from '../../src/push/pacing/message-timer.ts'
@@ -21,6 +23,8 @@ export interface GrpcStream {
   readonly isSecure: boolean
   /** Whether both ends of the connection have loopback addresses. */
   readonly isLocal: boolean
+  /** The ends of the connection: the same object for all of its streams. */
+  readonly ends: ConnectionEnds
   /** The caller by client certificate, if that is valid and trusted at present; undefined in plain text. */
   readonly certificateCaller: Caller | undefined
   /** Milliseconds for which bytes have been outstanding without progress. */
@@ -72,6 +76,7 @@ export interface StreamParts {
   readonly headers: IncomingHttpHeaders
   readonly isSecure: boolean
   readonly isLocal: boolean
+  readonly ends: ConnectionEnds
   /** The caller of the connection; evaluated at each use, because certificates expire. */
   readonly certificateCaller: () => Caller | undefined
   readonly flow: SessionFlow
@@ -148,6 +153,10 @@ export class Http2GrpcStream implements GrpcStream {
 
   get isLocal(): boolean {
     return this.#parts.isLocal
+  }
+
+  get ends(): ConnectionEnds {
+    return this.#parts.ends
   }
 
   get certificateCaller(): Caller | undefined {

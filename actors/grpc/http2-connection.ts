@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import type { VerifiedClient } from '../../src/identity/client-trust.ts'
 import { distrustedMs, endOfCredential } from '../../src/identity/credential-life.ts'
+import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
@@ -73,6 +74,7 @@ export class Http2Connection {
   readonly isSecure: boolean
   /** Whether both ends have loopback addresses. */
   readonly isLocal: boolean
+  readonly ends: ConnectionEnds
   /** The open streams. */
   readonly streams = new Set<Releasable>()
   readonly #client: VerifiedClient | undefined
@@ -102,6 +104,8 @@ export class Http2Connection {
     this.#session = session
     this.#client = client
     this.isSecure = 'encrypted' in socket
+    const { localAddress, localPort, remoteAddress, remotePort } = socket
+    this.ends = { localAddress, localPort, remoteAddress, remotePort }
     this.isLocal = isLoopbackAddress(socket.localAddress) && isLoopbackAddress(socket.remoteAddress) && !isPassedOn(socket.remoteAddress)
     if (client)
       this.#dismissal = {

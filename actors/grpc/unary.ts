@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
+import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -18,6 +19,8 @@ export interface Call {
   readonly isSecure: boolean
   /** Whether both ends of the connection have loopback addresses. */
   readonly isLocal: boolean
+  /** The ends of the connection: the same object for all of its calls. */
+  readonly ends: ConnectionEnds
   /** The caller by client certificate, if that is valid and trusted at present; undefined in plain text. */
   readonly certificateCaller: Caller | undefined
   /** Identifies the connection: the same object for all of its calls. */
@@ -101,12 +104,13 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       if (waiting.signal.aborted || stream.status !== undefined) return
       if (!request) return refuse(status.unimplemented, 'the method is unary: no request message was received')
       incoming.delete(refuse)
-      const { peer, headers, isSecure, isLocal, certificateCaller, connection } = stream
+      const { peer, headers, isSecure, isLocal, ends, certificateCaller, connection } = stream
       const call = {
         peer,
         headers,
         isSecure,
         isLocal,
+        ends,
         certificateCaller,
         connection,
         signal: waiting.signal,

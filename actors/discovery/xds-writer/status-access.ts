@@ -4,9 +4,11 @@
  */
 import { changeHeader, type PageQuestion, type PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
+import type { ConnectionEnds } from '../../../src/identity/socket-table.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { PageCall, PageRefusal } from '../../grpc/pages.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
+import type { PeerPrograms } from '../../http/peer-programs.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { type Admission, type Asker, isRefused } from './admission.ts'
 
@@ -17,6 +19,7 @@ export type MayRead = (namespace: string) => boolean
 export interface StatusAsker extends Asker {
   /** Whether both ends of its connection have loopback addresses. */
   readonly isLocal: boolean
+  readonly ends: ConnectionEnds
 }
 
 /** Dependencies and settings of {@link StatusAccess}. */
@@ -24,6 +27,8 @@ export interface StatusAccessParts {
   readonly admission: Admission
   /** Whether local clients may ask in plain text (`ENABLE_DEBUG_ON_LOOPBACK`). */
   readonly onLoopback: boolean
+  /** Looks up the program of a local client. */
+  readonly peers: Pick<PeerPrograms, 'of'>
   /** The names of the mesh; undefined until they are known. */
   readonly names: () => MeshIdentityNames | undefined
   /** Logs a refusal. The number of lines of one kind is limited. */
@@ -40,18 +45,34 @@ export class StatusAccess {
 
   /**
    * On the secured port, a caller with a certificate or token may read what belongs to its namespace; callers of the root namespace may
-   * read everything. In plain text there are no callers: local clients may read everything if that is allowed, other clients nothing.
+   * read everything. In plain text there are no callers: local clients may read everything if that is allowed and they are no proxies, as
+   * far as the system shows that; other clients nothing.
    */
   async of(asker: StatusAsker): Promise<MayRead | CallStatus> {
-    if (!asker.isSecure)
-      return this.#parts.onLoopback && asker.isLocal
-        ? () => true
-        : this.#refuse(asker, 'plain-text connection: only clients on this machine are admitted, and only if ENABLE_DEBUG_ON_LOOPBACK allows it')
+    if (!asker.isSecure) return this.#ofLocal(asker)
     const caller = await this.#parts.admission.admit(asker, 'pages')
     if (isRefused(caller)) return this.#refuse(asker, caller.reason, caller)
     return (namespace) => {
       const names = this.#parts.names()
       return names !== undefined && wallClockMs() < caller.expiresAt && mayRead(caller, namespace, names)
+    }
+  }
+
+  async #ofLocal(asker: StatusAsker): Promise<MayRead | CallStatus> {
+    if (!this.#parts.onLoopback || !asker.isLocal)
+      return this.#refuse(asker, 'plain-text connection: only clients on this machine are admitted, and only if ENABLE_DEBUG_ON_LOOPBACK allows it')
+    switch (await this.#parts.peers.of(asker.ends)) {
+      case 'suspect':
+        return this.#refuse(asker, 'plain-text connection: the program at the other end listens on a port of proxies')
+      case 'elsewhere':
+        return this.#refuse(asker, 'plain-text connection: no socket of this machine is at the other end')
+      case 'busy':
+        return this.#refuse(asker, 'plain-text connection: the program at the other end was not found within the bounds', {
+          code: status.unavailable,
+          message: 'which program asks was not found out in time',
+        })
+      default:
+        return () => true
     }
   }
 
