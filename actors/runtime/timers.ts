@@ -43,6 +43,14 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => after(ms, resolve))
 }
 
+/** Resolves when `what` has, or after `ms` milliseconds, whichever is first; never rejects. No timer stays behind. */
+export async function within(ms: number, what: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = after(ms, resolve)
+  await Promise.race([what.catch(() => undefined), promise])
+  timer.cancel()
+}
+
 /** `again`: whether the timer repeats. `taken`: whether pending input is processed before it runs. */
 interface Manner {
   readonly again: boolean

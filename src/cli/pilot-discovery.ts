@@ -101,7 +101,8 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
   })
   if (values.registries.includes('Orchestrator'))
     notices.push({
-      level: 'warn',
+      // Without the flag nobody chose it: it is in the default.
+      level: given.includes('registries') ? 'warn' : 'info',
       message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
     })
   for (const plugin of values.plugins) {

@@ -58,6 +58,8 @@ export class GroupBuilder implements Making {
   readonly #unused = new Set<string>()
   /** Classes with a group in which other hosts are hidden now. */
   readonly #rehidden = new Set<string>()
+  /** What rules keep from the proxies of a group, by group. */
+  readonly #losses = new Map<string, readonly ResourceFault[]>()
   readonly #outbound: OutboundGroups
   readonly #listeners: ListenerGroups
   readonly #routes: RouteGroups
@@ -173,6 +175,7 @@ export class GroupBuilder implements Making {
     const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
     this.#lingering.keep(classId, [...left, ...this.#lingering.of(from)], groups)
     this.#usesOf.set(classId, { ...groups })
+    this.#tellLosses(classId)
     // When several groups contain a name, the first counts: the present groups come before the kept ones.
     for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
     return groups
@@ -212,6 +215,7 @@ export class GroupBuilder implements Making {
     this.#usesOf.delete(classId)
     this.#policiesOf.delete(classId)
     this.#lingering.forget(classId)
+    this.#faults.clear(`losses|${classId}`)
     this.#record.forget(`${classPrefix}${classId}`)
   }
 
@@ -267,7 +271,35 @@ export class GroupBuilder implements Making {
         faults.push({ type: 'group', resource: id, objects, reason, consequence: kept ? consequences.kept : consequences.leftOut })
       },
     )
-    this.#faults.replace(id, faults)
+    this.#faults.replace(
+      id,
+      faults.filter(({ isLoss }) => !isLoss),
+    )
+    this.#setLosses(
+      id,
+      faults.filter(({ isLoss }) => isLoss),
+    )
+  }
+
+  /** Sets what rules keep from the proxies of a group. */
+  #setLosses(id: string, losses: readonly ResourceFault[]): void {
+    if (losses.length === 0 && !this.#losses.has(id)) return
+    if (losses.length > 0) this.#losses.set(id, losses)
+    else this.#losses.delete(id)
+    for (const classId of this.#users.get(id) ?? []) this.#tellLosses(classId)
+  }
+
+  /** Replaces the losses of a class: those of its groups, but for hosts that it has in another form, and none of a class without proxies. */
+  #tellLosses(classId: string): void {
+    if (classId === ahead) return
+    const uses = Object.values(this.#usesOf.get(classId) ?? {}).flat()
+    const losses = uses.flatMap(({ group, hide }) => {
+      const found = this.#losses.get(group)
+      if (!found) return []
+      const hidden = new Set(hide)
+      return found.filter(({ resource }) => !hidden.has(resource))
+    })
+    this.#faults.replace(`losses|${classId}`, losses)
   }
 
   #hide(id: string, hide: readonly string[]): void {
@@ -291,6 +323,7 @@ export class GroupBuilder implements Making {
       this.#hidden.delete(id)
       this.#record.forget(id)
       this.#conflicts.delete(id)
+      this.#losses.delete(id)
       this.#faults.clear(id)
       this.memo.release(id)
       for (const maker of [this.#outbound, this.#routes]) maker.forget(id)
@@ -358,7 +391,13 @@ export class GroupBuilder implements Making {
         (reason) => faults.push({ type: 'eds', resource: host, objects: [], reason, consequence: consequences.kept }),
       )
       for (const { resource } of faults) remade.add(resource)
-      this.#faults.amend(id, remade, faults)
+      this.#faults.amend(
+        id,
+        remade,
+        faults.filter(({ isLoss }) => !isLoss),
+      )
+      const others = (this.#losses.get(id) ?? []).filter(({ resource }) => !remade.has(resource))
+      this.#setLosses(id, [...others, ...faults.filter(({ isLoss }) => isLoss)])
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Two workloads on one machine without an orchestrator and redirection, started by three commands as in the README. */
-import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
@@ -50,9 +50,11 @@ describe(`two workloads on one machine, Envoy ${version}`, () => {
     await backend.start()
     service.flags.push('--secureGRPCAddr', `127.0.0.1:${ports.secure}`)
     write()
-    await service.start()
+    const started = service.start()
+    // As in the README, nobody waits until the control plane is ready.
+    await until('the admin socket', () => existsSync(service.env.MESHD_ADMIN_SOCKET as string))
     for (const name of ['stock', 'shop'] as const) agents[name] = newAgent(name)
-    await Promise.all(Object.values(agents).map((agent) => agent.start()))
+    await Promise.all([started, ...Object.values(agents).map((agent) => agent.start())])
   })
   after(async () => {
     await Promise.all(Object.values(agents).map((agent) => agent.dispose()))
@@ -66,6 +68,11 @@ describe(`two workloads on one machine, Envoy ${version}`, () => {
     expect(String(backend.seen.at(-1)?.headers['x-forwarded-client-cert'])).to.include('URI=spiffe://cluster.local/ns/demo/sa/shop')
     expect(await call(addresses.stock, ports.inbound, '/', { host }).catch(() => undefined), 'in plain text').to.equal(undefined)
     expect(await service.rejections()).to.deep.equal([])
+  })
+
+  it('start and work without a warning of the control plane, the agents or the proxies', async () => {
+    const lines = [service.output.soFar(), ...Object.values(agents).map(({ output }) => output)].join('\n').split('\n')
+    expect(lines.filter((line) => /\t(warn|warning|error|critical|fatal)\t/.test(line))).to.deep.equal([])
   })
 
   it('are distinguished by working directory: the commands request and wait address the proxy of their directory', async () => {

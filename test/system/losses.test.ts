@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import type { EffectRow } from '../../src/config/without-effect.ts'
 import { Service } from '../harness/service.ts'
-import { XdsClient } from '../harness/xds-client.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const gateway = { id: 'router~10.1.1.9~gateway.mesh-system~mesh-system.svc.cluster.local', metadata: { NAMESPACE: 'mesh-system' } }
 const laptop = `apiVersion: networking.mesh.io/v1
@@ -32,6 +32,14 @@ describe('what a rule keeps from a proxy', () => {
   after(async () => {
     for (const client of clients) client.close()
     await service.dispose()
+  })
+
+  it('is not told while no proxy loses it, although resources are made in advance', async () => {
+    await service.output.says('ready after')
+    clients.push(await new XdsClient(service.grpcPort, sidecarNode('10.1.1.8', 'shop', 'demo'), true).connect().ready())
+    expect(await service.debug<EffectRow[]>('noeffectz')).to.deep.equal([])
+    expect((await service.debug<{ faults: object[] }>('push_status')).faults).to.deep.equal([])
+    service.output.lacks(reason)
   })
 
   it('is logged once with its object, however often proxies come, and listed on pages', async () => {

@@ -5,6 +5,7 @@
 import type { SecretAgentConfig, SecretState } from '../../../protocols/messages/agent.ts'
 import { type PairSecret, pairName, type RootsSecret, rootsName, type SecretResource } from '../../../src/agent/secret-resources.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { within } from '../../runtime/timers.ts'
 import { type FileListener, FileSecrets } from './file-secrets.ts'
 import { type FileMetrics, fileMetrics } from './metrics.ts'
 import { MountedSecrets } from './mounted-secrets.ts'
@@ -15,6 +16,8 @@ import { WorkloadCertificate } from './workload-certificate.ts'
 
 /** The maximum number of remembered directories whose watch failure was logged. */
 const maxUnwatched = 256
+/** How long the first start of a workload waits for its token from the discovery service of the machine, in milliseconds. */
+const firstTokenMs = 15_000
 
 class SecretAgent implements Behaviour<never, never> {
   readonly asks = { state: () => this.#state() }
@@ -83,7 +86,14 @@ class SecretAgent implements Behaviour<never, never> {
       this.#mountedChanged()
     })
     this.#mountedChanged()
+    await this.#awaitFirstToken()
     return this
+  }
+
+  /** A first start has nothing to serve before there is a token: until then the proxy and its relay would only fail. */
+  async #awaitFirstToken(): Promise<void> {
+    if (!this.#fetcher || this.#context.config.fetcher?.from !== 'local' || this.#pair) return
+    await within(firstTokenMs, this.#fetcher.tried)
   }
 
   receive(): void {}

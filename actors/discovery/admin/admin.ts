@@ -114,7 +114,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   })
   for (const server of overNetwork) addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
   addDebugPages(local, { ...debug, admit: admitOperator, admin: true })
-  local.add('/token', tokenPage(debug.sources, log('default')))
+  local.add('/token', tokenPage(debug.sources, log('default'), becomeReady))
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   await listenLocally(local, parts)

@@ -7,22 +7,31 @@ import type { LocalToken } from '../../../protocols/messages/identity.ts'
 import { isAccount, isNamespace } from '../../../src/identity/spiffe-id.ts'
 import { type Answers, Page } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
+import { within } from '../../runtime/timers.ts'
 import type { PageSources } from './page-sources.ts'
 
 /** Lifetime of the tokens, in milliseconds. */
 const lifeMs = 3_600_000
 
 /**
- * Issues a token for the workload that a form names (`namespace`, `account`), signed with the key of this machine. Served on the admin
- * socket only: whoever can connect to it can read the key as well, and no credential over the network gives access to this page.
+ * How long a request waits until the service is ready, in milliseconds. An agent that is started together with the service gets its token
+ * when it can use it, and has no failure to report before.
  */
-export function tokenPage(sources: PageSources, log: ScopedLogger): Answers {
+const startMs = 20_000
+
+/**
+ * Issues a token for the workload that a form names (`namespace`, `account`), signed with the key of this machine. Served on the admin
+ * socket only: whoever can connect to it can read the key as well, and no credential over the network gives access to this page. `ready`
+ * resolves when the service is ready for the first time.
+ */
+export function tokenPage(sources: PageSources, log: ScopedLogger, ready: Promise<void>): Answers {
   return {
     post: async (request) => {
       const form = await request.parameters()
       const [namespace, account] = [form.get('namespace') ?? '', form.get('account') ?? '']
       if (!isNamespace(namespace)) return refused(`namespace: ${JSON.stringify(namespace.slice(0, 100))} is not the name of a namespace`)
       if (!isAccount(account)) return refused(`account: ${JSON.stringify(account.slice(0, 100))} is not the name of a service account`)
+      await within(startMs, ready)
       const roots = await rootsOf(sources)
       if (roots === undefined) return new Page('the certificate authority is not ready', undefined, 503)
       const { issueToken } = await import('../token-issuer.ts')

@@ -236,8 +236,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     const { state, snapshot } = this.#planner
     const summary = this.#effects.summary()
     if (summary !== undefined) this.#context.log('validation').warn(summary)
+    // A check in force is a note for those who upgrade. One that is disabled is warned of at the start (`optOutWarnings`).
     for (const line of checkedPolicyLines(checkedPolicies(state.objects.all(), snapshot.settings.optOuts)))
-      this.#context.log('authorization').warn(line)
+      this.#context.log('authorization').info(line)
   }
 
   /** Warns about the fields of an object that have no effect, once per object and field. */

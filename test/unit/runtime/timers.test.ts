@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { mock } from 'node:test'
 import { expect } from 'chai'
-import { checkEvery, deadlineAfter, every, after as runAfter } from '../../../actors/runtime/timers.ts'
+import { checkEvery, deadlineAfter, every, after as runAfter, within } from '../../../actors/runtime/timers.ts'
 
 describe('timers', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
@@ -18,6 +18,21 @@ describe('timers', () => {
     expect(runs).to.equal(0)
     mock.timers.tick(1)
     expect(runs).to.equal(1)
+  })
+
+  it('bound a wait, which ends with what is waited for, fails with it or is over', async () => {
+    const ends: string[] = []
+    const never = Promise.withResolvers<void>()
+    const waits = [
+      within(1000, Promise.resolve()).then(() => ends.push('done')),
+      within(1000, Promise.reject(new Error('failed'))).then(() => ends.push('failed')),
+      within(1000, never.promise).then(() => ends.push('over')),
+    ]
+    await Promise.all(waits.slice(0, 2))
+    expect(ends.toSorted()).to.deep.equal(['done', 'failed'])
+    mock.timers.tick(1000)
+    await Promise.all(waits)
+    expect(ends.at(-1)).to.equal('over')
   })
 
   it('never run after an infinite delay, and run at once after a negative one', () => {
