@@ -1,7 +1,7 @@
 /** The certificate authority with its signer threads: its signing certificates, its refusals, and failures of threads and files. */
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -200,6 +200,22 @@ describe('the certificate authority', () => {
     const bundle = 'chain' in answer ? (answer.chain.at(-1) ?? '') : ''
     expect(bundle.match(/BEGIN/g)).to.have.length(2)
     expect(writer.received.at(-1)?.roots['']).to.equal(bundle)
+  })
+
+  it('trusts additional roots until their file is removed from its directory, and also while the directory is away', async () => {
+    copyFileSync(made.file('stranger.pem'), join(plugged, 'root-cert.pem'))
+    const { authority } = await start()
+    await trusted()
+    const reload = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
+    const roots = () => writer.received.at(-1)?.roots['']?.match(/BEGIN/g)?.length
+    await until('both roots', () => roots() === 2)
+    renameSync(plugged, `${plugged}-away`)
+    await reload()
+    expect([roots(), logged.at(-1)]).to.deep.equal([2, `${plugged}: is not there any more; the authority in force stays`])
+    renameSync(`${plugged}-away`, plugged)
+    rmSync(join(plugged, 'root-cert.pem'))
+    await reload()
+    await until('its own root alone', () => roots() === 1)
   })
 
   it('limits lifetimes to that of the authority, and rejects requests above the maximum', async () => {

@@ -119,7 +119,7 @@ export class AuthoritySource {
    */
   async #establish(): Promise<void> {
     const { features, signing } = this.#parts
-    const found = await readPluggedIn(features.ROOT_CA_DIR)
+    const found = await readPluggedIn(features.ROOT_CA_DIR, this.#plugged.roots.length > 0)
     const fault = this.#inForce && invalidAt(found, this.rotation.clock.now())
     if (fault !== undefined) throw new Error(`${features.ROOT_CA_DIR}: ${fault}`)
     if (found.by) checkTrust(found.chain.root, this.rotation.state.distrusted)

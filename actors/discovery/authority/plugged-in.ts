@@ -38,12 +38,14 @@ export const isPluggedIn = async (directory: string): Promise<boolean> => (await
 
 /**
  * Reads and checks a directory. Rejects with an Error that names the file and the reason. Whether the certificates are valid at present is
- * not checked: {@link invalidAt}.
+ * not checked: {@link invalidAt}. `wasThere`: it had files before; then a directory that is away, such as an unmounted one, is an error, and
+ * not an empty one.
  */
-export async function readPluggedIn(directory: string): Promise<PluggedInFiles> {
+export async function readPluggedIn(directory: string, wasThere = false): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
   const roots = rootsOf(at('roots'), await read(at('roots')))
   const keyFile = await statusOf(at('key'))
+  if (keyFile === undefined && roots.length === 0 && wasThere && !(await statusOf(directory))) throw new Error(`${directory}: is not there any more`)
   if (keyFile === undefined) return { by: undefined, roots }
   const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
   if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
