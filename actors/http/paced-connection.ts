@@ -8,6 +8,8 @@ import { Duplex } from 'node:stream'
 
 /** The end of a request's head. A head whose lines end otherwise is refused by the parser. */
 const headEnd = Buffer.from('\r\n\r\n')
+/** The maximum size of what the parser gets in a turn of the event loop, in bytes: a body may consist of chunks of one byte, each a call. */
+const pieceBytes = 1024
 
 /** What a connection needs of its server. */
 export interface ConnectionParts {
@@ -76,12 +78,16 @@ export class PacedConnection extends Duplex {
     else this.once('finish', () => this.destroy())
   }
 
-  /** Records that a request is being answered until its response is closed. */
+  /**
+   * Records that a request is being answered until its response is closed. The connection ends when the request is not complete by then: the
+   * rest of its body is not worth reading.
+   */
   answering(request: IncomingMessage, response: ServerResponse): void {
     this.#requests.add(request)
     response.once('close', () => {
       this.#requests.delete(request)
-      this.#advance()
+      if (request.complete) this.#advance()
+      else this.destroySoon()
     })
   }
 
@@ -139,7 +145,7 @@ export class PacedConnection extends Duplex {
 
   #nextPiece(rest: Buffer): Buffer {
     const at = rest.indexOf(headEnd)
-    const end = at < 0 ? rest.length : at + headEnd.length
+    const end = Math.min(at < 0 ? rest.length : at + headEnd.length, pieceBytes)
     this.#rest = end < rest.length ? rest.subarray(end) : undefined
     return rest.subarray(0, end)
   }

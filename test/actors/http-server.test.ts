@@ -93,6 +93,15 @@ describe('the HTTP server', () => {
     expect(asked.length).to.be.within(3, 4)
   })
 
+  it('ends a connection whose request is answered before its body is there', async () => {
+    const { server } = await serving((_request, response) => void response.end('early'))
+    const client = opened(server, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx')
+    await until('the end', () => client.socket.closed || client.socket.readableEnded)
+    expect(client.came)
+      .to.match(/^HTTP\/1\.1 200 /)
+      .and.to.include('early')
+  })
+
   it('notices that a client is gone while it answers', async () => {
     const { server, asked } = await serving(() => undefined)
     const client = opened(server, get('/'))

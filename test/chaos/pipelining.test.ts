@@ -35,6 +35,8 @@ describe('the HTTP servers withstand one client with', () => {
     })
   })
   let agent: Agent
+  /** The agent of that application. */
+  let bytewise: Agent
 
   before(async () => {
     const [probed, scraped] = await Promise.all(
@@ -45,15 +47,16 @@ describe('the HTTP servers withstand one client with', () => {
     )
     const probes = { [path]: { httpGet: { port: probed }, timeoutSeconds: 60 } }
     const metrics = { path: '/metrics', port: String(scraped) }
-    agent = new Agent({ env: { MESH_ORCH_APP_PROBERS: JSON.stringify(probes), MESH_METRICS_ANNOTATIONS: JSON.stringify(metrics) } })
-    await Promise.all([service.start(), agent.start()])
+    agent = new Agent({ env: { MESH_ORCH_APP_PROBERS: JSON.stringify(probes) } })
+    bytewise = new Agent({ env: { MESH_METRICS_ANNOTATIONS: JSON.stringify(metrics) } })
+    await Promise.all([service.start(), agent.start(), bytewise.start()])
   })
   afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy()
     most.open = 0
   })
   after(async () => {
-    await agent.dispose()
+    await Promise.all([agent, bytewise].map((one) => one.dispose()))
     await service.dispose()
     application.closeAllConnections()
     application.close()
@@ -93,7 +96,7 @@ describe('the HTTP servers withstand one client with', () => {
     expect(cost.descriptors, 'open files').to.be.at.most(files)
   }
 
-  const status = () => ({ port: agent.statusPort, page: '/healthz/ready', status: 503 })
+  const status = (of = agent) => ({ port: of.statusPort, page: '/healthz/ready', status: 503 })
   const ready = () => ({ port: service.httpPort, page: '/ready', status: 200 })
 
   it('60,000 probes of a hanging application on one connection', async () => {
@@ -124,7 +127,13 @@ describe('the HTTP servers withstand one client with', () => {
   })
 
   it('requests for metrics of an application that sends them byte by byte', async () => {
-    await bounded(agent.pid, status(), 150, () => attack(agent.statusPort, get('/stats/prometheus').repeat(100), 32, true))
+    await bounded(bytewise.pid, status(bytewise), 150, () => attack(bytewise.statusPort, get('/stats/prometheus').repeat(100), 32, true))
+  })
+
+  it('bodies in chunks of one byte', async () => {
+    const body = `POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(100_000)}`
+    await bounded(agent.pid, status(), 600, () => attack(agent.statusPort, body, 250))
+    await bounded(service.pid, ready(), 600, () => attack(service.httpPort, body, 250))
   })
 
   it('requests without an end', async () => {

@@ -53,7 +53,9 @@ export class MetricsPage {
     this.#open.take(clientKey(request.socket.remoteAddress), response)?.destroy()
     const limit = deadlineAfter(pages.ms, () => response.destroy())
     try {
-      await this.#write(request, response)
+      // Of many requests that arrive together, only those begin that are left when all have been received.
+      await turn()
+      if (!response.destroyed) await this.#write(request, response)
     } finally {
       limit.cancel()
       this.#open.release(response)
@@ -75,7 +77,7 @@ export class MetricsPage {
       await came.catch((error: unknown) => this.#failed(part, reasonOf(error))).finally(() => turns[part].over())
     }
     // Both parts are requested at once. The application's response is read when the proxy's part has been written.
-    const turns = { proxy: turn(), application: turn() }
+    const turns = { proxy: queued(), application: queued() }
     turns.proxy.begin()
     const merged = [merge('proxy', prometheusPort, `/stats/prometheus${query}`)]
     if (application) merged.push(merge('application', application.port, application.path))
@@ -121,8 +123,11 @@ export class MetricsPage {
   }
 }
 
+/** Resolves in the next turn of the event loop. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 /** Orders two parts: `promise` resolves with `begin`, `ended` with `over`. */
-function turn(): { begin(): void; over(): void; readonly promise: Promise<void>; readonly ended: Promise<void> } {
+function queued(): { begin(): void; over(): void; readonly promise: Promise<void>; readonly ended: Promise<void> } {
   const begun = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<void>()
   return { begin: begun.resolve, over: ended.resolve, promise: begun.promise, ended: ended.promise }

@@ -6,6 +6,7 @@ import { rootFlags } from '../../../src/cli/discovery-flags.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import type { MeshConfig } from '../../../src/config/mesh-config.ts'
 import { ownPorts, proxyPorts } from '../../../src/config/own-ports.ts'
+import { clientKey } from '../../../src/model/client-address.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
 import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
 import { type Answer, Page, PageServer, type PageServerOptions } from '../../http/page-server.ts'
@@ -96,7 +97,10 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       return new Page(text, undefined, ready ? 200 : 503)
     })
   for (const server of [monitoring, local]) {
-    server.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
+    server.add('/metrics', async ({ connection }) => {
+      const text = await scraper.scrapeFor(clientKey(connection.remoteAddress))
+      return text === undefined ? new Page('too many requests for metrics wait: this one gave way', undefined, 503) : new Page(text, scrapeType)
+    })
     server.add('/version', () => {
       const { version, revision, status } = buildInfo()
       return new Page(`${version}-${revision}-${status}`)
