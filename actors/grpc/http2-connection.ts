@@ -79,6 +79,8 @@ export class Http2Connection {
   readonly streams = new Set<Releasable>()
   readonly #client: VerifiedClient | undefined
   #dismissal: Dismissal | undefined
+  /** When the connection ends because its client is not trusted any more, on the monotonic clock: no step of the wall clock delays it. */
+  #distrustedAt = Number.POSITIVE_INFINITY
   readonly #session: ServerHttp2Session
   readonly #socket: Socket
   readonly #events: ConnectionEvents
@@ -153,13 +155,13 @@ export class Http2Connection {
   /** Applies a change of trust: a connection whose client is no longer trusted is scheduled to end. */
   checkTrust(trusts: (client: VerifiedClient) => boolean): void {
     if (!this.#client || trusts(this.#client)) return
-    const at = wallClockMs() + distrustedMs * randomShare()
-    if (!this.#dismissal || at < this.#dismissal.at) this.#dismissal = { at, reason: 'the client certificate is no longer trusted' }
+    this.#distrustedAt = Math.min(this.#distrustedAt, monotonicMs() + distrustedMs * randomShare())
   }
 
   /** Ends all streams with `Unavailable` and then the connection; the client needs a new connection for new streams. */
   dismiss(reason: string): void {
     this.#dismissal = undefined
+    this.#distrustedAt = Number.POSITIVE_INFINITY
     for (const stream of this.streams) stream.release(status.unavailable, reason)
     this.#retire()
   }
@@ -180,7 +182,8 @@ export class Http2Connection {
     if (this.#session.destroyed) this.#overMs += ms
     if (this.#overMs >= graceMs) this.#socket.destroy()
     if (this.#session.destroyed) return
-    if (this.#dismissal && this.#dismissal.at <= wallClockMs()) this.dismiss(this.#dismissal.reason)
+    if (this.#distrustedAt <= now) this.dismiss('the client certificate is no longer trusted')
+    else if (this.#dismissal && this.#dismissal.at <= wallClockMs()) this.dismiss(this.#dismissal.reason)
     const next = this.#keepalive.check(ms, this.#socket.bytesRead + this.flow.freedBytes)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') {

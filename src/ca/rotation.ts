@@ -115,8 +115,8 @@ const mostRetired = 8
  * or known to be in use (docs/certificates.md, R15).
  */
 export function withUse(state: AuthorityState, root: string): AuthorityState {
-  const isOwn = state.authorities.some((one) => fingerprintOf(one.root) === root)
-  if (!isOwn || state.inUse.includes(root)) return state
+  const isNews = !state.inUse.includes(root) && state.authorities.some((one) => fingerprintOf(one.root) === root)
+  if (!isNews) return state
   return withoutNeedlessKeys({ ...state, inUse: [...state.inUse, root] })
 }
 

@@ -1,6 +1,7 @@
 /** Distrust of a root through the real command: by command and by file, at once, with those named who are cut off. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -36,6 +37,8 @@ describe('a root that is distrusted', function () {
     made.issue('server', 'ca')
     serving = made.text('ca.pem')
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`, ...made.servingFlags())
+    service.env.NODE_OPTIONS = `--require ${fileURLToPath(new URL('../harness/shifted-clock.cjs', import.meta.url))}`
+    service.env.SHIFT_FILE = join(service.dir, '.shift')
     service.env.ROOT_CA_DIR = join(service.dir, '.plugged')
     service.env.JWT_RULE = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
     await service.start()
@@ -105,12 +108,15 @@ describe('a root that is distrusted', function () {
     expect((await ca('distrust')).stderr).to.include('missing argument for "ca distrust": root')
 
     const { stdout } = await ca('distrust', root.slice(0, 16))
+    // The connection ends within seconds, although the wall clock is an hour behind now.
+    file('.shift', '-3600000')
     expect(stdout).to.include('is not sent to workloads').and.include(proxy.node.id)
     await service.output.says(
       `root ${root.slice(0, 16)} (O=cluster.local) is not sent to workloads and not accepted from clients any more; cut off: 1 identity`,
     )
     await service.output.says(`cut off: ${identity} at 127.0.0.1; connected: ${proxy.node.id}`)
     await until('its connection to end, and its certificate to be refused', async () => !(await connected(proxy.node.id)))
+    file('.shift', '0')
     expect(await uses()).to.have.property(root, 'distrusted')
     expect(await chain().then((answer) => answer.at(-1))).not.to.include(own?.certificate.trim())
     expect((await ca('distrust', root.slice(0, 16))).stderr).to.equal(`Error: root ${root.slice(0, 16)} is distrusted already\n`)
