@@ -202,6 +202,11 @@ export class GrpcServer {
     for (const connection of this.#sessions.values()) connection.checkTrust((client) => this.#trust.stillTrusts(client))
   }
 
+  /** A client at an address presented a valid credential: its further handshakes wait for nobody ({@link HandshakeGate.trust}). */
+  trust(address: string): void {
+    this.#gate?.trust(address)
+  }
+
   #renew(): void {
     if (this.#secure && this.#certificate) serveWith(this.#secure, this.#certificate, this.#trust.bundle)
   }
@@ -277,7 +282,7 @@ export class GrpcServer {
       socket.destroy()
       return
     }
-    if (client) this.#gate?.trust(socket.remoteAddress ?? '')
+    if (client) this.trust(socket.remoteAddress ?? '')
     session.setLocalWindowSize(receiveWindow)
     const limits = {
       pace: this.#pace,

@@ -2,19 +2,23 @@
 import type { Http2SecureServer } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { networkOf } from '../../src/model/client-address.ts'
 import { FairSlots } from '../../src/model/fair-slots.ts'
-import { HandshakeOrder, KnownAddresses, networkOf, StrangersShare, type WaitingBytes } from '../../src/push/pacing/handshakes.ts'
+import { HandshakeOrder, KnownAddresses, StrangersShare, type WaitingBytes } from '../../src/push/pacing/handshakes.ts'
 import { HandshakeStream, handshakeBytes } from '../http/handshake-stream.ts'
 import { loopTimes, monotonicMs, threadCpuMs } from '../runtime/clock.ts'
 import { Counter, Gauge, type Registry } from '../runtime/metrics.ts'
 import { after, checkEvery, type Timer } from '../runtime/timers.ts'
 
 /**
- * Bounds of unfinished handshakes: `open` connections of strangers, of which OpenSSL has begun with `begun`; `native` ones of known clients
+ * Bounds of unfinished handshakes: `open` connections of strangers, of which OpenSSL has begun with `begun`
+ * (and with `begunOfNetwork` of one network within the last `begunMs`); `native` ones of known clients
  * without a bound of their bytes. Times in milliseconds: how long a handshake may take in all; how long a known client waits for a native
  * handshake, and how long that may take.
  */
-const bounds = { open: 1024, begun: 256, native: 2, unfinishedMs: 10_000, nativeWaitMs: 300, nativeMs: 2000 }
+const bounds = { open: 1024, begun: 256, begunOfNetwork: 4, begunMs: 500, native: 2, unfinishedMs: 10_000, nativeWaitMs: 1000, nativeMs: 2000 }
+/** How long no handshake is native after one that was costly, doubled by each further one, and the longest time, in milliseconds. */
+const withoutNative = { firstMs: 600_000, longestMs: 86_400_000 }
 /** How long strangers are served in one turn of the event loop, how often pauses of networks are looked at, and how often ages, in milliseconds. */
 const intervals = { turnMs: 2, pauseMs: 50, ageMs: 500 }
 
@@ -26,7 +30,8 @@ class Handshake implements WaitingBytes {
   readonly network: string
   readonly since = monotonicMs()
   readonly stream: HandshakeStream
-  isBegun = false
+  /** When OpenSSL began. */
+  begunAt: number | undefined
   isDone = false
   /** CPU milliseconds so far. */
   costMs = 0
@@ -70,6 +75,9 @@ export class HandshakeGate {
   /** The native handshakes under way by the remote end, and the sockets that wait for one, with the time since when. */
   readonly #native = new Map<string, { readonly socket: Socket; readonly since: number }>()
   readonly #nativeWaiting = new Map<Socket, number>()
+  /** Number of costly native handshakes, and until when none is native for the last of them. */
+  #costlyNative = 0
+  #withoutNativeUntil = 0
   readonly #say: (address: string, what: string) => void
   readonly #metrics: { readonly refused: Counter<'reason'>; readonly seconds: Counter }
   #current: Handshake | undefined
@@ -111,6 +119,7 @@ export class HandshakeGate {
   /** A client at an address presented a valid credential: its next connections wait for nobody. */
   trust(address: string): void {
     this.#known.add(address, monotonicMs())
+    if (this.#waiting.size > 0) this.#schedule()
   }
 
   /** Ends all unfinished handshakes, and accepts no further connections. */
@@ -126,10 +135,8 @@ export class HandshakeGate {
     // Undefined when the client has gone again.
     if (address === undefined) return void socket.destroy()
     this.#ages ??= checkEvery(intervals.ageMs, () => this.#checkAges()).unref()
-    if (!this.#known.has(address, monotonicMs())) return this.#admit(socket, address, false)
-    if (this.#native.size < bounds.native) return this.#doNatively(socket)
-    this.#nativeWaiting.set(socket, monotonicMs())
-    socket.once('error', () => undefined).once('close', () => this.#nativeWaiting.delete(socket))
+    if (this.#isNative(address)) this.#acceptNative(socket)
+    else this.#admit(socket, address, this.#known.has(address, monotonicMs()))
   }
 
   #admit(socket: Socket, address: string, isKnown: boolean): void {
@@ -166,16 +173,52 @@ export class HandshakeGate {
     const from = monotonicMs()
     while (this.#waiting.size > 0) {
       if (!this.#share.isOpen(loopTimes())) return this.#pause(this.#share.waitMs)
-      const next = this.#order.next(this.#waiting, monotonicMs())
+      const next = this.#order.next(this.#eligible(), monotonicMs())
       if (!next) return this.#pause(intervals.pauseMs)
+      if (next.begunAt === undefined && this.#isNative(next.address)) {
+        this.#leaveNative(next)
+        continue
+      }
       this.#waiting.delete(next)
-      if (!next.isBegun) this.#giveWay(this.#begun.take(next.network, next))
+      if (next.begunAt === undefined) this.#giveWay(this.#begun.take(next.network, next))
       const began = monotonicMs()
       this.#step(next)
       const now = monotonicMs()
       this.#share.used(now - began)
       if (now - from > intervals.turnMs) return this.#schedule()
     }
+  }
+
+  /**
+   * The handshakes that may go on. Of one network, only a few are begun with at a time: once one of its clients has presented a credential,
+   * the others are native.
+   */
+  *#eligible(): Iterable<Handshake> {
+    const since = monotonicMs() - bounds.begunMs
+    const fresh = new Map<string, number>()
+    for (const { network, begunAt, isKnown } of this.#unfinished)
+      if (begunAt !== undefined && begunAt > since && !isKnown) fresh.set(network, (fresh.get(network) ?? 0) + 1)
+    for (const handshake of this.#waiting)
+      if (handshake.begunAt !== undefined || (fresh.get(handshake.network) ?? 0) < bounds.begunOfNetwork) yield handshake
+  }
+
+  /** Whether a handshake from an address is native, as soon as there is room. */
+  #isNative(address: string): boolean {
+    const now = monotonicMs()
+    return this.#known.has(address, now) && now >= this.#withoutNativeUntil
+  }
+
+  /** Makes a handshake native that has not begun. */
+  #leaveNative(handshake: Handshake): void {
+    this.#finish(handshake)
+    handshake.stream.release()
+    this.#acceptNative(handshake.socket)
+  }
+
+  #acceptNative(socket: Socket): void {
+    if (this.#native.size < bounds.native) return this.#doNatively(socket)
+    this.#nativeWaiting.set(socket, monotonicMs())
+    socket.once('error', () => undefined).once('close', () => this.#nativeWaiting.delete(socket))
   }
 
   #pause(ms: number): void {
@@ -199,9 +242,9 @@ export class HandshakeGate {
   #step(handshake: Handshake): void {
     const before = threadCpuMs()
     this.#current = handshake
-    if (handshake.isBegun) handshake.stream.deliver()
+    if (handshake.begunAt !== undefined) handshake.stream.deliver()
     else {
-      handshake.isBegun = true
+      handshake.begunAt = monotonicMs()
       this.#server.emit('connection', handshake.stream)
     }
     this.#current = undefined
@@ -250,8 +293,14 @@ export class HandshakeGate {
     const end = endOf(socket)
     const native = this.#native.get(end)
     if (!native) return
-    if (native.socket.bytesRead > handshakeBytes) this.#known.delete(native.socket.remoteAddress ?? '')
+    if (native.socket.bytesRead > handshakeBytes) this.#wasTooLong(native.socket.remoteAddress ?? '')
     this.#nativelyEnded(end)
+  }
+
+  #wasTooLong(address: string): void {
+    this.#known.delete(address)
+    this.#withoutNativeUntil = monotonicMs() + Math.min(withoutNative.longestMs, withoutNative.firstMs * 2 ** this.#costlyNative++)
+    this.#say(address, `sent more than ${handshakeBytes} bytes before the TLS handshake was done: it waits as unknown clients do`)
   }
 
   #nativelyEnded(end: string): void {
@@ -259,7 +308,8 @@ export class HandshakeGate {
     for (const socket of this.#nativeWaiting.keys()) {
       if (this.#native.size >= bounds.native) return
       this.#nativeWaiting.delete(socket)
-      this.#doNatively(socket)
+      if (monotonicMs() < this.#withoutNativeUntil) this.#admit(socket, socket.remoteAddress ?? '', true)
+      else this.#doNatively(socket)
     }
   }
 

@@ -40,6 +40,12 @@ export class HandshakeStream extends Duplex {
   #held: Buffer | undefined
   #received = 0
   #unanswered = 0
+  readonly #listeners = {
+    data: (chunk: Buffer) => this.#take(chunk),
+    end: () => void this.push(null),
+    error: (error: Error) => void this.destroy(error),
+    close: () => void this.destroy(),
+  }
 
   constructor(socket: Socket, options: HandshakeStreamOptions = {}) {
     super({ allowHalfOpen: socket.allowHalfOpen })
@@ -49,10 +55,7 @@ export class HandshakeStream extends Duplex {
     this.#exceeded = options.exceeded ?? (() => undefined)
     socket.setNoDelay(true)
     socket.pause()
-    socket.on('data', (chunk: Buffer) => this.#take(chunk))
-    socket.on('end', () => this.push(null))
-    socket.on('error', (error) => this.destroy(error))
-    socket.on('close', () => this.destroy())
+    for (const [event, listener] of Object.entries(this.#listeners)) socket.on(event, listener)
     // The TLS socket listens for errors once there is one.
     this.on('error', () => undefined)
   }
@@ -93,6 +96,13 @@ export class HandshakeStream extends Duplex {
   /** Reads from the socket until bytes have arrived, before there is a TLS socket that reads. */
   listen(): void {
     this.#socket.resume()
+  }
+
+  /** Gives the socket back with the bytes that have arrived, before there is a TLS socket. The stream is not used any more. */
+  release(): void {
+    for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.off(event, listener)
+    this.#socket.pause()
+    if (this.#held) this.#socket.unshift(this.#held)
   }
 
   #take(chunk: Buffer): void {

@@ -7,10 +7,20 @@
  */
 export function clientKey(address: string | undefined): string {
   if (address === undefined || address === '') return ''
+  const bare = bareOf(address)
+  return bare === '::1' || bare.startsWith('127.') ? 'loopback' : networkOf(address)
+}
+
+/** Returns the network of a client: its IPv4 address, or the first 64 bits of its IPv6 address. */
+export function networkOf(address: string): string {
+  const bare = bareOf(address)
+  return bare.includes(':') ? `${firstGroups(bare)}::/64` : bare
+}
+
+/** The address without a zone; one of IPv4 that is mapped into IPv6 is that address. */
+function bareOf(address: string): string {
   const bare = address.toLowerCase().replace(/%.*$/, '')
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
-  if (mapped === '::1' || mapped.startsWith('127.')) return 'loopback'
-  return mapped.includes(':') ? `${firstGroups(mapped)}::/64` : mapped
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
 }
 
 /** The first four groups of an IPv6 address, without leading zeros. */

@@ -18,6 +18,8 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 /** The costliest chain of 16 KB: 0.1 s. */
 const withinBounds = { names: 0, authorities: 10, constraints: 0, rsaBits: 3072 }
+/** A chain of 22 KB that costs little, so that a busy machine does not take the first ones for a hung writer. */
+const beyondBounds = { names: 0, authorities: 5, constraints: 0, rsaBits: 16_384 }
 const ordinary = { names: 1, authorities: 0, constraints: 0 }
 const chainOf = (shape: typeof withinBounds | typeof ordinary) => costlyChain(shape, Date.now())
 
@@ -113,5 +115,19 @@ describe('beside TLS handshakes of strangers', () => {
     await until('handshakes', () => started.opened >= 1000)
     expect(await slowestChange(5)).to.be.below(2000)
     expect(await firstCertificate()).to.be.below(5000)
+  })
+
+  it('with too long chains from an address of an agent, the bytes of handshakes from there are bounded from then on', async () => {
+    expect(await firstCertificate()).to.be.below(5000)
+    const started = attack({ addresses: ['127.0.0.1'], together: 3, presented: chainOf(beyondBounds) })
+    await service.output.says(
+      'connection from 127.0.0.1 sent more than 16384 bytes before the TLS handshake was done: it waits as unknown clients do',
+    )
+    await service.output.says('connection from 127.0.0.1 ended: the client sent more than 16384 bytes before the TLS handshake was done')
+    const { finished } = started
+    expect(finished).to.be.at.most(2)
+    expect(await slowestChange(5)).to.be.below(2000)
+    expect(await firstCertificate()).to.be.below(5000)
+    expect(started.finished).to.equal(finished)
   })
 })

@@ -66,12 +66,15 @@ export type Authenticate = (question: TokenQuestion, asking: Asking) => Promise<
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
   readonly #authenticate: Authenticate
+  readonly #trusted: (peer: string) => void
   readonly #work = new FairWork(bounds)
   /** Verifications under way: by connection, then by question. */
   readonly #open = new Map<object, Map<string, Verification>>()
 
-  constructor(authenticate: Authenticate) {
+  /** `trusted` is called with the address of each client whose token was accepted. */
+  constructor(authenticate: Authenticate, trusted: (peer: string) => void = () => undefined) {
     this.#authenticate = authenticate
+    this.#trusted = trusted
   }
 
   /**
@@ -86,7 +89,12 @@ export class Admission {
     if (token === undefined) return unauthenticated('neither a client certificate nor a token')
     if (token.length > tokenBytes) return unauthenticated(`the token has more than ${tokenBytes} bytes`)
     const cluster = typeof clusterid === 'string' ? { clusterId: clusterid } : {}
-    return this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, signal)
+    const admitted = this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, signal)
+    if (!(admitted instanceof Promise)) return admitted
+    return admitted.then((result) => {
+      if (!isRefused(result)) this.#trusted(asker.peer)
+      return result
+    })
   }
 
   #examine(connection: object, question: TokenQuestion & { readonly client: string }, signal: AbortSignal | undefined): Promise<Admitted> | Refusal {

@@ -138,7 +138,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
       isFirst: context.config.index === 0,
       noted: (lines) => context.note(attentionNote, lines),
     })
-    const admission = new Admission((question, asking) => context.askFor(asking, 'authenticate', question))
+    const admission = new Admission(
+      (question, asking) => context.askFor(asking, 'authenticate', question),
+      (peer) => this.#server.trust(peer),
+    )
     this.#callers = new Callers({
       admission,
       authenticates: this.#features.XDS_AUTH,
@@ -294,6 +297,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {
+    // Without XDS_AUTH nobody presents a credential, and whoever can reach the port is served.
+    if (stream.isSecure && !this.#features.XDS_AUTH) this.#server.trust(stream.peer)
     const session = new XdsSession(delta, this.#sessionParts, this.#budgets.opened(stream.connection, caller))
     const connection: Connection = {
       id: '',

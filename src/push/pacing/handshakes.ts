@@ -28,21 +28,6 @@ const besideOthers = 1 / 3
 /** The most that strangers may have saved. */
 const savedMs = 20
 
-/** The network of a client: the first 64 bits of an IPv6 address, an IPv4 address (mapped into IPv6 or not), or the text itself. */
-export function networkOf(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (mapped !== undefined) return mapped
-  if (!address.includes(':')) return address
-  const [head = '', tail] = (address.split('%')[0] as string).split('::')
-  const before = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const groups = tail === undefined ? before : [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after]
-  return groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')
-}
-
 /** The addresses whose clients presented a valid certificate or token within the last day. */
 export class KnownAddresses {
   readonly #until = new Map<string, number>()

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clientKey } from '../../../src/model/client-address.ts'
+import { clientKey, networkOf } from '../../../src/model/client-address.ts'
 
 describe('clients that share limits', () => {
   it('count by IPv4 address, whether or not it is mapped', () => {
@@ -17,5 +17,21 @@ describe('clients that share limits', () => {
   it('count as one on loopback addresses, and on unix sockets', () => {
     for (const address of ['127.0.0.1', '127.9.8.7', '::1', '::ffff:127.0.0.6']) expect(clientKey(address)).to.equal('loopback')
     expect(clientKey(undefined)).to.equal('')
+  })
+})
+
+describe('the network of a client', () => {
+  it('is an IPv4 address, or the first 64 bits of an IPv6 address', () => {
+    for (const [address, network] of [
+      ['10.0.0.1', '10.0.0.1'],
+      ['127.0.0.2', '127.0.0.2'],
+      ['::ffff:10.0.0.1', '10.0.0.1'],
+      ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+      ['2001:0db8:1:2::6', '2001:db8:1:2::/64'],
+      ['2001:db8::1', '2001:db8:0:0::/64'],
+      ['::1', '0:0:0:0::/64'],
+      ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ] as const)
+      expect(networkOf(address), address).to.equal(network)
   })
 })
