@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import { expect } from 'chai'
-import { monotonicMs, wallClockMs } from '../../../actors/runtime/clock.ts'
+import { monotonicMs, readClocks, wallClockMs } from '../../../actors/runtime/clock.ts'
 
 describe('clocks', () => {
   const systemNow = Date.now
@@ -46,5 +47,25 @@ describe('clocks', () => {
       expect(wallClockMs() - wall - (monotonicMs() - monotonic)).to.be.closeTo(step, 1000)
       expect(monotonicMs() - monotonic).to.be.within(0, 1_000_000)
     }
+  })
+
+  it('the boot clock advances with the monotonic clock, whatever the wall clock does', () => {
+    const [first, monotonic] = [readClocks(), monotonicMs()]
+    for (const step of [4000 * 86_400_000, -3_600_000]) {
+      mock.restoreAll()
+      mock.method(Date, 'now', () => systemNow() + step)
+      const { wall, boot, bootId } = readClocks()
+      const passed = monotonicMs() - monotonic
+      expect(wall - first.wall - passed).to.be.closeTo(step, 1000)
+      expect(boot - first.boot - passed).to.be.within(-5000, 5000)
+      expect(bootId).to.equal(first.bootId)
+    }
+  })
+
+  it('the boot clock counts from the start of the machine where the system tells it', function () {
+    if (process.platform !== 'linux') return this.skip()
+    const { boot, bootId } = readClocks()
+    expect(bootId).to.equal(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())
+    expect(boot).to.be.closeTo(Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000, 5000)
   })
 })

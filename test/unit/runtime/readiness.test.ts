@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { readiness } from '../../../actors/discovery/admin/readiness.ts'
 import type { ActorState } from '../../../actors/runtime/supervisor.ts'
-import { servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { attentionNote, servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 
 const actor = (name: string, more: Partial<ActorState> = {}): ActorState => ({
   name,
@@ -26,6 +26,16 @@ const without = (name: string) => all().filter((state) => state.name !== name)
 describe('readiness', () => {
   it('is given without a message when every writer serves', () => {
     expect(readiness(all(), sources, false)).to.deep.equal({ ready: true, text: '' })
+  })
+
+  it('is given with what needs attention, once for all actors that say the same', () => {
+    const notes = (lines: readonly string[], more: [string, unknown][] = []) => ({
+      notes: new Map<string, unknown>([[attentionNote, lines], ...more]),
+    })
+    const writers = ['xds-writer/0', 'xds-writer/1'].map((name) => actor(name, notes(['the root has expired'], [[servingNote, true]])))
+    const authority = actor('certificate-authority', notes(['the clock is wrong', 'the root has expired']))
+    const judged = readiness([synced(), ...sources.map((name) => actor(name)), ...writers, authority], sources, false)
+    expect(judged).to.deep.equal({ ready: true, text: 'the root has expired\nthe clock is wrong' })
   })
 
   it('is not given before the first complete state, and names missing sources and unhealthy actors', () => {
