@@ -1,10 +1,10 @@
 /** Fetches small documents from URLs in user configuration: limited in time and size, and protected against server-side request forgery. */
-import { lookup as resolveName } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, readRanges, refusal } from '../../src/policy/key-addresses.ts'
+import type { LookupAll } from './lookup-turns.ts'
 import { refuseUpgrade } from './refused-upgrade.ts'
 import { type Blocking, connectBounded, publicHandshakeBytes } from './tls-client.ts'
 
@@ -19,15 +19,20 @@ export interface FetchBounds {
   readonly authorities: readonly string[]
 }
 
-/**
- * Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. The handshake of TLS runs in
- * `blocking`.
- */
-export async function boundedFetch(url: string, bounds: FetchBounds, blocking: Blocking): Promise<string> {
+/** How a fetch does what concerns others in its thread and process. */
+export interface FetchMeans {
+  /** The handshake of TLS runs in it. */
+  readonly blocking: Blocking
+  /** Returns a lookup of names for a fetch that ends with the signal. */
+  readonly lookup: (signal: AbortSignal) => LookupAll
+}
+
+/** Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. */
+export async function boundedFetch(url: string, bounds: FetchBounds, means: FetchMeans): Promise<string> {
   const deadline = AbortSignal.timeout(bounds.timeoutMs)
   let target = new URL(url)
   for (let hop = 0; ; hop++) {
-    const answer = await get(target, bounds, deadline, blocking)
+    const answer = await get(target, bounds, deadline, means)
     if (answer.location === undefined) return answer.body
     if (hop >= bounds.redirects) throw new Error(`more than ${bounds.redirects} redirects`)
     const next = URL.parse(answer.location, target.href)
@@ -39,9 +44,9 @@ export async function boundedFetch(url: string, bounds: FetchBounds, blocking: B
 
 /** A lookup that refuses forbidden addresses. The name is resolved once, so that the checked addresses are those connected to. */
 const checkedLookup =
-  (allowed: AllowedRanges): LookupFunction =>
+  (allowed: AllowedRanges, find: LookupAll): LookupFunction =>
   (name, options, done) => {
-    resolveName(name, { ...options, all: true }, (error, addresses) => {
+    find(name, { ...options, all: true }, (error, addresses) => {
       if (error) return done(error, '')
       const reason = addresses.map(({ address }) => refusal(address, allowed)).find((found) => found !== undefined)
       if (reason) return done(new Error(`${name}: ${reason}`), '')
@@ -51,7 +56,7 @@ const checkedLookup =
     })
   }
 
-function get(url: URL, bounds: FetchBounds, signal: AbortSignal, blocking: Blocking): Promise<{ body: string; location: string | undefined }> {
+function get(url: URL, bounds: FetchBounds, signal: AbortSignal, means: FetchMeans): Promise<{ body: string; location: string | undefined }> {
   const literal = url.hostname.replace(/^\[|\]$/g, '')
   const allowed = readRanges(bounds.allowed)
   const reason = isIP(literal) ? refusal(literal, allowed) : undefined
@@ -60,8 +65,10 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal, blocking: Block
   const isTls = url.protocol === 'https:'
   const authorities = bounds.authorities.length > 0 ? { ca: [...getCACertificates('default'), ...bounds.authorities] } : {}
   const createConnection = (): Socket => {
-    const to = { host: literal, port: Number(url.port || (isTls ? 443 : 80)), lookup: checkedLookup(allowed) }
-    return isTls ? connectBounded(to, { ...authorities, ALPNProtocols: ['http/1.1'] }, { bytes: publicHandshakeBytes, blocking }) : connect(to)
+    const to = { host: literal, port: Number(url.port || (isTls ? 443 : 80)), lookup: checkedLookup(allowed, means.lookup(signal)) }
+    return isTls
+      ? connectBounded(to, { ...authorities, ALPNProtocols: ['http/1.1'] }, { bytes: publicHandshakeBytes, blocking: means.blocking })
+      : connect(to)
   }
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
   const outgoing = (isTls ? httpsRequest : httpRequest)(url, { headers, createConnection, signal, maxHeaderSize: 16_384 })

@@ -8,6 +8,7 @@ import { parseBounded } from '../../src/model/bounded-json.ts'
 import { sortedKeySet } from '../../src/policy/key-set.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { boundedFetch, type FetchBounds } from './bounded-fetch.ts'
+import { LookupTurns } from './lookup-turns.ts'
 
 /** The contents of an issuer's OpenID configuration (OpenID Connect Discovery 1.0, section 3) that are used. */
 export interface OpenIdConfiguration {
@@ -24,9 +25,10 @@ export interface Documents {
   readonly 'spiffe-bundle': SpiffeBundle
 }
 
-/** A document to fetch. `id` is positive and identifies the fetch in `shared`, the memory of {@link marks}. */
+/** A document to fetch, and who asks for it. `id` is positive and identifies the fetch in `shared`, the memory of {@link marks}. */
 export interface FetchTask {
   readonly id: number
+  readonly asker: string
   readonly kind: keyof Documents
   readonly url: string
   readonly bounds: FetchBounds
@@ -48,8 +50,10 @@ const readers: { readonly [Kind in keyof Documents]: (content: string) => Docume
   'spiffe-bundle': readSpiffeBundle,
 }
 
+const lookups = new LookupTurns()
+
 /** Fetches a document. Never rejects. */
-export default async function fetchDocument({ id, kind, url, bounds, shared }: FetchTask): Promise<FetchAnswer> {
+export default async function fetchDocument({ id, asker, kind, url, bounds, shared }: FetchTask): Promise<FetchAnswer> {
   const words = new Int32Array(shared)
   let blockedMs = 0
   const blocking = <Result>(work: () => Result): Result => {
@@ -64,7 +68,7 @@ export default async function fetchDocument({ id, kind, url, bounds, shared }: F
     }
   }
   try {
-    const content = await boundedFetch(url, bounds, blocking)
+    const content = await boundedFetch(url, bounds, { blocking, lookup: (signal) => lookups.of(asker, signal) })
     const document = blocking(() => readers[kind](content))
     return { document, blockedMs }
   } catch (error) {

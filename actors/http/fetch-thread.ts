@@ -127,14 +127,14 @@ export class FetchThread {
   }
 
   #run(fetch: Fetch): void {
-    const { kind, url, bounds } = fetch.wanted
+    const { asker, kind, url, bounds } = fetch.wanted
     this.#lastId = (this.#lastId % 2_147_483_647) + 1
     const id = this.#lastId
     fetch.looks = 0
     this.#running.set(id, fetch)
     this.#looking ??= checkEvery(lookMs, () => this.#look()).unref()
     this.#pool ??= createPool(this.#module, { threads: 1, queue: most.atOnce, atOnce: most.atOnce, heapMib })
-    const task: FetchTask = { id, kind, url, bounds, shared: this.#words.buffer }
+    const task: FetchTask = { id, asker, kind, url, bounds, shared: this.#words.buffer }
     this.#pool.run<FetchAnswer>(task).then(
       (answer) => this.#ended(id, fetch, answer),
       // The thread has ended. The fetches of a thread that this one ended are not among those that run, or run again by another number.
