@@ -6,7 +6,7 @@
 import { closeSync, type Dir, opendirSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
 import { type ConnectionEnds, SocketSearch } from '../../src/identity/socket-table.ts'
-import { monotonicMs } from '../runtime/clock.ts'
+import { monotonicMs, threadCpuMs } from '../runtime/clock.ts'
 import { pause } from '../runtime/timers.ts'
 
 /**
@@ -23,8 +23,8 @@ export type Suspects =
   | { readonly startedBy: () => Promise<number | undefined> }
 
 /**
- * Bounds: connections that wait for a look-up; milliseconds of work at a time, and pauses for each; bytes of the socket tables, processes
- * and open files that are looked at, and milliseconds of work, for one look-up.
+ * Bounds: connections that wait for a look-up; milliseconds at a time, and how many times as long the pauses are; bytes of the socket
+ * tables, processes and open files that are looked at, and milliseconds of CPU time, for one look-up.
  */
 const limits = { waiting: 256, sliceMs: 2, pausesForEach: 3, tableBytes: 67_108_864, processes: 100_000, files: 500_000, workMs: 5000 }
 
@@ -146,10 +146,11 @@ class Work {
   /** Runs a generator to its end and returns its result. Rejects with {@link TooMuch} when the look-up takes too long. */
   async do<Result>(steps: Generator<void, Result>): Promise<Result> {
     for (;;) {
-      const begin = monotonicMs()
+      // The pauses and the bound are of CPU time, which other load on the machine does not prolong.
+      const [begin, cpu] = [monotonicMs(), threadCpuMs()]
       let step = steps.next()
       while (!step.done && monotonicMs() - begin < limits.sliceMs) step = steps.next()
-      const tookMs = monotonicMs() - begin
+      const tookMs = threadCpuMs() - cpu
       this.#spentMs += tookMs
       if (this.#spentMs > limits.workMs) throw new TooMuch()
       await pause(tookMs * limits.pausesForEach)
