@@ -1,13 +1,18 @@
-/** Executes a template (Go's package `text/template`) with limits on output, steps and depth. */
+/** Executes a template (Go's package `text/template`) with limits on output, work and depth. */
 import { functions, lazyFunctions } from './functions.ts'
 import { type Node, type Operand, type Pipe, parseTemplate, type Tree } from './parse.ts'
-import { GoStruct, isList, isMap, isTrue, printed, sortedKeys, TemplateError, typeName, type Value } from './values.ts'
+import { GoStruct, isList, isMap, isTrue, printed, sortedKeys, TemplateError, textLimit, typeName, type Value } from './values.ts'
 
 /**
  * The limits of one execution. `output` and `text`, the limit on the text arguments and the text result of a function call, are in
- * characters.
+ * characters. `work` bounds the time: it is the characters that functions read and write, and the elements of maps that are put in order.
+ * `depth` counts conditions, ranges and templates within each other.
  */
-const limits = { output: 8 * 1024 * 1024, text: 2 * 1024 * 1024, steps: 1_000_000, templates: 100 }
+const limits = { output: 8 * 1024 * 1024, text: textLimit, steps: 1_000_000, work: 20_000_000, templates: 100, depth: 500 }
+/** The number of variables that are looked at for one unit of work. */
+const variablesAtOnce = 2
+/** The work of putting one key of a map in order. */
+const keyWork = 8
 
 /**
  * Renders a template with `data`. Throws a {@link TemplateError} that names the line when the template cannot be parsed or executed, or
@@ -31,7 +36,12 @@ class Execution {
   readonly #output: string[] = []
   #size = 0
   #steps = 0
+  #work = 0
+  /** The number of templates, and of scopes, within each other. */
+  #templates = 0
   #depth = 0
+  /** The line of the last pipe that was begun. */
+  #line = 1
   #variables: Variable[] = []
 
   constructor(tree: Tree) {
@@ -40,7 +50,12 @@ class Execution {
 
   run(data: Value): string {
     this.#variables = [{ name: '$', value: data }]
-    this.#list(this.#tree.root, data)
+    try {
+      this.#list(this.#tree.root, data)
+    } catch (error) {
+      if (!(error instanceof TemplateError) || error.message.startsWith('line ')) throw error
+      throw new TemplateError(`line ${this.#line}: ${error.message}`)
+    }
     return this.#output.join('')
   }
 
@@ -48,6 +63,12 @@ class Execution {
     this.#size += text.length
     if (this.#size > limits.output) throw new TemplateError(`the output is larger than ${limits.output} characters`)
     this.#output.push(text)
+  }
+
+  /** Counts work that has been or will be done. */
+  #spend(work: number): void {
+    this.#work += work
+    if (this.#work > limits.work) throw new TemplateError(`the functions read and write more than ${limits.work} characters and elements`)
   }
 
   #step(): void {
@@ -86,7 +107,9 @@ class Execution {
 
   #scoped<T>(run: () => T): T {
     const known = this.#variables.length
+    if (++this.#depth > limits.depth) throw new TemplateError(`conditions, ranges and templates within each other deeper than ${limits.depth} levels`)
     const result = run()
+    this.#depth--
     this.#variables.length = known
     return result
   }
@@ -117,21 +140,27 @@ class Execution {
   *#items(value: Value, { declares, line }: Pipe): Iterable<readonly [Value, Value]> {
     if (value === null) return
     if (isList(value)) yield* value.entries()
-    else if (isMap(value)) for (const key of sortedKeys(value)) yield [key, value.get(key) ?? null]
+    else if (isMap(value)) for (const key of this.#sorted(value)) yield [key, value.get(key) ?? null]
     else if (typeof value === 'number' && declares.length < 2) for (let at = 0; at < value; at++) yield [at, at]
     else if (typeof value === 'number') throw new TemplateError(`line ${line}: can't use ${value} to iterate over more than one variable`)
     else throw new TemplateError(`line ${line}: range can't iterate over ${printed(value)}`)
   }
 
+  #sorted(map: ReadonlyMap<string, Value>): string[] {
+    this.#spend(map.size * keyWork)
+    return sortedKeys(map)
+  }
+
   #template(name: string, data: Value, line: number): void {
     const nodes = this.#tree.defined.get(name)
     if (!nodes) throw new TemplateError(`line ${line}: template ${JSON.stringify(name.slice(0, 60))} not defined`)
-    if (++this.#depth > limits.templates) throw new TemplateError(`line ${line}: templates within each other deeper than ${limits.templates} levels`)
+    if (++this.#templates > limits.templates)
+      throw new TemplateError(`line ${line}: templates within each other deeper than ${limits.templates} levels`)
     const variables = this.#variables
     this.#variables = [{ name: '$', value: data }]
-    this.#list(nodes, data)
+    this.#scoped(() => this.#list(nodes, data))
     this.#variables = variables
-    this.#depth--
+    this.#templates--
   }
 
   #set(name: string, value: Value, { isAssignment }: Pipe): void {
@@ -143,12 +172,14 @@ class Execution {
   }
 
   #variable(name: string): Variable {
+    this.#spend(this.#variables.length / variablesAtOnce)
     const found = this.#variables.findLast((variable) => variable.name === name)
     if (!found) throw new TemplateError(`undefined variable: ${name}`)
     return found
   }
 
   #pipe(pipe: Pipe, dot: Value): Value {
+    this.#line = pipe.line
     this.#step()
     let value: Value | undefined
     for (const command of pipe.commands) value = this.#command(command, dot, value)
@@ -199,7 +230,10 @@ class Execution {
       if (lazyFunctions.has(name)) return this.#untilDecided(name === 'or', operands, { dot, final })
       const args = operands.map((operand) => this.#operand(operand, dot))
       if (final !== undefined) args.push(final)
-      return bounded([found.call(...bounded(args))])[0] ?? null
+      this.#spend(sizeOf(args))
+      const result = found.call(...bounded(args)) ?? null
+      this.#spend(sizeOf([result]))
+      return bounded([result])[0] ?? null
     } catch (error) {
       if (!(error instanceof TemplateError) || error.message.startsWith('line ')) throw error
       throw new TemplateError(`line ${line}: error calling ${name}: ${error.message}`)
@@ -217,10 +251,12 @@ class Execution {
   }
 }
 
+/** The number of characters of the texts. */
+const sizeOf = (values: readonly Value[]): number => values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
+
 /** Returns the values. Throws a {@link TemplateError} when their texts together exceed the limit. */
 function bounded(values: readonly Value[]): readonly Value[] {
-  const size = values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
-  if (size > limits.text) throw new TemplateError(`texts are longer than ${limits.text} characters`)
+  if (sizeOf(values) > limits.text) throw new TemplateError(`texts are longer than ${limits.text} characters`)
   return values
 }
 

@@ -25,7 +25,7 @@ function index(of: Value, ...keys: Value[]): Value {
       value = value.get(key) ?? null
       continue
     }
-    const items: readonly Value[] | undefined = typeof value === 'string' ? [...Buffer.from(value)] : isList(value) ? value : undefined
+    const items: Buffer | readonly Value[] | undefined = typeof value === 'string' ? Buffer.from(value) : isList(value) ? value : undefined
     if (!items) return fail(`can't index item of type ${typeName(value)}`)
     const at = whole(key, '')
     if (at < 0 || at >= items.length) return fail(`index out of range: ${at}`)
@@ -108,12 +108,10 @@ const jsEscapes: Readonly<Record<string, string>> = {
 const htmlEscapes: Readonly<Record<string, string>> = { '"': '&#34;', "'": '&#39;', '&': '&amp;', '<': '&lt;', '>': '&gt;', '\0': '\ufffd' }
 
 const jsText = (text: string): string =>
-  [...text]
-    .map((letter) => {
-      if (jsEscapes[letter] !== undefined) return jsEscapes[letter]
-      return isPrintable(letter) ? letter : `\\u${(letter.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`
-    })
-    .join('')
+  text.replaceAll(/[\\'"<>&=]|[^ -~]/gu, (letter) => {
+    if (jsEscapes[letter] !== undefined) return jsEscapes[letter]
+    return isPrintable(letter) ? letter : `\\u${(letter.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`
+  })
 
 const queryText = (text: string): string =>
   encodeURIComponent(text.toWellFormed())

@@ -1,5 +1,5 @@
 /** Formats text (Go's package `fmt`, "Printing"). */
-import { GoFloat, isList, isMap, printed, printedFloat, sortedKeys, TemplateError, typeName, type Value } from './values.ts'
+import { deepest, GoFloat, isList, isMap, printed, printedFloat, sortedKeys, TemplateError, textLimit, typeName, type Value } from './values.ts'
 
 interface Verb {
   readonly verb: string
@@ -11,10 +11,21 @@ interface Verb {
 /** The maximum width and precision. Larger ones are an error. */
 const widest = 1_000_000
 
+/** What is left of the length of one formatted text. It is taken before a text is made, so that no text is made that is longer. */
+class Room {
+  #left = textLimit
+
+  take(length: number): void {
+    this.#left -= length
+    if (this.#left < 0) throw new TemplateError(`the text is longer than ${textLimit} characters`)
+  }
+}
+
 /** Returns the formatted text. Faults of the format and the arguments appear in the text, as in Go: `%!d(string=x)`. */
 export function printf(format: string, args: readonly Value[]): string {
   let next = 0
   let isOrdered = true
+  const room = new Room()
   const pattern = /%([-+# 0]*)(\*|\d+)?(?:\.(\*|\d*))?(?:\[(\d{1,6})\])?([\s\S]?)/gu
   const text = format.replaceAll(
     pattern,
@@ -42,14 +53,18 @@ export function printf(format: string, args: readonly Value[]): string {
         precision: typeof fine === 'number' && fine >= 0 ? fine : undefined,
       }
       if ((spec.width ?? 0) > widest || (spec.precision ?? 0) > widest) throw new TemplateError('printf: a field is wider than 1000000')
-      return bad + formatted(spec, args[next++] ?? null)
+      return bad + formatted(spec, args[next++] ?? null, room)
     },
   )
   const extra = (isOrdered ? args.slice(next) : []).map((value) => (value === null ? '<nil>' : `${typeName(value)}=${printed(value)}`))
   return extra.length > 0 ? `${text}%!(EXTRA ${extra.join(', ')})` : text
 }
 
-function formatted(spec: Verb, value: Value): string {
+function formatted(spec: Verb, value: Value, room: Room, depth = 0): string {
+  if (depth > deepest) throw new TemplateError('a value is nested too deep to be printed')
+  const within = (each: Verb, entry: Value): string => (entry === null ? '<nil>' : formatted(each, entry, room, depth + 1))
+  // The widest that the text of one value becomes for its format. A value without a text of its own has those of its elements.
+  room.take(isList(value) || isMap(value) ? 2 : Math.max(spec.width ?? 0, spec.precision ?? 0, typeof value === 'string' ? value.length : 1))
   if (spec.verb === 'T') return padded(spec, typeName(value))
   if (isList(value)) return `[${value.map((entry) => within(spec, entry)).join(' ')}]`
   if (isMap(value))
@@ -58,11 +73,8 @@ function formatted(spec: Verb, value: Value): string {
       .join(' ')}]`
   const text = value === null ? (spec.verb === 'v' ? '<nil>' : undefined) : scalar(spec, value)
   if (text !== undefined) return padded(spec, text, typeof value === 'number' || value instanceof GoFloat)
-  return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, verb: 'v' }, value)}`})`
+  return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, verb: 'v' }, value, room, depth + 1)}`})`
 }
-
-/** Formats a value inside a list or map, where nil is valid for every verb. */
-const within = (spec: Verb, value: Value): string => (value === null ? '<nil>' : formatted(spec, value))
 
 function scalar(spec: Verb, value: NonNullable<Value>): string | undefined {
   if (typeof value === 'string') return textForm(spec, value)
@@ -174,14 +186,14 @@ const escapes: Readonly<Record<string, string>> = {
 
 /** Quotes text as Go does. */
 function quoted(text: string): string {
-  const inner = [...text].map((letter) => {
+  const inner = text.replaceAll(/["\\]|[^ -~]/gu, (letter) => {
     const code = letter.codePointAt(0) as number
     if (escapes[letter] !== undefined) return escapes[letter]
-    if (letter === ' ' || isPrintable(letter)) return letter
+    if (isPrintable(letter)) return letter
     if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
     return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
   })
-  return `"${inner.join('')}"`
+  return `"${inner}"`
 }
 
 /** Whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols. */

@@ -3,6 +3,9 @@
 /** A fault of a template, or of its use of the data. */
 export class TemplateError extends Error {}
 
+/** The maximum length of the texts that a function takes together, and of the text that it returns, in characters. */
+export const textLimit = 2 * 1024 * 1024
+
 /** Go's `float64`. Integers are plain numbers. */
 export class GoFloat {
   readonly value: number
@@ -53,10 +56,13 @@ export function typeName(value: Value): string {
 
 /** The keys of a map in byte order. */
 export const sortedKeys = (map: ReadonlyMap<string, Value>): string[] =>
-  [...map.keys()].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
+  [...map.keys()]
+    .map((key) => [Buffer.from(key), key] as const)
+    .sort(([one], [other]) => Buffer.compare(one, other))
+    .map(([, key]) => key)
 
 /** The maximum nesting depth of a printed value. */
-const deepest = 100
+export const deepest = 100
 
 /** Returns the text of a value; `<nil>` for nil. Throws a {@link TemplateError} when the value is nested too deeply. */
 export function printed(value: Value, depth = 0): string {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { renderTemplate } from '../../../../src/bootstrap/go-template/execute.ts'
 import { fromJson } from '../../../../src/bootstrap/go-template/values.ts'
+import { cpuMs } from '../../../harness/own-time.ts'
 
 const read = (name: string) => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'))
 const groups: { data: unknown; templates: string[] }[] = read('cases.json')
@@ -32,6 +33,47 @@ describe('execution of a Go template', () => {
     expect(() => render(`{{${'('.repeat(100_000)}1${')'.repeat(100_000)}}}`)).to.throw('nested deeper than 100 levels')
     expect(() => render('{{if true}}'.repeat(1000) + '{{end}}'.repeat(1000))).to.throw('nested deeper than 100 levels')
   })
+
+  const megabyte = 'x'.repeat(1_000_000)
+  const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)])
+  const costly: Readonly<Record<string, readonly [template: string, data: unknown, error: RegExp]>> = {
+    'looks into a text again and again': [
+      `{{$x := .x}}${'{{index $x 1}}'.repeat(990)}`,
+      { x: megabyte },
+      /^line 1: .*read and write more than 20000000/,
+    ],
+    'escapes a text again and again': [
+      `{{range 990}}{{js $.x}}{{end}}`,
+      { x: '\u00e9'.repeat(300_000) },
+      /^line 1: .*(read and write|output is larger) /,
+    ],
+    'compares texts again and again': [`{{range 100000}}{{eq $.x $.x}}{{end}}`, { x: megabyte }, /^line 1: .*read and write more/],
+    'sorts keys again and again': [
+      '{{range 900000}}{{range $.m}}{{break}}{{end}}{{end}}',
+      { m: Object.fromEntries(Array.from({ length: 10_000 }, (_, key) => [`k${key}`, 1])) },
+      /^line 1: .*read and write more/,
+    ],
+    'has a hundred thousand variables': [`${'{{$a := 1}}'.repeat(90_000)}{{range 100000}}{{$}}{{end}}`, {}, /^line 1: .*read and write more/],
+    'has many wide fields': [
+      `\n{{printf "${'%1000000d'.repeat(1000)}"${' 1'.repeat(1000)}}}`,
+      {},
+      /^line 2: error calling printf: the text is longer/,
+    ],
+    'has a wide field for each element': ['{{printf "%1000000v" .l}}', { l: Array.from({ length: 5000 }, () => 1) }, /^line 1: .*the text is longer/],
+    'has wide precisions': [`{{printf "${'%.1000000f'.repeat(1000)}"${' 1.5'.repeat(1000)}}}`, {}, /^line 1: .*the text is longer/],
+    'prints what is nested deep': ['{{printf "%d" .deep}}', { deep: nested(2000) }, /^line 1: .*nested too deep/],
+    'prints what is nested deep, as an action does': ['\n{{.deep}}', { deep: nested(2000) }, /^line 2: .*nested too deep/],
+    'nests templates with conditions': [
+      `{{define "a"}}${'{{if 1}}'.repeat(90)}{{template "a"}}${'{{end}}'.repeat(90)}{{end}}{{template "a"}}`,
+      {},
+      /^line 1: .*deeper than 500 levels/,
+    ],
+  }
+  for (const [what, [template, data, error]] of Object.entries(costly))
+    it(`ends in an error that names the line when a template ${what}, after little time`, () => {
+      const spent = cpuMs(() => expect(() => render(template, data)).to.throw(error))
+      expect(spent).to.be.lessThan(5000)
+    })
 
   it('takes time linear in the size of the template', () => {
     expect(render(`${' '.repeat(500_000)}x${' '.repeat(500_000)}{{- ""}}`)).to.have.length(500_001)
