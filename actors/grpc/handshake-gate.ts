@@ -2,7 +2,7 @@
 import type { Http2SecureServer } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { networkOf } from '../../src/model/client-address.ts'
+import { clientKey } from '../../src/model/client-address.ts'
 import { FairSlots } from '../../src/model/fair-slots.ts'
 import { HandshakeOrder, KnownAddresses, StrangersShare, type WaitingBytes } from '../../src/push/pacing/handshakes.ts'
 import { HandshakeStream, handshakeBytes } from '../http/handshake-stream.ts'
@@ -44,7 +44,7 @@ class Handshake implements WaitingBytes {
     this.socket = socket
     this.address = address
     this.isKnown = isKnown
-    this.network = networkOf(address)
+    this.network = clientKey(address)
     this.stream = new HandshakeStream(socket, { arrived: () => told.arrived(this), exceeded: () => told.exceeded() })
   }
 

@@ -1,26 +1,13 @@
-/** Which clients count as one where a limit is shared out by client. */
+/** Which clients count as one where something is shared out by client. */
 
 /**
- * Returns the key under which a client counts: its IPv4 address, the first 64 bits of its IPv6 address, because a client chooses the others
- * itself, and one key for all loopback addresses, which every local program may use. The empty string stands for a client without an address
- * (unix sockets).
+ * Returns the key under which a client counts: its IPv4 address (mapped into IPv6 or not), or the first 64 bits of its IPv6 address, because
+ * a client chooses the others itself. The empty string stands for a client without an address (unix sockets).
  */
-export function clientKey(address: string | undefined): string {
-  if (address === undefined || address === '') return ''
-  const bare = bareOf(address)
-  return bare === '::1' || bare.startsWith('127.') ? 'loopback' : networkOf(address)
-}
-
-/** Returns the network of a client: its IPv4 address, or the first 64 bits of its IPv6 address. */
-export function networkOf(address: string): string {
-  const bare = bareOf(address)
-  return bare.includes(':') ? `${firstGroups(bare)}::/64` : bare
-}
-
-/** The address without a zone; one of IPv4 that is mapped into IPv6 is that address. */
-function bareOf(address: string): string {
+export function clientKey(address = ''): string {
   const bare = address.toLowerCase().replace(/%.*$/, '')
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
+  const plain = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
+  return plain.includes(':') ? `${firstGroups(plain)}::/64` : plain
 }
 
 /** The first four groups of an IPv6 address, without leading zeros. */

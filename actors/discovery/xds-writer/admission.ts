@@ -31,7 +31,8 @@ export const isRefused = (admitted: Admitted): admitted is Refusal => 'code' in 
 
 /**
  * Bounds of the tokens being verified: how many the main thread is asked for at a time, of all clients and of one, and how many wait, with
- * their size in bytes. Clients take turns. Streams of one connection with the same token share one verification.
+ * their size in bytes. A token that waits costs less than one that is refused at once, because its client then sends the next. Clients take
+ * turns. Streams of one connection with the same token share one verification.
  */
 const bounds = { atOnce: 32, ofClient: 8, waiting: 4096, bytes: 8_388_608 }
 

@@ -5,7 +5,7 @@
 
 /** Bytes of a handshake that wait to be processed. */
 export interface WaitingBytes {
-  /** Network of the client ({@link networkOf}). */
+  /** Network of the client (`clientKey`). */
   readonly network: string
   /** Number of bytes that the client has sent since it was last answered. */
   readonly unanswered: number
