@@ -8,10 +8,22 @@ export function formatTime(ms: number): string {
   return `${new Date(whole).toISOString().slice(0, -1)}${String(micros).padStart(3, '0')}Z`
 }
 
-/** Escapes control characters, so that a message with untrusted text stays on one line. */
+/**
+ * Characters that a terminal or page obeys instead of showing them: control characters (C0, C1), line and paragraph separators, and format
+ * characters, among them those that turn the direction of writing.
+ */
+const obeyed = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+const escaped = (character: string): string =>
+  Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
+
+/** Escapes control and format characters, so that a message with untrusted text stays on one line and in the order of its characters. */
 export function oneLine(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (c) => (c === '\t' ? ' ' : `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`))
+  return text.replace(obeyed, (character) => (character === '\t' ? ' ' : escaped(character)))
 }
+
+/** Escapes the same characters in JSON for people, but for its own line breaks. */
+export const printableJson = (json: string): string => json.replace(obeyed, (character) => (character === '\n' ? character : escaped(character)))
 
 /** Formats a record in the console layout: one line, followed by the lines of a stack trace. */
 export function plainLine(record: LogRecord): string {
@@ -21,12 +33,12 @@ export function plainLine(record: LogRecord): string {
   const labels = Object.entries(record.labels).map(([key, value]) => `${key}=${oneLine(String(value))}`)
   parts.push(oneLine(record.message))
   const line = parts.join('\t') + (labels.length > 0 ? `\t${labels.join(' ')}` : '')
-  return record.stack ? `${line}\n${record.stack}\n` : `${line}\n`
+  return record.stack ? `${line}\n${record.stack.split('\n').map(oneLine).join('\n')}\n` : `${line}\n`
 }
 
-/** Formats a record as JSON, with keys in the documented order. */
+/** Formats a record as JSON, with keys in the documented order. Format characters are escaped as JSON escapes control characters. */
 export function jsonLine(record: LogRecord): string {
-  return `${JSON.stringify({
+  const line = JSON.stringify({
     level: record.level,
     time: formatTime(record.time),
     ...(record.scope !== 'default' ? { scope: record.scope } : {}),
@@ -34,5 +46,6 @@ export function jsonLine(record: LogRecord): string {
     msg: record.message,
     ...record.labels,
     ...(record.stack ? { stack: record.stack } : {}),
-  })}\n`
+  })
+  return `${line.replace(obeyed, escaped)}\n`
 }

@@ -143,8 +143,11 @@ export class RouteGroups {
       if (set.key.sidecar && view.difference) throw new Error('its Sidecar is gone, or takes everything now')
       const { owner } = memo
       memo.owner = routesGroup(set)
-      shared.refresh(new HostMaker(view, snapshot, set.traits, set.caller, memo))
-      memo.owner = owner
+      try {
+        shared.refresh(new HostMaker(view, snapshot, set.traits, set.caller, memo))
+      } finally {
+        memo.owner = owner
+      }
       return shared.revision
     })
     return shared

@@ -13,7 +13,11 @@ export interface RouteHost {
   /** Every domain that the host claims, including those that belong to another. */
   readonly claims: readonly string[]
   readonly piece: HostPiece | undefined
+  /** What is wrong with the host; the same array for all without problems. */
+  readonly problems: readonly Problem[]
 }
+
+const noProblems: readonly Problem[] = []
 
 /** A route with the hosts that claim its domains. */
 export interface RouteHosts {
@@ -37,9 +41,9 @@ export function inOrder(one: Candidate, other: Candidate): number {
  * name.
  */
 export function claimDomains(route: RouteName, candidates: readonly Candidate[], before: (name: string) => HostPiece | undefined): RouteHosts {
-  const problems: Problem[] = []
   const taken = new Set<string>()
   const hosts = candidates.map((candidate): RouteHost => {
+    const problems: Problem[] = []
     const whole = pieceOrLastGood(route, candidate.make(), before, problems)
     const claims = whole?.domains ?? []
     const lost = claims.filter((domain) => taken.has(domain))
@@ -49,10 +53,13 @@ export function claimDomains(route: RouteName, candidates: readonly Candidate[],
     // A last good form is dropped when its domains overlap with those that other hosts have now.
     if (piece?.domains.some((domain) => taken.has(domain))) piece = undefined
     for (const domain of piece?.domains ?? []) taken.add(domain)
-    return { candidate, claims, piece }
+    return { candidate, claims, piece, problems: problems.length > 0 ? problems : noProblems }
   })
-  return { route, hosts, problems }
+  return { route, hosts, problems: problemsOf(hosts) }
 }
+
+/** All problems of hosts. */
+export const problemsOf = (hosts: readonly RouteHost[]): Problem[] => hosts.flatMap(({ problems }) => problems)
 
 /** Returns the virtual host that was made, or its last good form if that failed. */
 function pieceOrLastGood(

@@ -15,7 +15,7 @@ import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
 import { ClaimLog, RouteClaims } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
-import { claimDomains, inOrder, type RouteHosts } from './route-hosts.ts'
+import { claimDomains, inOrder, problemsOf, type RouteHosts } from './route-hosts.ts'
 
 /** A route of the shared routes. */
 export interface SharedRoute extends RouteHosts {
@@ -177,7 +177,7 @@ export class SharedRoutes {
   #replaceInPlace(maker: HostMaker, remade: Set<string>): boolean {
     const [wanted, more] = this.#egressCandidates
     const [egress] = maker.view.egress
-    if (!wanted || !egress || more || this.#common.outdated.size > 0 || this.problems.length > 0) return false
+    if (!wanted || !egress || more || this.#common.outdated.size > 0 || this.#problems.length > 0) return false
     const made = contain<Map<string, Candidate[]> | undefined>(
       () => {
         for (const host of [...wanted.ofHosts.outdated, ...wanted.ofOthers.outdated]) remade.add(host)
@@ -321,13 +321,13 @@ export class SharedRoutes {
           services.filter(({ host }) => changed.has(host)),
         )
       : undefined
-    const replaced = hosts && { route, hosts, problems: [] }
+    const replaced = hosts && { route, hosts, problems: problemsOf(hosts) }
     const lastGood = (name: string): HostPiece | undefined => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
     const routeHosts = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
     const problems = [...routeHosts.problems, ...patches]
     const claimed = before && (replaced || sameClaims(before, routeHosts)) ? before : undefined
     const same = claimed?.hosts.every(({ piece }, index) => piece === routeHosts.hosts[index]?.piece)
-    if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
+    if (claimed && same && sameItems(problems, claimed.problems) && Buffer.compare(claimed.extra, extra) === 0) return claimed
     if (claimed && same) return { ...claimed, hosts: routeHosts.hosts, claims: claimed.claims.replaceHosts(routeHosts.hosts), problems, extra }
     const pieces = routeHosts.hosts.map(({ piece }) => piece)
     return {
@@ -349,21 +349,21 @@ function madeOnce(candidate: Candidate): Candidate {
 }
 
 /**
- * Replaces some virtual hosts of a route in place, if they claim the same domains as before and have no problems. Returns undefined when
- * the route has to be built as a whole.
+ * Replaces some virtual hosts of a route in place, if they claim the same domains as before and neither had nor have problems; those of other
+ * hosts stay. Returns undefined when the route has to be built as a whole.
  */
 function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): RouteHosts['hosts'] | undefined {
-  if (before.problems.length > 0) return undefined
   const hosts = [...before.hosts]
   for (const candidate of candidates) {
     const places = (before.claims.places.get(candidate.host) ?? []).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
     const [place] = places
     const old = place === undefined ? undefined : hosts[place]
-    if (!old || place === undefined || places.length !== 1 || old.candidate.namespace !== candidate.namespace) return undefined
+    if (!old || place === undefined || old.problems.length > 0 || places.length !== 1 || old.candidate.namespace !== candidate.namespace)
+      return undefined
     const made = candidate.make()
     if (made.failed || made.problems.length > 0 || !made.piece || !old.piece) return undefined
     if (!sameItems(made.piece.domains, old.claims) || !sameItems(old.piece.domains, old.claims)) return undefined
-    hosts[place] = { candidate, claims: old.claims, piece: made.piece }
+    hosts[place] = { ...old, candidate, piece: made.piece }
   }
   return hosts
 }
