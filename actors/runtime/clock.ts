@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { threadCpuUsage } from 'node:process'
 
 /**
  * Monotonic time in milliseconds with fractions, from one clock that all threads of the process share: for durations and deadlines, never
@@ -72,9 +71,12 @@ function bootClock(monotonic: number): Omit<Clocks, 'wall'> {
   return { boot: monotonic, bootId }
 }
 
-/** CPU time of the calling thread in milliseconds since its start: for the cost of what the thread did between two readings. */
+/**
+ * CPU time of the calling thread in milliseconds since its start: for the cost of what the thread did between two readings. Node before 23.9
+ * cannot tell it; there it is the CPU time of the whole process, which is never less.
+ */
 export function threadCpuMs(): number {
-  const { user, system } = threadCpuUsage()
+  const { user, system } = (process.threadCpuUsage ?? process.cpuUsage)()
   return (user + system) / 1000
 }
 

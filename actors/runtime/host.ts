@@ -1,5 +1,4 @@
 /** Runs one actor behind a control port: on a worker thread of its own (thread.ts), or in the supervisor's thread. */
-import { threadCpuUsage } from 'node:process'
 import { getHeapStatistics } from 'node:v8'
 import { isMainThread, type MessagePort } from 'node:worker_threads'
 import type { ActorStats, Control, Report } from '../../protocols/messages/envelope.ts'
@@ -8,7 +7,7 @@ import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorMetrics } from '../../protocols/messages/metrics.ts'
 import type { ActorDefinition, Behaviour } from './actor.ts'
 import { type Asks, askWithin, serveAsks, useAsks } from './ask.ts'
-import { monotonicMs } from './clock.ts'
+import { monotonicMs, threadCpuMs } from './clock.ts'
 import { Links } from './links.ts'
 import { createLogger, type Logger } from './logger.ts'
 import { Registry } from './metrics.ts'
@@ -219,7 +218,6 @@ class Host {
   #stats(): ActorStats {
     const utilisation = performance.eventLoopUtilization(this.#lastUtilisation)
     this.#lastUtilisation = performance.eventLoopUtilization()
-    const cpu = threadCpuUsage()
     return {
       name: this.#options.name,
       kind: this.#definition.kind,
@@ -228,7 +226,7 @@ class Host {
       coalesced: this.#links?.coalesced ?? 0,
       utilisation: utilisation.utilization,
       heapBytes: getHeapStatistics().used_heap_size,
-      cpuSeconds: isMainThread ? 0 : (cpu.user + cpu.system) / 1e6,
+      cpuSeconds: isMainThread ? 0 : threadCpuMs() / 1000,
     }
   }
 
