@@ -161,11 +161,14 @@ export class GrpcServer {
     limitConnections(
       this.#servers.map(({ server }) => server),
       most,
-      () => parts.refused(),
-      (refused, address) =>
-        parts.log.warn(
-          `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one address; it follows from the limit of file descriptors`,
-        ),
+      {
+        refused: () => parts.refused(),
+        say: (refused, address) =>
+          parts.log.warn(
+            `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one address; it follows from the limit of file descriptors`,
+          ),
+        isKept: (address) => this.#gate?.isKnown(address) ?? false,
+      },
     )
   }
 

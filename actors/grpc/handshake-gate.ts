@@ -122,6 +122,11 @@ export class HandshakeGate {
     if (this.#waiting.size > 0) this.#schedule()
   }
 
+  /** Whether a client at an address presented a valid credential. */
+  isKnown(address: string): boolean {
+    return this.#known.has(address, monotonicMs())
+  }
+
   /** Ends all unfinished handshakes, and accepts no further connections. */
   close(done: () => void): void {
     this.listener.close(done)
@@ -136,7 +141,7 @@ export class HandshakeGate {
     if (address === undefined) return void socket.destroy()
     this.#ages ??= checkEvery(intervals.ageMs, () => this.#checkAges()).unref()
     if (this.#isNative(address)) this.#acceptNative(socket)
-    else this.#admit(socket, address, this.#known.has(address, monotonicMs()))
+    else this.#admit(socket, address, this.isKnown(address))
   }
 
   #admit(socket: Socket, address: string, isKnown: boolean): void {

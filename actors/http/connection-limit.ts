@@ -45,57 +45,70 @@ export function descriptorLimit(): number {
 /** Minimum interval between reports of refusals, in milliseconds. */
 const sayMs = 10_000
 
+/** What is called when connections are refused, and whose connections do not give way. */
+export interface ConnectionListener {
+  /** Called for each connection that is refused, or gives way. */
+  refused(): void
+  /** Called with the number of these connections at most every ten seconds. */
+  say(count: number, lastAddress: string): void
+  /** Whether clients at an address have presented a credential: their connections never give way. */
+  isKept(address: string): boolean
+}
+
 /**
- * Limits the total number of connections of several servers, and of each client address to half of that, so that one client address
- * leaves room for the others. Further connections are closed on accept. `refused` is called for each of them; `say` is called with their
- * number at most every ten seconds.
+ * Limits the total number of connections of several servers, and of each client address to half of that. When there is no room, the newest
+ * connection of the address with the most gives way to one from an address with fewer, so that many addresses cannot keep out another
+ * one; otherwise the new connection is closed on accept.
  */
-export function limitConnections(
-  servers: readonly Server[],
-  most: number,
-  refused: () => void,
-  say: (count: number, lastAddress: string) => void,
-): { close(): void } {
+export function limitConnections(servers: readonly Server[], most: number, listener: ConnectionListener): { close(): void } {
   if (!Number.isFinite(most)) return { close: () => undefined }
-  const open = new Map<Server, number>(servers.map((server) => [server, 0]))
-  const ofPeers = new Map<string, number>()
+  const ofPeers = new Map<string, Set<Socket>>()
   const maxOfPeer = Math.max(1, Math.floor(most * shares.peer))
-  const total = () => [...open.values()].reduce((sum, count) => sum + count, 0)
+  let total = 0
   let unsaid = 0
   let quiet = false
   let lastAddress = ''
   const flush = () => {
-    if (unsaid > 0) say(unsaid, lastAddress)
+    if (unsaid > 0) listener.say(unsaid, lastAddress)
     quiet = unsaid > 0
     unsaid = 0
   }
-  for (const server of servers) {
-    const own = () => open.get(server) ?? 0
-    // Node compares this limit with the server's own connections on accept, so those of the other servers are subtracted.
-    Object.defineProperty(server, 'maxConnections', { get: () => most - (total() - own()), set: () => undefined, configurable: true })
-    const refuse = (address = '') => {
-      refused()
-      lastAddress = address
-      unsaid++
-      if (!quiet) flush()
-    }
+  const refuse = (socket: Socket, address: string) => {
+    listener.refused()
+    lastAddress = address
+    unsaid++
+    if (!quiet) flush()
+    socket.destroy()
+  }
+  /** The connection that gives way to one from an address with `own` connections, and its address. */
+  const leaving = (peer: string, own: number): readonly [Socket, string] | undefined => {
+    let largest: readonly [string, Set<Socket>] | undefined
+    for (const each of ofPeers) if (each[1].size > (largest?.[1].size ?? 0) && !listener.isKept(each[0])) largest = each
+    if (!largest || largest[1].size <= (listener.isKept(peer) ? 0 : own)) return undefined
+    const newest = [...largest[1]].at(-1)
+    return newest && [newest, largest[0]]
+  }
+  const leave = (socket: Socket, peer: string) => {
+    const sockets = ofPeers.get(peer)
+    if (!sockets?.delete(socket)) return
+    total--
+    if (sockets.size === 0) ofPeers.delete(peer)
+  }
+  for (const server of servers)
     server.prependListener('connection', (socket: Socket) => {
       const { remoteAddress: peer = '' } = socket
-      const ofPeer = ofPeers.get(peer) ?? 0
-      open.set(server, own() + 1)
-      ofPeers.set(peer, ofPeer + 1)
-      socket.once('close', () => {
-        open.set(server, own() - 1)
-        const left = (ofPeers.get(peer) ?? 1) - 1
-        if (left > 0) ofPeers.set(peer, left)
-        else ofPeers.delete(peer)
-      })
-      if (ofPeer < maxOfPeer) return
-      refuse(peer)
-      socket.destroy()
+      const own = ofPeers.get(peer) ?? new Set()
+      if (own.size >= maxOfPeer) return refuse(socket, peer)
+      if (total >= most) {
+        const found = leaving(peer, own.size + 1)
+        if (!found) return refuse(socket, peer)
+        leave(...found)
+        refuse(...found)
+      }
+      ofPeers.set(peer, own.add(socket))
+      total++
+      socket.once('close', () => leave(socket, peer))
     })
-    server.on('drop', (data) => refuse(data?.remoteAddress))
-  }
   const timer = every(sayMs, flush).unref()
   return { close: () => timer.cancel() }
 }

@@ -74,6 +74,25 @@ describe('the bytes of a handshake', () => {
     await echoes(client)
   })
 
+  it('that have arrived are given back with the socket, which can be used natively', async () => {
+    const tls = createTlsServer({ ...ordinary })
+    tls.on('secureConnection', (socket: TLSSocket) => keep(socket).pipe(socket))
+    const port = await listening(
+      createServer({ pauseOnConnect: true }, (socket) => {
+        const stream = new HandshakeStream(keep(socket), {
+          arrived: () => {
+            stream.release()
+            tls.emit('connection', socket)
+          },
+        })
+        stream.listen()
+      }),
+    )
+    const client = await dial(port, {})
+    await once(client, 'secureConnect')
+    await echoes(client)
+  })
+
   it('of a long chain pass', async () => {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const port = await boundedServer(reject, resolve)
