@@ -13,10 +13,10 @@ import { after, checkEvery, type Timer } from '../runtime/timers.ts'
 /**
  * Bounds of unfinished handshakes: `open` connections of strangers, of which OpenSSL has begun with `begun`
  * (and with `begunOfNetwork` of one network within the last `begunMs`); `native` ones of known clients
- * without a bound of their bytes. Times in milliseconds: how long a handshake may take in all; how long a known client waits for a native
- * handshake, and how long that may take.
+ * without a bound of their bytes. Times in milliseconds: how long a handshake may take in all; how long known clients wait for a native
+ * handshake while none ends.
  */
-const bounds = { open: 1024, begun: 256, begunOfNetwork: 4, begunMs: 500, native: 2, unfinishedMs: 10_000, nativeWaitMs: 1000, nativeMs: 2000 }
+const bounds = { open: 1024, begun: 256, begunOfNetwork: 4, begunMs: 500, native: 2, unfinishedMs: 10_000, nativeWaitMs: 1000 }
 /** How long no handshake is native after one that was costly, doubled by each further one, and the longest time, in milliseconds. */
 const withoutNative = { firstMs: 600_000, longestMs: 86_400_000 }
 /** How long strangers are served in one turn of the event loop, how often pauses of networks are looked at, and how often ages, in milliseconds. */
@@ -75,6 +75,8 @@ export class HandshakeGate {
   /** The native handshakes under way by the remote end, and the sockets that wait for one, with the time since when. */
   readonly #native = new Map<string, { readonly socket: Socket; readonly since: number }>()
   readonly #nativeWaiting = new Map<Socket, number>()
+  /** When a native handshake last ended. */
+  #nativeEndedAt = 0
   /** Number of costly native handshakes, and until when none is native for the last of them. */
   #costlyNative = 0
   #withoutNativeUntil = 0
@@ -310,6 +312,7 @@ export class HandshakeGate {
 
   #nativelyEnded(end: string): void {
     if (!this.#native.delete(end)) return
+    this.#nativeEndedAt = monotonicMs()
     for (const socket of this.#nativeWaiting.keys()) {
       if (this.#native.size >= bounds.native) return
       this.#nativeWaiting.delete(socket)
@@ -322,12 +325,12 @@ export class HandshakeGate {
     const now = monotonicMs()
     for (const handshake of this.#unfinished) if (now - handshake.since > bounds.unfinishedMs) this.#refuse(handshake, 'timeout')
     for (const [socket, since] of this.#nativeWaiting) {
-      if (now - since < bounds.nativeWaitMs) continue
+      if (now - Math.max(since, this.#nativeEndedAt) < bounds.nativeWaitMs) continue
       this.#nativeWaiting.delete(socket)
       this.#admit(socket, socket.remoteAddress ?? '', true)
     }
     for (const { socket, since } of this.#native.values()) {
-      if (now - since < bounds.nativeMs) continue
+      if (now - since < bounds.unfinishedMs) continue
       this.#known.delete(socket.remoteAddress ?? '')
       this.#metrics.refused.inc({ reason: 'timeout' satisfies Reason })
       socket.destroy()
