@@ -4,7 +4,7 @@
  * TLS connections all the time.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -57,7 +57,7 @@ export interface AttacksOptions {
 export function attacks({ writers, names, checkout }: AttacksOptions): Promise<Measure[]> {
   return withPackage(async (command) => {
     const measures: Measure[] = []
-    for (const name of ['nothing', ...names] as const) {
+    for (const name of names.length > 0 ? (['nothing', ...names] as const) : []) {
       const mesh = await AttackedMesh.start(command, sidecars, writers)
       try {
         // The configuration of the first proxies, and compiling, are over.
@@ -177,10 +177,13 @@ async function firstCertificate(mesh: AttackedMesh): Promise<number> {
   server.listen(port, '127.0.0.1')
   const home = join(mesh.dir, 'late-agent')
   rmSync(home, { recursive: true, force: true })
+  mkdirSync(home)
+  const proxy = join(home, 'sleeps')
+  writeFileSync(proxy, '#!/bin/sh\nexec sleep 1000\n', { mode: 0o755 })
   const child = mesh.startAgent(
     home,
     port,
-    { binaryPath: '/bin/sleep', proxyAdminPort: await freePort(), statusPort: await freePort() },
+    { binaryPath: proxy, proxyAdminPort: await freePort(), statusPort: await freePort() },
     { PROXY_STATUS_PORT: String(await freePort()), PROXY_PROMETHEUS_PORT: String(await freePort()), OUTPUT_CERTS: join(home, 'certs') },
   )
   try {
@@ -192,9 +195,11 @@ async function firstCertificate(mesh: AttackedMesh): Promise<number> {
     }
     return performance.now() - (connected as number)
   } finally {
-    const ended = new Promise((resolve) => child.on('exit', resolve))
-    child.kill('SIGKILL')
-    await ended
+    if (child.exitCode === null) {
+      const ended = new Promise((resolve) => child.on('exit', resolve))
+      child.kill('SIGKILL')
+      await ended
+    }
     for (const socket of sockets) socket.destroy()
     server.close()
   }
