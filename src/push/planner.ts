@@ -70,7 +70,7 @@ export class Planner {
   #changedManifests = new Set<string>()
   #retiredClasses: string[] = []
   #ledger = ''
-  /** The changes of an {@link advance} that failed as a whole. They are processed again by the next one. */
+  /** The changes of {@link advance}s that failed as a whole. They are processed again by the next one. */
   #missed: Changes | undefined
 
   /**
@@ -89,6 +89,11 @@ export class Planner {
 
   get snapshot(): MeshSnapshot {
     return this.state.current
+  }
+
+  /** Whether the last {@link advance} failed as a whole, so that another one is needed without a further change. */
+  get isBehind(): boolean {
+    return this.#missed !== undefined
   }
 
   /** All connections with their nodes and classes. */

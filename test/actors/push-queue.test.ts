@@ -11,6 +11,7 @@ import { configKey } from '../../src/config/kinds.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
+import { GroupBuilder } from '../../src/push/group-builder.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
 import { mockServices } from '../../src/registry/mock.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
@@ -110,6 +111,28 @@ describe('the push queue', () => {
     await until('the class', () => pushes(0).some(({ assignments }) => assignments.length > 0))
     expect(pushes(0).map(({ push }) => push.id)).to.deep.equal([first?.push.id, first?.push.id])
     await queue.drain?.()
+  })
+
+  it('tries an advance that failed again without another change', async () => {
+    const { queue, pushes, change, connect } = await queueWithWriters(1)
+    connect()
+    await until('the class', () => pushes(0).some(({ assignments }) => assignments.length > 0))
+    const advance = GroupBuilder.prototype.advance
+    let failures = 0
+    GroupBuilder.prototype.advance = () => {
+      failures++
+      throw new Error('a passing one')
+    }
+    try {
+      change()
+      await until('the attempt to fail', () => failures === 1)
+      GroupBuilder.prototype.advance = advance
+      const before = pushes(0).flatMap(({ groups }) => groups).length
+      await until('the change to be sent', () => pushes(0).flatMap(({ groups }) => groups).length > before)
+    } finally {
+      GroupBuilder.prototype.advance = advance
+      await queue.drain?.()
+    }
   })
 
   it('balances writers by connections, not by streams', async () => {

@@ -1,4 +1,8 @@
-/** Deferred work of the push queue: encoding resources ahead of the first proxy, and removing resources whose grace period has passed. */
+/**
+ * Deferred work of the push queue: encoding resources ahead of the first proxy, removing resources whose grace period has passed, and trying
+ * again what failed.
+ */
+import { Retry } from '../../../src/push/pacing/retry.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -67,6 +71,30 @@ export class DeferredRemovals {
       this.#sweep()
       this.schedule()
     })
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+  }
+}
+
+/** Tries an advance that failed again, on a timer of its own, so that the last changes do not wait for the next one. */
+export class Retries {
+  readonly #retry = new Retry()
+  readonly #again: () => void
+  #timer: Timer | undefined
+
+  /** `again` is called when the next attempt is due. */
+  constructor(again: () => void) {
+    this.#again = again
+  }
+
+  /** Records the outcome of an attempt. */
+  ended(succeeded: boolean): void {
+    this.#timer?.cancel()
+    this.#retry.ended(succeeded, monotonicMs())
+    const { due } = this.#retry
+    if (due !== undefined) this.#timer = after(due - monotonicMs(), this.#again)
   }
 
   close(): void {

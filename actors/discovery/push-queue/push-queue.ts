@@ -25,7 +25,7 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { sourceObjects } from '../source-events.ts'
-import { DeferredRemovals, Preparation } from './idle-work.ts'
+import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
 import { Proxies } from './proxies.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
@@ -53,6 +53,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
   readonly #removals: DeferredRemovals
+  readonly #retries: Retries
   readonly #unsynced: Set<string>
   readonly #maintenanceTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
@@ -83,6 +84,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         this.#writers.send(this.#pushInfo(['service']), this.#planner.takePush())
       },
     )
+    this.#retries = new Retries(() => this.#schedule.changed('retry', monotonicMs(), false))
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
@@ -159,7 +161,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   async drain(): Promise<void> {
     this.#maintenanceTimer.cancel()
     clearImmediate(this.#connectTimer)
-    for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#removals]) part.close()
+    for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
   }
 
   /** A source has finished its first replay. The first push waits for all sources. */
@@ -213,6 +215,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   #push(): void {
     const { reasons, startedAt, events } = this.#schedule.begin()
     const changes = this.#planner.advance(monotonicMs())
+    this.#retries.ended(!this.#planner.isBehind)
     if (!this.#ready || !isNothing(changes)) {
       const info = { startedAt, reasons, ledger: this.#planner.ledger }
       if (this.#writers.publish(info, { ...this.#planner.takePush(), whole: !this.#ready })) this.#metrics.triggered(reasons)

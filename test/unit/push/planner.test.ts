@@ -45,6 +45,22 @@ const heldBy = (made: Planner, connection: string) =>
   )
 
 describe('the planner', () => {
+  it('is behind after an advance that failed, until one succeeds, which needs no further change', () => {
+    const made = planner()
+    made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
+    const { builder } = made
+    const advance = builder.advance
+    builder.advance = () => {
+      throw new Error('a passing one')
+    }
+    made.advance()
+    made.advance()
+    expect(made.isBehind).to.equal(true)
+    builder.advance = advance
+    expect([...made.advance().hosts]).to.deep.equal(['a.ns.svc.cluster.local'])
+    expect(made.isBehind).to.equal(false)
+  })
+
   it('shares between proxies all groups that their differences do not affect', () => {
     const made = planner()
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
