@@ -3,7 +3,7 @@
  * one a holder.
  */
 import { list, number, object, text } from './fields.ts'
-import type { Held, KeptHolder, Ledger, LedgerHead, ServingRecord } from './ledger.ts'
+import type { Evictions, Held, KeptHolder, Ledger, LedgerHead, ServingRecord } from './ledger.ts'
 
 /**
  * The lines of a ledger. `inOrder` is true when the process writes the ledger as it shuts down, so that no later certificate is missing
@@ -25,13 +25,13 @@ export interface KeptLedger {
 /** Parses the stored form. Throws an Error that names the line or field that is wrong. */
 export function readLedger(lines: string): KeptLedger {
   const [first = '', ...others] = lines.split('\n')
-  const { inOrder, format, completeSince, longestLife, forgottenUntil, serving } = object(JSON.parse(first), 'the first line')
+  const { inOrder, format, completeSince, longestLife, evictions, forgottenUntil, serving } = object(JSON.parse(first), 'the first line')
   if (format !== 1) throw new Error(`format ${JSON.stringify(format)} is not 1`)
   const head: LedgerHead = {
     format,
     completeSince: number(completeSince, 'completeSince'),
     longestLife: number(longestLife, 'longestLife'),
-    forgottenUntil: number(forgottenUntil, 'forgottenUntil'),
+    evictions: readEvictions(evictions, forgottenUntil),
     serving: list(serving, 'serving').map((entry, index) => readServing(entry, `serving[${index}]`)),
   }
   const holders = others
@@ -42,6 +42,16 @@ export function readLedger(lines: string): KeptLedger {
       return [text(identity, `${where}, identity`), readHeld(held, where)]
     })
   return { inOrder: inOrder === true, head, holders }
+}
+
+/** Reads the evicted certificates. Earlier forms have the last expiry only: then any root and the first stage are taken. */
+function readEvictions(value: unknown, until: unknown): Evictions[] {
+  if (value === undefined) return [{ epoch: 0, root: '', until: number(until, 'forgottenUntil') }]
+  return list(value, 'evictions').map((entry, index) => {
+    const where = `evictions[${index}]`
+    const { epoch, root, until: last } = object(entry, where)
+    return { epoch: number(epoch, `${where}, epoch`), root: text(root, `${where}, root`), until: number(last, `${where}, until`) }
+  })
 }
 
 function readServing(value: unknown, where: string): ServingRecord {

@@ -93,18 +93,29 @@ export interface LedgerBounds {
 }
 
 export const ledgerBounds: LedgerBounds = { holders: 100_000, identities: 8 }
-/** The maximum numbers of serving certificates, and of proxies named in one blocker. */
-const most = { serving: 64, proxies: 10 }
+/** The maximum numbers of serving certificates, of proxies named in one blocker, and of stages and roots with evicted certificates. */
+const most = { serving: 64, proxies: 10, evictions: 32 }
 
 interface Entry {
   readonly holders: Map<string, Held>
   readonly connections: Map<string, Connection>
+  /** How many certificates of a stage were evicted while the entry stood: they count for proxies at addresses without a certificate. */
+  evicted: { readonly epoch: number; readonly count: number } | undefined
 }
 
 interface Connection extends ConnectedProxy {
   readonly address: string
   /** The number of the stage in which the connection began. */
   readonly epoch: number
+}
+
+/** The evicted certificates of one stage and root. */
+export interface Evictions {
+  readonly epoch: number
+  /** SHA-256 fingerprint of the root; empty: any root. */
+  readonly root: string
+  /** When the last of them expires, in Unix milliseconds. */
+  readonly until: number
 }
 
 /** The part of the ledger that is stored besides the certificates of workloads. */
@@ -114,8 +125,7 @@ export interface LedgerHead {
   readonly completeSince: number
   /** The longest lifetime of any issued certificate, in milliseconds. */
   readonly longestLife: number
-  /** When the last of the evicted certificates expires, in Unix milliseconds; 0 when none was evicted. */
-  readonly forgottenUntil: number
+  readonly evictions: readonly Evictions[]
   readonly serving: readonly ServingRecord[]
 }
 
@@ -132,7 +142,7 @@ export class Ledger {
   #holders = 0
   #completeSince: number
   #longestLife: number
-  #forgottenUntil = 0
+  #evictions: readonly Evictions[] = []
 
   /**
    * `completeSince` is the time since which no issued certificate is missing, in Unix milliseconds. `longestLife` is the maximum lifetime
@@ -156,14 +166,14 @@ export class Ledger {
   restore(head: LedgerHead, holders: Iterable<KeptHolder>, endedInOrder: boolean, now: number): void {
     this.#completeSince = endedInOrder ? head.completeSince : now
     this.#longestLife = Math.max(this.#longestLife, head.longestLife)
-    this.#forgottenUntil = head.forgottenUntil
+    this.#evictions = head.evictions
     this.#serving = [...head.serving]
     for (const [identity, held] of holders) this.#hold(identity, held)
   }
 
   head(): LedgerHead {
-    const [completeSince, longestLife, forgottenUntil] = [this.#completeSince, this.#longestLife, this.#forgottenUntil]
-    return { format: 1, completeSince, longestLife, forgottenUntil, serving: this.#serving }
+    const [completeSince, longestLife, evictions] = [this.#completeSince, this.#longestLife, this.#evictions]
+    return { format: 1, completeSince, longestLife, evictions, serving: this.#serving }
   }
 
   /**
@@ -253,14 +263,12 @@ export class Ledger {
       this.#dropEmpty(identity, entry)
     }
     this.#serving = this.#serving.filter(({ notAfter }) => notAfter > now)
+    this.#evictions = this.#evictions.filter(({ until }) => until > now)
   }
 
-  /**
-   * When the last known certificate of a root expires, in Unix milliseconds; evicted certificates count for every root. 0 when there is
-   * none.
-   */
+  /** When the last known certificate of a root expires, evicted ones included, in Unix milliseconds. 0 when there is none. */
   lastExpiry(root: string): number {
-    let last = this.#forgottenUntil
+    let last = Math.max(0, ...this.#evictions.filter((evicted) => evicted.root === root || evicted.root === '').map(({ until }) => until))
     for (const { holders, connections } of this.#identities.values()) {
       for (const held of holders.values()) if (held.root === root) last = Math.max(last, held.notAfter)
       for (const { presented } of connections.values()) if (presented?.root === root) last = Math.max(last, presented.notAfter)
@@ -279,14 +287,11 @@ export class Ledger {
       const absent = absentHolder(entry, stage, now)
       if (absent) found.push({ identity, proxies: [], why: 'not connected', reason: absentReason(absent), until: absent.notAfter })
     }
-    if (this.#forgottenUntil > now)
-      found.push({
-        identity: '(others)',
-        proxies: [],
-        why: 'not known',
-        reason: `hold certificates that were removed from the ledger, which has room for ${this.#bounds.holders} addresses`,
-        until: this.#forgottenUntil,
-      })
+    const until = Math.max(0, ...this.#evictions.filter(({ epoch }) => epoch < stage.epoch).map((evicted) => evicted.until))
+    if (until > now) {
+      const reason = `hold certificates of an earlier stage that were removed from the ledger, which has room for ${this.#bounds.holders} addresses`
+      found.push({ identity: '(others)', proxies: [], why: 'not known', reason, until })
+    }
     return found
   }
 
@@ -313,7 +318,7 @@ export class Ledger {
   }
 
   #entry(identity: string): Entry {
-    const entry = this.#identities.get(identity) ?? { holders: new Map(), connections: new Map() }
+    const entry = this.#identities.get(identity) ?? { holders: new Map(), connections: new Map(), evicted: undefined }
     this.#identities.set(identity, entry)
     return entry
   }
@@ -336,8 +341,10 @@ export class Ledger {
     const own = this.#identities.get(latest)
     const takesMuch = own !== undefined && own.holders.size > this.#bounds.holders / 10
     for (const [identity, entry] of takesMuch ? ([[latest, own]] as const) : this.#identities) {
-      for (const [address, { notAfter }] of entry.holders) {
-        this.#forgottenUntil = Math.max(this.#forgottenUntil, notAfter)
+      for (const [address, held] of entry.holders) {
+        this.#evictions = withEvicted(this.#evictions, held)
+        const { epoch, count } = entry.evicted ?? { epoch: -1, count: 0 }
+        entry.evicted = { epoch: held.epoch, count: held.count + (epoch === held.epoch ? count : 0) }
         this.#release(entry, address)
         this.#dropEmpty(identity, entry)
         return
@@ -360,7 +367,12 @@ export class Ledger {
 /**
  * Returns a blocker for the connected proxies of an identity that have no certificate of the current stage. Undefined when there are none.
  */
-function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: number, knownFrom: number): Omit<Blocker, 'identity'> | undefined {
+function lateProxies(
+  { holders, connections, evicted }: Entry,
+  stage: LedgerStage,
+  now: number,
+  knownFrom: number,
+): Omit<Blocker, 'identity'> | undefined {
   if (connections.size === 0) return undefined
   const relevant = [...connections.values()].filter((connection) => holdsSomething(connection, holders, now))
   if (relevant.length === 0) {
@@ -384,8 +396,9 @@ function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: n
     late.push(...unproven)
   }
   // A proxy behind NAT requests its certificate from an address that is not the address of its node. Certificates of the current stage that
-  // were issued to addresses of no connected proxy are therefore counted for proxies whose own address never held a certificate.
-  const elsewhere = [...holders.keys()].filter((address) => !byAddress.has(address)).reduce((sum, address) => sum + fresh(address), 0)
+  // were issued to addresses of no connected proxy, and those that were evicted, are therefore counted for proxies whose own address holds none.
+  const removed = evicted?.epoch === stage.epoch ? evicted.count : 0
+  const elsewhere = [...holders.keys()].filter((address) => !byAddress.has(address)).reduce((sum, address) => sum + fresh(address), removed)
   missing += Math.max(0, unknown - elsewhere)
   if (missing === 0) return undefined
   const until = Math.max(...[...holders.values()].map(({ notAfter }) => notAfter), ...late.map(({ presented }) => presented?.notAfter ?? 0))
@@ -411,6 +424,16 @@ function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: 
     if (blocks && held.notAfter > (longest?.notAfter ?? 0)) longest = held
   }
   return longest
+}
+
+/** The evictions and one more certificate. Beyond the maximum, all are taken as the oldest stage with any root, which lasts longest. */
+function withEvicted(evictions: readonly Evictions[], { epoch, root, notAfter }: Held): readonly Evictions[] {
+  const isSame = (one: Evictions) => one.epoch === epoch && one.root === root
+  const known = evictions.find(isSame)
+  if (known && known.until >= notAfter) return evictions
+  const all = [...evictions.filter((one) => !isSame(one)), { epoch, root, until: notAfter }]
+  if (all.length <= most.evictions) return all
+  return [{ epoch: Math.min(...all.map((one) => one.epoch)), root: '', until: Math.max(...all.map(({ until }) => until)) }]
 }
 
 const absentReason = ({ address, serial }: Held): string =>

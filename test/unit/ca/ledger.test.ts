@@ -127,7 +127,7 @@ describe('the ledger of issued certificates', () => {
     const bound = 100
     ledger = new Ledger(0, hour, { ...ledgerBounds, holders: bound })
     for (let index = 0; index < 50; index++) issue(`spiffe://td/ns/a/sa/${index}`, '10.0.0.1', 2, 40 * hour)
-    for (let index = 0; index < 1000; index++) issue(one, `fd00::${index}`, 2)
+    for (let index = 0; index < 1000; index++) issue(one, `fd00::${index}`, index < 900 ? 1 : 2)
     expect(ledger.size).to.equal(bound)
     expect(ledger.rows().filter(({ certificates }) => certificates.length > 0)).to.have.length(51)
     expect(ledger.blockers(stage, now).map(({ identity, why, until }) => ({ identity, why, until }))).to.deep.equal([
@@ -137,6 +137,55 @@ describe('the ledger of issued certificates', () => {
     expect(ledger.size).to.equal(bound)
     ledger.sweep(now + 50 * hour)
     expect([ledger.size, ledger.rows()]).to.deep.equal([0, []])
+  })
+
+  it('is blocked by an overflow no longer than certificates of an earlier stage are valid, while new ones keep coming', () => {
+    ledger = new Ledger(0, hour, { ...ledgerBounds, holders: 100 })
+    const wave = (at: number, epoch: number) => {
+      for (let index = 0; index < 150; index++)
+        ledger.issued(
+          { identities: [`spiffe://td/ns/a/sa/${index}`], serial: '0a', root: `${epoch}`, issuedAt: at, notAfter: at + 24 * hour, peer: '10.0.0.1' },
+          epoch,
+        )
+    }
+    wave(now, 1)
+    expect(ledger.blockers({ epoch: 1, provenBy: undefined }, now), 'no certificate of an earlier stage').to.deep.equal([])
+    const others = (epoch: number, at: number) =>
+      ledger
+        .blockers({ epoch, provenBy: undefined }, at)
+        .filter(({ identity }) => identity === '(others)')
+        .map(({ until }) => until)
+    for (const at of [6, 12, 18]) wave(now + at * hour, 2)
+    expect(others(2, now + 18 * hour)).to.deep.equal([now + 24 * hour])
+    wave(now + 24 * hour, 2)
+    expect(others(2, now + 24 * hour)).to.deep.equal([])
+    expect(others(3, now + 24 * hour), 'the next stage waits for those of this one').to.deep.equal([now + 48 * hour])
+    expect([ledger.lastExpiry('1'), ledger.lastExpiry('2'), ledger.lastExpiry('other')]).to.deep.equal([now + 24 * hour, now + 48 * hour, 0])
+    ledger.sweep(now + 48 * hour)
+    expect(ledger.head().evictions).to.deep.equal([])
+  })
+
+  it('counts what it has no room for as issued to connected proxies of the identity', () => {
+    ledger = new Ledger(0, hour, { ...ledgerBounds, holders: 100 })
+    const presented = { root: 'old', notAfter: now + 24 * hour }
+    for (let index = 0; index < 150; index++) connect(`p${index}`, nodeAt(`10.1.0.${index}`), presented, 1)
+    for (let index = 0; index < 149; index++) issue(one, `10.1.0.${index}`, 2)
+    expect(ledger.blockers(stage, now).map(({ reason }) => reason)).to.deep.equal([
+      'has proxies that were not issued a certificate since the stage began: 1 of 150',
+    ])
+    issue(one, '10.1.0.149', 2)
+    expect(blocking()).to.deep.equal([])
+  })
+
+  it('keeps few records of evictions: beyond them, all count as the oldest stage', () => {
+    ledger = new Ledger(0, hour, { ...ledgerBounds, holders: 1 })
+    for (let epoch = 1; epoch < 100; epoch++) issue(one, `10.0.0.${epoch}`, epoch, epoch * hour)
+    const { evictions } = ledger.head()
+    expect(evictions.length).to.be.lessThan(33)
+    expect(Math.min(...evictions.map(({ epoch }) => epoch))).to.equal(1)
+    expect(ledger.lastExpiry('any')).to.be.greaterThan(now)
+    const older = '{"inOrder":true,"format":1,"completeSince":0,"longestLife":1,"forgottenUntil":9,"serving":[]}'
+    expect(readLedger(older).head.evictions).to.deep.equal([{ epoch: 0, root: '', until: 9 }])
   })
 
   it('reports when the last certificate of a root expires, issued or presented', () => {
