@@ -334,11 +334,11 @@ export class GrpcServer {
     if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc')) {
       if (this.#pages && connection.isSecure && !connection.isExpired) return void this.#pages.serve(stream, pageCall(headers, connection))
       stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
-      return
+      return connection.refused()
     }
     if (!method) {
       stream.respond(trailersOf(status.unimplemented, `unknown method ${headers[':path']?.slice(0, 200)}`), { endStream: true })
-      return
+      return connection.refused()
     }
     if (connection.isExpired) {
       // The client has to present a new certificate, on a new connection.
@@ -358,6 +358,7 @@ export class GrpcServer {
       buffers: this.#buffers,
       limit: method.messageBytes,
       messageTimeLimits,
+      refused: () => connection.refused(),
       reading: {
         add: (reading) => {
           this.#reading.add(reading)

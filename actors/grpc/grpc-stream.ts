@@ -85,6 +85,8 @@ export interface StreamParts {
   /** Maximum size of a received message, in bytes. */
   readonly limit: number
   readonly messageTimeLimits: MessageTimeLimits
+  /** Called when the stream ends with an error. */
+  refused(): void
   /** The set of streams that are in the middle of receiving a message. */
   readonly reading: ReadingStreams
 }
@@ -268,6 +270,7 @@ export class Http2GrpcStream implements GrpcStream {
     this.#ended = true
     this.#trailers = trailersOf(code, message, retryAfterMs)
     this.#parts.reading.delete(this)
+    if (code !== status.ok) this.#parts.refused()
     this.#flow.finish(() => {
       this.#stream.end()
       this.#unlessClosed(endMs, () => this.#reset())

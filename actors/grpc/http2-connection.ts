@@ -9,6 +9,7 @@ import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
+import { Refusals } from '../../src/push/pacing/refusals.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
 import { isLoopbackAddress, isPassedOn } from '../http/loopback.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
@@ -78,6 +79,7 @@ export class Http2Connection {
   /** The open streams. */
   readonly streams = new Set<Releasable>()
   readonly #client: VerifiedClient | undefined
+  readonly #refusals = new Refusals(monotonicMs())
   #dismissal: Dismissal | undefined
   /** When the connection ends because its client is not trusted any more, on the monotonic clock: no step of the wall clock delays it. */
   #distrustedAt = Number.POSITIVE_INFINITY
@@ -164,6 +166,11 @@ export class Http2Connection {
     this.#distrustedAt = Number.POSITIVE_INFINITY
     for (const stream of this.streams) stream.release(status.unavailable, reason)
     this.#retire()
+  }
+
+  /** Counts a stream that ended with an error. Destroys the connection when there were too many ({@link Refusals}). */
+  refused(): void {
+    if (!this.#refusals.count(monotonicMs())) this.#giveUp('too many of its streams were refused')
   }
 
   /** Destroys the connection at once. */

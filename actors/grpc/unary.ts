@@ -3,6 +3,8 @@ import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
+import { clientKey } from '../../src/model/client-address.ts'
+import { FairSlots } from '../../src/model/fair-slots.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -53,8 +55,9 @@ export interface CallBounds {
   readonly requestBytes: number
   /**
    * Maximum number of concurrent calls on one server, each counted until its answer is made, even if the client is gone. When a call
-   * exceeds it, the oldest call whose message has not arrived is refused; if there is none, the new call is. A refused call gets
-   * `ResourceExhausted` with a retry delay.
+   * exceeds it, a call of the client with the most gives way: the oldest whose message has not arrived, or else the oldest. The new call is
+   * refused instead if all messages of that client have arrived and the client of the new call has as many calls with it. A refused call
+   * gets `ResourceExhausted` with a retry delay. At most as many calls that gave way go on until their answers are made.
    */
   readonly concurrent: number
 }
@@ -72,27 +75,48 @@ export interface UnaryMethod {
  */
 const retryMs = (): number => 500 + randomInt(1000)
 
+/** A call that counts. */
+interface Running {
+  /** Its client ({@link clientKey}). */
+  readonly client: string
+  /** Ends it with a status. */
+  refuse(code: number, message: string, retryAfterMs?: number): void
+  /** Whether its message has arrived. */
+  isAnswering: boolean
+  /** Whether it gave way to another call. */
+  hasLeft: boolean
+}
+
 /** Returns the function that handles the streams of a unary method. `failed` is called with errors thrown by `answer`. */
 export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: unknown) => void): (stream: GrpcStream) => void {
-  let running = 0
-  /** Refuses calls whose message has not arrived, oldest first. */
-  const incoming = new Set<(code: number, message: string, retryAfterMs?: number) => void>()
+  /** The calls that count; those whose message has arrived are busy. */
+  const slots = new FairSlots<Running>(bounds.concurrent, bounds.concurrent)
+  /** The number of calls that gave way and whose answers are being made. */
+  let abandoned = 0
+  const tooMany = `more than ${bounds.concurrent} concurrent calls of this method`
+  /** Gives a call a slot. Returns whether it got one. */
+  const enter = (call: Running): boolean => {
+    const leaving = slots.leavingFor(call.client)
+    const isGreedy = leaving !== undefined && slots.countOf(leaving.client) > slots.countOf(call.client) + 1
+    if (leaving?.isAnswering && (!isGreedy || abandoned >= bounds.concurrent)) return false
+    slots.take(call.client, call)
+    if (leaving?.isAnswering) abandoned++
+    if (leaving) leaving.hasLeft = true
+    leaving?.refuse(status.resourceExhausted, tooMany, retryMs())
+    return true
+  }
   return (stream) => {
     const clientLimit = clientTimeLimit(stream.headers['grpc-timeout'])
     if (clientLimit === undefined) return stream.end(status.invalidArgument, 'the header grpc-timeout is invalid')
-    const tooMany = `more than ${bounds.concurrent} concurrent calls of this method`
-    const [oldest] = incoming
-    if (running >= bounds.concurrent) oldest?.(status.resourceExhausted, tooMany, retryMs())
-    if (running >= bounds.concurrent) return stream.end(status.resourceExhausted, tooMany, retryMs())
-    running++
     let request: Buffer | undefined
     const waiting = new AbortController()
     const refuse = (code: number, message: string, retryAfterMs?: number) => {
-      if (incoming.delete(refuse)) running--
+      if (!own.isAnswering) slots.release(own)
       waiting.abort()
       stream.end(code, message, retryAfterMs)
     }
-    incoming.add(refuse)
+    const own: Running = { client: clientKey(stream.peer), refuse, isAnswering: false, hasLeft: false }
+    if (!enter(own)) return stream.end(status.resourceExhausted, tooMany, retryMs())
     const limitMs = Math.min(clientLimit, bounds.timeLimit)
     const until = monotonicMs() + limitMs
     const limit = deadlineAfter(limitMs, () => refuse(status.deadlineExceeded, 'the deadline of the call was exceeded'))
@@ -103,7 +127,8 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
     stream.onEnd(async () => {
       if (waiting.signal.aborted || stream.status !== undefined) return
       if (!request) return refuse(status.unimplemented, 'the method is unary: no request message was received')
-      incoming.delete(refuse)
+      own.isAnswering = true
+      slots.mark(own, true)
       const { peer, headers, isSecure, isLocal, ends, certificateCaller, connection } = stream
       const call = {
         peer,
@@ -117,7 +142,8 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
         restMs: () => Math.max(0, until - monotonicMs()),
       }
       const answered = await answerOf(answer, request, call, failed)
-      running--
+      slots.release(own)
+      if (own.hasLeft) abandoned--
       limit.cancel()
       if (waiting.signal.aborted) return
       if (answered instanceof Uint8Array) stream.write([messageFrame(answered)], (isLost) => isLost || stream.end(status.ok, ''))
@@ -126,7 +152,7 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
     stream.onClose(() => {
       limit.cancel()
       waiting.abort()
-      if (incoming.delete(refuse)) running--
+      if (!own.isAnswering) slots.release(own)
     })
   }
 }

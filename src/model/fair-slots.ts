@@ -44,13 +44,22 @@ export class FairSlots<Holder> {
   /** Gives an idle holder of a client a slot. Returns the holder that gives way, which has no slot any more; undefined when there is room. */
   take(client: string, holder: Holder): Holder | undefined {
     const own = this.#clients.get(client) ?? { idle: new Set(), busy: new Set() }
-    this.#clients.set(client, own)
-    const from = sizeOf(own) >= this.#ofClient ? own : this.size >= this.#most ? this.#greediest(own) : undefined
-    const [leaving] = from ? (from.idle.size > 0 ? from.idle : from.busy) : []
+    const leaving = this.#leaving(own)
     if (leaving !== undefined) this.release(leaving)
     this.#clients.set(client, own)
     own.idle.add(holder)
     this.#owners.set(holder, client)
+    return leaving
+  }
+
+  /** Returns the holder that would give way for another one of a client. Undefined when there is room. */
+  leavingFor(client: string): Holder | undefined {
+    return this.#leaving(this.#clients.get(client) ?? { idle: new Set(), busy: new Set() })
+  }
+
+  #leaving(own: Held<Holder>): Holder | undefined {
+    const from = sizeOf(own) >= this.#ofClient ? own : this.size >= this.#most ? this.#greediest(own) : undefined
+    const [leaving] = from ? (from.idle.size > 0 ? from.idle : from.busy) : []
     return leaving
   }
 

@@ -1,4 +1,5 @@
-import { connect } from 'node:http2'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import { connect as connectSocket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
@@ -155,6 +156,31 @@ describe('a unary gRPC method', () => {
     await until('all places to be free again', () => held.count === 2)
     held.release('done')
     expect(await Promise.all(both.map(({ ended }) => ended))).to.deep.equal(['done', 'done'])
+  })
+
+  it('is shared out among clients: the one with the most calls gives way', async () => {
+    const sessions = new Set<ClientHttp2Session>()
+    /** Resolves with the status of a call from an address. */
+    const from = (localAddress: string) => {
+      const session = connect(`http://127.0.0.1:${port}`, { createConnection: () => connectSocket({ host: '127.0.0.1', port, localAddress }) })
+      sessions.add(session.on('error', () => undefined))
+      const stream = session.request({ ':method': 'POST', ':path': '/t.T/Wait', 'content-type': 'application/grpc' })
+      stream.on('error', () => undefined).resume()
+      stream.end(messageFrame(Buffer.from('')))
+      return new Promise((resolve) => stream.on('trailers', (trailers) => resolve(trailers['grpc-status'])))
+    }
+    const greedy = [from('127.0.0.2')]
+    await until('the first call', () => held.count === 1)
+    greedy.push(from('127.0.0.2'))
+    await until('both calls', () => held.count === 2)
+    const other = from('127.0.0.3')
+    expect(await greedy[0], 'the oldest of the greedy one').to.equal(String(status.resourceExhausted))
+    await until('the other call', () => held.count === 3)
+    expect(await from('127.0.0.4'), 'when all have one').to.equal(String(status.resourceExhausted))
+    expect(await from('127.0.0.2'), 'the greedy one').to.equal(String(status.resourceExhausted))
+    held.release('done')
+    expect(await Promise.all([greedy[1], other])).to.deep.equal(['0', '0'])
+    for (const session of sessions) session.destroy()
   })
 
   it('ends at the deadline of server or client', async () => {

@@ -15,7 +15,7 @@ import { requestPem } from '../harness/signing-requests.ts'
 // FUZZ_TIMES multiplies the number of calls: 25 results in 100,000.
 const calls = 4000 * Number(process.env.FUZZ_TIMES ?? 1)
 /** The number of concurrent calls, and of calls on one connection. */
-const [together, perConnection] = [40, 2000]
+const [together, perConnection] = [40, 900]
 const paths = ['/mesh.v1.auth.MeshCertificateService/CreateCertificate', '/istio.v1.auth.IstioCertificateService/CreateCertificate']
 
 describe('certificate requests without a credential', function () {

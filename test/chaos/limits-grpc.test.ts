@@ -1,0 +1,142 @@
+/** What one client of the gRPC ports can cost by streams that are refused, and by calls for certificates (docs/limits.md). */
+import { randomBytes } from 'node:crypto'
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2'
+import { connect as connectSocket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { textField } from '../../src/xds/slab/wire.ts'
+import { messageFrame } from '../../src/xds/stream/frames.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { CertificateClient, createCertificate } from '../harness/certificate-client.ts'
+import { Issuer } from '../harness/issuer.ts'
+import { OwnTime } from '../harness/own-time.ts'
+import { CostRecorder } from '../harness/process-cost.ts'
+import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { requestPem } from '../harness/signing-requests.ts'
+import { until } from '../harness/until.ts'
+import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+/** The address of the greedy client. */
+const localAddress = '127.0.0.2'
+
+describe('one client of the gRPC ports', () => {
+  const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '20ms' } })
+  const made = new ServingCertificates(service.dir)
+  const sessions = new Set<ClientHttp2Session>()
+  let issuer: Issuer
+  let securePort = 0
+  let witness: XdsClient
+  let changes = 0
+
+  before(async () => {
+    issuer = await new Issuer('https://issuer.test').rotateOnly('RS256')
+    service.env.JWT_RULE = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
+    made.authority('ca')
+    made.issue('server', 'ca')
+    service.write('a.yaml', serviceEntry('a'))
+    securePort = await freePort()
+    service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${securePort}`, ...made.servingFlags())
+    await service.start()
+    witness = new XdsClient(service.grpcPort, sidecarNode('10.7.0.9', 'witness', 'ns'), true).connect()
+    await until('the witness to be served', () => witness.responses.has(clusterType))
+  })
+  afterEach(() => {
+    for (const session of sessions) session.destroy()
+    sessions.clear()
+  })
+  after(async () => {
+    witness?.close()
+    await service.dispose()
+  })
+
+  const connected = (port: number, isSecure: boolean): Promise<ClientHttp2Session> =>
+    new Promise((resolve, reject) => {
+      const raw = connectSocket({ host: '127.0.0.1', port, localAddress })
+      const createConnection = () => (isSecure ? connectTls({ socket: raw, rejectUnauthorized: false, ALPNProtocols: ['h2'] }) : raw)
+      const session = connect(`http://127.0.0.1:${port}`, { createConnection, maxSessionMemory: 1000 })
+      sessions.add(session)
+      session.once('connect', () => resolve(session)).once('error', reject)
+      session.on('error', () => undefined).on('close', () => sessions.delete(session))
+    })
+  const ask = (session: ClientHttp2Session, headers: OutgoingHttpHeaders, body?: Buffer) =>
+    session
+      .request({ ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers', ...headers })
+      .on('error', () => undefined)
+      .resume()
+      .end(body)
+
+  /** The time until the witness has a change, in milliseconds. */
+  async function change(): Promise<number> {
+    const name = `s${changes++}`
+    const watch = new OwnTime()
+    service.write('b.yaml', serviceEntry(name, '10.0.0.2'))
+    await until('the change', () => [...(witness.resources.get(clusterType)?.keys() ?? [])].some((cluster) => cluster.includes(`|${name}.`)))
+    return watch.ms()
+  }
+
+  for (const [what, isSecure, path] of [
+    ['streams without a credential', true, adsPath],
+    ['calls of unknown methods', false, '/no.such.Service/Method'],
+  ] as const)
+    it(`that opens ${what} all the time loses its connection after 1,000, and others are served`, async () => {
+      const port = isSecure ? securePort : service.grpcPort
+      const cost = new CostRecorder(service.pid)
+      let isOver = false
+      let connections = 0
+      const flood = async () => {
+        while (!isOver) {
+          const session = await connected(port, isSecure).catch(() => undefined)
+          if (!session) continue
+          connections++
+          const closed = new Promise((resolve) => session.once('close', resolve))
+          for (let index = 0; index < 2000; index++) ask(session, { ':path': path })
+          await closed
+        }
+      }
+      const floods = [flood(), flood(), flood()]
+      try {
+        await until('several connections to be closed', () => connections > 6)
+        const times = [await change(), await change(), await change()]
+        expect(Math.max(...times), 'the longest time to a change in milliseconds').to.be.below(2000)
+        await service.output.says(`connection from ${localAddress} ended: too many of its streams were refused`)
+        expect(witness.closed).to.equal(undefined)
+        const { mib, descriptors } = cost.stop()
+        expect(mib, 'memory in MiB').to.be.below(100)
+        expect(descriptors, 'open files').to.be.below(30)
+      } finally {
+        isOver = true
+        for (const session of sessions) session.destroy()
+        await Promise.all(floods)
+      }
+    })
+
+  it('that asks for more certificates than are made at a time does not keep out another one', async () => {
+    const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const unsigned = `${part({ alg: 'RS256', kid: `${issuer.name}-1` })}.${part({ iss: issuer.name, aud: 'mesh-ca', sub: 'system:serviceaccount:shop:cart', exp: 9e9 })}`
+    const body = messageFrame(textField(1, requestPem()))
+    const good = new CertificateClient(securePort, { roots: made.text('ca.pem'), token })
+    try {
+      expect(await good.obtain(requestPem())).to.have.property('chain')
+      const greedy = await Promise.all(Array.from({ length: 6 }, () => connected(securePort, true)))
+      const cost = new CostRecorder(service.pid)
+      for (const session of greedy)
+        for (let index = 0; index < 900; index++)
+          ask(session, { ':path': createCertificate, authorization: `Bearer ${unsigned}.${randomBytes(256).toString('base64url')}` }, body)
+      let slowest = 0
+      for (let times = 0; times < 20; times++) {
+        const watch = new OwnTime()
+        expect(await good.ask(requestPem())).to.have.property('chain')
+        slowest = Math.max(slowest, watch.ms())
+      }
+      expect(slowest, 'the longest time to a certificate in milliseconds').to.be.below(2000)
+      const { mib } = cost.stop()
+      expect(mib, 'memory in MiB').to.be.below(100)
+    } finally {
+      good.close()
+    }
+  })
+})
