@@ -4,12 +4,14 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerOptions, ServerRespons
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
+import { printable } from '../../src/logging/layout.ts'
+import { expositionType } from '../runtime/exposition.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer } from './http-server.ts'
 import type { SocketDirectory } from './unix-socket.ts'
 
-/** A response. */
+/** A response. What a terminal obeys instead of showing it is escaped as it is sent, but in metrics. */
 export class Page {
   readonly status: number
   readonly type: string
@@ -149,6 +151,8 @@ export function notAnswered(method: string, { get, post }: { readonly get?: unkn
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
   // The unread rest of a request is not worth reading, so the connection is closed.
   if (!request.complete) response.setHeader('Connection', 'close')
-  response.writeHead(page.status, { ...page.headers, 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(page.body) })
-  response.end(request.method === 'HEAD' ? undefined : page.body)
+  // Metrics are for programs, whose syntax has no such escapes.
+  const body = page.type === expositionType ? page.body : printable(page.body)
+  response.writeHead(page.status, { ...page.headers, 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(body) })
+  response.end(request.method === 'HEAD' ? undefined : body)
 }

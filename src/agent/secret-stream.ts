@@ -3,7 +3,7 @@
  * S1 to S6).
  */
 import { hash } from 'node:crypto'
-import { BadNode, readNode } from '../model/proxy.ts'
+import { BadNode, readNode, versionText } from '../model/proxy.ts'
 import { meshNames } from '../names/mesh-names.ts'
 import { deltaResourceHead, textField, WireError } from '../xds/slab/wire.ts'
 import { readNodeBytes } from '../xds/stream/node.ts'
@@ -121,7 +121,7 @@ export class SecretStream {
     if (typeUrl !== '' && typeUrl !== secretType)
       throw new BadRequest(`resources of type ${JSON.stringify(typeUrl.slice(0, 200))} are not served here`)
     if (this.#isFirst) {
-      this.#version = readNode(readNodeBytes(node ?? Buffer.alloc(0)), meshNames('mesh.io'), false).version?.join('.') ?? ''
+      this.#version = versionText(readNode(readNodeBytes(node ?? Buffer.alloc(0)), meshNames('mesh.io'), false).version) ?? ''
       this.#isFirst = false
       return {}
     }

@@ -22,8 +22,8 @@ export function oneLine(text: string): string {
   return text.replace(obeyed, (character) => (character === '\t' ? ' ' : escaped(character)))
 }
 
-/** Escapes the same characters in JSON for people, but for its own line breaks. */
-export const printableJson = (json: string): string => json.replace(obeyed, (character) => (character === '\n' ? character : escaped(character)))
+/** Escapes the same characters in a page, but for its own line breaks and tabs. JSON keeps its meaning. */
+export const printable = (page: string): string => page.replace(obeyed, (character) => (/[\n\t]/.test(character) ? character : escaped(character)))
 
 /** Formats a record in the console layout: one line, followed by the lines of a stack trace. */
 export function plainLine(record: LogRecord): string {

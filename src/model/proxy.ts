@@ -103,6 +103,10 @@ function readAddresses(list: string, fallback: string): string[] {
   return [fallback]
 }
 
+/** Formats a version as it was read: without a patch number when it had none. */
+export const versionText = (version: readonly number[] | undefined): string | undefined =>
+  version?.filter((part) => part !== Number.MAX_SAFE_INTEGER).join('.')
+
 function readVersion(version: string): [number, number, number] | undefined {
   const match = /^(?:release-)?(\d{1,5})\.(\d{1,5})(?:\.(\d{1,5}))?/.exec(version)
   return match ? [Number(match[1]), Number(match[2]), match[3] === undefined ? Number.MAX_SAFE_INTEGER : Number(match[3])] : undefined

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Page, type PageRequest, PageServer } from '../../actors/http/page-server.ts'
+import { expositionType } from '../../actors/runtime/exposition.ts'
 import { freePort } from '../../bench/ports.ts'
 import { until } from '../harness/until.ts'
 
@@ -19,6 +20,17 @@ describe('the page server', () => {
     await server.listen('127.0.0.1', port)
   })
   after(() => server.close())
+
+  it('escapes what a terminal obeys in pages of any type, and nothing in metrics', async () => {
+    const odd = 'a\u202eb\u001bc\u0085d\u200be\n\tf'
+    const shown = 'a\\u202eb\\u001bc\\u0085d\\u200be\n\tf'
+    for (const type of [undefined, 'text/html; charset=utf-8', 'application/json; charset=utf-8']) {
+      server.add('/odd', () => new Page(odd, type))
+      expect(await (await fetch(`${base}/odd`)).text(), type).to.equal(shown)
+    }
+    server.add('/odd', () => new Page(odd, expositionType))
+    expect(await (await fetch(`${base}/odd`)).text()).to.equal(odd)
+  })
 
   it('answers pages and forms, and rejects other paths and methods', async () => {
     const ask = async (path: string, init?: RequestInit) => {

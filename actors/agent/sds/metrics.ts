@@ -1,6 +1,7 @@
 /** Metrics of the SDS server (docs/metrics.md, "Of the agent"). */
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
+import { mostFrequent } from '../../runtime/most-frequent.ts'
 
 /** Counts events of the SDS server. */
 export interface SecretMetrics {
@@ -53,7 +54,7 @@ export function secretMetrics(registry: Registry, versions: () => readonly strin
     registers,
     collect() {
       this.reset()
-      for (const version of versions()) this.inc({ version })
+      for (const [version, number] of mostFrequent(versions())) this.set({ version }, number)
     },
   })
   return {

@@ -1,7 +1,6 @@
 /** Serves the debug pages (`debug-table.ts`) with their access control. */
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
-import { printableJson } from '../../../src/logging/layout.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { type DebugPage, debugPages, findConnection, noProxy } from './debug-table.ts'
@@ -111,6 +110,6 @@ function asPage(value: unknown): Page {
       ? value
       : typeof value === 'string'
         ? new Page(value)
-        : new Page(printableJson(JSON.stringify(value, null, 2) ?? ''), 'application/json; charset=utf-8')
+        : new Page(JSON.stringify(value, null, 2) ?? '', 'application/json; charset=utf-8')
   return new Page(page.body, page.type, page.status, { ...page.headers, ...guarded })
 }

@@ -1,24 +1,15 @@
 /** Metrics of an XDS writer (docs/metrics.md). Histogram buckets are finer below 100 ms than those of the reference. */
 
-import { compare } from '../../../src/model/order.ts'
+import { versionText } from '../../../src/model/proxy.ts'
 import { codeName } from '../../../src/model/status-codes.ts'
 import type { Outcome } from '../../../src/xds/stream/session.ts'
 import { clusterType, endpointType, listenerType, routeType, shortType } from '../../../src/xds/type-urls.ts'
 import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
+import { mostFrequent } from '../../runtime/most-frequent.ts'
 import type { Connection } from './connection.ts'
 import type { SlowConnection } from './slow-connections.ts'
 
 const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 10, 20, 30]
-
-/** The maximum number of versions of proxies with a label value of their own. Clients choose the text. */
-const maxVersions = 20
-
-/** Returns the most frequent names with their numbers, of equally frequent ones the first by name, and all others together as `other`. */
-export function mostFrequent(counts: ReadonlyMap<string, number>, most: number): ReadonlyMap<string, number> {
-  const sorted = [...counts].sort(([one, times], [other, otherTimes]) => otherTimes - times || compare(one, other))
-  const rest = sorted.slice(most).reduce((sum, [, times]) => sum + times, 0)
-  return new Map([...sorted.slice(0, most), ...(rest > 0 ? [['other', rest] as const] : [])])
-}
 
 /** Maximum length of a node id in a label, in characters; node ids may have 2,048. */
 const longestLabel = 256
@@ -64,12 +55,8 @@ function connectionGauges(registry: Registry, connections: ReadonlyMap<string, C
     registers,
     collect() {
       this.reset()
-      const counts = new Map<string, number>()
-      for (const { node } of connections.values()) {
-        const version = node?.version ? node.version.filter((part) => part !== Number.MAX_SAFE_INTEGER).join('.') : 'unknown'
-        counts.set(version, (counts.get(version) ?? 0) + 1)
-      }
-      for (const [version, number] of mostFrequent(counts, maxVersions)) this.set({ version }, number)
+      const versions = [...connections.values()].map(({ node }) => versionText(node?.version) ?? 'unknown')
+      for (const [version, number] of mostFrequent(versions)) this.set({ version }, number)
     },
   })
   const slowGauge = (name: string, help: string, counts: (connection: SlowConnection) => boolean) =>

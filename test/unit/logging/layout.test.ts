@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { jsonLine, plainLine, printableJson } from '../../../src/logging/layout.ts'
+import { jsonLine, plainLine, printable } from '../../../src/logging/layout.ts'
 
 const odd = 'a\u202eb\u2066c\u0085d\u2028e\u200bf\u001bg\u{e0001}h\ni\tj\u00ad'
 const escaped = 'a\\u202eb\\u2066c\\u0085d\\u2028e\\u200bf\\u001bg\\udb40\\udc01h\\u000ai j\\u00ad'
@@ -28,7 +28,7 @@ describe('log lines', () => {
   })
 
   it('like pages, whose line breaks stay', () => {
-    const json = printableJson(JSON.stringify({ name: odd }, null, 2))
+    const json = printable(JSON.stringify({ name: odd }, null, 2))
     expect(json.split('\n')).to.have.length(3)
     expect(json).not.to.match(obeyed)
     expect(JSON.parse(json)).to.deep.equal({ name: odd })

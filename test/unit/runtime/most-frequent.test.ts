@@ -1,16 +1,30 @@
 import { expect } from 'chai'
-import { mostFrequent } from '../../../actors/discovery/xds-writer/writer-metrics.ts'
+import { secretMetrics } from '../../../actors/agent/sds/metrics.ts'
+import { Registry } from '../../../actors/runtime/metrics.ts'
+import { mostFrequent } from '../../../actors/runtime/most-frequent.ts'
+import { versionText } from '../../../src/model/proxy.ts'
 
 describe('label values that clients choose', () => {
+  it('are few also where an agent counts its streams by version, which shows no patch number that there is not', () => {
+    const registry = new Registry()
+    secretMetrics(registry, () => Array.from({ length: 400 }, (_, index) => versionText([9, index, Number.MAX_SAFE_INTEGER]) ?? ''))
+    const series =
+      registry
+        .collect()
+        .find(({ name }) => name === 'mesh_agent_pilot_xds')
+        ?.series.map(({ labels }) => labels) ?? []
+    expect([series.length, series.at(-1), series.includes('version="9.0"')]).to.deep.equal([21, 'version="other"', true])
+  })
+
   it('are the most frequent ones, and all others together', () => {
-    const counts = new Map(Array.from({ length: 400 }, (_, index) => [`9.${index}`, index === 7 ? 5 : 1] as const))
-    const shown = mostFrequent(counts, 3)
+    const versions = Array.from({ length: 400 }, (_, index) => Array.from({ length: index === 7 ? 5 : 1 }, () => `9.${index}`)).flat()
+    const shown = mostFrequent(versions, 3)
     expect([...shown]).to.deep.equal([
       ['9.7', 5],
       ['9.0', 1],
       ['9.1', 1],
       ['other', 397],
     ])
-    expect([...mostFrequent(new Map([['a', 1]]), 3)]).to.deep.equal([['a', 1]])
+    expect([...mostFrequent(['a'], 3)]).to.deep.equal([['a', 1]])
   })
 })
