@@ -7,6 +7,7 @@ import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEv
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
 import type { Features } from '../../src/config/features.ts'
+import { knownAddressWords } from '../../src/push/pacing/known-addresses.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
@@ -147,9 +148,10 @@ function writerActors({ options, features, writers, listen, statusOnLoopback }: 
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
   const connections = { keepaliveInterval, keepaliveTimeout, maxConnectionAge }
   const permits = permitWords(writers)
+  const knownAddresses = knownAddressWords()
   return Array.from({ length: writers }, (_, index) => ({
     name: `xds-writer/${index}`,
-    config: { features, ...listen, statusOnLoopback, writers, index, versionKey, permits, connections },
+    config: { features, ...listen, statusOnLoopback, writers, index, versionKey, permits, knownAddresses, connections },
     ended: () => reclaimPermits(permits, index),
   }))
 }

@@ -16,6 +16,7 @@ import { LineBounds } from '../../src/logging/line-bounds.ts'
 import { count } from '../../src/model/counts.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
+import { KnownAddresses, knownAddressWords } from '../../src/push/pacing/known-addresses.ts'
 import { messageTimeLimits } from '../../src/push/pacing/message-timer.ts'
 import { FrameBuffers } from '../../src/xds/stream/frames.ts'
 import { sharing } from '../http/address.ts'
@@ -81,6 +82,8 @@ export interface GrpcServerParts {
    * connection with a certificate that is refused is ended. Without any roots, client certificates are ignored.
    */
   readonly trust: ClientTrust
+  /** The addresses whose clients presented a credential, here or to other servers that share them. By default the server has its own. */
+  readonly known?: KnownAddresses
   /** Called for each connection that is closed because of `maxConnections`. */
   refused(): void
 }
@@ -157,7 +160,7 @@ export class GrpcServer {
       this.#serve(server, 'connection')
       this.#servers.push({ server, at: plain })
     }
-    if (secure) this.#servers.push({ server: this.#secureServer(settings, parts.metrics), at: secure })
+    if (secure) this.#servers.push({ server: this.#secureServer(settings, parts), at: secure })
     limitConnections(
       this.#servers.map(({ server }) => server),
       most,
@@ -238,13 +241,15 @@ export class GrpcServer {
   }
 
   /** Returns what listens for connections over TLS. */
-  #secureServer(settings: object, metrics: Registry): Server {
+  #secureServer(settings: object, { metrics, known = ownKnownAddresses() }: GrpcServerParts): Server {
     const asked = { requestCert: true, rejectUnauthorized: false, ALPNCallback: this.#chains.alpn }
     const server = createSecureServer({ ...settings, ...asked, ...tlsDefaults })
     server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
     this.#serve(server, 'secureConnection')
     this.#secure = server
-    this.#gate = new HandshakeGate(server, metrics, (address, what) => this.#warn(`${address}|handshake`, `connection from ${address} ${what}`))
+    this.#gate = new HandshakeGate(server, known, metrics, (address, what) =>
+      this.#warn(`${address}|handshake`, `connection from ${address} ${what}`),
+    )
     this.#gate.listener.on('error', fail)
     return this.#gate.listener
   }
@@ -372,6 +377,8 @@ export class GrpcServer {
     method.open(opened)
   }
 }
+
+const ownKnownAddresses = () => new KnownAddresses(knownAddressWords(), '')
 
 function fail(error: Error): never {
   throw error

@@ -7,6 +7,7 @@ import { Link } from '../../actors/runtime/link.ts'
 import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WriterCommand } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
+import { knownAddressWords } from '../../src/push/pacing/known-addresses.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
 import { until } from '../harness/until.ts'
 
@@ -46,7 +47,7 @@ describe('the host of an XDS writer', () => {
       index: 0,
       connections,
     }
-    const writer = host(xdsWriter, { features, permits: permitWords(1), ...parts })
+    const writer = host(xdsWriter, { features, permits: permitWords(1), knownAddresses: knownAddressWords(), ...parts })
     /** A push with a resource in a slab. From a queue that numbers its slabs differently it would end the writer. */
     const push = (slab: number, withSlab: boolean): WriterCommand => ({
       type: 'PublishPush',

@@ -12,6 +12,7 @@ import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { GroupBuilder } from '../../src/push/group-builder.ts'
+import { knownAddressWords } from '../../src/push/pacing/known-addresses.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
 import { mockServices } from '../../src/registry/mock.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
@@ -330,6 +331,7 @@ const writerConfig = (port: number) => ({
   writers: 1,
   index: 0,
   permits: permitWords(1),
+  knownAddresses: knownAddressWords(),
   connections: { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 },
 })
 

@@ -1,5 +1,6 @@
 /** TLS handshakes of strangers that cost the writer as much as possible: proxies are served beside them, and agents get certificates. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -74,18 +75,31 @@ describe('beside TLS handshakes of strangers', () => {
     }
     return slowest
   }
-  /** Milliseconds until an agent that has only a token has its first certificate. */
-  const firstCertificate = async (): Promise<number> => {
+  /** Milliseconds until an agent that has only a token, at an address of this machine, has its first certificate. */
+  const firstCertificate = async (address?: string): Promise<number> => {
     const root = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\\n/s.exec(readFileSync(join(service.authorityDir, 'state.json'), 'utf8'))
     const time = new OwnTime()
-    const agent = new CertificateClient(port, {
+    const forwarder = address === undefined ? undefined : await forwarderFrom(address)
+    const agent = new CertificateClient(forwarder === undefined ? port : (forwarder.address() as AddressInfo).port, {
       roots: root?.[0].replaceAll('\\n', '\n') ?? '',
       token: await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' }),
     })
     const outcome = await agent.obtain(requestPem())
     agent.close()
+    forwarder?.close()
     expect(outcome).to.have.property('chain')
     return time.ms()
+  }
+
+  /** A server that passes on its connections from an address of this machine. */
+  const forwarderFrom = async (address: string): Promise<Server> => {
+    const forwarder = createServer((incoming) => {
+      const onward = connect({ host: '127.0.0.1', port, localAddress: address })
+      incoming.on('error', () => onward.destroy()).pipe(onward)
+      onward.on('error', () => incoming.destroy()).pipe(incoming)
+    })
+    await new Promise<void>((resolve) => forwarder.listen(0, '127.0.0.1', resolve))
+    return forwarder
   }
 
   for (const [name, shape] of Object.entries(costlyShapes))
@@ -120,14 +134,32 @@ describe('beside TLS handshakes of strangers', () => {
   it('with too long chains from an address of an agent, the bytes of handshakes from there are bounded from then on', async () => {
     expect(await firstCertificate()).to.be.below(5000)
     const started = attack({ addresses: ['127.0.0.1'], together: 3, presented: chainOf(beyondBounds) })
-    await service.output.says(
-      'connection from 127.0.0.1 sent more than 16384 bytes before the TLS handshake was done: it waits as unknown clients do',
-    )
     await service.output.says('connection from 127.0.0.1 ended: the client sent more than 16384 bytes before the TLS handshake was done')
     const { finished } = started
     expect(finished).to.be.at.most(2)
     expect(await slowestChange(5)).to.be.below(2000)
     expect(await firstCertificate()).to.be.below(5000)
     expect(started.finished).to.equal(finished)
+  })
+
+  it('with chains from an address of an agent, in handshakes that it never finishes, the same holds', async () => {
+    const [agent = ''] = attackers(1, 5)
+    expect(await firstCertificate(agent)).to.be.below(5000)
+    attack({ addresses: [agent], together: 4, presented: chainOf(beyondBounds), unfinished: true })
+    await service.output.says(`connection from ${agent} ended: the client sent more than 16384 bytes before the TLS handshake was done`)
+    expect(await slowestChange(5)).to.be.below(2000)
+    expect(await firstCertificate()).to.be.below(5000)
+  })
+
+  it('with 300 handshakes at once from an address of an agent, of the costliest chains within the bound, the same holds', async () => {
+    const [agent = ''] = attackers(1, 6)
+    expect(await firstCertificate(agent)).to.be.below(5000)
+    const silent = Array.from({ length: 4 }, () => connect({ host: '127.0.0.1', port, localAddress: agent }).on('error', () => undefined))
+    const started = attack({ addresses: [agent], together: 300, presented: chainOf(withinBounds), unfinished: true, share: 1 })
+    await until('the attack', () => started.opened >= 300)
+    expect(await slowestChange(5)).to.be.below(2000)
+    await service.output.says(`connection from ${agent} had a TLS handshake of`)
+    expect(await firstCertificate()).to.be.below(5000)
+    for (const socket of silent) socket.destroy()
   })
 })

@@ -18,6 +18,7 @@ import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
+import { KnownAddresses } from '../../../src/push/pacing/known-addresses.ts'
 import { SharedPermits } from '../../../src/push/pacing/permits.ts'
 import { Transports } from '../../../src/push/pacing/transports.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
@@ -189,6 +190,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       ]),
       page: (call) => access.page(call, (question) => context.ask('debugPage', question)),
       trust: this.#secured.trust,
+      known: new KnownAddresses(context.config.knownAddresses, context.config.versionKey),
       refused: () => this.#budgets.refused(),
     })
   }

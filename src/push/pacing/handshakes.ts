@@ -5,71 +5,47 @@
 
 /** Bytes of a handshake that wait to be processed. */
 export interface WaitingBytes {
-  /** Network of the client (`clientKey`). */
-  readonly network: string
+  /** Whose costs they are: the address of a known client, the network of another (`clientKey`). */
+  readonly client: string
   /** Number of bytes that the client has sent since it was last answered. */
   readonly unanswered: number
 }
 
 /** Cost from which a handshake counts as costly. An ordinary one costs 1 to 6 ms. */
 export const costlyMs = 25
-/** How long a client is known after it presented a valid certificate or token. */
-const knownForMs = 24 * 3_600_000
-/** Maximum numbers of known addresses and of networks whose costs are remembered; those used longest ago are forgotten. */
-const remembered = { known: 10_000, networks: 10_000 }
+/** Maximum numbers of clients whose costs are remembered, and of addresses without the right to native handshakes; the oldest are forgotten. */
+const remembered = { clients: 10_000, addresses: 10_000 }
 /** What a byte of a handshake may cost at most: 0.15 s for 16 KB. */
 const worstOfByteMs = 0.01
-/** Time in which the remembered costs of a network halve. */
+/** Time in which the remembered costs of a client halve. */
 const halfLifeMs = 10_000
-/** The pause of a network after its first costly handshake, doubled by each further one, the longest pause, and when they are forgotten. */
+/** The pause of a client after its first costly handshake, doubled by each further one, the longest pause, and when they are forgotten. */
 const pauses = { firstMs: 1000, longestMs: 60_000, forgottenMs: 600_000 }
-/** The share of time that others leave to strangers while they need the thread themselves, as strangers' time for theirs. */
-const besideOthers = 1 / 3
-/** The most that strangers may have saved. */
+/** The most time that a share may have saved. */
 const savedMs = 20
+/** How long an address has no right to native handshakes, doubled each time, at most; and how many such addresses within `firstMs` take it from all. */
+const withoutNative = { firstMs: 600_000, longestMs: 86_400_000, all: 4 }
 
-/** The addresses whose clients presented a valid certificate or token within the last day. */
-export class KnownAddresses {
-  readonly #until = new Map<string, number>()
-
-  /** A client at an address presented a valid credential. */
-  add(address: string, now: number): void {
-    this.#until.delete(address)
-    this.#until.set(address, now + knownForMs)
-    if (this.#until.size > remembered.known) this.#until.delete(this.#until.keys().next().value as string)
-  }
-
-  has(address: string, now: number): boolean {
-    const until = this.#until.get(address)
-    return until !== undefined && until > now
-  }
-
-  /** A handshake from an address was costly. */
-  delete(address: string): void {
-    this.#until.delete(address)
-  }
-}
-
-interface NetworkRecord {
+interface ClientRecord {
   /** Cost of its handshakes, halved every {@link halfLifeMs}, and the time of this value. */
   spentMs: number
   at: number
-  /** Number of costly handshakes, and until when the network pauses for them. */
+  /** Number of costly handshakes, and until when the client pauses for them. */
   costly: number
   until: number
 }
 
-/** Chooses whose handshake goes on: the network that cost least, counting what the waiting bytes may cost at most. */
+/** Chooses whose handshake goes on: the client that cost least, counting what the waiting bytes may cost at most. */
 export class HandshakeOrder {
-  readonly #records = new Map<string, NetworkRecord>()
+  readonly #records = new Map<string, ClientRecord>()
 
   /** Returns the bytes to process next; undefined if nothing waits, or all that waits pauses. Those that wait longest come first if equal. */
   next<Waiting extends WaitingBytes>(waiting: Iterable<Waiting>, now: number): Waiting | undefined {
     let first: Waiting | undefined
     let least = Number.POSITIVE_INFINITY
     for (const each of waiting) {
-      if (this.pauseMs(each.network, now) > 0) continue
-      const cost = this.#spent(each.network, now) + each.unanswered * worstOfByteMs
+      if (this.pauseMs(each.client, now) > 0) continue
+      const cost = this.#spent(each.client, now) + each.unanswered * worstOfByteMs
       if (cost >= least) continue
       least = cost
       first = each
@@ -77,38 +53,38 @@ export class HandshakeOrder {
     return first
   }
 
-  /** How long a network still pauses. */
-  pauseMs(network: string, now: number): number {
-    return Math.max(0, (this.#records.get(network)?.until ?? 0) - now)
+  /** How long a client still pauses. */
+  pauseMs(client: string, now: number): number {
+    return Math.max(0, (this.#records.get(client)?.until ?? 0) - now)
   }
 
-  /** Part of a handshake of a network cost `ms`. */
-  spent(network: string, ms: number, now: number): void {
-    const record = this.#record(network, now)
-    record.spentMs = this.#spent(network, now) + ms
+  /** Part of a handshake of a client cost `ms`. */
+  spent(client: string, ms: number, now: number): void {
+    const record = this.#record(client, now)
+    record.spentMs = this.#spent(client, now) + ms
     record.at = now
   }
 
-  /** A handshake of a network cost `ms` in all, whether it was finished or not. Returns whether it was costly. */
-  ended(network: string, ms: number, now: number): boolean {
+  /** A handshake of a client cost `ms` in all, whether it was finished or not. Returns whether it was costly. */
+  ended(client: string, ms: number, now: number): boolean {
     if (ms < costlyMs) return false
-    const record = this.#record(network, now)
+    const record = this.#record(client, now)
     if (now - record.until > pauses.forgottenMs) record.costly = 0
     record.until = now + Math.min(pauses.longestMs, pauses.firstMs * 2 ** record.costly)
     record.costly++
     return true
   }
 
-  #spent(network: string, now: number): number {
-    const record = this.#records.get(network)
+  #spent(client: string, now: number): number {
+    const record = this.#records.get(client)
     return record ? record.spentMs * 0.5 ** ((now - record.at) / halfLifeMs) : 0
   }
 
-  #record(network: string, now: number): NetworkRecord {
-    const record = this.#records.get(network) ?? { spentMs: 0, at: now, costly: 0, until: 0 }
-    this.#records.delete(network)
-    this.#records.set(network, record)
-    if (this.#records.size > remembered.networks) this.#records.delete(this.#records.keys().next().value as string)
+  #record(client: string, now: number): ClientRecord {
+    const record = this.#records.get(client) ?? { spentMs: 0, at: now, costly: 0, until: 0 }
+    this.#records.delete(client)
+    this.#records.set(client, record)
+    if (this.#records.size > remembered.clients) this.#records.delete(this.#records.keys().next().value as string)
     return record
   }
 }
@@ -122,15 +98,19 @@ export interface LoopTimes {
 }
 
 /**
- * What strangers may use of a thread: all of the time in which it would otherwise be idle, and otherwise a quarter. What one step uses
+ * What some clients may use of a thread: all of the time in which it would otherwise be idle, and otherwise a share. What one step uses
  * beyond that is waited for before the next one.
  */
-export class StrangersShare {
+export class LoopShare {
+  /** Time of these clients for each millisecond of others. */
+  readonly #besideOthers: number
   #last: LoopTimes
   #credit = savedMs
   #used = 0
 
-  constructor(times: LoopTimes) {
+  /** `share`: a part of 1. */
+  constructor(share: number, times: LoopTimes) {
+    this.#besideOthers = share / (1 - share)
     this.#last = times
   }
 
@@ -140,7 +120,7 @@ export class StrangersShare {
     const others = Math.max(0, times.active - this.#last.active - this.#used)
     this.#last = times
     this.#used = 0
-    this.#credit = Math.min(savedMs, this.#credit + idle + others * besideOthers)
+    this.#credit = Math.min(savedMs, this.#credit + idle + others * this.#besideOthers)
     return this.#credit > 0
   }
 
@@ -153,5 +133,31 @@ export class StrangersShare {
   /** The shortest time after which a step may be taken. */
   get waitMs(): number {
     return Math.max(0, -this.#credit)
+  }
+}
+
+/**
+ * Which addresses may do native handshakes, whose bytes nobody counts before OpenSSL has them. An address that took more than an ordinary
+ * handshake needs has no such right for ten minutes, each time twice as long, up to a day; when several did, nobody has for ten minutes.
+ */
+export class NativeRight {
+  readonly #withdrawn = new Map<string, { readonly until: number; readonly times: number }>()
+  #lately: number[] = []
+
+  has(address: string, now: number): boolean {
+    return now >= (this.#withdrawn.get(address)?.until ?? 0) && this.#recent(now).length < withoutNative.all
+  }
+
+  /** Withdraws the right of an address. */
+  withdraw(address: string, now: number): void {
+    const times = (this.#withdrawn.get(address)?.times ?? 0) + 1
+    this.#withdrawn.delete(address)
+    this.#withdrawn.set(address, { times, until: now + Math.min(withoutNative.longestMs, withoutNative.firstMs * 2 ** (times - 1)) })
+    if (this.#withdrawn.size > remembered.addresses) this.#withdrawn.delete(this.#withdrawn.keys().next().value as string)
+    this.#lately = [...this.#recent(now), now].slice(-withoutNative.all)
+  }
+
+  #recent(now: number): readonly number[] {
+    return this.#lately.filter((at) => now - at < withoutNative.firstMs)
   }
 }

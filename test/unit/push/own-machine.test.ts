@@ -37,15 +37,17 @@ describe('endpoints with a loopback address', () => {
   it('are added and removed like other endpoints, but only for callers that may use them', () => {
     const { set, all, planner } = mesh()
     const [ordinary, loopback] = ['{address: 10.0.0.9}', '{address: 127.0.0.1, ports: {http: 8080}}']
+    const losses = () => planner.faults.all().map(({ resource, isLoss, objects: lost }) => [resource, isLoss, lost])
     for (let round = 0; round < 2; round++) {
       set(ordinary)
+      expect(losses()).to.deep.equal([])
       expect(all()).to.deep.equal(['10.0.0.9', '10.0.0.9', '10.0.0.9', '10.0.0.9'])
       set(`${ordinary}, ${loopback}`)
       expect(all()).to.deep.equal(['10.0.0.9 127.0.0.1', '10.0.0.9', '10.0.0.9', '10.0.0.9 127.0.0.1'])
       set(loopback)
       expect(all()).to.deep.equal(['127.0.0.1', '', '', '127.0.0.1'])
+      expect(losses()).to.deep.equal([['a.lab.example', true, ['ServiceEntry/lab/a']]])
     }
-    expect(planner.faults.all()).to.deep.equal([])
   })
 
   it('form one group for all callers that see the same ones', () => {
