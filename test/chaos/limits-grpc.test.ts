@@ -113,6 +113,23 @@ describe('one client of the gRPC ports', () => {
       }
     })
 
+  it('that asks for the status of clients all the time does not keep a change from others', async () => {
+    const greedy = await Promise.all(Array.from({ length: 4 }, () => connected(service.grpcPort, false)))
+    const cost = new CostRecorder(service.pid)
+    let ended = 0
+    for (const session of greedy)
+      for (let index = 0; index < 900; index++)
+        ask(session, { ':path': '/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus' }, messageFrame(Buffer.alloc(0))).on(
+          'close',
+          () => ended++,
+        )
+    const times = [await change(), await change()]
+    await until('all calls to be answered or refused', () => ended === 3600)
+    const { mib } = cost.stop()
+    expect(Math.max(...times), 'the longest time to a change in milliseconds').to.be.below(2000)
+    expect(mib, 'memory in MiB').to.be.below(100)
+  })
+
   it('that asks for more certificates than are made at a time does not keep out another one', async () => {
     const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
