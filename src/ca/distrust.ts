@@ -7,9 +7,9 @@ const leastDigits = 8
 
 /**
  * Finds the root (PEM) that the first digits of a fingerprint name. Throws an Error when the text is no such beginning, and when it names
- * none or several of the roots.
+ * none or several of the roots, of which `kind` says what they are.
  */
-export function rootNamed(id: string, roots: readonly string[]): string {
+export function rootNamed(id: string, roots: readonly string[], kind = 'root'): string {
   const digits = id.toLowerCase()
   if (!/^[0-9a-f]{8,64}$/.test(digits))
     throw new Error(
@@ -17,7 +17,7 @@ export function rootNamed(id: string, roots: readonly string[]): string {
     )
   const all = new Map(roots.map((root) => [fingerprintOf(root), root]))
   const [found, other] = [...all].filter(([fingerprint]) => fingerprint.startsWith(digits))
-  if (!found) throw new Error(`no root begins with ${digits}; there are: ${[...all.keys()].map(short).join(', ') || 'none'}`)
+  if (!found) throw new Error(`no ${kind} begins with ${digits}; there are: ${[...all.keys()].map(short).join(', ') || 'none'}`)
   if (other) throw new Error(`${digits} names more than one root: ${short(found[0])} and ${short(other[0])}`)
   return found[1]
 }

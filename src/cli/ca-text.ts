@@ -45,7 +45,8 @@ export function pageText(page: AuthorityPage): string {
 export function distrustText({ root, subject, isDry, identities, holders }: Exclude<DistrustPage, { refused: string }>): string {
   const rows = holders.map(({ identity, addresses, proxies }) => [identity, addresses.join(', ') || '-', proxies.join(', ') || '-'])
   return [
-    `Root ${short(root)} (${subject}) ${isDry ? 'would not be' : 'is not'} sent to workloads and accepted from clients any more.`,
+    `Root ${short(root)} (${subject}) ${isDry ? 'would neither be' : 'is neither'} sent to workloads nor accepted from clients any more.`,
+    'Workloads trust it among each other until their agents renew their certificates.',
     `Identities with certificates of it, which ${isDry ? 'would be' : 'are'} cut off until they get others: ${identities}`,
     ...(rows.length === 0 ? [] : [table(['IDENTITY', 'ADDRESSES', 'CONNECTED PROXIES'], rows)]),
     ...(identities > rows.length ? [`and ${identities - rows.length} more`] : []),

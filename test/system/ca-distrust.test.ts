@@ -100,7 +100,7 @@ describe('a root that is distrusted', function () {
 
     const dry = await ca('distrust', root.slice(0, 16), '--dry-run')
     expect(dry.stderr).to.equal('')
-    expect(dry.stdout).to.match(/^Root [0-9a-f]{16} \(O=cluster.local\) would not be sent to workloads and accepted from clients any more.\n/)
+    expect(dry.stdout).to.match(/^Root [0-9a-f]{16} \(O=cluster.local\) would neither be sent to workloads nor accepted from clients any more.\n/)
     expect(dry.stdout).to.include('which would be cut off until they get others: 1\n').and.include(`${identity}  127.0.0.1  ${proxy.node.id}`)
     expect(await uses(), 'nothing has changed').to.have.property(root, 'sent to workloads,accepted from clients')
     expect((await ca('distrust', 'ffffffff')).stderr).to.match(/^Error: no root begins with ffffffff; there are: /)

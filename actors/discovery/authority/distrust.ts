@@ -43,7 +43,7 @@ export async function distrust(rotation: RootRotation, force: InForce | undefine
 /** Trusts a root again that was distrusted by command. Answers with the reason when there is no such root. */
 export async function trust(rotation: RootRotation, id: string): Promise<TrustPage> {
   try {
-    const certificate = rootNamed(id, rotation.state.distrusted)
+    const certificate = rootNamed(id, rotation.state.distrusted, 'root that was distrusted by command')
     await rotation.setTrust(certificate, true)
     return { root: fingerprintOf(certificate), subject: subjectOf(certificate) }
   } catch (error) {
