@@ -9,6 +9,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { clientKey } from '../../src/model/client-address.ts'
 import { FairSlots } from '../../src/model/fair-slots.ts'
 import { PacedConnection } from './paced-connection.ts'
+import { RequestTurns } from './request-turns.ts'
 import { listenLocally, type SocketDirectory } from './unix-socket.ts'
 
 /** The bounds of a server. */
@@ -44,14 +45,16 @@ const unreadable: Readonly<Record<string, string>> = {
 type Holder = PacedConnection | Socket
 
 /**
- * A server that answers one request of a connection at a time ({@link PacedConnection}) and closes connections beyond its bounds, those of
- * the client with the most connections first, and of these the one that has been idle or answered for longest ({@link FairSlots}). A
- * response that is not read ends its connection after 30 s, or earlier when other responses need the memory.
+ * A server that answers one request of a connection at a time ({@link PacedConnection}), clients in turns ({@link RequestTurns}), and
+ * closes connections beyond its bounds, those of the client with the most connections first, and of these the one that has been idle or
+ * answered for longest ({@link FairSlots}). A response that is not read ends its connection after 30 s, or earlier when other responses
+ * need the memory.
  */
 export class HttpServer {
   readonly #server: Server | SecureServer
   readonly #slots: FairSlots<Holder>
   readonly #refused: () => void
+  readonly #turns = new RequestTurns()
   /** Unsent bytes of the connections whose client does not read its response; the one that has not read for longest first. */
   readonly #unsent = new Map<PacedConnection, number>()
   #unsentBytes = 0
@@ -62,6 +65,7 @@ export class HttpServer {
     const options = { requestTimeout: requestMs, headersTimeout: requestMs, connectionsCheckingInterval: Math.min(requestMs, bounds.checkMs) }
     this.#server = secure?.(options) ?? createServer(options)
     this.#pace(secure ? 'secureConnection' : 'connection')
+    this.#server.prependListener('connection', () => this.#turns.accepted())
     if (secure) this.#server.prependListener('connection', (socket: Socket) => this.#accept(socket, socket))
     this.#server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       this.#answering(request, response)
@@ -109,7 +113,11 @@ export class HttpServer {
     const serve = this.#server.listeners(announced) as ((connection: PacedConnection) => void)[]
     this.#server.removeAllListeners(announced)
     this.#server.on(announced, (socket: Socket) => {
-      const connection = new PacedConnection(socket, { standstillMs: bounds.standstillMs, unsent: (of, bytes) => this.#keepUnsent(of, bytes) })
+      const connection = new PacedConnection(socket, {
+        turns: this.#turns,
+        standstillMs: bounds.standstillMs,
+        unsent: (of, bytes) => this.#keepUnsent(of, bytes),
+      })
       if (announced === 'connection') this.#accept(connection, socket)
       for (const listener of serve) listener.call(this.#server, connection)
     })

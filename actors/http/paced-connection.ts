@@ -5,14 +5,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { clientKey } from '../../src/model/client-address.ts'
+import type { Asker, RequestTurns } from './request-turns.ts'
 
 /** The end of a request's head. A head whose lines end otherwise is refused by the parser. */
 const headEnd = Buffer.from('\r\n\r\n')
-/** The maximum size of what the parser gets in a turn of the event loop, in bytes: a body may consist of chunks of one byte, each a call. */
+/** The maximum size of what the parser gets at a time, in bytes: a body may consist of chunks of one byte, each a call. */
 const pieceBytes = 1024
 
 /** What a connection needs of its server. */
 export interface ConnectionParts {
+  /** Decides when the parser gets the next piece. */
+  readonly turns: RequestTurns
   /** The time without progress after which a response that the client does not read ends the connection, in milliseconds. */
   readonly standstillMs: number
   /** Called when the number of bytes that wait to be sent has changed, with the number. */
@@ -20,7 +24,8 @@ export interface ConnectionParts {
 }
 
 /** Stands between a socket and the server. The server must report its requests with {@link answering}. */
-export class PacedConnection extends Duplex {
+export class PacedConnection extends Duplex implements Asker {
+  readonly client: string
   readonly #socket: Socket
   readonly #parts: ConnectionParts
   /** Received bytes that the parser does not have yet. While there are any, the socket is not read. */
@@ -28,25 +33,31 @@ export class PacedConnection extends Duplex {
   #isEnded = false
   /** Whether the stream asks for bytes. */
   #isWanted = false
-  /** Set from a piece given to the parser until the next turn of the event loop, if there was more than that piece. */
-  #turn: NodeJS.Immediate | undefined
+  /** Whether the connection waits for its turn. */
+  #isAsking = false
+  #isNew = true
   readonly #requests = new Set<IncomingMessage>()
 
   constructor(socket: Socket, parts: ConnectionParts) {
     super({ decodeStrings: false, writableHighWaterMark: socket.writableHighWaterMark })
+    this.client = clientKey(socket.remoteAddress)
     this.#socket = socket
     this.#parts = parts
     socket.on('data', (bytes: Buffer) => {
       this.#rest = this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes
-      this.#advance()
+      this.#ask()
     })
     socket.on('end', () => {
       this.#isEnded = true
-      this.#advance()
+      this.#ask()
     })
     socket.on('error', (error) => this.destroy(error))
     socket.on('close', () => this.destroy())
     socket.on('timeout', () => this.emit('timeout'))
+  }
+
+  get isNew(): boolean {
+    return this.#isNew
   }
 
   get remoteAddress(): string | undefined {
@@ -83,17 +94,18 @@ export class PacedConnection extends Duplex {
    * rest of its body is not worth reading.
    */
   answering(request: IncomingMessage, response: ServerResponse): void {
+    this.#isNew = false
     this.#requests.add(request)
     response.once('close', () => {
       this.#requests.delete(request)
-      if (request.complete) this.#advance()
+      if (request.complete) this.#ask()
       else this.destroySoon()
     })
   }
 
   override _read(): void {
     this.#isWanted = true
-    this.#advance()
+    this.#ask()
   }
 
   override _write(chunk: string | Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -113,7 +125,7 @@ export class PacedConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    clearImmediate(this.#turn)
+    this.#parts.turns.leave(this)
     this.#rest = undefined
     this.#socket.destroy()
     this.#parts.unsent(this, 0)
@@ -126,21 +138,31 @@ export class PacedConnection extends Duplex {
     return request === undefined || (this.#requests.size === 1 && !request.complete)
   }
 
-  /** Gives the parser the next piece: at most one request, and at most one piece in a turn of the event loop. */
-  #advance(): void {
-    const piece = this.#rest && this.#isWanted && !this.#turn && this.#isOpen() ? this.#nextPiece(this.#rest) : undefined
-    if (this.#rest) this.#socket.pause()
-    else if (this.#socket.isPaused()) this.#socket.resume()
+  /** Gives the parser the next piece, at most one request. Called when it is the turn of this connection. */
+  advance(): void {
+    this.#isAsking = false
+    const piece = this.#rest && this.#mayAdvance() ? this.#nextPiece(this.#rest) : undefined
     if (piece) {
       this.#isWanted = false
-      if (this.#rest)
-        this.#turn = setImmediate(() => {
-          this.#turn = undefined
-          this.#advance()
-        })
       this.push(piece)
     }
-    if (!this.#rest && this.#isEnded && !this.destroyed) this.push(null)
+    this.#ask()
+  }
+
+  /** Asks for a turn if the parser may get more. While bytes wait, the socket is not read. */
+  #ask(): void {
+    if (this.destroyed) return
+    if (this.#rest) this.#socket.pause()
+    else if (this.#socket.isPaused()) this.#socket.resume()
+    if (this.#rest && !this.#isAsking && this.#mayAdvance()) {
+      this.#isAsking = true
+      this.#parts.turns.ask(this)
+    }
+    if (!this.#rest && this.#isEnded) this.push(null)
+  }
+
+  #mayAdvance(): boolean {
+    return this.#isWanted && this.#isOpen()
   }
 
   #nextPiece(rest: Buffer): Buffer {
