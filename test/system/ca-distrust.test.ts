@@ -110,7 +110,7 @@ describe('a root that is distrusted', function () {
     const { stdout } = await ca('distrust', root.slice(0, 16))
     // The connection ends within seconds, although the wall clock is an hour behind now.
     file('.shift', '-3600000')
-    expect(stdout).to.include('is not sent to workloads').and.include(proxy.node.id)
+    expect(stdout).to.include('is neither sent to workloads').and.include(proxy.node.id)
     await service.output.says(
       `root ${root.slice(0, 16)} (O=cluster.local) is not sent to workloads and not accepted from clients any more; cut off: 1 identity`,
     )
@@ -129,11 +129,13 @@ describe('a root that is distrusted', function () {
       /^Root [0-9a-f]{16} \(O=cluster.local\) is trusted again where it is configured.\n/,
     )
     expect(await uses()).to.have.property(root, 'sent to workloads,accepted from clients')
-    expect((await ca('trust', root.slice(0, 16))).stderr).to.match(/^Error: no root begins with [0-9a-f]{16}; there are: none\n$/)
+    expect((await ca('trust', root.slice(0, 16))).stderr).to.match(
+      /^Error: no root that was distrusted by command begins with [0-9a-f]{16}; there are: none\n$/,
+    )
     await until('the proxy to be accepted again', () => connected(connect(held, '10.0.0.7').node.id))
     await service.stop()
     const offline = await ca('distrust', root.slice(0, 16))
-    expect(offline.stdout, offline.stderr).to.include('is not sent to workloads')
+    expect(offline.stdout, offline.stderr).to.include('is neither sent to workloads')
     expect((await ca('trust', root.slice(0, 16))).stdout).to.include('is trusted again')
   })
 
