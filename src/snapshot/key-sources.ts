@@ -31,16 +31,15 @@ export function neededKeys(policies: readonly RequestAuthentication[]): Readonly
   const needed = new Map<string, { timeoutMs: number; namespaces: Set<string> }>()
   for (const policy of policies) {
     // An object that cannot be read is reported where its listeners are made.
-    const rules = contain(
-      () => jwtRules([policy]),
+    const sources = contain(
+      () => jwtRules([policy]).map((rule) => [keySource(rule), rule.timeout ?? keyFetchMs.usual] as const),
       () => [],
     )
-    for (const rule of rules) {
-      const source = keySource(rule)
+    for (const [source, timeoutMs] of sources) {
       if (source === undefined) continue
       const known = needed.get(source) ?? { timeoutMs: 0, namespaces: new Set<string>() }
       needed.set(source, known)
-      known.timeoutMs = Math.max(known.timeoutMs, Math.min(rule.timeout ?? keyFetchMs.usual, keyFetchMs.longest))
+      known.timeoutMs = Math.max(known.timeoutMs, Math.min(timeoutMs, keyFetchMs.longest))
       known.namespaces.add(policy.namespace)
     }
   }
