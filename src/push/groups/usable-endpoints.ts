@@ -8,7 +8,6 @@ import { configKey } from '../../config/kinds.ts'
 import { count } from '../../model/counts.ts'
 import { consequences } from '../../model/faults.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
-import { withNetworks } from '../../snapshot/networks.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Outcome } from '../../xds/draft.ts'
@@ -39,7 +38,7 @@ export function usableEndpoints(
   const { service } = given
   const { state, refused, hidden } = allowedEndpoints(viewer, given, traits, snapshot)
   const { addressed, odd } = type === 'eds' ? withAddresses(state) : { addressed: state, odd: [] }
-  const unreachable = unreachableEndpoints(withNetworks(addressed, snapshot.networks), service.ports, snapshot, traits)
+  const unreachable = unreachableEndpoints(addressed, snapshot, traits)
   const told = [
     ...refused.map(({ endpoint, reason }) => leftOut(type, endpoint, service, reason)),
     ...odd.map((endpoint) => leftOut(type, endpoint, service, `endpoint ${endpoint.address} is not an IP address`)),

@@ -44,8 +44,9 @@ export class HandshakeOrder {
     let first: Waiting | undefined
     let least = Number.POSITIVE_INFINITY
     for (const each of waiting) {
-      if (this.pauseMs(each.client, now) > 0) continue
-      const cost = this.#spent(each.client, now) + each.unanswered * worstOfByteMs
+      const { client } = each
+      if (this.pauseMs(client, now) > 0) continue
+      const cost = this.#spent(client, now) + each.unanswered * worstOfByteMs
       if (cost >= least) continue
       least = cost
       first = each

@@ -4,6 +4,8 @@
  */
 import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import { portOf, servesPort } from '../../model/workload.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
+import { withNetworks } from '../../snapshot/networks.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Traits } from '../traits.ts'
@@ -86,8 +88,7 @@ export function targetsOf(
  * gateways, each with such endpoints.
  */
 export function unreachableEndpoints(
-  endpoints: readonly Endpoint[],
-  ports: readonly ServicePort[],
+  state: ServiceState,
   snapshot: MeshSnapshot,
   { network, networkView: view }: Traits,
 ): ReadonlyMap<string, readonly Endpoint[]> {
@@ -97,8 +98,8 @@ export function unreachableEndpoints(
     endpoint.network !== network &&
     snapshot.networkGateways.has(endpoint.network) &&
     (!view || view.has(endpoint.network)) &&
-    !ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
-  for (const endpoint of endpoints) {
+    !state.service.ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
+  for (const endpoint of withNetworks(state, snapshot.networks)) {
     if (!isLost(endpoint)) continue
     const list = found.get(endpoint.network)
     if (list) list.push(endpoint)
