@@ -1,6 +1,7 @@
 /** The wiring of the agent as one table: its actors, and the messages that each consumes and emits. All actors run in the main thread. */
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
+import type { TrustBundleChanged } from '../../protocols/messages/trust-bundle.ts'
 import { dnsConfig, resolvesNames } from '../../src/agent/dns-settings.ts'
 import { xdsRelayConfig } from '../../src/agent/relay-settings.ts'
 import { secretAgentConfig } from '../../src/agent/settings.ts'
@@ -23,6 +24,7 @@ export interface TableParts {
 interface Messages {
   HealthChanged: HealthChanged
   NameTableChanged: NameTableChanged
+  TrustBundleChanged: TrustBundleChanged
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
@@ -37,7 +39,7 @@ export function actorTable({ proxy, warn, module }: TableParts): Wiring {
   const { options, features, environment, config, node, platform } = proxy
   const secrets: Row<SecretAgent> = {
     module: 'sds/secret-agent',
-    consumes: {},
+    consumes: { TrustBundleChanged: true },
     emits: {},
     runs: 'in-thread',
     actors: [{ name: 'secret-agent', config: secretAgentConfig(features, config.discoveryAddress) }],
@@ -73,7 +75,7 @@ export function actorTable({ proxy, warn, module }: TableParts): Wiring {
   const relay: Row<XdsRelay> = {
     module: 'xds-relay/xds-relay',
     consumes: { HealthChanged: true },
-    emits: { NameTableChanged: true },
+    emits: { NameTableChanged: true, TrustBundleChanged: true },
     runs: 'in-thread',
     actors: features.PROXY_XDS_VIA_AGENT ? [{ name: 'xds-relay', config: relaySettings.config }] : [],
   }

@@ -97,6 +97,7 @@ function relayConfig(socket: string, port: number, tls: { readonly cert: string 
     exchangesToken: false,
     keeps: undefined,
     asksNameTable: false,
+    asksTrust: false,
   }
 }
 

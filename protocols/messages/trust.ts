@@ -14,6 +14,8 @@ export interface TrustEvent {
    * (`MeshNamesChanged`). Expired roots verify nothing.
    */
   readonly roots: Readonly<Record<string, string>>
+  /** From the certificate authority: the roots in its answers, PEM, which agents are told of as well. */
+  readonly announced?: string
   /**
    * From the certificate authority: increased when it signs with another key or chain, so that writers request new serving certificates. 0
    * from every other source, and from an authority that does not sign serving certificates.

@@ -16,6 +16,8 @@ export interface XdsRelayConfig {
   readonly keeps: KeepingConfig | undefined
   /** Whether the relay subscribes to the table of names for the agent's DNS server. */
   readonly asksNameTable: boolean
+  /** Whether the relay subscribes to the roots of the mesh for the workload's secrets. */
+  readonly asksTrust: boolean
 }
 
 /** How the last configuration of the proxy is kept (docs/agent.md, X9). Times in milliseconds. */

@@ -35,22 +35,44 @@ export function readIssued(elements: readonly string[], key: KeyObject, now: num
   const [leaf, ...between] = read(elements.slice(0, -1).join('\n'))
   if (!leaf || roots.length === 0) throw new BadAnswer('the answer has no certificate or no root')
   if (!leaf.checkPrivateKey(key)) throw new BadAnswer('the certificate is for another key')
-  const trust = new ClientTrust()
-  const textOf = (certificates: typeof roots) => [...new Set(certificates.map((one) => one.toString()))].join('')
-  for (const name of uriNames(leaf.subjectAltName ?? '')) trust.set('', { [parseSpiffeId(name)?.trustDomain ?? '']: textOf(roots) })
-  const verified = trust.verify({ leaf, intermediates: () => between }, now)
+  const verified = verify([leaf, ...between], textOf(roots), now)
   if ('refused' in verified) throw new BadAnswer(verified.refused)
   const { identities, expiresAt } = verified.caller
   return { chain: textOf([leaf, ...between]), roots: textOf(roots), notAfter: expiresAt, identity: identities[0] as string }
 }
 
-function read(pem: string): ReturnType<typeof certificatesOf> {
-  let certificates: ReturnType<typeof certificatesOf>
+/**
+ * Parses roots (PEM) that are announced apart from a response, and returns them as in {@link Issued}. Throws {@link BadAnswer} when there
+ * is none, when there are too many, or when one cannot be parsed.
+ */
+export function readAnnounced(pem: string): string {
+  if (pem.length > limits.characters) throw new BadAnswer(`the roots have more than ${limits.characters} characters`)
+  return textOf(read(pem, 'the text'))
+}
+
+/** Whether a chain (PEM, leaf first) leads to one of the roots (PEM) and is valid at the Unix time `now` in milliseconds. */
+export function leadsTo(chain: string, roots: string, now: number): boolean {
+  return !('refused' in verify(read(chain), roots, now))
+}
+
+type Certificates = ReturnType<typeof certificatesOf>
+
+const textOf = (certificates: Certificates): string => [...new Set(certificates.map((one) => one.toString()))].join('')
+
+function verify([leaf, ...between]: Certificates, roots: string, now: number): ReturnType<ClientTrust['verify']> {
+  if (!leaf) throw new BadAnswer('there is no certificate')
+  const trust = new ClientTrust()
+  for (const name of uriNames(leaf.subjectAltName ?? '')) trust.set('', { [parseSpiffeId(name)?.trustDomain ?? '']: roots })
+  return trust.verify({ leaf, intermediates: () => between }, now)
+}
+
+function read(pem: string, what = 'the answer'): Certificates {
+  let certificates: Certificates
   try {
     certificates = certificatesOf(pem)
   } catch (error) {
-    throw new BadAnswer(`the answer is not certificates in PEM: ${(error as Error).message}`)
+    throw new BadAnswer(`${what} is not certificates in PEM: ${(error as Error).message}`)
   }
-  if (certificates.length > limits.certificates) throw new BadAnswer(`the answer has more than ${limits.certificates} certificates`)
+  if (certificates.length > limits.certificates) throw new BadAnswer(`${what} has more than ${limits.certificates} certificates`)
   return certificates
 }

@@ -1,8 +1,10 @@
 /** Reads the settings of the relay between Envoy and discovery from the environment. */
+
+import type { ServerAddress } from '../../protocols/messages/credentials.ts'
 import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { exchangingProvider } from '../sts/settings.ts'
-import { type DiscoverySettings, discoveryConnection } from './connections.ts'
+import { authorityConnection, type DiscoverySettings, discoveryConnection } from './connections.ts'
 import { platformMetadata } from './platform.ts'
 
 /** The Unix socket on which Envoy connects for its configuration. */
@@ -29,7 +31,7 @@ export interface RelaySettings {
 
 /**
  * Returns the configuration of the relay. `asksNameTable` is true when the agent has a DNS server. Throws an Error when the address of
- * discovery is invalid.
+ * discovery or of the authority is invalid.
  */
 export function xdsRelayConfig(
   features: AgentFeatures,
@@ -41,20 +43,26 @@ export function xdsRelayConfig(
   const { MESH_META_CLUSTER_ID: clusterId, XDS_AUTH_PROVIDER: provider, CLOUD_METADATA: metadata } = features
   const { MESH_AGENT_KEEP_CONFIGURATION: keeps, MESH_AGENT_STATE_DIR: stateDirectory } = features
   const exchangesToken = provider === exchangingProvider
+  const discovery = discoveryConnection(features, proxy)
   const project = exchangesToken ? platformMetadata(metadata, '').gcp_project : undefined
   return {
     config: {
       socket: relaySocket,
       allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '',
-      discovery: discoveryConnection(features, proxy),
+      discovery,
       headers: { ...headers, ...(project ? { 'x-goog-user-project': project } : {}), ...(clusterId === '' ? {} : { clusterid: clusterId }) },
       exchangesToken,
       keeps: keeps ? { file: `${stateDirectory}/configuration/last`, ...keeping } : undefined,
       asksNameTable,
+      asksTrust: !features.FILE_MOUNTED_CERTS && isSameServer(discovery.address, authorityConnection(features, proxy.discoveryAddress).address),
     },
     warnings,
   }
 }
+
+/** Whether discovery is the certificate authority too, called in the same way: another server does not decide which roots are trusted. */
+const isSameServer = (discovery: ServerAddress, authority: ServerAddress): boolean =>
+  discovery.host === authority.host && discovery.port === authority.port && discovery.isPlain === authority.isPlain
 
 function extraHeaders(environment: Readonly<Record<string, string | undefined>>): { headers: Record<string, string>; warnings: string[] } {
   const headers = new Map<string, string>()

@@ -47,7 +47,7 @@ export class WorkloadSecrets {
     return this.#failures
   }
 
-  /** The roots of the last response. */
+  /** The roots of the last response, or those announced since. */
   get roots(): RootsSecret | undefined {
     return this.#roots
   }
@@ -76,7 +76,7 @@ export class WorkloadSecrets {
     this.#failures = 0
     this.#renewIn(renewalDelay(issued.notAfter - now.wall, this.#ratio, chance), now)
     this.#take(issued, key)
-    this.restoreRoots(issued.roots)
+    this.useRoots(issued.roots)
   }
 
   /**
@@ -87,17 +87,17 @@ export class WorkloadSecrets {
     const begin = Math.min(issuedAt, now.wall)
     this.#renewIn(Math.max(0, begin + renewalDelay(issued.notAfter - begin, this.#ratio, chance) - now.wall), now)
     this.#take(issued, key)
-    this.restoreRoots(issued.roots)
+    this.useRoots(issued.roots)
   }
 
   /** Sets the roots (PEM) without changing the pair. */
-  restoreRoots(roots: string): void {
+  useRoots(roots: string): void {
     this.#roots = rootsSecret(roots)
   }
 
-  /** Makes the renewal of the pair due now. */
-  renewNow(now: Moment): void {
-    this.#renewIn(0, now)
+  /** Makes the renewal of the pair due after `delay` milliseconds, unless it is due earlier. */
+  renewWithin(delay: number, now: Moment): void {
+    if (this.wait(now) > delay) this.#renewIn(delay, now)
   }
 
   #renewIn(delay: number, now: Moment): void {

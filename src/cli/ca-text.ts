@@ -46,7 +46,7 @@ export function distrustText({ root, subject, isDry, identities, holders }: Excl
   const rows = holders.map(({ identity, addresses, proxies }) => [identity, addresses.join(', ') || '-', proxies.join(', ') || '-'])
   return [
     `Root ${short(root)} (${subject}) ${isDry ? 'would neither be' : 'is neither'} sent to workloads nor accepted from clients any more.`,
-    'Workloads trust it among each other until their agents renew their certificates.',
+    'Workloads stop trusting it in new connections within seconds, as their agents are told; an agent that is not connected, when it is.',
     `Identities with certificates of it, which ${isDry ? 'would be' : 'are'} cut off until they get others: ${identities}`,
     ...(rows.length === 0 ? [] : [table(['IDENTITY', 'ADDRESSES', 'CONNECTED PROXIES'], rows)]),
     ...(identities > rows.length ? [`and ${identities - rows.length} more`] : []),

@@ -58,6 +58,11 @@ export function readOwnResponse(isDelta: boolean, message: Buffer): OwnResponse 
   return { typeUrl: texts[4] || resourceType, version: isDelta ? '' : (texts[1] ?? ''), nonce: texts[5] ?? '', resource }
 }
 
+/** Decodes the roots (PEM) of a `TrustBundle` (`protocols/proto/mesh/security/v1/trust_bundle.proto`). Throws WireError. */
+export function readTrustBundle(message: Buffer): string {
+  return fieldOf(message, 1)?.toString() ?? ''
+}
+
 /** Returns the last length-delimited field with a number. */
 function fieldOf(message: Buffer, number: number): Buffer | undefined {
   let found: Buffer | undefined

@@ -15,8 +15,12 @@ export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtension
 /** `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto). */
 export const { mesh: nameTableType, alias: aliasNameTableType } = typeUrlsOf('mesh.networking.nds.v1.NameTable')
 
+/** `mesh.security.v1.TrustBundle` (protocols/proto/mesh/security/v1/trust_bundle.proto). */
+export const trustBundleType = `${prefix}mesh.security.v1.TrustBundle`
+
 /** Types in the order in which they are sent to a proxy. */
 export const pushOrder: readonly string[] = [
+  trustBundleType,
   clusterType,
   endpointType,
   listenerType,
@@ -38,6 +42,7 @@ const shortNames: ReadonlyMap<string, string> = new Map([
   [extensionConfigType, 'ecds'],
   [nameTableType, 'nds'],
   [aliasNameTableType, 'nds'],
+  [trustBundleType, 'trust'],
 ])
 
 /** Other type URLs that clients subscribed to. Clients choose the names, so only a limited number is reported separately. */

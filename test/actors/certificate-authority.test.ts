@@ -91,6 +91,7 @@ describe('the certificate authority', () => {
     expect(leaf.checkIssued(root) && leaf.verify(root.publicKey)).to.equal(true)
     expect(writer.received[0]).to.deep.include({ type: 'TrustChanged', source: 'certificate-authority' })
     expect(new X509Certificate(writer.received[0]?.roots[''] ?? '').fingerprint256).to.equal(root.fingerprint256)
+    expect(new X509Certificate(writer.received[0]?.announced ?? '').fingerprint256).to.equal(root.fingerprint256)
     await running.pop()?.drain?.()
     const generation = writer.received[0]?.generation ?? 0
     const second = await start()

@@ -102,6 +102,42 @@ describe("the agent's secrets", () => {
     await until('the new root alone', () => client.last('ROOTCA')?.roots === service.bundle)
   })
 
+  it('have the roots that are announced, which are kept for a restart; a certificate that leads to none of them is renewed', async () => {
+    const service = await at.authority()
+    const keptIn = at.path('kept')
+    await at.agent(service, { keptIn })
+    const client = at.accepting(['default', 'ROOTCA'])
+    await until('the secrets', () => client.last('default') !== undefined)
+    const first = leafOf(client)
+    at.announce('nothing')
+    expect(at.lines.at(-1)).to.equal(
+      'warn the announced roots are not used, and the previous ones stay in use: the text is not certificates in PEM: holds no certificate in PEM',
+    )
+    service.addRoot('second', false)
+    at.announce(service.bundle)
+    await until('both roots', () => client.last('ROOTCA')?.roots === service.bundle)
+    expect([at.read('kept/root-cert.pem'), service.calls.length]).to.deep.equal([service.bundle, 1])
+
+    service.roots = service.roots.slice(1)
+    const after = service.bundle
+    at.announce(after)
+    await until('the new root', () => client.last('ROOTCA')?.roots === after)
+    expect(at.lines.at(-1)).to.match(/^warn the certificate of spiffe:\S+ leads to none of the roots, so peers refuse it; renewal in \d\.\d s$/)
+    expect(at.read('kept/root-cert.pem')).to.equal(after)
+    await until('another certificate', () => leafOf(client).serialNumber !== first.serialNumber)
+    expect(client.last('ROOTCA')?.roots).to.equal(after)
+  })
+
+  it('have the roots that are announced during a call, not those of its response', async () => {
+    const service = await at.authority()
+    service.addRoot('second', false)
+    const [only] = service.roots
+    await at.agent(service)
+    at.announce(only?.pem ?? '')
+    const client = at.accepting(['ROOTCA'])
+    await until('the roots', () => client.last('ROOTCA')?.roots === only?.pem)
+  })
+
   it('continue to be renewed and pushed after a NACK', async () => {
     const service = await at.authority()
     service.lifeMs = 4000

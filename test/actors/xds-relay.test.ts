@@ -1,11 +1,12 @@
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fromBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { TrustBundleSchema } from '../../protocols/gen/mesh/security/v1/trust_bundle_pb.js'
 import { fieldHead, textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
-import { clusterType, listenerType, secretType } from '../../src/xds/type-urls.ts'
+import { clusterType, listenerType, secretType, trustBundleType } from '../../src/xds/type-urls.ts'
 import { RecordingPeer } from '../harness/actor.ts'
 import { delta, type FakeDiscovery, sotw } from '../harness/relay.ts'
 import { nameTable, node, RelayFixture, response } from '../harness/relay-fixture.ts'
@@ -94,6 +95,30 @@ describe('the XDS relay', () => {
         relay.linked?.(later)
         expect(later.received, 'a server that starts anew').to.deep.equal(sent)
       })
+
+  for (const isDelta of [false, true])
+    it(`subscribes to the roots of the mesh for the secret agent alone: ${isDelta ? 'delta' : 'SotW'}`, async () => {
+      const server = await at.discovery()
+      const { relay } = await at.relayTo(server.port, { asksTrust: true })
+      const [secrets, dns] = [new RecordingPeer('secret-agent'), new RecordingPeer('dns')]
+      for (const peer of [secrets, dns]) relay.linked?.(peer)
+      const client = at.proxy({ isDelta })
+      client.send(isDelta ? delta({ node, typeUrl: listenerType }) : sotw({ node, typeUrl: listenerType }))
+      const read = (bytes: Buffer | undefined) => fromBinary(isDelta ? DeltaDiscoveryRequestSchema : DiscoveryRequestSchema, bytes as Buffer)
+      await until('the request', () => server.last?.messages.length === 2)
+      expect(read(server.last?.messages[1]).typeUrl).to.equal(trustBundleType)
+      const bundle = toBinary(TrustBundleSchema, create(TrustBundleSchema, { roots: 'some roots' }))
+      server.last?.send(response(isDelta, trustBundleType, Buffer.from(bundle), { nonce: 'n7' }))
+      server.last?.send(response(isDelta, clusterType, Buffer.alloc(0)))
+      await until('the ACK', () => server.last?.messages.length === 3)
+      const { typeUrl, responseNonce, errorDetail } = read(server.last?.messages[2])
+      expect([typeUrl, responseNonce, errorDetail]).to.deep.equal([trustBundleType, 'n7', undefined])
+      await until('the clusters', () => client.messages.length === 1)
+      const sent = [{ type: 'TrustBundleChanged', roots: 'some roots' }]
+      const later = new RecordingPeer('secret-agent')
+      relay.linked?.(later)
+      expect([secrets.received, dns.received, later.received]).to.deep.equal([sent, [], sent])
+    })
 
   it('sends workload health after the first listener request, on each change and each stream', async () => {
     const server = await at.discovery()

@@ -76,6 +76,7 @@ for (const { version, path: binary } of envoyBinaries())
             exchangesToken: false,
             keeps: { file: file('kept/last'), everyMs: 100, fallbackAfterMs: 500 },
             asksNameTable: true,
+            asksTrust: false,
           },
           { logged: (record) => logged.push(record) },
         )

@@ -7,7 +7,8 @@ import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import type { CertificateConfig, SecretAgentConfig, SecretState } from '../../protocols/messages/agent.ts'
 import type { CallCredentials, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
-import { startActor } from './actor.ts'
+import type { TrustBundleChanged } from '../../protocols/messages/trust-bundle.ts'
+import { RecordingPeer, startActor } from './actor.ts'
 import { SecretClient, sidecar } from './secret-client.ts'
 import { SigningService } from './signing-service.ts'
 
@@ -20,7 +21,7 @@ export class AgentSecrets {
   /** The log lines of the agents, without debug lines. */
   readonly lines: string[] = []
   metrics = new Registry()
-  readonly #agents: Behaviour<never>[] = []
+  readonly #agents: Behaviour<TrustBundleChanged>[] = []
   readonly #services: SigningService[] = []
   readonly #clients: SecretClient[] = []
 
@@ -95,6 +96,11 @@ export class AgentSecrets {
     })
     this.#agents.push(agent)
     return agent.asks?.state as () => SecretState
+  }
+
+  /** Announces roots to the last agent, as its relay does. */
+  announce(roots: string): void {
+    this.#agents.at(-1)?.receive({ type: 'TrustBundleChanged', roots }, new RecordingPeer('xds-relay'))
   }
 
   /** Opens a stream that subscribes to secrets. */

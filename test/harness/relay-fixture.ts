@@ -78,7 +78,7 @@ export class RelayFixture {
     this.#metrics = new Registry()
     const relay = await startActor(
       actor,
-      { socket: this.socket, headers: {}, exchangesToken: false, keeps: undefined, asksNameTable: false, ...config },
+      { socket: this.socket, headers: {}, exchangesToken: false, keeps: undefined, asksNameTable: false, asksTrust: false, ...config },
       {
         logged: (record) => this.logged.push(record),
         metrics: this.#metrics,

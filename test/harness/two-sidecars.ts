@@ -8,6 +8,7 @@ import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { SecretState } from '../../protocols/messages/agent.ts'
 import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
+import type { TrustBundleChanged } from '../../protocols/messages/trust-bundle.ts'
 import { certificatesOf } from '../../src/identity/pem.ts'
 import { startActor } from './actor.ts'
 import { call, HttpBackend } from './backend.ts'
@@ -25,7 +26,7 @@ const addresses = { server: '127.0.0.7', client: '127.0.0.8' }
 
 /** The agent and sidecar of a workload. */
 interface Member {
-  readonly agent: Behaviour<never>
+  readonly agent: Behaviour<TrustBundleChanged>
   readonly state: () => SecretState
   readonly envoy: Envoy
 }
@@ -60,7 +61,7 @@ export class TwoSidecars {
   readonly ports = { http: 0, inbound: 0, secure: 0 }
   readonly #options: PairOptions
   readonly #made: ServingCertificates
-  readonly #agents: Behaviour<never>[] = []
+  readonly #agents: Behaviour<TrustBundleChanged>[] = []
 
   constructor(options: PairOptions) {
     this.#options = options
@@ -177,7 +178,7 @@ export class TwoSidecars {
    */
   async join(role: Role): Promise<void> {
     const state = await this.startAgent(role)
-    const agent = this.#agents.at(-1) as Behaviour<never>
+    const agent = this.#agents.at(-1) as Behaviour<TrustBundleChanged>
     const token = readFileSync(join(this.dir, `${role}.token`), 'utf8').trim()
     const envoy = new Envoy({
       binary: this.#options.binary,

@@ -1,8 +1,9 @@
 /**
  * The agent's secrets as an actor: requests and renews a certificate for a key that it generates, watches secrets in files, and serves all
- * secrets to Envoy over SDS. It has no peers. Asks: `state`, {@link SecretState}.
+ * secrets to Envoy over SDS. Consumes: `TrustBundleChanged`, from the relay. Asks: `state`, {@link SecretState}.
  */
 import type { SecretAgentConfig, SecretState } from '../../../protocols/messages/agent.ts'
+import type { TrustBundleChanged } from '../../../protocols/messages/trust-bundle.ts'
 import { type PairSecret, pairName, type RootsSecret, rootsName, type SecretResource } from '../../../src/agent/secret-resources.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { within } from '../../runtime/timers.ts'
@@ -19,7 +20,7 @@ const maxUnwatched = 256
 /** How long the first start of a workload waits for its token from the discovery service of the machine, in milliseconds. */
 const firstTokenMs = 15_000
 
-class SecretAgent implements Behaviour<never, never> {
+class SecretAgent implements Behaviour<TrustBundleChanged, never> {
   readonly asks = { state: () => this.#state() }
   readonly #context: ActorContext<SecretAgentConfig>
   readonly #server: SecretServer
@@ -96,7 +97,9 @@ class SecretAgent implements Behaviour<never, never> {
     await within(firstTokenMs, this.#fetcher.tried)
   }
 
-  receive(): void {}
+  receive({ roots }: TrustBundleChanged): void {
+    this.#certificate?.announce(roots)
+  }
 
   async drain(): Promise<void> {
     this.#fetcher?.close()
@@ -168,7 +171,7 @@ class SecretAgent implements Behaviour<never, never> {
 }
 
 /** Definition of the actor. */
-export const actor: ActorDefinition<SecretAgentConfig, never, never> = {
+export const actor: ActorDefinition<SecretAgentConfig, TrustBundleChanged, never> = {
   kind: 'secret-agent',
   start: (context) => new SecretAgent(context).start(),
 }

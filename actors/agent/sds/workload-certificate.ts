@@ -5,12 +5,13 @@
 import { generateKeyPair, type KeyObject, randomInt } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { CertificateConfig, SecretState } from '../../../protocols/messages/agent.ts'
-import { BadAnswer, type Issued, readIssued } from '../../../src/agent/issued.ts'
-import { keyText, restore } from '../../../src/agent/kept-secrets.ts'
+import { BadAnswer, type Issued, leadsTo, readAnnounced, readIssued } from '../../../src/agent/issued.ts'
+import { type KeptSecrets, keyText, restore } from '../../../src/agent/kept-secrets.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import type { PairSecret, RootsSecret } from '../../../src/agent/secret-resources.ts'
 import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
+import { count } from '../../../src/model/counts.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
@@ -23,6 +24,8 @@ import { readKeptFile, writeKeptFile } from './kept-file.ts'
 
 /** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */
 const checkMs = 60_000
+/** The time over which agents renew certificates that lead to no root any more, in milliseconds (docs/certificates.md, R17). */
+const untrustedMs = 10_000
 
 const now = (): Moment => ({ wall: wallClockMs(), monotonic: monotonicMs() })
 const chance = () => randomInt(1_000_000) / 1_000_000
@@ -49,6 +52,10 @@ export class WorkloadCertificate {
   /** The number of failed calls since the last success. It selects the credentials of the next call in turn (docs/certificates.md, N4). */
   #attempts = 0
   #fault: string | undefined
+  /** What is stored. */
+  #kept: KeptSecrets | undefined
+  /** The roots that were announced since the last call began. */
+  #announced: string | undefined
   /** The last logged reason why the certificate could not be stored. */
   #keptFault: string | undefined
   #timer: Timer | undefined
@@ -70,7 +77,7 @@ export class WorkloadCertificate {
     return this.#secrets.pair(now())
   }
 
-  /** The roots of the last response. */
+  /** The roots of the last response, or those announced since. */
   get roots(): RootsSecret | undefined {
     return this.#secrets.roots
   }
@@ -88,10 +95,11 @@ export class WorkloadCertificate {
       const kept = await readKeptFile(keptIn)
       if (!kept) return
       const { roots, pair, isDue } = restore(kept, this.#config, this.#authority, wallClockMs())
-      this.#secrets.restoreRoots(roots)
+      this.#kept = kept
+      this.#secrets.useRoots(roots)
       if (typeof pair === 'string') return this.#log.warn(`the saved certificate in ${keptIn} is not used: ${pair}; its roots are`)
       this.#secrets.restored(pair.issued, pair.key, kept.issuedAt, now(), chance())
-      if (isDue) this.#secrets.renewNow(now())
+      if (isDue) this.#secrets.renewWithin(0, now())
       const { identity: holder, notAfter } = pair.issued
       const wait = Math.round(this.#secrets.wait(now()) / 1000)
       this.#log.info(`certificate of ${holder} loaded from ${keptIn}, valid until ${new Date(notAfter).toISOString()}; renewal in ${wait} s`)
@@ -111,6 +119,34 @@ export class WorkloadCertificate {
   /** Retries a failed call at once, because its credentials have changed. */
   retry(): void {
     this.#secrets.retryNow()
+    this.#check()
+  }
+
+  /** Takes the roots (PEM) that discovery announces in place of those of the last response (docs/certificates.md, R17). */
+  announce(roots: string): void {
+    this.#announced = roots
+    // Without a response there is nothing to replace; the first one has the roots.
+    if (!this.#secrets.roots) return
+    try {
+      this.#trust(readAnnounced(roots))
+    } catch (error) {
+      if (!(error instanceof BadAnswer)) throw error
+      this.#log.warn(`the announced roots are not used, and the previous ones stay in use: ${error.message}`)
+    }
+  }
+
+  #trust(roots: string): void {
+    if (roots === this.#secrets.roots?.pem) return
+    this.#secrets.useRoots(roots)
+    this.#log.info(`the roots of the mesh have changed: ${count(roots.split('-----BEGIN').length - 1, 'root')}`)
+    const pair = this.#secrets.pair(now())
+    if (pair && !leadsTo(pair.chain, roots, wallClockMs())) {
+      this.#secrets.renewWithin(chance() * untrustedMs, now())
+      const wait = (this.#secrets.wait(now()) / 1000).toFixed(1)
+      this.#log.warn(`the certificate of ${pair.identity} leads to none of the roots, so peers refuse it; renewal in ${wait} s`)
+    }
+    this.#changed()
+    if (this.#kept) this.#keep({ ...this.#kept, roots })
     this.#check()
   }
 
@@ -134,6 +170,7 @@ export class WorkloadCertificate {
 
   async #renew(): Promise<void> {
     this.#secrets.asked()
+    this.#announced = undefined
     const finished = this.#calls.started(this.#secrets.failures > 0)
     try {
       const { issued, key } = await this.#ask()
@@ -146,7 +183,9 @@ export class WorkloadCertificate {
       const wait = Math.round(this.#secrets.wait(at) / 1000)
       this.#log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; renewal in ${wait} s`)
       this.#changed()
-      this.#keep(issued, key, at.wall)
+      this.#keep({ chain: issued.chain, roots: issued.roots, key, issuedAt: at.wall })
+      // The response may have been made before the roots changed.
+      if (this.#announced !== undefined) this.announce(this.#announced)
     } catch (error) {
       finished(false)
       if (this.#isOver) return
@@ -187,11 +226,12 @@ export class WorkloadCertificate {
     return read.catch((error: Error) => void this.#log.warn(`the ${what} cannot be used, so none is sent: ${error.message}`))
   }
 
-  #keep({ chain, roots }: Issued, key: string, issuedAt: number): void {
+  #keep(kept: Omit<KeptSecrets, 'identity' | 'authority'>): void {
     const { keptIn, identity } = this.#config
     if (keptIn === undefined || identity === undefined) return
     try {
-      writeKeptFile(keptIn, { identity, authority: this.#authority, chain, roots, key, issuedAt })
+      this.#kept = { ...kept, identity, authority: this.#authority }
+      writeKeptFile(keptIn, this.#kept)
       this.#keptFault = undefined
     } catch (error) {
       const { message } = error as Error

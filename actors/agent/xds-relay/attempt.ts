@@ -7,18 +7,18 @@ import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { typeUrlsOf } from '../../../src/names/mesh-names.ts'
-import { ownRequest, readOwnResponse } from '../../../src/relay/own-messages.ts'
+import { ownRequest, readOwnResponse, readTrustBundle } from '../../../src/relay/own-messages.ts'
 import { RequestScan } from '../../../src/relay/request-scan.ts'
 import { ResponseSplitter } from '../../../src/relay/response-splitter.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, messageFrame } from '../../../src/xds/stream/frames.ts'
-import { aliasNameTableType, listenerType, nameTableType } from '../../../src/xds/type-urls.ts'
+import { aliasNameTableType, listenerType, nameTableType, trustBundleType } from '../../../src/xds/type-urls.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { DiscoveryStream, type StreamCredentials, type StreamEnd } from './discovery-stream.ts'
 import { pathOf } from './proxy-server.ts'
 
 const health = typeUrlsOf('mesh.v1.HealthInformation')
-const ownTypes: ReadonlySet<string> = new Set([nameTableType, aliasNameTableType, health.mesh, health.alias])
+const ownTypes: ReadonlySet<string> = new Set([nameTableType, aliasNameTableType, trustBundleType, health.mesh, health.alias])
 
 /** The error code that reports an unhealthy workload. */
 const unhealthyCode = 500
@@ -27,6 +27,8 @@ const unhealthyCode = 500
 export interface OwnQuestions {
   /** Whether the agent subscribes to the name table. */
   readonly asksNameTable: boolean
+  /** Whether the agent subscribes to the roots of the mesh. */
+  readonly asksTrust: boolean
   /** Returns the last known health of the workload. Undefined before the first probe result. */
   health(): HealthChanged | undefined
 }
@@ -41,6 +43,8 @@ export interface AttemptEvents {
   pass(bytes: Buffer): void
   /** A name table, as received. */
   named(table: Buffer): void
+  /** The roots of the mesh, PEM, as received. */
+  announced(roots: string): void
   /** A fault in a response to the agent that is to be logged. */
   warn(message: string): void
   requested(): void
@@ -77,7 +81,7 @@ export class Attempt {
       },
       own: (message) => this.#take(message),
       tooLarge: (typeUrl, nonce) => {
-        const message = 'the table of names is larger than 32 MiB'
+        const message = `the ${typeUrl === trustBundleType ? 'list of roots' : 'table of names'} is larger than 32 MiB`
         events.warn(`${message}; the previous one stays in use`)
         this.#answer(typeUrl, { nonce, error: { code: status.resourceExhausted, message } })
       },
@@ -153,6 +157,7 @@ export class Attempt {
     if (typeUrl === listenerType && !this.#hasAsked) {
       this.#hasAsked = true
       if (this.#own.asksNameTable) this.#waiting.set(nameTableType, ownRequest(this.#isDelta, nameTableType))
+      if (this.#own.asksTrust) this.#waiting.set(trustBundleType, ownRequest(this.#isDelta, trustBundleType))
       this.#addHealth()
     }
     return this.#takeWaiting()
@@ -201,8 +206,9 @@ export class Attempt {
   #take(message: Buffer): void {
     const { typeUrl, version, nonce, resource } = readOwnResponse(this.#isDelta, message)
     // Responses to health reports are not acknowledged: discovery would take the ACK for another report.
-    if (typeUrl !== nameTableType && typeUrl !== aliasNameTableType) return
-    if (resource) this.#events.named(resource)
+    if (typeUrl === health.mesh || typeUrl === health.alias) return
+    if (resource && typeUrl === trustBundleType) this.#events.announced(readTrustBundle(resource))
+    else if (resource) this.#events.named(resource)
     this.#answer(typeUrl, { version, nonce })
   }
 }

@@ -43,6 +43,8 @@ export interface RelayParts {
   credentials(): Promise<StreamCredentials>
   /** Called with each name table. */
   named(table: Buffer): void
+  /** Called with the roots of the mesh, PEM, each time that discovery announces them. */
+  announced(roots: string): void
   /** The file of the stored configuration. Undefined when it is not stored. */
   readonly file: ConfigurationFile | undefined
 }
@@ -185,7 +187,7 @@ export class RelayedStream {
   }
 
   async #try(): Promise<void> {
-    const { address, log, metrics, own, named } = this.#parts
+    const { address, log, metrics, own, named, announced } = this.#parts
     let credentials: StreamCredentials
     try {
       credentials = await this.#parts.credentials()
@@ -200,6 +202,7 @@ export class RelayedStream {
       hasRoom: () => this.#proxy.resume(),
       pass: (bytes) => this.#pass(attempt, bytes),
       named,
+      announced,
       warn: (message) => log.warn(message),
       requested: () => metrics.requests(1),
       responded: () => {

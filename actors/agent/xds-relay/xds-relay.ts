@@ -1,11 +1,12 @@
 /**
  * The agent's relay as an actor: accepts Envoy's discovery streams on a Unix socket and relays their messages to and from discovery, frame
- * by frame. Consumes: `HealthChanged`, from the status server. Emits: `NameTableChanged`, to the DNS server. Asks: `state`, {@link
- * XdsRelayState}.
+ * by frame. Consumes: `HealthChanged`, from the status server. Emits: `NameTableChanged`, to the DNS server; `TrustBundleChanged`, to the
+ * secret agent. Asks: `state`, {@link XdsRelayState}.
  */
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
 import type { ExchangedToken } from '../../../protocols/messages/sts.ts'
+import type { TrustBundleChanged } from '../../../protocols/messages/trust-bundle.ts'
 import type { XdsRelayConfig, XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { BackOff } from '../../../src/relay/back-off.ts'
@@ -20,7 +21,11 @@ import { ProxyServer } from './proxy-server.ts'
 import type { ProxyStream } from './proxy-stream.ts'
 import { RelayedStream, type RelayParts } from './relayed-stream.ts'
 
-class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
+/** What the relay tells other actors of the agent, and the kind of actor that each message is for. */
+type Sent = NameTableChanged | TrustBundleChanged
+const receivers: Readonly<Record<Sent['type'], string>> = { NameTableChanged: 'dns', TrustBundleChanged: 'secret-agent' }
+
+class XdsRelay implements Behaviour<HealthChanged, Sent> {
   readonly asks = { state: () => this.#state() }
   readonly #config: XdsRelayConfig
   /** Exchanges a token at the token service. */
@@ -28,8 +33,9 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   readonly #log: ScopedLogger
   readonly #server: ProxyServer
   readonly #parts: RelayParts
-  readonly #peers = new Set<Peer<NameTableChanged>>()
-  #names: NameTableChanged | undefined
+  readonly #peers = new Set<Peer<Sent>>()
+  /** The last message of each type. */
+  readonly #said = new Map<Sent['type'], Sent>()
   #health: HealthChanged | undefined
   #stream: RelayedStream | undefined
   /** The last stream, open or ended. */
@@ -44,9 +50,10 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
       log: this.#log,
       metrics: relayMetrics(metrics),
       backOff: new BackOff(),
-      own: { asksNameTable: config.asksNameTable, health: () => this.#health },
+      own: { asksNameTable: config.asksNameTable, asksTrust: config.asksTrust, health: () => this.#health },
       credentials: () => this.#credentials(),
-      named: (table) => this.#named(table),
+      named: (table) => this.#say({ type: 'NameTableChanged', table }),
+      announced: (roots) => this.#say({ type: 'TrustBundleChanged', roots }),
       file: config.keeps && new ConfigurationFile(config.keeps, this.#log),
     }
     this.#server = new ProxyServer(config, this.#log, (stream) => this.#take(stream))
@@ -63,12 +70,12 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     this.#stream?.healthChanged()
   }
 
-  linked(peer: Peer<NameTableChanged>): void {
+  linked(peer: Peer<Sent>): void {
     this.#peers.add(peer)
-    if (this.#names) peer.tell(this.#names)
+    for (const message of this.#said.values()) if (receivers[message.type] === peer.kind) peer.tell(message, message.type)
   }
 
-  unlinked(peer: Peer<NameTableChanged>): void {
+  unlinked(peer: Peer<Sent>): void {
     this.#peers.delete(peer)
   }
 
@@ -91,9 +98,9 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     this.#latest = stream
   }
 
-  #named(bytes: Buffer): void {
-    this.#names = { type: 'NameTableChanged', table: bytes }
-    for (const peer of this.#peers) peer.tell(this.#names, 'names')
+  #say(message: Sent): void {
+    this.#said.set(message.type, message)
+    for (const peer of this.#peers) if (receivers[message.type] === peer.kind) peer.tell(message, message.type)
   }
 
   /** Reads the credentials of a stream. The files are read for each stream because they are replaced while the agent runs. */
@@ -137,7 +144,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
 }
 
 /** Definition of the actor. */
-export const actor: ActorDefinition<XdsRelayConfig, HealthChanged, NameTableChanged> = {
+export const actor: ActorDefinition<XdsRelayConfig, HealthChanged, Sent> = {
   kind: 'xds-relay',
   start: (context) => new XdsRelay(context).start(),
 }

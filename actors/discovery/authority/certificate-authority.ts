@@ -190,6 +190,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       type: 'TrustChanged',
       source: this.#context.name,
       roots: { '': inForce.trusted.join('') },
+      announced: inForce.bundle.join(''),
       generation: this.#generation,
     }
     writer.tell(event, this.#context.name)

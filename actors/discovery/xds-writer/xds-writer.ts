@@ -21,6 +21,7 @@ import { meshNames } from '../../../src/names/mesh-names.ts'
 import { KnownAddresses } from '../../../src/push/pacing/known-addresses.ts'
 import { SharedPermits } from '../../../src/push/pacing/permits.ts'
 import { Transports } from '../../../src/push/pacing/transports.ts'
+import { AnnouncedRoots } from '../../../src/xds/secrets/announced-roots.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
@@ -66,6 +67,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #names
   readonly #plans: Plans
   readonly #catalog: Catalog
+  readonly #announced: AnnouncedRoots
   readonly #sessionParts: SessionParts
   readonly #connections = new Map<string, Connection>()
   readonly #transports = new Transports<Connection>()
@@ -102,7 +104,9 @@ class XdsWriter implements Behaviour<Message, Sent> {
       size: this.#features.PILOT_XDS_CACHE_SIZE,
       ...(this.#features.PILOT_XDS_CACHE_STATS ? cacheMetrics(context.metrics, () => this.#plans.size) : {}),
     })
+    this.#announced = new AnnouncedRoots(this.#catalog.parts)
     this.#sessionParts = {
+      announced: this.#announced,
       catalog: this.#catalog,
       plans: this.#plans,
       subscriptions: new Subscriptions(),
@@ -215,8 +219,11 @@ class XdsWriter implements Behaviour<Message, Sent> {
         this.#secrets.named(command, this.#connections.values())
         return this.#wakeDue(this.#connections.values(), monotonicMs())
       case 'CertificateChanged':
-      case 'TrustChanged':
         return this.#secured.receive(command)
+      case 'TrustChanged':
+        this.#secured.receive(command)
+        if (command.announced !== undefined && this.#announced.announce(command.announced)) this.#wakeDue(this.#connections.values(), monotonicMs())
+        return
       case 'SecretChanged':
         return this.#wakeDue(this.#secrets.receive(command), command.at)
       case 'PublishPush':

@@ -5,7 +5,17 @@
  */
 import { hostOf } from '../names.ts'
 import { WireError } from '../slab/wire.ts'
-import { clusterType, endpointType, isWholeType, isWildcardType, pushOrder, routeType, secretType, virtualHostType } from '../type-urls.ts'
+import {
+  clusterType,
+  endpointType,
+  isWholeType,
+  isWildcardType,
+  pushOrder,
+  routeType,
+  secretType,
+  trustBundleType,
+  virtualHostType,
+} from '../type-urls.ts'
 import { AskedNames } from './asked-names.ts'
 import { type ConnectionBudget, memoryOf } from './budget.ts'
 import type { Catalog } from './catalog.ts'
@@ -23,6 +33,8 @@ export interface SessionParts {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly subscriptions: Subscriptions
+  /** The roots that agents subscribe to; undefined where none are announced. */
+  readonly announced?: { readonly state: TypeState }
   /** How long flow control waits for an outstanding ACK before the next push, in milliseconds. Undefined: flow control is off. */
   readonly flowControlTimeoutMs: number | undefined
   /** Returns a nonce that was never used before. */
@@ -333,6 +345,7 @@ export class XdsSession {
 
   #state(watch: Watch): TypeState {
     if (watch.typeUrl === secretType && this.#secrets) return this.#secrets.state
+    if (watch.typeUrl === trustBundleType && this.#parts.announced) return this.#parts.announced.state
     return this.#parts.catalog.typeState(this.classId, watch.typeUrl)
   }
 

@@ -28,6 +28,7 @@ describe('settings of the XDS relay', () => {
         exchangesToken: false,
         keeps: undefined,
         asksNameTable: false,
+        asksTrust: true,
       },
       warnings: [],
     })
@@ -46,6 +47,15 @@ describe('settings of the XDS relay', () => {
     const cloud = settings({ XDS_AUTH_PROVIDER: 'gcp', CLOUD_METADATA: 'shop-1|42|east|a' }).config
     expect([cloud.exchangesToken, cloud.headers]).to.deep.equal([true, { 'x-goog-user-project': 'shop-1' }])
     expect(() => settings({}, { discoveryAddress: 'nowhere' })).to.throw('discovery address: "nowhere" is not <host>:<port>')
+  })
+
+  it('subscribe to the roots of the mesh where discovery is the authority, called in the same way', () => {
+    const asksTrust = (environment: Readonly<Record<string, string>>, changes: Partial<typeof proxy> = {}) =>
+      settings(environment, changes).config.asksTrust
+    expect(asksTrust({ CA_ADDR: proxy.discoveryAddress })).to.equal(true)
+    expect(asksTrust({ CA_ADDR: 'citadel.mesh-system.svc:15012' })).to.equal(false)
+    expect(asksTrust({}, { controlPlaneAuthPolicy: 'NONE' })).to.equal(false)
+    expect(asksTrust({ FILE_MOUNTED_CERTS: 'true' })).to.equal(false)
   })
 
   it('leave out headers that cannot be sent, with a warning for each', () => {

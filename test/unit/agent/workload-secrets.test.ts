@@ -95,7 +95,7 @@ describe('secrets of a workload', () => {
     expect(restored(begin.wall + hour).wait(begin), 'issued by a clock that was ahead').to.equal(hour / 2)
     expect(restored(begin.wall).pair(begin)?.key).to.equal('key')
     const secrets = restored(begin.wall)
-    secrets.renewNow(begin)
+    secrets.renewWithin(0, begin)
     expect(secrets.wait(begin)).to.equal(0)
   })
 

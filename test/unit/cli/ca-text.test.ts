@@ -84,7 +84,7 @@ describe('the output of the command `ca`', () => {
     const answer = { root: id('a'), subject: 'O=td', isDry: true, identities: 2, holders: [holder] }
     expect(distrustText(answer).split('\n')).to.deep.equal([
       'Root aaaaaaaaaaaaaaaa (O=td) would neither be sent to workloads nor accepted from clients any more.',
-      'Workloads trust it among each other until their agents renew their certificates.',
+      'Workloads stop trusting it in new connections within seconds, as their agents are told; an agent that is not connected, when it is.',
       'Identities with certificates of it, which would be cut off until they get others: 2',
       'IDENTITY               ADDRESSES           CONNECTED PROXIES',
       'spiffe://td/ns/a/sa/b  10.0.0.1, 10.0.0.2  -',
@@ -92,7 +92,7 @@ describe('the output of the command `ca`', () => {
     ])
     expect(distrustText({ ...answer, isDry: false, identities: 0, holders: [] }).split('\n')).to.deep.equal([
       'Root aaaaaaaaaaaaaaaa (O=td) is neither sent to workloads nor accepted from clients any more.',
-      'Workloads trust it among each other until their agents renew their certificates.',
+      'Workloads stop trusting it in new connections within seconds, as their agents are told; an agent that is not connected, when it is.',
       'Identities with certificates of it, which are cut off until they get others: 0',
     ])
   })
