@@ -103,7 +103,7 @@ export class DirectoryWatch {
         return false
       }
       if (directory === this.#root) this.#isRootUnwatchable = true
-      if (!this.#watchers.has(directory)) this.#listener.unwatchable(directory, error as Error)
+      if (!this.#closed && !this.#watchers.has(directory)) this.#listener.unwatchable(directory, error as Error)
       return false
     }
   }
@@ -151,6 +151,7 @@ export class DirectoryWatch {
         // After an error that leaves the question open, the directory stays as it was.
         (error) => !isGone(error) && this.#watchers.has(path),
       )
+    if (this.#closed) return
     if (!isDirectory && this.#watchers.has(path)) {
       this.#forget(path)
       this.#listener.everything()

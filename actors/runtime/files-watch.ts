@@ -63,7 +63,9 @@ export class FilesWatch {
     })
   }
 
+  /** Ends the watch: no read begins and no callback is called any more. A read in progress goes on, and its result is the listener's to drop. */
   close(): void {
+    this.#work.close()
     this.#audit.cancel()
     this.#quiet?.cancel()
     for (const watch of this.#watches) watch.close()

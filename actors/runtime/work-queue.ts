@@ -4,6 +4,7 @@
 export class WorkQueue {
   readonly #failed: (what: string, reason: string) => void
   #last: Promise<void> = Promise.resolve()
+  #isClosed = false
 
   constructor(failed: (what: string, reason: string) => void) {
     this.#failed = failed
@@ -11,8 +12,17 @@ export class WorkQueue {
 
   /** Adds a job; `what` names it in error reports. Resolves when the job has succeeded or failed. */
   add(what: string, job: () => Promise<void>): Promise<void> {
-    this.#last = this.#last.then(job).catch((error: unknown) => this.#failed(what, error instanceof Error ? error.message : String(error)))
+    this.#last = this.#last
+      .then(() => (this.#isClosed ? undefined : job()))
+      .catch((error: unknown) => {
+        if (!this.#isClosed) this.#failed(what, error instanceof Error ? error.message : String(error))
+      })
     return this.#last
+  }
+
+  /** Drops the jobs that have not begun, and those that are added later. A failure of the job in progress is not reported. */
+  close(): void {
+    this.#isClosed = true
   }
 
   /** Resolves when all jobs added so far have finished. */

@@ -58,6 +58,21 @@ describe('watched files', () => {
   after(() => rmSync(dir, { recursive: true, force: true }))
 
   describe('of objects', () => {
+    it('are not sent once the directory is closed, whatever is being read', async () => {
+      const root = path('closed')
+      mkdirSync(root)
+      writeFileSync(join(root, 'a.yaml'), entry('a'))
+      const directory = new ObjectDirectory(root, testSettings(), new Registry(), { ...parts, secret: () => undefined, filesRead: () => undefined })
+      const start = directory.start()
+      await directory.close()
+      await start
+      expect(emitted).to.deep.equal([])
+      writeFileSync(join(root, 'b.yaml'), entry('b'))
+      directory.audit()
+      await directory.reload()
+      expect(emitted).to.deep.equal([])
+    })
+
     const objects = async () => {
       const root = path('objects')
       mkdirSync(root)
@@ -295,6 +310,32 @@ describe('watched files', () => {
     }
     const types = () => emitted.map(({ type }) => type).sort()
 
+    it('are not sent once the watch is closed, whatever is being read or looked up', async () => {
+      const lookup = Promise.withResolvers<void>()
+      let asked = 0
+      writeFileSync(path('closing-mesh'), 'rootNamespace: a')
+      writeFileSync(path('closing-networks'), 'networks: {n: {gateways: [{address: gateway.test}]}}')
+      const files = await settings(
+        { meshConfig: path('closing-mesh'), networksConfig: path('closing-networks') },
+        async (given) => {
+          asked++
+          await lookup.promise
+          return { networks: given, missing: [] }
+        },
+        false,
+      )
+      await until('the gateway to be looked up', () => asked === 1)
+      expect(types()).to.deep.equal(['MeshChanged'])
+      writeFileSync(path('closing-mesh'), 'rootNamespace: b')
+      const read = files.reload()
+      files.close()
+      lookup.resolve()
+      await read
+      files.audit()
+      await files.reload()
+      expect(types()).to.deep.equal(['MeshChanged'])
+    })
+
     it('are read for both settings if both name the same file', async () => {
       writeFileSync(path('both'), '')
       await settings({ meshConfig: path('both'), networksConfig: path('both') })
@@ -328,6 +369,22 @@ describe('watched files', () => {
       hosts.set('b.example', ['10.0.0.2', '10.0.0.3'])
       for (let round = 0; round < 2; round++)
         expect(await gateways()).to.deep.equal([['10.0.0.1', '10.0.0.2', '10.0.0.3'], [missing('a.example', 'its last addresses stay')]])
+    })
+
+    it('keep the addresses of the newest networks, although a lookup for the networks before ends later', async () => {
+      const slow = Promise.withResolvers<string[]>()
+      const hosts = new Map<string, Promise<string[]>>([
+        ['slow.example', slow.promise],
+        ['b.example', Promise.resolve(['10.0.0.2'])],
+      ])
+      const resolve = gatewayResolver((host) => hosts.get(host) ?? Promise.reject(new Error('ENOTFOUND')))
+      const networks = (address: string) => ({ networks: { n: { gateways: [{ address }] } } })
+      const before = resolve(networks('slow.example'))
+      await resolve(networks('b.example'))
+      slow.resolve(['10.0.0.1'])
+      await before
+      hosts.clear()
+      expect((await resolve(networks('b.example'))).networks).to.deep.equal(networks('10.0.0.2'))
     })
 
     it('do not wait for host names of gateways, and the newest file applies whichever answer comes first', async () => {

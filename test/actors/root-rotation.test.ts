@@ -97,6 +97,38 @@ describe('the own root of the certificate authority', () => {
     expect(keys()).to.deep.equal(ids(again))
   })
 
+  it('is left as it is once it is closed: a step in progress is finished, nothing begins after it', async () => {
+    delay = Promise.withResolvers()
+    const opening = open({ checkInterval: 5 })
+    await until('the root to be made', () => opened.length === 1)
+    const rotation = opened[0] as RootRotation
+    const next = rotation.advance(true).catch((error: Error) => error.message)
+    const closed = rotation.close()
+    delay.resolve()
+    await Promise.all([opening, closed])
+    expect(rotation.state.authorities).to.have.length(1)
+    expect(await next).to.equal('the certificate authority is being closed')
+    const done: string[] = []
+    storage.write = () => Promise.reject(new Error(String(done.push('state'))))
+    storage.writeNote = () => Promise.reject(new Error(String(done.push('ledger'))))
+    rotation.ledger.sweep = () => void done.push('check')
+    issue(rotation)
+    rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: { root: 'ab', notAfter: now + day } })
+    await rotation.check()
+    // The same steps of another authority come later than those of the closed one would.
+    const other = await open({ checkInterval: 5 })
+    const writeNote = storage.writeNote.bind(storage)
+    let kept = 0
+    storage.writeNote = (...note) => {
+      kept++
+      return writeNote(...note)
+    }
+    issue(other)
+    await until('the ledger of another authority to be stored', () => kept > 0)
+    expect(done).to.deep.equal([])
+    expect(lines.filter((line) => line.includes('failed'))).to.deep.equal([])
+  })
+
   it('is rotated although unused keys cannot be removed, which is logged and retried at the next start', async () => {
     const rotation = await open()
     const [old] = ids(rotation)

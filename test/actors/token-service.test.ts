@@ -7,7 +7,9 @@ import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { ExchangedToken, TokenServiceConfig, TokenServiceState } from '../../protocols/messages/sts.ts'
+import { formType } from '../../src/sts/token-request.ts'
 import { startActor } from '../harness/actor.ts'
+import { until } from '../harness/until.ts'
 
 const form = (changes: Record<string, string> = {}) =>
   new URLSearchParams({
@@ -114,6 +116,42 @@ describe('the token service', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(port, form())))
     expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
     expect(came).to.have.lengthOf(2)
+  })
+
+  it('ends an exchange when nobody waits for it any more, and makes another one for the next request', async () => {
+    let isSilent = true
+    let ended = 0
+    const base = await cloud((incoming, response) => {
+      if (!isSilent) return void response.end(incoming.url === '/federated' ? federated : access)
+      response.on('close', () => ended++)
+    })
+    const { port } = await start(base)
+    const leave = [new AbortController(), new AbortController()]
+    const asked = leave.map(({ signal }) =>
+      fetch(`http://127.0.0.1:${port}/token`, { method: 'POST', body: form(), headers: { 'content-type': formType }, signal }).catch(() => 'left'),
+    )
+    await until('the exchange to begin', () => came.length === 1)
+    leave[0]?.abort()
+    expect(await asked[0]).to.equal('left')
+    expect(ended).to.equal(0)
+    leave[1]?.abort()
+    await until('the exchange to end', () => ended === 1)
+    isSilent = false
+    expect((await send(port, form())).body).to.include('access-secret')
+    expect(came.map(({ path }) => path)).to.deep.equal(['/federated', '/federated', '/access'])
+    expect(counted('num_outgoing_retries')).to.equal(0)
+  })
+
+  it('ends its exchanges when it ends', async () => {
+    let ended = 0
+    const base = await cloud((_, response) => void response.on('close', () => ended++))
+    const { asks } = await start(base)
+    const asked = asks.exchange('subject.token.secret').catch((error: Error) => error.message)
+    await until('the exchange to begin', () => came.length === 1)
+    await actors.pop()?.drain?.()
+    expect(await asked).to.match(/aborted/)
+    await until('the call to end', () => ended === 1)
+    expect(came).to.have.lengthOf(1)
   })
 
   it('retries temporary failures, and not refusals', async () => {

@@ -31,6 +31,7 @@ export class OutputFiles {
   /** The last reported reason. */
   #fault: string | undefined
   #timer: Timer | undefined
+  #isClosed = false
 
   /** `failed` is called with the reason when files cannot be written, once for each reason. */
   constructor(config: OutputConfig, failed: (reason: string) => void) {
@@ -40,12 +41,15 @@ export class OutputFiles {
 
   /** Sets the content of the files and writes what has changed. */
   write(content: OutputContent): void {
+    if (this.#isClosed) return
     this.#content = content
     this.#timer?.cancel()
     this.#try()
   }
 
+  /** Ends retries. Later content is not written. */
   close(): void {
+    this.#isClosed = true
     this.#timer?.cancel()
   }
 

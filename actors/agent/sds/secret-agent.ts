@@ -102,6 +102,7 @@ class SecretAgent implements Behaviour<TrustBundleChanged, never> {
   }
 
   async drain(): Promise<void> {
+    this.#isServing = false
     this.#fetcher?.close()
     this.#certificate?.close()
     this.#mounted?.close()

@@ -15,32 +15,34 @@ class Refusal extends Error {}
 
 /**
  * Sends a request, with retries. Resolves with the body of the response. Rejects with a reason that contains neither tokens nor text of the
- * server.
+ * server, and when `unwanted` is aborted.
  */
-export async function exchange(request: ExchangeRequest, calls: OutgoingRequests): Promise<string> {
+export async function exchange(request: ExchangeRequest, calls: OutgoingRequests, unwanted: AbortSignal): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const ended = calls.started(attempt > 1)
     try {
-      const body = await post(request)
+      const body = await post(request, unwanted)
       ended(true)
       return body
     } catch (error) {
       ended(false)
-      if (error instanceof Refusal || attempt === limits.tries) throw new Error(`${new URL(request.url).host}: ${(error as Error).message}`)
+      if (error instanceof Refusal || attempt === limits.tries || unwanted.aborted)
+        throw new Error(`${new URL(request.url).host}: ${(error as Error).message}`)
       await pause(limits.pauseMs)
     }
   }
 }
 
-async function post({ url, bearer, body }: ExchangeRequest): Promise<string> {
+async function post({ url, bearer, body }: ExchangeRequest, unwanted: AbortSignal): Promise<string> {
   const { protocol, hostname, port } = new URL(url)
   const { request, ...connection } =
     protocol === 'https:'
       ? await httpsClient({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) })
       : { request: requestHttp, agent: false }
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const signal = AbortSignal.timeout(limits.ms)
-  const failed = (error: Error) => reject(signal.aborted ? new Error(`no answer within ${limits.ms} ms`) : error)
+  const overdue = AbortSignal.timeout(limits.ms)
+  const signal = AbortSignal.any([overdue, unwanted])
+  const failed = (error: Error) => reject(overdue.aborted ? new Error(`no answer within ${limits.ms} ms`) : error)
   const headers = {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

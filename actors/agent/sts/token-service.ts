@@ -14,6 +14,7 @@ import { HttpServer } from '../../http/http-server.ts'
 import { isOperator } from '../../http/loopback.ts'
 import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { patient } from '../../runtime/ask.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { exchange } from './exchange-client.ts'
@@ -21,9 +22,16 @@ import { exchange } from './exchange-client.ts'
 /** The maximum number of connections, the timeout for receiving a request in milliseconds, and the maximum number of concurrent exchanges. */
 const limits = { connections: 128, requestMs: 10_000, exchanges: 16 }
 
+/** An exchange in progress, and how many requests wait for its result. It is ended when none does. */
+interface Running {
+  readonly result: Promise<Exchanged>
+  readonly unwanted: AbortController
+  waiting: number
+}
+
 class TokenService implements Behaviour<never, never> {
   readonly asks = {
-    exchange: (subjectToken: string) => this.#exchangeFor(subjectToken),
+    exchange: (subjectToken: string, { signal } = patient) => this.#exchangeFor(subjectToken, signal),
     state: (): TokenServiceState => ({ port: this.#server.port }),
   }
   readonly #config: TokenServiceConfig
@@ -31,7 +39,7 @@ class TokenService implements Behaviour<never, never> {
   readonly #calls: OutgoingRequests
   readonly #server: HttpServer
   readonly #cache = new TokenCache()
-  readonly #running = new Map<string, Promise<Exchanged>>()
+  readonly #running = new Map<string, Running>()
 
   constructor({ config, log, metrics }: ActorContext<TokenServiceConfig>) {
     this.#config = config
@@ -56,6 +64,7 @@ class TokenService implements Behaviour<never, never> {
   receive(): void {}
 
   async drain(): Promise<void> {
+    for (const { unwanted } of this.#running.values()) unwanted.abort()
     await this.#server.close()
   }
 
@@ -65,11 +74,13 @@ class TokenService implements Behaviour<never, never> {
       if (!request.complete) response.setHeader('Connection', 'close')
       response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(body)
     }
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
     try {
       if (!isOperator(request)) return answer(403, faultAnswer(new TokenFault('invalid_request', 'only clients on this machine get tokens')))
       if (path === '/stsStatus') return answer(200, this.#cache.status())
       if (path !== '/token') return void response.writeHead(404).end()
-      const { access } = await this.#exchanged(await readRequest(request))
+      const { access } = await this.#exchanged(await readRequest(request), gone.signal)
       answer(200, tokenAnswer(access.token, secondsLeft(access)))
     } catch (error) {
       const fault = error instanceof TokenFault ? error : new TokenFault('invalid_target', 'the request failed')
@@ -78,41 +89,61 @@ class TokenService implements Behaviour<never, never> {
     }
   }
 
-  async #exchangeFor(subjectToken: string): Promise<ExchangedToken> {
-    const { access } = await this.#exchanged({ subjectToken, scope: '' })
+  async #exchangeFor(subjectToken: string, gone: AbortSignal): Promise<ExchangedToken> {
+    const { access } = await this.#exchanged({ subjectToken, scope: '' }, gone)
     return { token: access.token, expiresInSeconds: secondsLeft(access) }
   }
 
   /**
    * Returns the result of an exchange: from the cache, from the same exchange in progress, or from a new one. Rejects with {@link
-   * TokenFault}.
+   * TokenFault}. An exchange ends with the last of those who wait for it, `gone`.
    */
-  async #exchanged(request: TokenRequest): Promise<Exchanged> {
+  async #exchanged(request: TokenRequest, gone: AbortSignal): Promise<Exchanged> {
     const key = requestKey(request)
     const known = this.#cache.get(key, wallClockMs())
     if (known) return known
-    let running = this.#running.get(key)
-    if (!running) {
-      if (this.#running.size >= limits.exchanges) throw new TokenFault('invalid_target', `${limits.exchanges} tokens are being exchanged already`)
-      running = this.#exchange(request, key).finally(() => this.#running.delete(key))
-      this.#running.set(key, running)
+    if (gone.aborted) throw new TokenFault('invalid_target', 'the client has gone')
+    const running = this.#running.get(key) ?? this.#begin(request, key)
+    running.waiting++
+    const leave = () => {
+      running.waiting--
+      if (running.waiting === 0) this.#end(running, key)
     }
+    gone.addEventListener('abort', leave, { once: true })
+    return running.result.finally(() => gone.removeEventListener('abort', leave))
+  }
+
+  #begin(request: TokenRequest, key: string): Running {
+    if (this.#running.size >= limits.exchanges) throw new TokenFault('invalid_target', `${limits.exchanges} tokens are being exchanged already`)
+    const unwanted = new AbortController()
+    const result = this.#exchange(request, key, unwanted.signal).finally(() => {
+      if (this.#running.get(key) === running) this.#running.delete(key)
+    })
+    const running: Running = { result, unwanted, waiting: 0 }
+    this.#running.set(key, running)
     return running
   }
 
-  async #exchange(request: TokenRequest, key: string): Promise<Exchanged> {
+  /** Ends an exchange that nobody waits for. The next request for the same token begins another one. */
+  #end(running: Running, key: string): void {
+    if (this.#running.get(key) !== running) return
+    this.#running.delete(key)
+    running.unwanted.abort()
+  }
+
+  async #exchange(request: TokenRequest, key: string, unwanted: AbortSignal): Promise<Exchanged> {
     const { plugin } = this.#config
     if ('fault' in plugin) throw new TokenFault('invalid_target', plugin.fault)
     try {
-      const federated = readFederated(await exchange(federatedRequest(plugin, request), this.#calls), wallClockMs())
-      const access = readAccess(await exchange(accessRequest(plugin, federated.token), this.#calls), wallClockMs())
+      const federated = readFederated(await exchange(federatedRequest(plugin, request), this.#calls, unwanted), wallClockMs())
+      const access = readAccess(await exchange(accessRequest(plugin, federated.token), this.#calls, unwanted), wallClockMs())
       const exchanged = { issuedAt: wallClockMs(), federated, access }
       this.#cache.set(key, exchanged)
       return exchanged
     } catch (error) {
       const reason = (error as Error).message
       const last = this.#cache.get(key, wallClockMs(), 0)
-      if (!last) throw new TokenFault('invalid_target', reason)
+      if (!last || unwanted.aborted) throw new TokenFault('invalid_target', reason)
       this.#log.warn(`a token could not be exchanged again; the previous one is still valid and used: ${reason}`)
       return last
     }

@@ -35,6 +35,7 @@ export class AuthoritySource {
   readonly #files: FilesWatch
   #plugged: PluggedInFiles = { by: undefined, roots: [] }
   #inForce: InForce | undefined
+  #isClosed = false
 
   /** Opens the storage and watches the files. Rejects with an Error that names what is unusable in the storage. */
   static async open(parts: SourceParts, trustDomain: Promise<string>): Promise<AuthoritySource> {
@@ -97,6 +98,7 @@ export class AuthoritySource {
 
   /** Determines the authority in force again. */
   refresh(): void {
+    if (this.#isClosed) return
     const { state, clock } = this.rotation
     const former = this.rotation.formerRoots().map(({ certificate }) => certificate)
     const next = this.#plugged.by
@@ -108,7 +110,9 @@ export class AuthoritySource {
     this.#parts.changed(next)
   }
 
+  /** Ends the watch of the files and closes the storage. No other authority comes into force any more. */
   async close(): Promise<void> {
+    this.#isClosed = true
     this.#files.close()
     await this.rotation.close()
   }

@@ -103,6 +103,7 @@ export class RootRotation {
   #keeping: Timer | undefined
   /** Number of blockers at the last check. */
   #blocking = 0
+  #isClosed = false
 
   private constructor(parts: RotationParts, { ledger, clock }: Pick<RootRotation, 'ledger' | 'clock'>, { state, version }: Stored) {
     this.#parts = parts
@@ -198,12 +199,12 @@ export class RootRotation {
    * client may be one whose clock is wrong too (docs/certificates.md, R15).
    */
   seen(root: string): void {
-    if (withUse(this.#state, root) === this.#state || this.clock.dispute() !== undefined) return
+    if (this.#isClosed || withUse(this.#state, root) === this.#state || this.clock.dispute() !== undefined) return
     void this.#inTurn(async () => {
       const before = this.#state.retired
       await this.#store(withUse(this.#state, root))
       if (before.length > this.#state.retired.length) await this.#removeKeys()
-    }).catch((error: Error) => this.#log.error(`the use of root ${root} cannot be recorded: ${error.message}`))
+    }).catch((error: Error) => this.#failed(`the use of root ${root} cannot be recorded`, error))
   }
 
   /**
@@ -242,11 +243,15 @@ export class RootRotation {
 
   /** Checks now whether a rotation is due or can advance. A failure is logged. */
   check(): Promise<void> {
-    return this.#inTurn(() => this.#check()).catch((error: Error) => this.#log.error(`the check of the root failed: ${error.message}`))
+    return this.#inTurn(() => this.#check()).catch((error: Error) => this.#failed('the check of the root failed', error))
   }
 
-  /** Stores the ledger and closes the storage. */
+  /**
+   * Stores the ledger and closes the storage, which another process may use then. The step in progress is finished; steps that have not begun
+   * are rejected.
+   */
   async close(): Promise<void> {
+    this.#isClosed = true
     for (const timer of this.#timers) timer.cancel()
     this.#keeping?.cancel()
     await this.#queue.catch(() => undefined)
@@ -261,7 +266,7 @@ export class RootRotation {
 
   #startChecks(): void {
     const { checkInterval, jitter } = this.#parts.settings
-    if (this.#isChecked) return
+    if (this.#isChecked || this.#isClosed) return
     this.#isChecked = true
     if (checkInterval <= 0) {
       this.#log.info(
@@ -369,14 +374,23 @@ export class RootRotation {
     }
   }
 
-  /** Runs steps sequentially. */
+  /** Runs steps sequentially. Rejects when the authority is closed before the step begins. */
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const done = this.#queue.then(step, step)
+    const done = this.#queue.then(() => {
+      if (this.#isClosed) throw new Error('the certificate authority is being closed')
+      return step()
+    })
     this.#queue = done.catch(() => undefined)
     return done
   }
 
+  /** Logs a failed step, unless it failed because of {@link close}. */
+  #failed(what: string, error: Error): void {
+    if (!this.#isClosed) this.#log.error(`${what}: ${error.message}`)
+  }
+
   #ledgerChanged(): void {
+    if (this.#isClosed) return
     this.#keeping ??= after(ledgerDelay.least + this.ledger.size * ledgerDelay.each, () => {
       this.#keeping = undefined
       void this.#keepLedger(false)

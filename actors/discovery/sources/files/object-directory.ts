@@ -74,6 +74,7 @@ export class ObjectDirectory {
   #retryTimer: Timer | undefined
   #retryMs = retryMs.first
   #pool: Pool | undefined
+  #isClosed = false
 
   constructor(root: string, { names, optOuts }: Pick<Settings, 'names' | 'optOuts'>, register: Registry, parts: DirectoryParts) {
     this.#root = root
@@ -101,6 +102,7 @@ export class ObjectDirectory {
     if (this.#root === '') return
     await this.#loadAll(await this.#listing.files())
     await this.#poolQueue.done()
+    if (this.#isClosed) return
     const listener = {
       changed: (path: string) => this.#changed(path),
       everything: () => this.#scan(),
@@ -168,7 +170,11 @@ export class ObjectDirectory {
     this.#scan()
   }
 
+  /** Ends the watch. What is being read or parsed is dropped. */
   async close(): Promise<void> {
+    this.#isClosed = true
+    this.#work.close()
+    this.#poolQueue.close()
     this.#debounceTimer?.cancel()
     this.#retryTimer?.cancel()
     this.#watch?.close()
@@ -177,6 +183,7 @@ export class ObjectDirectory {
   }
 
   #changed(path: string): void {
+    if (this.#isClosed) return
     // Files in such a directory are visible through symbolic links, any of which may now lead to another file.
     if (isInHiddenDirectory(relative(this.#root, path))) this.#scan()
     else if (isConfigFile(path)) this.#pending.add(path)
@@ -200,6 +207,7 @@ export class ObjectDirectory {
 
   /** Schedules a retry of unreadable files, with exponential back-off. */
   #retryLater(): void {
+    if (this.#isClosed) return
     const troubles = this.troubles()
     if (troubles.length === 0) {
       this.#retryTimer?.cancel()
@@ -226,6 +234,7 @@ export class ObjectDirectory {
     // Editors and tools write one file after the other: a policy that disappeared from one file may have moved to another whose event has
     // not arrived yet.
     if (this.#held.losesPolicy(readings)) await this.#loadEach(await this.#otherChanged(readings), readings)
+    if (this.#isClosed) return
     this.#apply(readings, at)
     this.#retryLater()
     this.#parts.filesRead()

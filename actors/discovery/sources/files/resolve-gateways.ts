@@ -21,7 +21,9 @@ export interface ResolvedNetworks {
 /** Returns a function that resolves the gateways of networks. A name that is not found keeps its addresses from the previous call. */
 export function gatewayResolver(find: (host: string) => Promise<string[]> = findAddresses): (given: MeshNetworks) => Promise<ResolvedNetworks> {
   let known: ReadonlyMap<string, readonly string[]> = new Map()
+  let calls = 0
   return async (given) => {
+    const call = ++calls
     const missing: string[] = []
     const found = new Map<string, readonly string[]>()
     const resolve = async (gateway: Gateway): Promise<Gateway[]> => {
@@ -41,7 +43,8 @@ export function gatewayResolver(find: (host: string) => Promise<string[]> = find
       return [name, { ...network, ...(network.gateways ? { gateways } : {}) }] as const
     })
     const networks = { ...given, networks: Object.fromEntries(await Promise.all(entries)) }
-    known = found
+    // A call that took longer than the next one knows only the names of the networks before.
+    if (call === calls) known = found
     return { networks, missing }
   }
 }

@@ -51,6 +51,7 @@ export class SettingsFiles {
   #isResolving = false
   /** Gateways whose host names were not found, with reason and consequence. */
   #missing: readonly string[] = []
+  #isClosed = false
 
   /** `resolve` looks up gateways that are given by host name. */
   constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
@@ -65,9 +66,13 @@ export class SettingsFiles {
 
   /** Reads both files, then watches them. Resolves when the gateways have been looked up, too. */
   async start(): Promise<void> {
-    await Promise.all([this.#readMesh(true), this.#readNetworks(true)])
+    await this.#work.add('reading the settings', async () => {
+      await Promise.all([this.#readMesh(true), this.#readNetworks(true)])
+    })
+    await this.#resolveNetworks()
+    if (this.#isClosed) return
     this.#watch(this.#config.meshConfig, () => this.#readMesh(true))
-    this.#watch(this.#config.networksConfig, async () => void this.#readNetworks(true))
+    this.#watch(this.#config.networksConfig, () => this.#networksMayDiffer(true))
   }
 
   /** The last emitted events. */
@@ -94,7 +99,7 @@ export class SettingsFiles {
   async reload(): Promise<void> {
     await this.#work.add('reading the settings again', async () => {
       await this.#readMesh(true)
-      void this.#readNetworks(true)
+      await this.#networksMayDiffer(true)
     })
   }
 
@@ -103,12 +108,15 @@ export class SettingsFiles {
     for (const watch of this.#watches) void watch.audit().catch(() => undefined)
     void this.#work.add('checking the settings files', async () => {
       await this.#readMesh(false)
-      void this.#readNetworks(false)
+      await this.#networksMayDiffer(false)
     })
-    if (this.#missing.length > 0) void this.#resolveNetworks()
+    if (this.#missing.length > 0) this.#lookUpGateways()
   }
 
+  /** Ends the watches. What is being read or looked up is dropped. */
   close(): void {
+    this.#isClosed = true
+    this.#work.close()
     for (const watch of this.#watches) watch.close()
   }
 
@@ -129,7 +137,7 @@ export class SettingsFiles {
 
   async #readMesh(always: boolean): Promise<void> {
     const mesh = await this.#meshFile.changed(always)
-    if (!mesh) return
+    if (!mesh || this.#isClosed) return
     const { trustDomain, meshConfig } = this.#config
     if (trustDomain !== '' && mesh.trustDomain !== trustDomain && mesh.trustDomain !== defaultMeshConfig().trustDomain)
       this.#parts
@@ -141,23 +149,32 @@ export class SettingsFiles {
     this.#parts.emit(this.#mesh)
   }
 
-  /** Reads the networks. Resolves when the gateways have been looked up; nothing else should wait for that. */
-  async #readNetworks(always: boolean): Promise<void> {
+  /** Reads the networks, and has their gateways looked up if they differ. The file is read in turn, nothing waits for the lookup. */
+  async #networksMayDiffer(always: boolean): Promise<void> {
+    if (await this.#readNetworks(always)) this.#lookUpGateways()
+  }
+
+  /** Resolves to whether the networks differ from the last ones. */
+  async #readNetworks(always: boolean): Promise<boolean> {
     const networks = await this.#networksFile.changed(always)
-    if (!networks) return
+    if (!networks) return false
     this.#given = networks
     this.#isResolving = false
-    await this.#resolveNetworks()
+    return true
+  }
+
+  #lookUpGateways(): void {
+    this.#resolveNetworks().catch((error: Error) => this.#parts.log('default').error(`networks: gateways cannot be looked up: ${error.message}`))
   }
 
   /** Looks up the gateways and emits the networks. Names that are not found are retried at the next audit. */
   async #resolveNetworks(): Promise<void> {
     const given = this.#given
-    if (!given || this.#isResolving) return
+    if (!given || this.#isResolving || this.#isClosed) return
     this.#isResolving = true
     const { networks, missing } = await this.#resolve(given)
     // The file changed during the lookup.
-    if (this.#given !== given) return
+    if (this.#given !== given || this.#isClosed) return
     this.#isResolving = false
     for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
     this.#missing = missing
