@@ -1,16 +1,24 @@
 // `npm test`: brings the tools that can be brought, says which layers are left out and why, runs the others with the
 // options of .mocharc.json. Arguments are handed to mocha, for instance: npm test -- --grep 'Envoy 1.40'
 import { spawn } from 'node:child_process'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
 import { missingForPods } from './pod-tools.js'
+import { batchesOf, inSlots } from './schedule.js'
 
-// The layers with the longest files first, so that no process has one left when the others are through.
 const layers = ['envoy', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
-// Most files wait most of the time, for another process or for a time limit: side by side they take half as long.
-const processes = Math.min(Math.max(availableParallelism(), 2), 4)
+// Most files wait part of the time, for another process or for a time limit: one process more than there are cores keeps these busy.
+const processes = Math.min(availableParallelism() + 1, 4)
+/** The time after which a process of mocha is ended: no batch takes so long, and mocha cannot end a file that blocks its thread. */
+const longestMs = 900_000
+const timesFile = new URL('./times.json', import.meta.url)
+const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
+
 const missing = fetchEnvoys()
 const left = new Map()
 if (missing) for (const layer of ['envoy', 'red-team']) left.set(layer, missing)
@@ -22,33 +30,86 @@ if (left.size > 0 && process.env.CI === 'true') {
   console.log(`0 passed, ${left.size} failed`)
   process.exit(1)
 }
-const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
-const isIn = (names) => layers.filter((layer) => names.includes(layer) && !left.has(layer)).map((layer) => `test/${layer}`)
-// Actors that share the thread of a test have their errors caught by handlers of the whole process, which files that follow each other in a process of
-// mocha's pool do not leave as they were: these layers run in one process, the others before them side by side.
-const oneByOne = isIn(['actors', 'unit'])
-const sideBySide = isIn(layers).filter((folder) => !oneByOne.includes(folder))
+
+const filesOf = (layer) => globSync(`test/${layer}/**/*.test.ts`).sort()
+const batches = batchesOf(
+  layers.filter((layer) => !left.has(layer)).map((layer) => ({ layer, files: filesOf(layer) })),
+  JSON.parse(readFileSync(timesFile, 'utf8')),
+)
+// Processes load the same modules: their code is compiled once, into the folder that the commands use too.
+const env = { ...process.env, TEST_COMMANDS: buildCommands(), NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') }
 const sum = { passed: 0, failed: 0, skipped: 0 }
+const fileTimes = {}
+const layerTimes = new Map()
 let failures = ''
-for (const args of [['--parallel', '--jobs', String(processes), ...sideBySide], oneByOne]) await run([...args, ...process.argv.slice(2)])
+let cpuBefore = 0
+const started = performance.now()
+newCpu()
+await inSlots(processes, batches, async ({ layer, files }) => {
+  const { output, code, seconds, cpu } = await run(files)
+  process.stdout.write(output)
+  add(files, output, code)
+  const known = layerTimes.get(layer) ?? { files: 0, seconds: 0, cpu: 0 }
+  layerTimes.set(layer, { files: known.files + files.length, seconds: known.seconds + seconds, cpu: known.cpu + cpu })
+})
+tellTimes()
 // Thousands of lines can stand between the failures of the first run and the end.
 if (failures !== '') console.log(`\nFailures:\n${failures}\n`)
 console.log(`${sum.passed} passed, ${sum.failed} failed${sum.skipped > 0 ? `, ${sum.skipped} skipped` : ''}`)
 process.exit(sum.failed > 0 ? 1 : 0)
 
-/** Runs mocha, shows its output, keeps the failures listed at the end of it, and adds up its last line; a run without that line has failed. */
-async function run(args) {
-  const child = spawn(process.execPath, [mocha, ...args], { stdio: ['inherit', 'pipe', 'inherit'] })
+/** Runs files in a process of mocha. */
+async function run(files) {
+  const start = performance.now()
+  const child = spawn(process.execPath, [mocha, ...files, ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    process.stdout.write(text)
-    output += text
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+  const code = await new Promise((resolve) => {
+    const overdue = setTimeout(() => {
+      child.kill('SIGKILL')
+      resolve(`nothing within ${longestMs / 1000} s`)
+    }, longestMs)
+    child.on('close', (code) => {
+      clearTimeout(overdue)
+      resolve(code)
+    })
   })
-  const code = await new Promise((resolve) => child.on('close', resolve))
-  const [, passed = 0, failed = 0, skipped = 0] = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(output) ?? []
+  return { output, code, seconds: (performance.now() - start) / 1000, cpu: newCpu() }
+}
+
+/** Seconds of CPU of the processes that ended since the last call, with those that they had started. Zero where the system does not say. */
+function newCpu() {
+  const stat = existsSync('/proc/self/stat') ? readFileSync('/proc/self/stat', 'utf8') : ''
+  // After the name in brackets: the fields 16 and 17, in hundredths of a second.
+  const [user = 0, system = 0] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(13, 15)
+  const whole = (Number(user) + Number(system)) / 100
+  const since = whole - cpuBefore
+  cpuBefore = whole
+  return since
+}
+
+/** Adds up the last line of a process, and keeps the failures listed before it and the times of its files. A process without that line has failed. */
+function add(files, output, code) {
+  const [, passed = 0, failed = 0, skipped = 0] = [...output.matchAll(/^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm)].at(-1) ?? []
   sum.passed += Number(passed)
   sum.failed += Math.max(Number(failed), code === 0 ? 0 : 1)
   sum.skipped += Number(skipped)
-  if (code !== 0 && Number(failed) === 0) failures += `mocha ${args.join(' ')} ended with code ${code} and reported no failure\n`
+  if (code !== 0 && Number(failed) === 0) failures += `mocha ${files.join(' ')} ended with ${code} and reported no failure\n`
   failures += /^ {2}\d+ failing\n([\s\S]*?)\s*\d+ passed, \d+ failed/m.exec(stripVTControlCharacters(output))?.[1] ?? ''
+  for (const [, seconds, file] of output.matchAll(/^([\d.]+) s of (\S+)$/gm)) fileTimes[file] = Number(seconds)
+}
+
+/** Prints the time of each layer and the longest files. With `UPDATE_TEST_TIMES` the times decide the order of later runs. */
+function tellTimes() {
+  console.log(`\n${Math.round((performance.now() - started) / 1000)} s in ${processes} processes`)
+  for (const [layer, { files, seconds, cpu }] of [...layerTimes].sort(([, one], [, other]) => other.seconds - one.seconds))
+    console.log(`  ${String(Math.round(seconds)).padStart(5)} s, ${String(Math.round(cpu)).padStart(4)} s of CPU  ${layer} (${files} files)`)
+  const longest = Object.entries(fileTimes).sort(([, one], [, other]) => other - one)
+  for (const [file, seconds] of longest.slice(0, 12)) console.log(`  ${String(Math.round(seconds)).padStart(5)} s  ${file}`)
+  if (!process.env.UPDATE_TEST_TIMES) return
+  const lasting = longest.filter(([, seconds]) => seconds >= 2).map(([file, seconds]) => [file, Math.round(seconds)])
+  writeFileSync(timesFile, `${JSON.stringify(Object.fromEntries(lasting.sort()), null, 2)}\n`)
 }

@@ -7,13 +7,13 @@ import { processUsage } from '../../bench/server.ts'
 import { textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
-import { seed } from '../harness/seed.ts'
+import { seed, volume } from '../harness/seed.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { requestPem } from '../harness/signing-requests.ts'
 
-// FUZZ_TIMES multiplies the number of calls: 25 results in 100,000.
-const calls = 4000 * Number(process.env.FUZZ_TIMES ?? 1)
+/** FUZZ_TIMES=25 results in 100,000. */
+const calls = 4000 * Math.max(1, volume)
 /** The number of concurrent calls, and of calls on one connection. */
 const [together, perConnection] = [40, 900]
 const paths = ['/mesh.v1.auth.MeshCertificateService/CreateCertificate', '/istio.v1.auth.IstioCertificateService/CreateCertificate']

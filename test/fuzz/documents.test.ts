@@ -12,7 +12,7 @@ import { clusterType, listenerType, routeType } from '../../src/xds/type-urls.ts
 import { anyDocuments, documentsOf, type MadeDocument, mended, textOf, valuesOf } from '../harness/documents.ts'
 import { resourcesOf } from '../harness/held.ts'
 import { everythingOf } from '../harness/received.ts'
-import { seed } from '../harness/seed.ts'
+import { runs, seed, volume } from '../harness/seed.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
 const proxies: Record<string, { id: string; metadata: Record<string, unknown>; delta?: boolean }> = {
@@ -131,11 +131,9 @@ const asIs = ({ kind, name, spec }: MadeDocument): ConfigObject => ({
   origin: 'fuzz#1',
 })
 
-// FUZZ_TIMES multiplies the number of documents.
-const times = Number(process.env.FUZZ_TIMES ?? 1)
 for (const each of [seed, seed + 1]) {
   describe(`documents generated from the schemas of their kinds, seed ${each}`, function () {
-    this.timeout(120_000 * times)
+    this.timeout(120_000 * Math.max(1, volume))
 
     for (const kind of kinds.values())
       it(`${kind.name}: valid documents become resources, and leave no state behind when they are removed`, () => {
@@ -156,9 +154,9 @@ for (const each of [seed, seed + 1]) {
             expect(problems(mesh)).to.deep.equal([])
             expect(mesh.state()).to.equal(before)
           }),
-          { seed: each, numRuns: 60 * times },
+          { seed: each, numRuns: runs(60) },
         )
-        expect(taken, 'documents that were taken').to.be.greaterThan(10)
+        expect(taken, 'documents that were taken').to.be.at.least(Math.min(10, runs(10)))
       })
 
     it('invalid documents are reported with their objects and affect no unrelated service', () => {
@@ -173,7 +171,7 @@ for (const each of [seed, seed + 1]) {
           mesh.remove(objects)
           expect(problems(mesh)).to.deep.equal([])
         }),
-        { seed: each, numRuns: 80 * times },
+        { seed: each, numRuns: runs(80) },
       )
     })
 
@@ -190,7 +188,7 @@ for (const each of [seed, seed + 1]) {
           mesh.publish()
           expect(problems(mesh)).to.deep.equal([])
         }),
-        { seed: each, numRuns: 150 * times },
+        { seed: each, numRuns: runs(150) },
       )
     })
 
@@ -207,7 +205,7 @@ for (const each of [seed, seed + 1]) {
             mesh.publish()
             for (const { type, resource, reason } of mesh.planner.faults.all()) expect(reason, `${type} ${resource}`).not.to.match(internal)
           }),
-          { seed: each, numRuns: 60 * times },
+          { seed: each, numRuns: runs(60) },
         )
     })
 
@@ -259,7 +257,7 @@ for (const each of [seed, seed + 1]) {
           expect(problems(mesh)).to.deep.equal([])
           mesh.publish()
         }),
-        { seed: each, numRuns: 100 * times },
+        { seed: each, numRuns: runs(100) },
       )
     })
   })

@@ -9,10 +9,9 @@ import { checkClaims } from '../../src/identity/token-check.ts'
 import { type TokenRule, tokenRules } from '../../src/identity/token-rules.ts'
 import { readToken } from '../../src/policy/signed-token.ts'
 import { TokenKeys } from '../../src/policy/token-keys.ts'
-import { seed } from '../harness/seed.ts'
+import { runs, seed } from '../harness/seed.ts'
 
-const times = Number(process.env.FUZZ_TIMES ?? 1)
-const run = { seed, numRuns: 3000 * times }
+const run = { seed, numRuns: runs(3000) }
 const now = 1_800_000_000
 const rule: TokenRule = { authenticator: 'jwt-rule', issuer: 'i', audiences: ['a'], origin: { type: 'inline', keys: '' }, onlyForCa: false }
 const claims = { iss: 'i', aud: 'a', sub: 'system:serviceaccount:ns:sa', exp: now + 60 }

@@ -4,14 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
+import { agentScript } from './commands.ts'
 import { type CommandResult, runCommand } from './service.ts'
 import { type StandInOptions, standInProxy } from './stand-in-proxy.ts'
 import { until } from './until.ts'
-
-/** The command, run from source. */
-export const agentScript = fileURLToPath(new URL('../../bin/pilot-agent.js', import.meta.url))
 
 /** How an agent is started. */
 export interface AgentOptions {
@@ -24,7 +21,7 @@ export interface AgentOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Fields of the proxy configuration other than the program and the ports. */
   readonly proxyConfig?: Readonly<Record<string, unknown>>
-  /** The command. The default is run from source. */
+  /** The command. The default is that of `commands.ts`. */
   readonly script?: string
 }
 

@@ -6,14 +6,12 @@ import type { ChildProcess } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { agentScript } from './agent.ts'
+import { agentScript, discoveryScript } from './commands.ts'
 import { Output } from './output.ts'
 import { type Pod, PodNetwork, type PodProgram, users } from './pod.ts'
 import { runCommand } from './service.ts'
 import { until } from './until.ts'
 
-const discoveryScript = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 const discoveryName = 'meshd.mesh-system.svc'
 
 /** Formats a document of the mesh in the namespace `shop`. */

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { agentScript } from './agent.ts'
+import { agentScript } from './commands.ts'
 import type { Orders } from './pod-program.ts'
 import type { CommandResult } from './service.ts'
 import { until } from './until.ts'

@@ -3,13 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
 import { askServer } from '../../src/cli/admin-socket.ts'
+import { discoveryScript } from './commands.ts'
 import { Output } from './output.ts'
 import { until } from './until.ts'
-
-const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
 /** The outcome of a command. */
 export interface CommandResult {
@@ -20,7 +18,7 @@ export interface CommandResult {
 }
 
 /** Runs the command to its end, with its own directory for the state of a certificate authority. */
-export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = entry): Promise<CommandResult> {
+export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = discoveryScript): Promise<CommandResult> {
   const started = performance.now()
   const dir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
   const places = { MESHD_CA_STATE_DIR: dir, MESHD_ADMIN_SOCKET: join(dir, 'run/admin.sock') }
@@ -52,9 +50,9 @@ export class Service {
   readonly #descriptors: number | undefined
   #child: ChildProcess | undefined
 
-  /** `script` is the command to run instead of the one from source, `descriptors` the limit of open files instead of the system's. */
+  /** `script` is the command to run instead of that of `commands.ts`, `descriptors` the limit of open files instead of the system's. */
   constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; descriptors?: number } = {}) {
-    this.#script = options.script ?? entry
+    this.#script = options.script ?? discoveryScript
     this.#descriptors = options.descriptors
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
     this.authorityDir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))

@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { agentLogging, proxyFlags, waitFlags } from '../../src/cli/agent-flags.ts'
 import { agentScopes } from '../../src/logging/levels.ts'
-import { agentScript } from '../harness/agent.ts'
+import { agentScript } from '../harness/commands.ts'
 import { runCommand } from '../harness/service.ts'
 
 const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8')) as { version: string }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { batchesOf, inSlots } from '../schedule.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const pinned = join(root, 'node_modules', '.bin', 'node')
@@ -33,6 +34,7 @@ describe('npx mocha', () => {
       const lines = mocha(file).trim().split('\n')
       const [node, timeout] = JSON.parse(lines.find((line) => line.startsWith('[')) ?? '[]') as [string?, number?]
       expect(lines.at(-1)).to.equal('1 passed, 0 failed')
+      expect(lines.at(-2)).to.match(/^\d+\.\d s of .*probe\.test\.ts$/)
       expect(timeout).to.equal(400_000)
       if (existsSync(pinned)) expect(node).to.equal(realpathSync(pinned))
     } finally {
@@ -45,5 +47,35 @@ describe('npx mocha', () => {
     const layers = ['test/fuzz', 'test/unit']
     const all = layers.flatMap((layer) => readdirSync(join(root, layer), { recursive: true, encoding: 'utf8' }).map((name) => join(layer, name)))
     expect(filesOf(...layers)).to.deep.equal(all.filter((name) => name.endsWith('.test.ts')).sort())
+  })
+})
+
+describe('npm test', () => {
+  it('runs every file once: long files alone and first, short ones of a layer together', () => {
+    const layers = [
+      { layer: 'unit', files: Array.from({ length: 30 }, (_, index) => `u${index}`) },
+      { layer: 'system', files: ['a', 'b', 'c', 'd'] },
+    ]
+    const batches = batchesOf(layers, { a: 90, b: 12, c: 12, d: 8, gone: 100 })
+    expect(batches.flatMap(({ files }) => files).sort()).to.deep.equal(layers.flatMap(({ files }) => files).sort())
+    const named = batches.map(({ layer, files }) => (layer === 'unit' ? `${files.length} of unit` : files.join()))
+    expect(named).to.deep.equal(['a', '20 of unit', 'b,d', 'c', '10 of unit'])
+  })
+
+  it('keeps all its processes busy, and begins in order', async () => {
+    const begun: string[] = []
+    const gates = new Map(['long', 'first', 'second', 'third'].map((name) => [name, Promise.withResolvers<void>()]))
+    const all = inSlots(2, gates.keys(), async (name) => {
+      begun.push(name)
+      await gates.get(name)?.promise
+    })
+    for (const name of ['first', 'second', 'third']) {
+      expect(begun.at(-1)).to.equal(name)
+      gates.get(name)?.resolve()
+      for (let turn = 0; turn < 5; turn++) await Promise.resolve()
+    }
+    gates.get('long')?.resolve()
+    await all
+    expect(begun).to.deep.equal(['long', 'first', 'second', 'third'])
   })
 })
