@@ -283,7 +283,8 @@ export class GroupBuilder implements Making {
 
   /** Sets what rules keep from the proxies of a group. */
   #setLosses(id: string, losses: readonly ResourceFault[]): void {
-    if (losses.length === 0 && !this.#losses.has(id)) return
+    // A class has the losses of its groups, so equal ones are not passed on.
+    if (JSON.stringify(losses) === JSON.stringify(this.#losses.get(id) ?? [])) return
     if (losses.length > 0) this.#losses.set(id, losses)
     else this.#losses.delete(id)
     for (const classId of this.#users.get(id) ?? []) this.#tellLosses(classId)

@@ -24,7 +24,40 @@ export interface ListenerConflict {
   readonly kind: 'http_over_current_tcp' | 'tcp_over_current_http' | 'tcp_over_current_tcp' | 'inbound'
   /** Id of the view or class in which the conflict occurs. */
   readonly view: string
+  /** The listener, or what of it both claim. */
   readonly key: string
+  /** Name of the listener. */
+  readonly listener: string
+  /** The service that does not get it, and the id of its object. */
+  readonly host: string
+  readonly object: string
+  /** Whether the service itself claimed it before, by another route. */
+  readonly isOwn?: boolean
+}
+
+/** What a service loses by a conflict (docs/resources.md, L4). */
+const lost: Readonly<Record<ListenerConflict['kind'], { readonly reason: string; readonly consequence: string }>> = {
+  http_over_current_tcp: {
+    reason: 'is HTTP, and the listener belongs to a service whose protocol does not share it',
+    consequence: 'it gets no listener there',
+  },
+  tcp_over_current_http: {
+    reason: 'has a protocol that does not share the listener with HTTP of another service',
+    consequence: 'it gets no listener there',
+  },
+  tcp_over_current_tcp: {
+    reason: 'claims addresses or server names there that another service has',
+    consequence: 'connections to them lead to that service',
+  },
+  inbound: {
+    reason: 'has another protocol on a port of the workload than a service before it',
+    consequence: 'the port is served with the protocol of that service',
+  },
+}
+
+function lossOf({ kind, listener, host, object }: ListenerConflict): ResourceFault {
+  const { reason, consequence } = lost[kind]
+  return { type: 'lds', resource: listener, objects: [object], reason: `${host} ${reason} (L4 in docs/resources.md)`, consequence, isLoss: true }
 }
 
 /**
@@ -84,15 +117,17 @@ export function makeAll<Schema extends DescMessage>(
   return outcomes
 }
 
-/** Divides outcomes into resources, faults and conflicts. `lastGood` returns the last good resource of a name. */
+/** Divides outcomes into resources, faults and conflicts, which are faults as well: losses. `lastGood` returns the last good resource of a name. */
 export function divideOutcomes(
   outcomes: Iterable<Outcome>,
   lastGood: (name: string) => Resource | undefined,
 ): { resources: Resource[]; faults: ResourceFault[]; conflicts: ListenerConflict[] } {
   const divided = { resources: [] as Resource[], faults: [] as ResourceFault[], conflicts: [] as ListenerConflict[] }
   for (const outcome of outcomes) {
-    if ('conflict' in outcome) divided.conflicts.push(outcome.conflict)
-    else if ('problem' in outcome) {
+    if ('conflict' in outcome) {
+      divided.conflicts.push(outcome.conflict)
+      if (!outcome.conflict.isOwn) divided.faults.push(lossOf(outcome.conflict))
+    } else if ('problem' in outcome) {
       const { instead, consequence, ...problem } = outcome.problem
       if (consequence !== undefined) {
         if (instead) divided.resources.push(instead)

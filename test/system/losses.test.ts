@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import type { EffectRow } from '../../src/config/without-effect.ts'
 import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const gateway = { id: 'router~10.1.1.9~gateway.mesh-system~mesh-system.svc.cluster.local', metadata: { NAMESPACE: 'mesh-system' } }
@@ -53,6 +54,20 @@ describe('what a rule keeps from a proxy', () => {
     expect(rows[0]?.fields[0]?.reason).to.contain(reason)
     const { faults } = await service.debug<{ faults: { isLoss?: boolean; objects: string[] }[] }>('push_status')
     expect(faults.map(({ isLoss, objects }) => [isLoss, objects])).to.deep.equal([[true, ['ServiceEntry/demo/shop']]])
+  })
+
+  it('is logged again when its object has changed since', async () => {
+    for (const client of clients.splice(0)) client.close()
+    service.write('shop.yaml', laptop.replace('127.0.0.1', '10.0.0.1'))
+    await until('the change', async () => (await service.debug<EffectRow[]>('noeffectz')).length === 0)
+    service.write('shop.yaml', laptop)
+    await connect()
+    await service.output.says(reason, 2, 2)
+  })
+
+  it('is logged of ports that are UDP, too', async () => {
+    service.write('names.yaml', laptop.replaceAll('shop', 'names').replace('{number: 80, name: http}', '{number: 53, name: dns, protocol: UDP}'))
+    await service.output.says(/\tinfo\tmodel\t.*names\.demo.*: port 53 is UDP, .*ServiceEntry\/demo\/names/, 1, 1)
   })
 
   it('is no error in the metrics', async () => {

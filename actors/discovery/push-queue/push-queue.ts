@@ -58,6 +58,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #maintenanceTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
   readonly #effects = new EffectLog()
+  readonly #faults = new FaultLog()
   /** Whether the first push has been published. */
   #ready = false
   readonly #metrics
@@ -66,7 +67,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     const features = context.config.features as Features
     const { PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX, PILOT_ENABLE_EDS_DEBOUNCE } = features
     this.#context = context
-    this.#planner = makePlanner(context)
+    this.#planner = makePlanner(context, this.#faults)
     this.#schedule = new PushSchedule({ after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push())
     this.#writers = new Writers(this.#planner.present, () => this.#schedule.done())
     const shares = new IdentityShares({
@@ -177,10 +178,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
-        this.#record(state.setConfig(event.key, event.object), 'config', event.at)
-        this.#warnWithoutEffect(event.key, event.object)
-        if (this.#ready) this.#keys.subscribeLater()
-        return
+        return this.#setConfig(event)
       case 'ConfigUnusable':
         return this.#record(state.keepConfig(event.key, event.standIn), 'config', event.at)
       case 'ServiceChanged':
@@ -198,6 +196,14 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       case 'NetworksChanged':
         return this.#record(state.setNetworks(event.networks as MeshNetworks), 'networks', event.at)
     }
+  }
+
+  #setConfig({ key, object, at }: Extract<Message, { type: 'ConfigChanged' }>): void {
+    const hasChanged = this.#planner.state.setConfig(key, object)
+    if (hasChanged) this.#faults.changed(key)
+    this.#record(hasChanged, 'config', at)
+    this.#warnWithoutEffect(key, object)
+    if (this.#ready) this.#keys.subscribeLater()
   }
 
   /** Records a change for the next push. An event that changed nothing is counted as an avoided push. */
@@ -274,11 +280,10 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
 }
 
 /** Creates the planner, with faults counted and logged. */
-function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>): Planner {
+function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>, faultLog: FaultLog): Planner {
   const features = config.features as Features
   const { domain, secrets, plugins, trustDomain } = config
   const countFault = faultMetrics(metrics)
-  const faultLog = new FaultLog()
   const report = (fault: ResourceFault) => {
     countFault(fault)
     const line = faultLog.line(fault, monotonicMs())

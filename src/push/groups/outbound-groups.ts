@@ -21,7 +21,7 @@ import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
-import { usableEndpoints } from './usable-endpoints.ts'
+import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
 
 /** The services of a view that one group is made of. */
 interface Extent {
@@ -159,7 +159,7 @@ export class OutboundGroups {
       () => {
         const usable = open()
         const made = patched(traits, contextOf(traits), (context) => makeClusters(make(usable.state, rule, snapshot, traits), context))
-        return [...made, ...usable.told]
+        return [...made, ...usable.told, ...withoutClusters(state.service)]
       },
       allUsable,
     )

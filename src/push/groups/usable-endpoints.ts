@@ -76,6 +76,15 @@ function behindGateways(type: 'cds' | 'eds', network: string, endpoints: readonl
   return { problem: { type, resource: service.hostname, objects: objectsOf(endpoints, service), reason, consequence, isLoss: true } }
 }
 
+/** What callers lose of a service with UDP ports: proxies carry no UDP (docs/resources.md, S6). */
+export function withoutClusters(service: Service): readonly Outcome[] {
+  const ports = service.ports.filter(({ protocol }) => protocol === 'udp').map(({ number }) => number)
+  if (ports.length === 0) return []
+  const reason = `port ${ports.join(', ')} is UDP, which proxies do not carry (S6 in docs/resources.md)`
+  const consequence = 'it has no cluster, listener and route, and its traffic passes proxies by'
+  return [{ problem: { type: 'cds', resource: service.hostname, objects: [serviceKey(service)], reason, consequence, isLoss: true } }]
+}
+
 function named(endpoints: readonly Endpoint[]): string {
   const addresses = [...new Set(endpoints.map(({ address, workload }) => address || workload))].sort()
   const more = addresses.length - mostNamed

@@ -126,7 +126,7 @@ export class WorkloadGroups {
       const { ports, conflicts, refused } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, snapshot)
       const { filters, problems } = this.#policyFilters(policies, proxy)
       const drafts = inboundListeners(ports, policies, () => this.#guard(policies, filters, proxy), view, snapshot, proxy.traits)
-      const reported = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
+      const reported = conflicts.map((conflict): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, ...conflict } }))
       const closed = refused.map(({ listener, objects, reason }): Outcome => {
         return { problem: { type: 'lds', resource: listener, objects, reason, consequence: consequences.leftOut } }
       })
@@ -138,11 +138,11 @@ export class WorkloadGroups {
   #gatewayListeners(proxy: ProxyClass): Outcome[] {
     return patched(proxy.traits, 'GATEWAY', (context) => {
       const { filters, problems } = this.#policyFilters(this.#policies(proxy), proxy)
-      const { listeners, rejected } = gatewayListeners(proxy, this.#making.view(proxy.viewKey), filters, this.#making.snapshot)
+      const { listeners, rejected, unoffered } = gatewayListeners(proxy, this.#making.view(proxy.viewKey), filters, this.#making.snapshot)
       const refused = rejected.map(({ gateway, reason }): Outcome => {
         return { problem: { type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason, consequence: 'the server is left out' } }
       })
-      return [...this.#denying(makeListeners(listeners, context), proxy), ...problems, ...refused]
+      return [...this.#denying(makeListeners(listeners, context), proxy), ...problems, ...refused, ...unoffered.map((problem) => ({ problem }))]
     })
   }
 

@@ -4,6 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
+import type { Service } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import {
   type VirtualHost,
@@ -19,11 +20,11 @@ import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
 import { isPlainHttp } from '../../model/protocol.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
-import type { Gateway } from '../../snapshot/objects.ts'
+import { type Gateway, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
-import type { Draft } from '../draft.ts'
+import type { Draft, Problem } from '../draft.ts'
 import { durationOf, socketAddress } from '../message.ts'
 import { sniCluster } from '../names.ts'
 import { checkMessage } from '../resource-check.ts'
@@ -67,6 +68,7 @@ interface PortPlan {
   readonly others: ServerInUse[]
 }
 
+const passesMeshTls = (use: ServerInUse): boolean => use.server.tls?.mode === 'AUTO_PASSTHROUGH'
 const isTls = (use: ServerInUse): boolean => use.protocol === 'HTTPS' || use.protocol === 'TLS'
 
 /** Assigns the servers of all Gateways that select the proxy to ports. Servers that cannot share a port are rejected. */
@@ -138,14 +140,15 @@ export function gatewayListeners(
   view: View,
   guard: PolicyFilters,
   snapshot: MeshSnapshot,
-): { listeners: Draft<Listener>[]; rejected: RejectedServer[] } {
+): { listeners: Draft<Listener>[]; rejected: RejectedServer[]; unoffered: Problem[] } {
   const { ports, rejected } = plan(proxy, snapshot)
   const listeners = ports.map((port) => ({
     name: `${port.bind}_${port.port}`,
     objects: () => objectsOf([...port.plainHttp, ...port.others], proxy, snapshot),
     make: () => gatewayListener(port, proxy, view, guard, snapshot),
   }))
-  return { listeners, rejected }
+  const unoffered = ports.flatMap(({ others }) => others.flatMap((use) => unofferedServices(use, view)))
+  return { listeners, rejected, unoffered }
 }
 
 /** Returns the ids of the Gateways of servers and of the VirtualServices that are bound to them. */
@@ -209,7 +212,7 @@ function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, pr
       enforcement === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : boundTargets(use, proxy, view, snapshot)
     return filters.length > 0 ? [{ enforcement, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
   }
-  if (use.server.tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthroughChains(use, view, proxy, snapshot)
+  if (passesMeshTls(use)) return autoPassthroughChains(use, view, proxy, snapshot)
   if (isTls(use)) return passthroughChains(use, proxy, view, snapshot)
   const filters = boundTargets(use, proxy, view, snapshot)
   return filters.length > 0 ? [{ enforcement: 'connection', filters }] : []
@@ -295,10 +298,8 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
  * passed through unchanged. Only mutual TLS of the mesh matches, identified by its ALPN. Services with a wildcard host are left out: Envoy
  * rejects server names with a star inside.
  */
-function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
-  const isOffered = ({ service }: ServiceState) =>
-    !service.hostname.startsWith('*') &&
-    hosts.some(({ namespace, host }) => (namespace === '*' || namespace === service.namespace) && hostCovers(host, service.hostname))
+function autoPassthroughChains(use: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
+  const isOffered = ({ service }: ServiceState) => !isWildcardHost(service) && covers(use, service)
   return view.services.filter(isOffered).flatMap((state) =>
     state.service.ports
       .filter((port) => port.protocol !== 'udp' && !state.service.external)
@@ -319,6 +320,25 @@ function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyC
         }),
       ),
   )
+}
+
+const isWildcardHost = ({ hostname }: Service): boolean => hostname.startsWith('*')
+
+const covers = ({ hosts }: ServerInUse, { namespace: own, hostname }: Service): boolean =>
+  hosts.some(({ namespace, host }) => (namespace === '*' || namespace === own) && hostCovers(host, hostname))
+
+/** What the services lose that {@link autoPassthroughChains} leaves out because their hosts are wildcards (docs/resources.md, G6). */
+function unofferedServices(use: ServerInUse, view: View): Problem[] {
+  if (!passesMeshTls(use)) return []
+  const left = view.services.filter(({ service }) => isWildcardHost(service) && !service.external && covers(use, service))
+  return left.map(({ service }) => ({
+    type: 'gateway',
+    resource: `${use.gateway.namespace}/${use.gateway.name}`,
+    objects: [serviceKey(service), configKey(use.gateway)],
+    reason: `a server with AUTO_PASSTHROUGH chooses services by server name, and ${service.hostname} is none (G6 in docs/resources.md)`,
+    consequence: 'the gateway passes nothing on to it',
+    isLoss: true,
+  }))
 }
 
 /** The fault of a virtual host whose routes could not be made. */

@@ -45,8 +45,17 @@ const unredirectedSources = { ipv4: '127.0.0.6', ipv6: '::6' }
 export interface InboundPorts {
   readonly ports: InboundPort[]
   /** Services that use one port with different protocols. */
-  readonly conflicts: string[]
+  readonly conflicts: InboundConflict[]
   readonly refused: RefusedPort[]
+}
+
+/** A service whose protocol on a port of the workload is not used, because another service has the port with another one. */
+interface InboundConflict {
+  readonly key: string
+  readonly listener: string
+  readonly host: string
+  /** Id of the object of the service. */
+  readonly object: string
 }
 
 /** An inbound port that is left out. */
@@ -133,12 +142,19 @@ function portOfIngress(entry: Ingress, instances: readonly ServiceInstance[], tr
 
 function portsOfServices(instances: readonly ServiceInstance[], traits: Traits, address: string): Pick<InboundPorts, 'ports' | 'conflicts'> {
   const ports = new Map<number, InboundPort>()
-  const conflicts: string[] = []
+  const conflicts: InboundConflict[] = []
   for (const instance of instances) {
     if (instance.port.protocol === 'udp') continue
     const there = ports.get(instance.targetPort)
     if (there) {
-      if (there.protocol !== instance.port.protocol) conflicts.push(`${instance.targetPort} ${there.host} ${instance.service.hostname}`)
+      const { service, port } = instance
+      if (there.protocol !== port.protocol)
+        conflicts.push({
+          key: `${there.port} ${there.host} ${service.hostname}`,
+          listener: listenerOf(there),
+          host: service.hostname,
+          object: serviceKey(service),
+        })
       continue
     }
     ports.set(instance.targetPort, {

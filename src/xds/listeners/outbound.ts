@@ -60,6 +60,8 @@ interface Plan {
   readonly matches: DistinctMatches
   /** Ids of the objects whose services are on it. */
   readonly objects: Set<string>
+  /** The hosts of the services with filter chains in it. */
+  readonly hosts: Set<string>
   /** The fault of a service on it. */
   partialFault: Draft<Listener>['partialFault']
 }
@@ -253,6 +255,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, name: string, 
     tcp: [],
     matches: new DistinctMatches(),
     objects: new Set(),
+    hosts: new Set(),
     partialFault: undefined,
   }
   plans.set(name, plan)
@@ -271,10 +274,11 @@ function addShare(
   const sniffing = inputs.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
   const { port, kind, at, route } = share
   const key = nameOf(share)
+  const claim = { view: inputs.view.id, key, listener: key, host: state.service.hostname, object: serviceKey(state.service) }
   const plan = planAt(plans, egress, key, share, inputs)
   if (kind === 'http') {
     if (!egress.port && plan.tcp.length > 0 && (!sniffing || plan.serverFirst)) {
-      conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key })
+      conflicts.push({ kind: 'http_over_current_tcp', ...claim })
       return
     }
     plan.routes ??= route?.name
@@ -282,10 +286,13 @@ function addShare(
     return
   }
   if (!egress.port && plan.routes !== undefined && (!sniffing || isServerFirst(port.protocol))) {
-    conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key })
+    conflicts.push({ kind: 'tcp_over_current_http', ...claim })
     return
   }
-  addTcp(plan, state, { at, port }, inputs, conflicts)
+  const isWhole = addTcp(plan, state, { at, port }, inputs)
+  const isOwn = ![...plan.hosts].some((host) => host !== claim.host)
+  plan.hosts.add(claim.host)
+  if (!isWhole) conflicts.push({ kind: 'tcp_over_current_tcp', ...claim, key: `${plan.bind}_${plan.port}`, isOwn })
   plan.serverFirst ||= isServerFirst(port.protocol)
   if (kind !== 'sniffed' || plan.serverFirst) return
   plan.routes ??= route?.name
@@ -294,8 +301,12 @@ function addShare(
 /** The use of a service port for TCP, and the kind of address. */
 type TcpUse = Pick<PortUse, 'at' | 'port'>
 
-/** Adds the filter chains of a service port: those of its VirtualServices, else one to the service itself. */
-function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
+/**
+ * Adds the filter chains of a service port: those of its VirtualServices, else one to the service itself. Returns whether they match all
+ * that they claim: what another service claimed before is left out.
+ */
+function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundInputs): boolean {
+  let isWhole = true
   const { service } = state
   const key = serviceKey(service)
   plan.objects.add(key)
@@ -316,11 +327,11 @@ function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundIn
       ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}),
     }
     const match = chain.isFallback && !plan.matches.isFree(wanted) ? undefined : plan.matches.take(wanted)
-    if (match !== wanted && !chain.isFallback)
-      conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
+    if (match !== wanted && !chain.isFallback) isWhole = false
     if (!match) continue
     plan.tcp.push({ filterChainMatch: match, filters: chain.filters })
   }
+  return isWhole
 }
 
 interface TcpChain {

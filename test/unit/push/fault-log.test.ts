@@ -30,6 +30,15 @@ describe('the log of faults', () => {
     expect([30_000, 40_000].map((now) => log.line(fault('x'), now))).to.deep.equal(['cds x: r; c', 'cds x: r; c'])
   })
 
+  it('has a loss again when an object that it names has changed since', () => {
+    const log = new FaultLog()
+    const loss = { ...fault('x'), isLoss: true as const }
+    const other = { ...loss, resource: 'y', objects: ['EnvoyFilter/ns/g'] }
+    expect([log.line(loss, 0), log.line(other, 0)]).to.deep.equal(['cds x: r; c', 'cds y: r; c'])
+    log.changed('EnvoyFilter/ns/f')
+    expect([log.line(loss, 10_000), log.line(other, 10_000)]).to.deep.equal(['cds x: r; c', undefined])
+  })
+
   it('is limited in total', () => {
     const log = new FaultLog()
     const lines = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)

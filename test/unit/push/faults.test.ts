@@ -245,8 +245,11 @@ describe('an error while a resource is generated', () => {
     mesh.planner.connect('q', sidecar('other'))
     mesh.planner.connect('r', { ...sidecar('other'), metadata: { IDLE_TIMEOUT: '5s' } })
     expect(kinds()).to.deep.equal(['tcp_over_current_tcp public', 'tcp_over_current_tcp sidecar:ns/s@ns'])
+    const losses = () => mesh.planner.faults.all().map(({ resource, objects, reason, isLoss }) => [resource, ...objects, reason, isLoss])
+    const reason = 'b.ns.svc.cluster.local claims addresses or server names there that another service has (L4 in docs/resources.md)'
+    expect(losses(), 'a loss, once for all').to.deep.equal([['10.9.0.1_90', 'ServiceEntry/ns/b', reason, true]])
     mesh.remove(tcp('b'))
-    expect(kinds()).to.deep.equal([])
+    expect([...kinds(), ...losses()]).to.deep.equal([])
   })
 
   it('in a class leaves that proxy without an assignment, and other proxies unaffected', () => {
