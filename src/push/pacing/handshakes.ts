@@ -13,6 +13,8 @@ export interface WaitingBytes {
 
 /** Cost from which a handshake counts as costly. An ordinary one costs 1 to 6 ms. */
 export const costlyMs = 25
+/** How long a handshake may take in all. */
+export const unfinishedMs = 10_000
 /** Maximum numbers of clients whose costs are remembered, and of addresses without the right to native handshakes; the oldest are forgotten. */
 const remembered = { clients: 10_000, addresses: 10_000 }
 /** What a byte of a handshake may cost at most: 0.15 s for 16 KB. */

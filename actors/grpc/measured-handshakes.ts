@@ -1,0 +1,290 @@
+/** Measured handshakes: those whose bytes pass through a stream of this program, one step after another (docs/xds-protocol.md, H1 to H5). */
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { clientKey } from '../../src/model/client-address.ts'
+import { FairSlots } from '../../src/model/fair-slots.ts'
+import { HandshakeOrder, LoopShare, unfinishedMs, type WaitingBytes } from '../../src/push/pacing/handshakes.ts'
+import type { KnownAddress, KnownAddresses } from '../../src/push/pacing/known-addresses.ts'
+import { HandshakeStream, handshakeBytes } from '../http/handshake-stream.ts'
+import { loopTimes, monotonicMs, threadCpuMs } from '../runtime/clock.ts'
+import { after, type Timer } from '../runtime/timers.ts'
+
+/**
+ * Bounds of unfinished handshakes: `open` of strangers, and as many of known clients; of those of strangers OpenSSL has begun with `begun`
+ * (and with `begunOfNetwork` of one network within the last `begunMs`).
+ */
+const bounds = { open: 1024, begun: 256, begunOfNetwork: 4, begunMs: 500 }
+/** The parts of the writer's time that handshakes of known clients and of strangers may have while others need it. */
+const shares = { known: 0.5, strangers: 0.25 }
+/** How long handshakes are served in one turn of the event loop, and how often pauses of clients are looked at, in milliseconds. */
+const intervals = { turnMs: 2, pauseMs: 50 }
+
+/** Why a handshake was ended: the client sent too much, took too long, or had to make room for others. */
+export type Refusal = 'size' | 'timeout' | 'room'
+
+/** What measured handshakes need of the gate. */
+export interface MeasuredParts {
+  readonly known: KnownAddresses
+  /** Makes the server begin a handshake. */
+  begin(stream: Duplex): void
+  /** Whether a handshake from an address should be a native one. */
+  isNative(address: string): boolean
+  /** Takes over the socket of a handshake that has not begun. */
+  doNatively(socket: Socket): void
+  /** Called for each handshake that is ended. */
+  refused(reason: Refusal): void
+  /** A step of a handshake of an unknown client cost so many milliseconds of CPU. */
+  spentOnStranger(ms: number): void
+  /** Called with what the operator should know of a client. */
+  say(address: string, what: string): void
+}
+
+/** An unfinished handshake. */
+class MeasuredHandshake implements WaitingBytes {
+  readonly socket: Socket
+  readonly address: string
+  readonly network: string
+  readonly since = monotonicMs()
+  readonly stream: HandshakeStream
+  readonly #known: KnownAddress
+  /** When OpenSSL began. */
+  begunAt: number | undefined
+  isDone = false
+  /** CPU milliseconds so far. */
+  costMs = 0
+
+  constructor(
+    socket: Socket,
+    address: string,
+    known: KnownAddress,
+    on: { arrived(handshake: MeasuredHandshake): void; exceeded(handshake: MeasuredHandshake): void },
+  ) {
+    this.socket = socket
+    this.address = address
+    this.network = clientKey(address)
+    this.#known = known
+    this.stream = new HandshakeStream(socket, { arrived: () => on.arrived(this), exceeded: () => on.exceeded(this) })
+  }
+
+  /** Whether the client is known at this moment: it may have presented a credential, or have been costly, since it connected. */
+  get isKnown(): boolean {
+    return this.#known.has(monotonicMs())
+  }
+
+  /** The client was costly, or sent too much. */
+  forget(): void {
+    this.#known.delete()
+  }
+
+  get client(): string {
+    return this.isKnown ? this.address : this.network
+  }
+
+  get unanswered(): number {
+    return this.stream.unanswered
+  }
+}
+
+/**
+ * Does handshakes in the order of {@link HandshakeOrder}: those of known addresses first, within half of the writer's time, then those of
+ * strangers, within a quarter.
+ */
+export class MeasuredHandshakes {
+  readonly #parts: MeasuredParts
+  readonly #order = new HandshakeOrder()
+  readonly #shares = { known: new LoopShare(shares.known, loopTimes()), strangers: new LoopShare(shares.strangers, loopTimes()) }
+  readonly #unfinished = new Set<MeasuredHandshake>()
+  /**
+   * Share out the unfinished handshakes of strangers among their networks, those of them that OpenSSL has begun with, and the unfinished ones
+   * of addresses that were known when they connected.
+   */
+  readonly #open = new FairSlots<MeasuredHandshake>(bounds.open, bounds.open)
+  readonly #begun = new FairSlots<MeasuredHandshake>(bounds.begun, bounds.begun)
+  readonly #openKnown = new FairSlots<MeasuredHandshake>(bounds.open, bounds.open)
+  /** The handshakes with bytes to process. */
+  readonly #waiting = new Set<MeasuredHandshake>()
+  #current: MeasuredHandshake | undefined
+  #isTurnDue = false
+  #later: Timer | undefined
+
+  constructor(parts: MeasuredParts) {
+    this.#parts = parts
+  }
+
+  /** The number of unfinished handshakes. */
+  get size(): number {
+    return this.#unfinished.size
+  }
+
+  /** The number of handshakes with bytes that wait to be processed. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Begins with the handshake of a socket when it is its turn. The handshake that gives way for it is ended. */
+  take(socket: Socket, address: string): void {
+    const handshake = new MeasuredHandshake(socket, address, this.#parts.known.at(address), {
+      arrived: (arrived) => this.#arrived(arrived),
+      exceeded: (exceeding) => {
+        this.#parts.refused('size')
+        exceeding.forget()
+        this.#parts.say(address, `ended: the client sent more than ${handshakeBytes} bytes before the TLS handshake was done`)
+      },
+    })
+    this.#unfinished.add(handshake)
+    this.#giveWay((handshake.isKnown ? this.#openKnown : this.#open).take(handshake.network, handshake))
+    socket.once('close', () => this.#finish(handshake))
+    handshake.stream.listen()
+  }
+
+  /** An address has become known: its handshakes need not wait any more. */
+  becameKnown(): void {
+    if (this.#waiting.size > 0) this.#schedule()
+  }
+
+  /** A handshake of the server is done. Returns whether it was a measured one; it is called while that is processed. */
+  secured(socket: TLSSocket): boolean {
+    const handshake = this.#current
+    if (!handshake) return false
+    handshake.isDone = true
+    handshake.stream.settle()
+    // A TLS socket over a stream does not know them.
+    const { remoteAddress, remotePort, remoteFamily, localAddress, localPort } = handshake.socket
+    for (const [name, value] of Object.entries({ remoteAddress, remotePort, remoteFamily, localAddress, localPort }))
+      Object.defineProperty(socket, name, { value })
+    return true
+  }
+
+  /** Ends the handshakes that take too long. */
+  checkAges(): void {
+    const now = monotonicMs()
+    for (const handshake of this.#unfinished) if (now - handshake.since > unfinishedMs) this.#refuse(handshake, 'timeout')
+  }
+
+  /** Ends all unfinished handshakes. */
+  close(): void {
+    for (const { socket } of this.#unfinished) socket.destroy()
+  }
+
+  #arrived(handshake: MeasuredHandshake): void {
+    this.#waiting.add(handshake)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isTurnDue) return
+    this.#isTurnDue = true
+    setImmediate(() => {
+      this.#isTurnDue = false
+      this.#turn()
+    })
+  }
+
+  /** Processes bytes of handshakes, for as long as a turn and their shares allow. */
+  #turn(): void {
+    const from = monotonicMs()
+    while (this.#waiting.size > 0) {
+      const next = this.#next()
+      if (typeof next === 'number') return this.#pause(next)
+      const { handshake, share } = next
+      if (handshake.begunAt === undefined && this.#parts.isNative(handshake.address)) {
+        this.#leave(handshake)
+        continue
+      }
+      this.#waiting.delete(handshake)
+      if (handshake.begunAt === undefined && !handshake.isKnown) this.#giveWay(this.#begun.take(handshake.network, handshake))
+      const began = monotonicMs()
+      this.#step(handshake)
+      const now = monotonicMs()
+      share.used(now - began)
+      if (now - from > intervals.turnMs) return this.#schedule()
+    }
+  }
+
+  /** Returns the handshake to go on with and the share that it uses, or how long to wait for one in milliseconds. */
+  #next(): { readonly handshake: MeasuredHandshake; readonly share: LoopShare } | number {
+    const now = monotonicMs()
+    let wait = intervals.pauseMs
+    for (const [share, candidates] of [
+      [this.#shares.known, this.#knownWaiting()],
+      [this.#shares.strangers, this.#strangersWaiting()],
+    ] as const) {
+      const handshake = this.#order.next(candidates, now)
+      if (handshake && share.isOpen(loopTimes())) return { handshake, share }
+      if (handshake) wait = Math.min(wait, share.waitMs)
+    }
+    return wait
+  }
+
+  *#knownWaiting(): Iterable<MeasuredHandshake> {
+    for (const handshake of this.#waiting) if (handshake.isKnown) yield handshake
+  }
+
+  /**
+   * The handshakes of strangers that may go on. Of one network, only a few are begun with at a time: once one of its clients has presented a
+   * credential, the others of its address are native.
+   */
+  *#strangersWaiting(): Iterable<MeasuredHandshake> {
+    const since = monotonicMs() - bounds.begunMs
+    const fresh = new Map<string, number>()
+    for (const { network, begunAt } of this.#begun.holders)
+      if (begunAt !== undefined && begunAt > since) fresh.set(network, (fresh.get(network) ?? 0) + 1)
+    for (const handshake of this.#waiting)
+      if (!handshake.isKnown && (handshake.begunAt !== undefined || (fresh.get(handshake.network) ?? 0) < bounds.begunOfNetwork)) yield handshake
+  }
+
+  /** Gives away the socket of a handshake that has not begun. */
+  #leave(handshake: MeasuredHandshake): void {
+    this.#finish(handshake)
+    handshake.stream.release()
+    this.#parts.doNatively(handshake.socket)
+  }
+
+  #pause(ms: number): void {
+    this.#later ??= after(Math.max(1, ms), () => {
+      this.#later = undefined
+      this.#turn()
+    }).unref()
+  }
+
+  #giveWay(handshake: MeasuredHandshake | undefined): void {
+    if (handshake) this.#refuse(handshake, 'room')
+  }
+
+  #refuse(handshake: MeasuredHandshake, reason: Refusal): void {
+    this.#parts.refused(reason)
+    handshake.socket.destroy()
+    this.#finish(handshake)
+  }
+
+  /** Gives the waiting bytes of a handshake to OpenSSL, and measures. */
+  #step(handshake: MeasuredHandshake): void {
+    const before = threadCpuMs()
+    this.#current = handshake
+    if (handshake.begunAt !== undefined) handshake.stream.deliver()
+    else {
+      handshake.begunAt = monotonicMs()
+      this.#parts.begin(handshake.stream)
+    }
+    this.#current = undefined
+    const ms = threadCpuMs() - before
+    handshake.costMs += ms
+    if (!handshake.isKnown) this.#parts.spentOnStranger(ms)
+    this.#order.spent(handshake.client, ms, monotonicMs())
+    if (handshake.isDone || handshake.stream.destroyed) this.#finish(handshake)
+  }
+
+  #finish(handshake: MeasuredHandshake): void {
+    if (!this.#unfinished.delete(handshake)) return
+    this.#waiting.delete(handshake)
+    for (const slots of [this.#open, this.#begun, this.#openKnown]) slots.release(handshake)
+    if (this.#order.ended(handshake.network, handshake.costMs, monotonicMs())) this.#wasCostly(handshake)
+  }
+
+  #wasCostly(handshake: MeasuredHandshake): void {
+    handshake.forget()
+    const { address, costMs } = handshake
+    this.#parts.say(address, `had a TLS handshake of ${Math.round(costMs)} ms of CPU: further handshakes from there wait`)
+  }
+}
