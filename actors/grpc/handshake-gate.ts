@@ -10,7 +10,7 @@ import { MeasuredHandshakes, type Refusal } from './measured-handshakes.ts'
 import { NativeHandshakes } from './native-handshakes.ts'
 
 /** How often the ages of handshakes are looked at, in milliseconds. */
-const ageMs = 500
+const ageMs = 100
 
 /**
  * Accepts connections for a TLS server and hands them over. Handshakes of known addresses are native ({@link NativeHandshakes}) as long as
@@ -46,7 +46,7 @@ export class HandshakeGate {
     this.#native = new NativeHandshakes({
       begin,
       admit: (socket) => this.#accept(socket),
-      measure: (socket) => this.#measured.take(socket, socket.remoteAddress ?? ''),
+      measure: (socket) => this.#measured.take(socket, false),
       timedOut: () => count('timeout'),
       say,
     })
@@ -76,7 +76,7 @@ export class HandshakeGate {
     if (address === undefined) return void socket.destroy()
     this.#ages ??= checkEvery(ageMs, () => this.#checkAges()).unref()
     if (this.#isNative(address)) this.#native.take(socket)
-    else this.#measured.take(socket, address)
+    else this.#measured.take(socket, true)
   }
 
   #isNative(address: string): boolean {

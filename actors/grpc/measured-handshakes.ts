@@ -12,7 +12,7 @@ import { after, type Timer } from '../runtime/timers.ts'
 
 /**
  * Bounds of unfinished handshakes: `open` of strangers, and as many of known clients; of those of strangers OpenSSL has begun with `begun`
- * (and with `begunOfNetwork` of one network within the last `begunMs`).
+ * (and has answered `begunOfNetwork` of one network within the last `begunMs`).
  */
 const bounds = { open: 1024, begun: 256, begunOfNetwork: 4, begunMs: 500 }
 /** The parts of the writer's time that handshakes of known clients and of strangers may have while others need it. */
@@ -47,6 +47,8 @@ class MeasuredHandshake implements WaitingBytes {
   readonly network: string
   readonly since = monotonicMs()
   readonly stream: HandshakeStream
+  /** Whether it may become a native one before it begins. */
+  readonly mayLeave: boolean
   readonly #known: KnownAddress
   /** When OpenSSL began. */
   begunAt: number | undefined
@@ -55,15 +57,15 @@ class MeasuredHandshake implements WaitingBytes {
   costMs = 0
 
   constructor(
-    socket: Socket,
-    address: string,
-    known: KnownAddress,
+    { socket, mayLeave }: Pick<MeasuredHandshake, 'socket' | 'mayLeave'>,
+    known: KnownAddresses,
     on: { arrived(handshake: MeasuredHandshake): void; exceeded(handshake: MeasuredHandshake): void },
   ) {
     this.socket = socket
-    this.address = address
-    this.network = clientKey(address)
-    this.#known = known
+    this.mayLeave = mayLeave
+    this.address = socket.remoteAddress ?? ''
+    this.network = clientKey(this.address)
+    this.#known = known.at(this.address)
     this.stream = new HandshakeStream(socket, { arrived: () => on.arrived(this), exceeded: () => on.exceeded(this) })
   }
 
@@ -122,14 +124,17 @@ export class MeasuredHandshakes {
     return this.#waiting.size
   }
 
-  /** Begins with the handshake of a socket when it is its turn. The handshake that gives way for it is ended. */
-  take(socket: Socket, address: string): void {
-    const handshake = new MeasuredHandshake(socket, address, this.#parts.known.at(address), {
+  /**
+   * Begins with the handshake of a socket when it is its turn; with `mayLeave`, the socket may be given away before. The handshake that gives
+   * way for it is ended.
+   */
+  take(socket: Socket, mayLeave: boolean): void {
+    const handshake = new MeasuredHandshake({ socket, mayLeave }, this.#parts.known, {
       arrived: (arrived) => this.#arrived(arrived),
       exceeded: (exceeding) => {
         this.#parts.refused('size')
         exceeding.forget()
-        this.#parts.say(address, `ended: the client sent more than ${handshakeBytes} bytes before the TLS handshake was done`)
+        this.#parts.say(exceeding.address, `ended: the client sent more than ${handshakeBytes} bytes before the TLS handshake was done`)
       },
     })
     this.#unfinished.add(handshake)
@@ -188,7 +193,7 @@ export class MeasuredHandshakes {
       const next = this.#next()
       if (typeof next === 'number') return this.#pause(next)
       const { handshake, share } = next
-      if (handshake.begunAt === undefined && this.#parts.isNative(handshake.address)) {
+      if (handshake.begunAt === undefined && handshake.mayLeave && this.#parts.isNative(handshake.address)) {
         this.#leave(handshake)
         continue
       }
@@ -222,14 +227,14 @@ export class MeasuredHandshakes {
   }
 
   /**
-   * The handshakes of strangers that may go on. Of one network, only a few are begun with at a time: once one of its clients has presented a
+   * The handshakes of strangers that may go on. Of one network, only a few are answered at a time: once one of its clients has presented a
    * credential, the others of its address are native.
    */
   *#strangersWaiting(): Iterable<MeasuredHandshake> {
     const since = monotonicMs() - bounds.begunMs
     const fresh = new Map<string, number>()
-    for (const { network, begunAt } of this.#begun.holders)
-      if (begunAt !== undefined && begunAt > since) fresh.set(network, (fresh.get(network) ?? 0) + 1)
+    for (const { network, begunAt, unanswered } of this.#begun.holders)
+      if (begunAt !== undefined && begunAt > since && unanswered === 0) fresh.set(network, (fresh.get(network) ?? 0) + 1)
     for (const handshake of this.#waiting)
       if (!handshake.isKnown && (handshake.begunAt !== undefined || (fresh.get(handshake.network) ?? 0) < bounds.begunOfNetwork)) yield handshake
   }

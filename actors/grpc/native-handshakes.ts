@@ -1,12 +1,13 @@
 /** Native handshakes of known addresses: TLS sockets that read and write the descriptor themselves (docs/xds-protocol.md, H6). */
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { FairQueue } from '../../src/model/fair-queue.ts'
 import { costlyMs, NativeRight, unfinishedMs } from '../../src/push/pacing/handshakes.ts'
 import { handshakeBytes } from '../http/handshake-stream.ts'
 import { monotonicMs, threadCpuMs } from '../runtime/clock.ts'
 
-/** The maximum number of native handshakes at a time, and how long sockets wait for one while none ends, in milliseconds. */
-const bounds = { together: 2, waitMs: 1000 }
+/** The maximum number of native handshakes at a time; how long sockets wait for room, and how long while no handshake ends, in milliseconds. */
+const bounds = { together: 2, waitMs: 1500, stallMs: 250 }
 /**
  * Bytes of a native handshake up to which it is ordinary whatever it cost: a chain of RSA-2048 with a post-quantum key share is 3.5 KB, and
  * the costliest 4 KB take 40 ms.
@@ -19,7 +20,7 @@ export interface NativeParts {
   begin(socket: Socket): void
   /** Called with a socket that waited, when there is room. Its address may have lost its right meanwhile. */
   admit(socket: Socket): void
-  /** Takes over a socket that has waited too long. */
+  /** Takes over a socket for which there is no room. It must not come back. */
   measure(socket: Socket): void
   /** Called when a handshake is ended because it took too long. */
   timedOut(): void
@@ -35,7 +36,8 @@ interface NativeHandshake {
 }
 
 /**
- * Does native handshakes, two at a time. They make all later bytes of the connection cheaper and bound nothing, so an address whose handshake
+ * Does native handshakes, two at a time; addresses that wait for them take turns. Clients that hold theirs delay nobody: while none ends, the
+ * others are measured. Native handshakes make all later bytes of the connection cheaper and bound nothing, so an address whose handshake
  * was not an ordinary one has no further ones ({@link NativeRight}).
  */
 export class NativeHandshakes {
@@ -43,10 +45,11 @@ export class NativeHandshakes {
   readonly #right = new NativeRight()
   /** By the remote end. */
   readonly #underWay = new Map<string, NativeHandshake>()
-  /** The sockets that wait, with the time since when. */
+  /** The sockets that wait, with the time since when, and whose turn it is. */
   readonly #waiting = new Map<Socket, number>()
-  /** When a handshake last ended. */
-  #endedAt = 0
+  readonly #turns = new FairQueue<Socket>({ calls: Number.POSITIVE_INFINITY, bytes: 0 })
+  /** When a handshake last began or ended. */
+  #movedAt = 0
   /** CPU time of the thread when its event loop last began a turn, or a handshake was judged; taken while any is under way. */
   #markedCpuMs = 0
   #isMarking = false
@@ -67,9 +70,13 @@ export class NativeHandshakes {
 
   /** Begins with the handshake of a socket, or lets it wait for room. */
   take(socket: Socket): void {
+    const now = monotonicMs()
     if (this.#underWay.size < bounds.together) return this.#begin(socket)
-    this.#waiting.set(socket, monotonicMs())
-    socket.once('error', () => undefined).once('close', () => this.#waiting.delete(socket))
+    if (this.#isStalled(now)) return this.#parts.measure(socket)
+    const { remoteAddress: address = '' } = socket
+    this.#waiting.set(socket, now)
+    this.#turns.add(address, socket, 0)
+    socket.once('error', () => undefined).once('close', () => this.#leave(socket, address))
   }
 
   /** A handshake of the server is done. No effect if it was not a native one. */
@@ -81,8 +88,8 @@ export class NativeHandshakes {
   checkAges(): void {
     const now = monotonicMs()
     for (const [socket, since] of this.#waiting) {
-      if (now - Math.max(since, this.#endedAt) < bounds.waitMs) continue
-      this.#waiting.delete(socket)
+      if (now - since < bounds.waitMs && !this.#isStalled(now)) continue
+      this.#leave(socket, socket.remoteAddress ?? '')
       this.#parts.measure(socket)
     }
     for (const { socket, address, since } of this.#underWay.values()) {
@@ -99,9 +106,19 @@ export class NativeHandshakes {
     for (const { socket } of this.#underWay.values()) socket.destroy()
   }
 
+  /** Whether none of the handshakes under way has ended for a while. */
+  #isStalled(now: number): boolean {
+    return now - this.#movedAt >= bounds.stallMs
+  }
+
+  #leave(socket: Socket, address: string): void {
+    if (this.#waiting.delete(socket)) this.#turns.remove(address, socket)
+  }
+
   #begin(socket: Socket): void {
     const end = endOf(socket)
-    this.#underWay.set(end, { socket, address: socket.remoteAddress ?? '', since: monotonicMs() })
+    this.#movedAt = monotonicMs()
+    this.#underWay.set(end, { socket, address: socket.remoteAddress ?? '', since: this.#movedAt })
     socket.once('close', () => this.#ended(end, false))
     this.#mark()
     this.#parts.begin(socket)
@@ -123,10 +140,11 @@ export class NativeHandshakes {
     const handshake = this.#underWay.get(end)
     if (!handshake) return
     this.#underWay.delete(end)
-    this.#endedAt = monotonicMs()
+    this.#movedAt = monotonicMs()
     this.#judge(handshake, isDone)
-    for (const socket of this.#waiting.keys()) {
-      if (this.#underWay.size >= bounds.together) return
+    while (this.#underWay.size < bounds.together) {
+      const socket = this.#turns.take()
+      if (!socket) return
       this.#waiting.delete(socket)
       this.#parts.admit(socket)
     }

@@ -151,6 +151,21 @@ describe('beside TLS handshakes of strangers', () => {
     expect(await firstCertificate()).to.be.below(5000)
   })
 
+  for (const [what, bytes] of [
+    ['has not begun', Buffer.alloc(0)],
+    ['has begun', Buffer.from([0x16, 3, 1, 2, 0, 1])],
+  ] as const)
+    it(`with 300 handshakes that an address of an agent ${what} and holds, other agents get certificates within 2 s`, async () => {
+      const [holder = '', known = '', stranger = ''] = attackers(3, bytes.length === 0 ? 7 : 8)
+      for (const agent of [holder, known]) expect(await firstCertificate(agent)).to.be.below(5000)
+      const held = Array.from({ length: 300 }, () => connect({ host: '127.0.0.1', port, localAddress: holder }))
+      for (const socket of held) socket.on('error', () => undefined).write(bytes)
+      await until('them to be connected', () => held.every(({ connecting }) => !connecting))
+      for (const agent of [known, stranger, known]) expect(await firstCertificate(agent)).to.be.below(2000)
+      expect(held.filter(({ readyState }) => readyState === 'open')).to.have.length(300)
+      for (const socket of held) socket.destroy()
+    })
+
   it('with 300 handshakes at once from an address of an agent, of the costliest chains within the bound, the same holds', async () => {
     const [agent = ''] = attackers(1, 6)
     expect(await firstCertificate(agent)).to.be.below(5000)
