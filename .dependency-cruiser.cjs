@@ -21,7 +21,7 @@ const rooms = {
   'src/cli': ['src/config', 'src/identity', 'src/bootstrap', 'src/iptables', 'src/logging'],
   'src/logging': [],
   'actors/runtime': ['src/model', 'src/logging'],
-  'actors/http': ['src/model', 'src/config', 'src/snapshot', 'src/policy', 'src/identity', 'src/logging', 'actors/runtime'],
+  'actors/http': ['src/model', 'src/config', 'src/snapshot', 'src/policy', 'src/identity', 'src/dns', 'src/logging', 'actors/runtime'],
   'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/push', 'src/logging', 'actors/runtime', 'actors/http'],
   'actors/discovery': [...pushPath, 'src/ca', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],
   'actors/agent': [

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, readRanges, refusal } from '../../src/policy/key-addresses.ts'
-import type { LookupAll } from './lookup-turns.ts'
+import type { LookupParts } from './lookup-turns.ts'
 import { refuseUpgrade } from './refused-upgrade.ts'
 import { type Blocking, connectBounded, publicHandshakeBytes } from './tls-client.ts'
 
@@ -24,7 +24,7 @@ export interface FetchMeans {
   /** The handshake of TLS runs in it. */
   readonly blocking: Blocking
   /** Returns a lookup of names for a fetch that ends with the signal. */
-  readonly lookup: (signal: AbortSignal) => LookupAll
+  readonly lookup: (signal: AbortSignal) => (...lookup: LookupParts) => void
 }
 
 /** Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. */
@@ -44,7 +44,7 @@ export async function boundedFetch(url: string, bounds: FetchBounds, means: Fetc
 
 /** A lookup that refuses forbidden addresses. The name is resolved once, so that the checked addresses are those connected to. */
 const checkedLookup =
-  (allowed: AllowedRanges, find: LookupAll): LookupFunction =>
+  (allowed: AllowedRanges, find: (...lookup: LookupParts) => void): LookupFunction =>
   (name, options, done) => {
     find(name, { ...options, all: true }, (error, addresses) => {
       if (error) return done(error, '')

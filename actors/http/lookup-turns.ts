@@ -1,13 +1,11 @@
 /**
- * Lets each asker have one name looked up at a time. Node looks up names on threads that the whole process shares, two at once, and a lookup
- * cannot be ended: without turns, names whose servers do not answer would occupy both for one asker.
+ * Lets each asker have one name looked up at a time, so that names whose servers do not answer occupy sockets, or where the system is asked
+ * one of its threads, once for an asker.
  */
-import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
+import { type LookupAll, lookUpName } from './name-lookup.ts'
 
-type Done = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void
-
-/** Looks up all addresses of a name. */
-export type LookupAll = (name: string, options: LookupAllOptions, done: Done) => void
+/** A lookup without the signal that ends it. */
+export type LookupParts = Parameters<LookupAll> extends [...infer Parts, AbortSignal] ? Parts : never
 
 /** The turns of all askers of a thread. */
 export class LookupTurns {
@@ -15,8 +13,8 @@ export class LookupTurns {
   /** By asker the end of its last lookup, which waits for those before it. */
   readonly #last = new Map<string, Promise<void>>()
 
-  /** `find`: looks up a name, if not the system. */
-  constructor(find: LookupAll = lookup) {
+  /** `find`: how a name is looked up. */
+  constructor(find: LookupAll = lookUpName) {
     this.#lookup = find
   }
 
@@ -26,16 +24,16 @@ export class LookupTurns {
   }
 
   /** Returns a lookup in the turns of an asker. It fails without a lookup when the signal is aborted before its turn. */
-  of(asker: string, signal: AbortSignal): LookupAll {
+  of(asker: string, signal: AbortSignal): (...lookup: LookupParts) => void {
     return (name, options, done) => {
       const find = () =>
         new Promise<void>((resolve) => {
-          const ended: Done = (error, addresses) => {
+          const ended: LookupParts[2] = (error, addresses) => {
             resolve()
             done(error, addresses)
           }
           if (signal.aborted) ended(new Error('the fetch has ended'), [])
-          else this.#lookup(name, options, ended)
+          else this.#lookup(name, options, ended, signal)
         })
       const before = this.#last.get(asker)
       const own = before ? before.then(find) : find()

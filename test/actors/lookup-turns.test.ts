@@ -1,6 +1,8 @@
+import type { LookupAddress } from 'node:dns'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type LookupAll, LookupTurns } from '../../actors/http/lookup-turns.ts'
+import { LookupTurns } from '../../actors/http/lookup-turns.ts'
+import type { LookupAll } from '../../actors/http/name-lookup.ts'
 
 describe('lookups of names in turns', () => {
   const open: [name: string, end: () => void][] = []
@@ -29,10 +31,22 @@ describe('lookups of names in turns', () => {
     expect(turns.size).to.equal(0)
   })
 
-  it('are those of the system by default', async () => {
-    const found = await new Promise((resolve) =>
-      new LookupTurns().of('a', new AbortController().signal)('127.0.0.1', options, (_, all) => resolve(all)),
+  it('find what the system finds without a name server: addresses and names of the hosts file', async () => {
+    const find = (name: string, family: 0 | 4 = 0) =>
+      new Promise<LookupAddress[]>((resolve, reject) =>
+        new LookupTurns().of('a', new AbortController().signal)(name, { all: true, family }, (error, all) => (error ? reject(error) : resolve(all))),
+      )
+    expect(await find('127.0.0.1')).to.deep.equal([{ address: '127.0.0.1', family: 4 }])
+    expect(await find('::1')).to.deep.equal([{ address: '::1', family: 6 }])
+    expect(await find('localhost', 4)).to.deep.equal([{ address: '127.0.0.1', family: 4 }])
+  })
+
+  it('end with their fetch, and fail', async () => {
+    const ending = new AbortController()
+    const failed = new Promise<string>((resolve) =>
+      new LookupTurns().of('a', ending.signal)('name.of.a.silent.server.test', options, (error) => resolve(String(error))),
     )
-    expect(found).to.deep.equal([{ address: '127.0.0.1', family: 4 }])
+    ending.abort()
+    expect(await failed).to.match(/abort|ECANCELLED/)
   })
 })

@@ -1,9 +1,10 @@
 /** What one client of the gRPC ports can cost by streams that are refused, and by calls for certificates (docs/limits.md). */
 import { randomBytes } from 'node:crypto'
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2'
-import { connect as connectSocket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { type AddressInfo, connect as connectSocket } from 'node:net'
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { expect } from 'chai'
+import { costlyChain, costlyShapes } from '../../bench/costly-chain.ts'
 import { freePort } from '../../bench/ports.ts'
 import { textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
@@ -27,6 +28,9 @@ describe('one client of the gRPC ports', () => {
   const made = new ServingCertificates(service.dir)
   const sessions = new Set<ClientHttp2Session>()
   let issuer: Issuer
+  /** The server of `TOKEN_ISSUER`, which presents a chain that is costly to verify. */
+  const costly = createTlsServer(costlyChain(costlyShapes.names, Date.now()))
+  let costlyName = ''
   let securePort = 0
   let witness: XdsClient
   let changes = 0
@@ -34,6 +38,9 @@ describe('one client of the gRPC ports', () => {
   before(async () => {
     issuer = await new Issuer('https://issuer.test').rotateOnly('RS256')
     service.env.JWT_RULE = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
+    await new Promise<void>((resolve) => void costly.on('tlsClientError', () => undefined).listen(0, '127.0.0.1', resolve))
+    costlyName = `https://127.0.0.1:${(costly.address() as AddressInfo).port}`
+    Object.assign(service.env, { TOKEN_ISSUER: costlyName, AUDIENCE: 'mesh-ca', PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' })
     made.authority('ca')
     made.issue('server', 'ca')
     service.write('a.yaml', serviceEntry('a'))
@@ -50,6 +57,7 @@ describe('one client of the gRPC ports', () => {
   after(async () => {
     witness?.close()
     await service.dispose()
+    costly.close()
   })
 
   const connected = (port: number, isSecure: boolean): Promise<ClientHttp2Session> =>
@@ -128,6 +136,57 @@ describe('one client of the gRPC ports', () => {
     const { mib } = cost.stop()
     expect(Math.max(...times), 'the longest time to a change in milliseconds').to.be.below(2000)
     expect(mib, 'memory in MiB').to.be.below(100)
+  })
+
+  for (const [what, path, request] of [
+    ['streams the status of clients', '/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', Buffer.alloc(0)],
+    ['asks for reflection', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', textField(7, '*')],
+  ] as const)
+    it(`that ${what} all the time, and reads no answer, does not keep a change from others`, async () => {
+      const greedy = await Promise.all(Array.from({ length: 4 }, () => connected(service.grpcPort, false)))
+      const cost = new CostRecorder(service.pid)
+      const messages = Buffer.concat(Array.from({ length: 100 }, () => messageFrame(request)))
+      let answered = 0
+      for (const session of greedy)
+        for (let index = 0; index < 900; index++) {
+          const stream = session.request({ ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers', ':path': path })
+          stream.on('error', () => undefined).on('response', () => answered++)
+          stream.write(messages)
+        }
+      const times = [await change(), await change()]
+      await until('the streams to be answered', () => answered > 100)
+      const { mib } = cost.stop()
+      expect(Math.max(...times), 'the longest time to a change in milliseconds').to.be.below(2000)
+      expect(mib, 'memory in MiB').to.be.below(100)
+    })
+
+  it('that sends tokens of TOKEN_ISSUER, whose keys cost much to fetch, does not keep out another one', async () => {
+    let asked = 0
+    costly.on('connection', () => asked++)
+    const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
+    const claims = { iss: costlyName, aud: 'mesh-ca', sub: 'system:serviceaccount:shop:cart' }
+    const body = messageFrame(textField(1, requestPem()))
+    const good = new CertificateClient(securePort, { roots: made.text('ca.pem'), token })
+    try {
+      const greedy = await Promise.all(Array.from({ length: 3 }, () => connected(securePort, true)))
+      const cost = new CostRecorder(service.pid)
+      for (const session of greedy)
+        for (let index = 0; index < 100; index++)
+          ask(session, { ':path': createCertificate, authorization: `Bearer ${await issuer.token(claims, { kid: `${index}` })}` }, body)
+      await until('the keys to be asked for', () => asked > 0)
+      let slowest = 0
+      for (let times = 0; times < 20; times++) {
+        const watch = new OwnTime()
+        expect(await good.ask(requestPem())).to.have.property('chain')
+        slowest = Math.max(slowest, watch.ms())
+      }
+      expect(slowest, 'the longest time to a certificate in milliseconds').to.be.below(2000)
+      const { mib, descriptors } = cost.stop()
+      expect(mib, 'memory in MiB').to.be.below(100)
+      expect(descriptors, 'open files').to.be.below(60)
+    } finally {
+      good.close()
+    }
   })
 
   it('that asks for more certificates than are made at a time does not keep out another one', async () => {
