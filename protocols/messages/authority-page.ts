@@ -63,9 +63,20 @@ export interface AuthorityPage {
   readonly keptKeys: readonly ShownCertificate[]
   /** What is not valid now, by the wall clock; one sentence each. */
   readonly faults: readonly string[]
-  readonly serving: readonly { readonly serial: string; readonly root: string; readonly issuedAt: string; readonly notAfter: string }[]
+  readonly serving: readonly ShownServing[]
   /** The number of addresses that hold a certificate. */
   readonly holders: number
+}
+
+/** A serving certificate that was issued to a server of the process and has not expired. */
+export interface ShownServing {
+  readonly serial: string
+  /** Fingerprint of its root. */
+  readonly root: string
+  readonly issuedAt: string
+  readonly notAfter: string
+  /** Whether it is the last one of a server that runs now. */
+  readonly isServed: boolean
 }
 
 /** The page `ca_ledger`. */

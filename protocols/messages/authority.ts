@@ -20,6 +20,8 @@ export interface CertificateRequest {
 export interface ServingCertificateRequest {
   /** A PKCS #10 request in PEM. */
   readonly csr: string
+  /** Name of the actor that will serve with the certificate. */
+  readonly server: string
 }
 
 /** The reason why no certificate was issued, a label of `citadel_server_csr_sign_err_count`. */

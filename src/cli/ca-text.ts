@@ -32,9 +32,10 @@ export function pageText(page: AuthorityPage): string {
     ),
     ...section(
       ['SERVING CERTIFICATE', 'ROOT', 'EXPIRES'],
-      serving.map(({ serial, root, notAfter }) => [serial, short(root), notAfter]),
+      serving.filter(({ isServed }) => isServed).map(({ serial, root, notAfter }) => [serial, short(root), notAfter]),
     ),
     '',
+    `Serving certificates that are not in use and have not expired: ${serving.filter(({ isServed }) => !isServed).length}`,
     `Addresses that hold a workload certificate: ${holders} ("pilot-discovery ca ledger" lists them)`,
     `Proxies on the plaintext port, without a certificate: ${plaintextProxies}`,
     ...(source === 'own' ? [`Blockers of the next stage: ${blocking} ("pilot-discovery ca rotate --dry-run" lists them)`] : []),

@@ -25,7 +25,7 @@ const caller = { identities: [identity], via: 'token', method: 'test', expiresAt
 interface Asks {
   signCertificate(request: CertificateRequest, asking?: Asking): Promise<CertificateAnswer>
   ledger(start: number, length: number): unknown
-  signServingCertificate(request: { csr: string }): Promise<CertificateAnswer>
+  signServingCertificate(request: { csr: string; server: string }): Promise<CertificateAnswer>
 }
 
 describe('the certificate authority', () => {
@@ -120,10 +120,10 @@ describe('the certificate authority', () => {
     const { asks } = await start()
     await trusted()
     const request = makeSigningRequest(keys.p256, [{ dns: 'meshd.mesh-system.svc' }, { address: Buffer.from([127, 0, 0, 1]) }])
-    const [leaf] = chainOf(await asks.signServingCertificate({ csr: request }))
+    const [leaf] = chainOf(await asks.signServingCertificate({ csr: request, server: 'xds-writer/0' }))
     expect(leaf?.subjectAltName).to.equal('DNS:meshd.mesh-system.svc, IP Address:127.0.0.1')
     expect((leaf?.validToDate.getTime() ?? 0) - Date.now()).to.be.within(89.9 * 86_400_000, 90 * 86_400_000)
-    expect(await asks.signServingCertificate({ csr: requestPem() })).to.include({ code: 3, error: 'CSR_ERROR' })
+    expect(await asks.signServingCertificate({ csr: requestPem(), server: 'xds-writer/0' })).to.include({ code: 3, error: 'CSR_ERROR' })
   })
 
   it('signs with a plugged-in certificate, and with its replacement as soon as the files change', async () => {
@@ -279,7 +279,7 @@ describe('the certificate authority', () => {
     const own = Math.max(...priorities())
     const { asks, sign } = await start()
     await trusted()
-    chainOf(await asks.signServingCertificate({ csr: makeSigningRequest(keys.p256, [{ dns: 'a.b' }]) }))
+    chainOf(await asks.signServingCertificate({ csr: makeSigningRequest(keys.p256, [{ dns: 'a.b' }]), server: 'xds-writer/0' }))
     expect(Math.max(...priorities())).to.equal(own)
     chainOf(await sign())
     expect(Math.max(...priorities())).to.equal(Math.max(own, 10))

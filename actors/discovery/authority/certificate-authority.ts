@@ -64,7 +64,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     /** Trusts a root again that was distrusted. */
     trust: (id: string) => trust(this.#source.rotation, id),
     /** Takes the wall clock for right. */
-    acceptTime: () => acceptTime(this.#source.rotation),
+    acceptTime: () => acceptTime(this.#source.rotation).finally(() => this.#look()),
   }
   readonly #context: ActorContext<AuthorityConfig>
   readonly #features: Features
@@ -75,6 +75,8 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly #source: AuthoritySource
   readonly #issuer: CertificateIssuer
   readonly #writers = new Map<string, Peer<TrustEvent>>()
+  /** The serial number of the last serving certificate of each server. */
+  readonly #served = new Map<string, string>()
   readonly #named: (trustDomain: string) => void
   readonly #validity: ValidityReport
   readonly #timer: Timer
@@ -128,6 +130,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
 
   unlinked(peer: Peer): void {
     this.#writers.delete(peer.name)
+    this.#served.delete(peer.name)
     this.#source.rotation.ledger.allDisconnected(streamsOf(peer))
   }
 
@@ -180,7 +183,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
 
   #page(): AuthorityPage | undefined {
     const { inForce, rotation, keptIn } = this.#source
-    return inForce && authorityPage(inForce, rotation, keptIn)
+    return inForce && authorityPage(inForce, rotation, keptIn, new Set(this.#served.values()))
   }
 
   #send(writer: Peer<TrustEvent>): void {
@@ -225,11 +228,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return { chain: made.chain }
   }
 
-  async #signServing({ csr }: ServingCertificateRequest, signal: AbortSignal): Promise<CertificateAnswer> {
+  async #signServing({ csr, server }: ServingCertificateRequest, signal: AbortSignal): Promise<CertificateAnswer> {
     const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
     const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, signal }, 'a writer')
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
+    this.#served.set(server, serial)
     this.#source.rotation.issuedServing({ serial, root, issuedAt: this.#clock.now(), notAfter })
     this.#log('serverca').info(`serving certificate ${serial}, valid until ${new Date(notAfter).toISOString()}`)
     return { chain: made.chain }

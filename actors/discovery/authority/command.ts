@@ -71,7 +71,7 @@ async function openStored(features: Features): Promise<StoredAuthority> {
 }
 
 function stored(rotation: RootRotation, inForce: () => InForce, keptIn: string): StoredAuthority {
-  const page = () => authorityPage(inForce(), rotation, keptIn)
+  const page = () => authorityPage(inForce(), rotation, keptIn, new Set())
   return {
     page,
     ledger: (start, length) => ledgerPage(rotation, start, length),

@@ -19,8 +19,8 @@ import type { RootRotation } from './root-rotation.ts'
 /** Maximum number of entries in a list. */
 const longest = 1000
 
-/** Returns the page about the authority. */
-export function authorityPage(force: InForce, rotation: RootRotation, keptIn: string): AuthorityPage {
+/** Returns the page about the authority. `served`: serial numbers of the certificates that servers of this process have now. */
+export function authorityPage(force: InForce, rotation: RootRotation, keptIn: string, served: ReadonlySet<string>): AuthorityPage {
   const { stage, next, since, blockers, plaintext, waits } = rotation.status()
   const { verdict, wall, believed } = rotation.clock.judge()
   return {
@@ -45,9 +45,13 @@ export function authorityPage(force: InForce, rotation: RootRotation, keptIn: st
       const fault = faultAt(certificate, wall)
       return fault === undefined ? [] : [`${described} ${fault}`]
     }),
-    serving: rotation.ledger
-      .serving()
-      .map(({ serial, root, issuedAt, notAfter }) => ({ serial, root, issuedAt: iso(issuedAt), notAfter: iso(notAfter) })),
+    serving: rotation.ledger.serving().map(({ serial, root, issuedAt, notAfter }) => ({
+      serial,
+      root,
+      issuedAt: iso(issuedAt),
+      notAfter: iso(notAfter),
+      isServed: served.has(serial),
+    })),
     holders: rotation.ledger.size,
   }
 }

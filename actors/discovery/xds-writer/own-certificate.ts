@@ -16,7 +16,7 @@ import { after, every, type Timer } from '../../runtime/timers.ts'
 /** Dependencies of {@link OwnCertificate}. */
 export interface OwnCertificateParts {
   /** Asks the certificate authority for a signature. */
-  sign(request: ServingCertificateRequest): Promise<CertificateAnswer>
+  sign(request: Pick<ServingCertificateRequest, 'csr'>): Promise<CertificateAnswer>
   /** Called with each new certificate to serve with. */
   use(certificate: ServingCertificate): void
   /** Called with the number of failures since the last success, and the reason of the last one. */

@@ -137,7 +137,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#secured = new SecuredPort({
       config: context.config.secure,
       server: () => this.#server,
-      sign: (request) => context.askFor(patient, 'signServingCertificate', request),
+      sign: ({ csr }) => context.askFor(patient, 'signServingCertificate', { csr, server: context.name }),
       log: context.log('ads'),
       metrics: context.metrics,
       isFirst: context.config.index === 0,

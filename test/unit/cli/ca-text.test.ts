@@ -32,7 +32,10 @@ const page: AuthorityPage = {
   clock: { verdict: 'agreed', wall: '2026-02-01T00:00:00.000Z', believed: '2026-02-01T00:00:00.000Z' },
   keptKeys: [],
   faults: [],
-  serving: [{ serial: '0d', root: id('b'), issuedAt: '', notAfter: '2026-05-01T00:00:00.000Z' }],
+  serving: [
+    { serial: '0d', root: id('b'), issuedAt: '', notAfter: '2026-05-01T00:00:00.000Z', isServed: true },
+    { serial: '0e', root: id('b'), issuedAt: '', notAfter: '2026-04-01T00:00:00.000Z', isServed: false },
+  ],
   holders: 3,
 }
 
@@ -53,6 +56,7 @@ describe('the output of the command `ca`', () => {
       'SERVING CERTIFICATE  ROOT              EXPIRES',
       '0d                   bbbbbbbbbbbbbbbb  2026-05-01T00:00:00.000Z',
       '',
+      'Serving certificates that are not in use and have not expired: 1',
       'Addresses that hold a workload certificate: 3 ("pilot-discovery ca ledger" lists them)',
       'Proxies on the plaintext port, without a certificate: 1',
       'Blockers of the next stage: 2 ("pilot-discovery ca rotate --dry-run" lists them)',
