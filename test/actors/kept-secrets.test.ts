@@ -1,8 +1,11 @@
 /** An agent that restarts with its saved secrets. */
 import { execFileSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { AgentSecrets } from '../harness/agent-secrets.ts'
+import { writeKeptFile } from '../../actors/agent/sds/kept-file.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { AgentSecrets, workload } from '../harness/agent-secrets.ts'
 import { until } from '../harness/until.ts'
 
 /** Puts a pipe without a writer in the place of a file. */
@@ -61,6 +64,20 @@ describe('saved secrets of an agent', () => {
     at.write('roots.pem', 'garbled')
     await until('the end of the certificate', () => Date.now() - 1000 > statSync(`${keptIn()}/secrets.json`).mtimeMs)
     expect(await kept(service)).not.to.equal(chain)
+    expect(at.lines.join('\n')).to.match(/warn the saved certificate in .* is not used: the certificate is valid from .*; its roots are/)
+  })
+
+  it('that are not valid yet, by a clock that is behind, are served once they are valid, although the authority is down', async () => {
+    const service = await at.authority()
+    service.validInMs = 3000
+    const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+    const [leaf = '', roots = ''] = service.chain(makeSigningRequest(key, [{ uri: workload }]))
+    const text = key.export({ type: 'sec1', format: 'pem' }).toString()
+    writeKeptFile(keptIn(), { identity: workload, authority: 'any:1', chain: leaf, roots, key: text, issuedAt: Date.now() })
+    await service.stop()
+    await at.agent(service, { keptIn: keptIn() })
+    const client = at.envoy(['default'])
+    await until('the kept', () => client.last('default')?.chain === leaf)
     expect(at.lines.join('\n')).to.match(/warn the saved certificate in .* is not used: the certificate is valid from .*; its roots are/)
   })
 

@@ -41,6 +41,8 @@ export class SigningService {
   lifeMs = 3_600_000
   /** Returns a response in place of a certificate; undefined for the default. */
   answer: ((csr: string) => CallStatus | readonly string[] | undefined | Promise<never>) | undefined
+  /** When certificates become valid, in milliseconds from now. */
+  validInMs = -60_000
   /** The roots in responses. The first one signs. */
   roots: Root[] = [newRoot('first')]
   port = 0
@@ -70,7 +72,7 @@ export class SigningService {
   chain(csr: string, identity = this.identity): string[] {
     const [{ signer }] = this.roots as [Root]
     const now = Date.now()
-    const grant = { serial: randomBytes(16), notBefore: now - 60_000, notAfter: now + this.lifeMs }
+    const grant = { serial: randomBytes(16), notBefore: now + this.validInMs, notAfter: now + this.lifeMs }
     return [certificate(issueWorkload(csr, identity, grant, signer)), this.bundle]
   }
 

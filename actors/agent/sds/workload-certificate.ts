@@ -94,18 +94,32 @@ export class WorkloadCertificate {
     try {
       const kept = await readKeptFile(keptIn)
       if (!kept) return
-      const { roots, pair, isDue } = restore(kept, this.#config, this.#authority, wallClockMs())
-      this.#kept = kept
-      this.#secrets.useRoots(roots)
-      if (typeof pair === 'string') return this.#log.warn(`the saved certificate in ${keptIn} is not used: ${pair}; its roots are`)
-      this.#secrets.restored(pair.issued, pair.key, kept.issuedAt, now(), chance())
-      if (isDue) this.#secrets.renewWithin(0, now())
-      const { identity: holder, notAfter } = pair.issued
-      const wait = Math.round(this.#secrets.wait(now()) / 1000)
-      this.#log.info(`certificate of ${holder} loaded from ${keptIn}, valid until ${new Date(notAfter).toISOString()}; renewal in ${wait} s`)
+      const fault = this.#use(kept)
+      if (fault !== undefined) this.#log.warn(`the saved certificate in ${keptIn} is not used: ${fault}; its roots are`)
     } catch (error) {
       this.#log.warn(`the saved certificate and roots in ${keptIn} are not used: ${(error as Error).message}`)
     }
+  }
+
+  /** Uses stored secrets. Returns why the certificate is not used. Throws an Error with the reason when none of them is. */
+  #use(kept: KeptSecrets): string | undefined {
+    const { roots, pair, isDue } = restore(kept, this.#config, this.#authority, wallClockMs())
+    this.#kept = kept
+    this.#secrets.useRoots(roots)
+    if (typeof pair === 'string') return pair
+    this.#secrets.restored(pair.issued, pair.key, kept.issuedAt, now(), chance())
+    if (isDue) this.#secrets.renewWithin(0, now())
+    const { identity: holder, notAfter } = pair.issued
+    const wait = Math.round(this.#secrets.wait(now()) / 1000)
+    this.#log.info(
+      `certificate of ${holder} loaded from ${this.#config.keptIn}, valid until ${new Date(notAfter).toISOString()}; renewal in ${wait} s`,
+    )
+    return undefined
+  }
+
+  /** Uses the stored certificate if it is valid now: the wall clock may have been wrong when it was not. */
+  #useKept(): void {
+    if (this.#kept && !this.#secrets.pair(now()) && this.#use(this.#kept) === undefined) this.#changed()
   }
 
   /** Sets whether certificates are to be requested from the authority. */
@@ -193,6 +207,7 @@ export class WorkloadCertificate {
       this.#fault = error instanceof Error ? error.message : String(error)
       const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
       this.#log.warn(`no certificate from ${this.#authority}: ${this.#fault}; retry in ${(wait / 1000).toFixed(1)} s`)
+      this.#useKept()
     }
     this.#check()
   }
