@@ -168,7 +168,7 @@ export class GrpcServer {
         refused: () => parts.refused(),
         say: (refused, address) =>
           parts.log.warn(
-            `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one address; it follows from the limit of file descriptors`,
+            `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one client; it follows from the limit of file descriptors`,
           ),
         isKept: (address) => this.#gate?.isKnown(address) ?? false,
       },

@@ -1,6 +1,7 @@
 /** Limits the number of connections, so that the process does not run out of file descriptors for its own files and pages. */
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
+import { clientKey, plainAddress } from '../../src/model/client-address.ts'
 import { every } from '../runtime/timers.ts'
 
 /**
@@ -11,7 +12,7 @@ import { every } from '../runtime/timers.ts'
 const reserved = { process: 64, thread: 8, rest: 96, share: 0.1, atMostShare: 0.5 }
 /**
  * The share of the reserve that is for pages, the maximum number of connections of one page server, and the share of proxy connections that
- * one client address may have.
+ * one client may have.
  */
 const shares = { pages: 0.25, ofPageServer: 512, peer: 0.5 }
 
@@ -56,59 +57,118 @@ export interface ConnectionListener {
 }
 
 /**
- * Limits the total number of connections of several servers, and of each client address to half of that. When there is no room, the newest
- * connection of the address with the most gives way to one from an address with fewer, so that many addresses cannot keep out another
- * one; otherwise the new connection is closed on accept.
+ * Limits the total number of connections of several servers, and of each client to half of that. A client is a known address, or else
+ * {@link clientKey}. When there is no room, the newest connection of the client with the most gives way to one from a client with fewer, so
+ * that many addresses cannot keep out another one; otherwise the new connection is closed on accept.
  */
 export function limitConnections(servers: readonly Server[], most: number, listener: ConnectionListener): { close(): void } {
   if (!Number.isFinite(most)) return { close: () => undefined }
-  const ofPeers = new Map<string, Set<Socket>>()
-  const maxOfPeer = Math.max(1, Math.floor(most * shares.peer))
-  let total = 0
-  let unsaid = 0
-  let quiet = false
-  let lastAddress = ''
-  const flush = () => {
-    if (unsaid > 0) listener.say(unsaid, lastAddress)
-    quiet = unsaid > 0
-    unsaid = 0
-  }
-  const refuse = (socket: Socket, address: string) => {
-    listener.refused()
-    lastAddress = address
-    unsaid++
-    if (!quiet) flush()
-    socket.destroy()
-  }
-  /** The connection that gives way to one from an address with `own` connections, and its address. */
-  const leaving = (peer: string, own: number): readonly [Socket, string] | undefined => {
-    let largest: readonly [string, Set<Socket>] | undefined
-    for (const each of ofPeers) if (each[1].size > (largest?.[1].size ?? 0) && !listener.isKept(each[0])) largest = each
-    if (!largest || largest[1].size <= (listener.isKept(peer) ? 0 : own)) return undefined
-    const newest = [...largest[1]].at(-1)
-    return newest && [newest, largest[0]]
-  }
-  const leave = (socket: Socket, peer: string) => {
-    const sockets = ofPeers.get(peer)
-    if (!sockets?.delete(socket)) return
-    total--
-    if (sockets.size === 0) ofPeers.delete(peer)
-  }
+  const connections = new CountedConnections(most, listener)
+  const refusals = new Refusals(listener)
   for (const server of servers)
     server.prependListener('connection', (socket: Socket) => {
-      const { remoteAddress: peer = '' } = socket
-      const own = ofPeers.get(peer) ?? new Set()
-      if (own.size >= maxOfPeer) return refuse(socket, peer)
-      if (total >= most) {
-        const found = leaving(peer, own.size + 1)
-        if (!found) return refuse(socket, peer)
-        leave(...found)
-        refuse(...found)
-      }
-      ofPeers.set(peer, own.add(socket))
-      total++
-      socket.once('close', () => leave(socket, peer))
+      const refused = connections.add(socket)
+      if (refused) refusals.refuse(refused)
     })
-  const timer = every(sayMs, flush).unref()
-  return { close: () => timer.cancel() }
+  return { close: () => refusals.close() }
+}
+
+/** The open connections by client. */
+class CountedConnections {
+  readonly #most: number
+  readonly #listener: ConnectionListener
+  /** The connections of each client, the newest last. */
+  readonly #clients = new Map<string, Set<Socket>>()
+  readonly #owners = new Map<Socket, string>()
+
+  constructor(most: number, listener: ConnectionListener) {
+    this.#most = most
+    this.#listener = listener
+  }
+
+  /** Counts a new connection. Returns the one that is refused for it, which may be itself; undefined when there is room. */
+  add(socket: Socket): Socket | undefined {
+    const { remoteAddress: address = '' } = socket
+    const isKept = this.#listener.isKept(address)
+    const client = isKept ? plainAddress(address) : clientKey(address)
+    const own = this.#clients.get(client)?.size ?? 0
+    if (own >= Math.max(1, Math.floor(this.#most * shares.peer))) return socket
+    const leaving = this.#owners.size >= this.#most ? this.#leavingFor(isKept ? 0 : own + 1) : undefined
+    if (this.#owners.size >= this.#most && !leaving) return socket
+    if (leaving) this.#delete(leaving)
+    this.#set(socket, client)
+    socket.once('close', () => this.#delete(socket))
+    return leaving
+  }
+
+  /** The newest connection of the client that has the most, more than `own`, and is not kept. */
+  #leavingFor(own: number): Socket | undefined {
+    let found: Socket | undefined
+    let most = own
+    for (const [client, sockets] of this.#clients) {
+      if (sockets.size <= most) continue
+      const newest = this.#newest(client, sockets)
+      if (!newest || sockets.size <= most) continue
+      found = newest
+      most = sockets.size
+    }
+    return found
+  }
+
+  /** The newest connection of a client that is not kept. Those of addresses that have become known are counted as their own from now on. */
+  #newest(client: string, sockets: ReadonlySet<Socket>): Socket | undefined {
+    for (const socket of [...sockets].reverse()) {
+      const { remoteAddress: address = '' } = socket
+      if (!this.#listener.isKept(address)) return socket
+      if (plainAddress(address) === client) return undefined
+      this.#delete(socket)
+      this.#set(socket, plainAddress(address))
+    }
+    return undefined
+  }
+
+  #set(socket: Socket, client: string): void {
+    this.#owners.set(socket, client)
+    this.#clients.set(client, (this.#clients.get(client) ?? new Set()).add(socket))
+  }
+
+  #delete(socket: Socket): void {
+    const client = this.#owners.get(socket)
+    if (client === undefined) return
+    this.#owners.delete(socket)
+    const sockets = this.#clients.get(client)
+    sockets?.delete(socket)
+    if (sockets?.size === 0) this.#clients.delete(client)
+  }
+}
+
+/** Closes refused connections, and reports them. */
+class Refusals {
+  readonly #listener: ConnectionListener
+  readonly #timer = every(sayMs, () => this.#flush()).unref()
+  #unsaid = 0
+  #isQuiet = false
+  #lastAddress = ''
+
+  constructor(listener: ConnectionListener) {
+    this.#listener = listener
+  }
+
+  refuse(socket: Socket): void {
+    this.#listener.refused()
+    this.#lastAddress = socket.remoteAddress ?? ''
+    this.#unsaid++
+    if (!this.#isQuiet) this.#flush()
+    socket.destroy()
+  }
+
+  close(): void {
+    this.#timer.cancel()
+  }
+
+  #flush(): void {
+    if (this.#unsaid > 0) this.#listener.say(this.#unsaid, this.#lastAddress)
+    this.#isQuiet = this.#unsaid > 0
+    this.#unsaid = 0
+  }
 }

@@ -5,9 +5,14 @@
  * a client chooses the others itself. The empty string stands for a client without an address (unix sockets).
  */
 export function clientKey(address = ''): string {
-  const bare = address.toLowerCase().replace(/%.*$/, '')
-  const plain = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
+  const plain = plainAddress(address)
   return plain.includes(':') ? `${firstGroups(plain)}::/64` : plain
+}
+
+/** Returns an address without its zone, and an IPv4 address that is mapped into IPv6 as itself. */
+export function plainAddress(address: string): string {
+  const bare = address.toLowerCase().replace(/%.*$/, '')
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare)?.[1] ?? bare
 }
 
 /** The first four groups of an IPv6 address, without leading zeros. */

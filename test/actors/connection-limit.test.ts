@@ -1,8 +1,24 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { limitConnections } from '../../actors/http/connection-limit.ts'
 import { until } from '../harness/until.ts'
+
+/** A socket as far as the limit knows it. */
+class Arrived extends EventEmitter {
+  readonly remoteAddress: string
+  isClosed = false
+
+  constructor(remoteAddress: string) {
+    super()
+    this.remoteAddress = remoteAddress
+  }
+
+  destroy(): void {
+    this.isClosed = true
+    this.emit('close')
+  }
+}
 
 describe('the limit of connections', () => {
   const sockets: Socket[] = []
@@ -57,6 +73,29 @@ describe('the limit of connections', () => {
     for (let from = 1; from <= 8; from++) each.push(...(await open(from, 1)))
     await areClosed(await open(9, 1), 1)
     stayOpen(each)
+  })
+
+  it('counts the strangers of an IPv6 /64 as one client, and a known address there for itself, also once it became known', () => {
+    const accepted = new EventEmitter()
+    const limit = limitConnections([accepted as Server], 8, {
+      refused: () => refused++,
+      say: () => undefined,
+      isKept: (address) => known.has(address),
+    })
+    const arrive = (remoteAddress: string) => {
+      const socket = new Arrived(remoteAddress)
+      accepted.emit('connection', socket)
+      return socket
+    }
+    const [proxy, ...strangers] = [1, 2, 3, 4, 5].map((host) => arrive(`2001:db8:0:1::${host}`))
+    expect(strangers.map(({ isClosed }) => isClosed)).to.deep.equal([false, false, false, true])
+    known.add('2001:db8:0:1::1').add('2001:db8:0:1::4').add('2001:db8:0:1::9')
+    const others = ['192.0.2.1', '192.0.2.2', '2001:db8:0:1::9', '192.0.2.4'].map(arrive)
+    expect(refused).to.equal(1)
+    others.push(arrive('192.0.2.5'))
+    expect([proxy, ...strangers].map((socket) => socket?.isClosed)).to.deep.equal([false, false, true, false, true])
+    expect(others.map(({ isClosed }) => isClosed)).to.deep.equal([false, false, false, false, false])
+    limit.close()
   })
 
   it('leaves those of known addresses, and lets others give way to them', async () => {

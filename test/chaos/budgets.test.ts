@@ -246,7 +246,7 @@ describe('a limit of file descriptors', () => {
       }
       for (let index = 0; index < 400; index++) open(service.grpcPort)
       await until('connections to be refused', () => closed >= 400 - 75)
-      await service.output.says(/refused \d+ connections, the last from .*: the maximum is 150 connections, and half of that from one address/)
+      await service.output.says(/refused \d+ connections, the last from .*: the maximum is 150 connections, and half of that from one client/)
       service.write('policy.yaml', policy.replace('DENY', 'AUDIT'))
       service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
