@@ -68,6 +68,8 @@ export class GroupBuilder implements Making {
   /** The group that is being built. */
   #building = ''
   #now = 0
+  /** Groups of which the last attempt to build them failed as a whole. */
+  readonly #failed = new Set<string>()
   /** Conflicts between listeners by group. */
   readonly #conflicts = new Map<string, readonly ListenerConflict[]>()
 
@@ -113,6 +115,19 @@ export class GroupBuilder implements Making {
     for (const conflicts of this.#conflicts.values())
       for (const conflict of conflicts) found.set(`${conflict.kind}|${conflict.view}|${conflict.key}`, conflict)
     return [...found.values()]
+  }
+
+  /** Whether a group failed as a whole when it was last built. */
+  get hasFailed(): boolean {
+    return this.#failed.size > 0
+  }
+
+  /** Builds the groups again that failed as a whole: an error may have passed. */
+  retryFailed(): void {
+    for (const id of [...this.#failed]) {
+      const spec = this.#specs.get(id)
+      if (spec) this.#rebuild(spec)
+    }
   }
 
   /** The number of recorded questions to the snapshot. Tests of memory check that it falls when proxies disconnect. */
@@ -251,6 +266,7 @@ export class GroupBuilder implements Making {
     const faults: ResourceFault[] = []
     this.#building = id
     this.memo.owner = id
+    this.#failed.delete(id)
     contain(
       () => {
         this.#record.produce(id, () => {
@@ -265,6 +281,7 @@ export class GroupBuilder implements Making {
         })
       },
       (reason) => {
+        this.#failed.add(id)
         const kept = this.#groups.has(id)
         if (!kept) this.#groups.replace(id, [])
         const objects = given.flatMap(objectsOf)
@@ -325,6 +342,7 @@ export class GroupBuilder implements Making {
       this.#record.forget(id)
       this.#conflicts.delete(id)
       this.#losses.delete(id)
+      this.#failed.delete(id)
       this.#faults.clear(id)
       this.memo.release(id)
       for (const maker of [this.#outbound, this.#routes]) maker.forget(id)

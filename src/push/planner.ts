@@ -91,9 +91,9 @@ export class Planner {
     return this.state.current
   }
 
-  /** Whether the last {@link advance} failed as a whole, so that another one is needed without a further change. */
+  /** Whether the last {@link advance}, or a group, failed as a whole, so that another one is needed without a further change. */
   get isBehind(): boolean {
-    return this.#missed !== undefined
+    return this.#missed !== undefined || this.builder.hasFailed
   }
 
   /** All connections with their nodes and classes. */
@@ -222,7 +222,10 @@ export class Planner {
     this.#now = now
     this.#directlyAssigned.clear()
     const changes = this.#missed ? joined(this.#missed, taken) : taken
-    if (isNothing(changes)) return changes
+    if (isNothing(changes)) {
+      this.#remake()
+      return changes
+    }
     const subject = { type: 'push', resource: 'everything that changed' }
     this.#missed = this.faults.attempt('push', subject, () => this.#apply(snapshot, changes, now), changes, true)
     return changes
@@ -235,8 +238,14 @@ export class Planner {
     // Classes without proxies were not classified again and are based on old state.
     if (!isOnlyEndpoints(changes)) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
     this.#buildClasses(this.builder.outdatedClasses)
-    this.#buildClasses(this.builder.remake())
+    this.#remake()
     this.builder.retain()
+  }
+
+  /** Builds the groups that are outdated or failed as a whole. */
+  #remake(): void {
+    this.builder.retryFailed()
+    this.#buildClasses(this.builder.remake())
   }
 
   #buildClasses(ids: Iterable<string>): void {

@@ -97,6 +97,11 @@ export class Retries {
     if (due !== undefined) this.#timer = after(due - monotonicMs(), this.#again)
   }
 
+  /** Something failed outside an attempt: sees to it that one is due. */
+  needed(): void {
+    if (this.#retry.due === undefined) this.ended(false)
+  }
+
   close(): void {
     this.#timer?.cancel()
   }

@@ -150,7 +150,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   #sendLater(): void {
     this.#connectTimer ??= setImmediate(() => {
       this.#connectTimer = undefined
-      if (this.#ready) this.#writers.send(this.#pushInfo(['proxy']), this.#planner.takePush())
+      if (!this.#ready) return
+      this.#writers.send(this.#pushInfo(['proxy']), this.#planner.takePush())
+      if (this.#planner.isBehind) this.#retries.needed()
     })
   }
 
@@ -220,9 +222,10 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
 
   #push(): void {
     const { reasons, startedAt, events } = this.#schedule.begin()
+    const wasBehind = this.#planner.isBehind
     const changes = this.#planner.advance(monotonicMs())
     this.#retries.ended(!this.#planner.isBehind)
-    if (!this.#ready || !isNothing(changes)) {
+    if (!this.#ready || wasBehind || !isNothing(changes)) {
       const info = { startedAt, reasons, ledger: this.#planner.ledger }
       if (this.#writers.publish(info, { ...this.#planner.takePush(), whole: !this.#ready })) this.#metrics.triggered(reasons)
       else this.#metrics.avoided.inc(events)

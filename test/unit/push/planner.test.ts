@@ -61,6 +61,23 @@ describe('the planner', () => {
     expect(made.isBehind).to.equal(false)
   })
 
+  it('is behind while a group fails as a whole, which is built again without a further change', () => {
+    const made = planner()
+    made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
+    made.advance()
+    const { lastGood } = made.builder
+    made.builder.lastGood = () => {
+      throw new Error('a passing one')
+    }
+    made.connect('p', node('10.1.0.1', 'one'))
+    made.builder.lastGood = lastGood
+    const failed = made.faults.all().filter(({ type }) => type === 'group')
+    expect([failed.length > 0, made.isBehind]).to.deep.equal([true, true])
+    made.advance()
+    expect([made.faults.all(), made.isBehind]).to.deep.equal([[], false])
+    expect(heldBy(made, 'p')[clusterType]).to.satisfy((names: string[]) => names.some((name) => name.startsWith('outbound|80||a.ns.svc')))
+  })
+
   it('shares between proxies all groups that their differences do not affect', () => {
     const made = planner()
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
