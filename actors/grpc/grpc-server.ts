@@ -1,4 +1,4 @@
-/** A gRPC server over raw `node:http2` streams. It passes on encoded messages and decodes none (ARCHITECTURE, "Decisions"). */
+/** A gRPC server over raw `node:http2` streams. It passes on encoded messages and decodes none (docs/decisions.md). */
 import {
   createSecureServer,
   createServer,
@@ -90,7 +90,7 @@ export interface GrpcServerParts {
 
 /**
  * Receive window of a connection and of a stream, in bytes. An ACK repeats all resource names of its type, 110 KB for 2,400 endpoint
- * resources, and should fit: every window update in its middle costs both sides an extra turn (ARCHITECTURE, "Decisions").
+ * resources, and should fit: every window update in its middle costs both sides an extra turn (docs/decisions.md).
  */
 const receiveWindow = 262_144
 /** Number of pieces that a stream may have handed over at a time: over TLS, one is encrypted while the other is being sent. */

@@ -1,5 +1,5 @@
 /** Documents in `docs/` and numbered rules that comments cite must exist in the repository. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
@@ -57,5 +57,20 @@ describe('citations in comments', () => {
       const numbers = [...content.matchAll(/^(?:\| |- \*\*)([A-Z]\d+)(?:\*\*| )/gm)].map(([, number]) => number)
       expect(numbers, document).to.deep.equal([...new Set(numbers)])
     }
+  })
+})
+
+describe('ARCHITECTURE.md', () => {
+  const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+
+  it('is short enough to be read in a quarter of an hour', () => {
+    expect(Buffer.byteLength(text)).to.be.at.most(25_000)
+  })
+
+  it('names files, folders and documents that exist', () => {
+    const named = [...text.matchAll(/`((?:src|actors|protocols|bin|docs|test)\/[\w./-]+)[`,]/g), ...text.matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)]
+    const missing = named.map(([, path = '']) => path).filter((path) => !existsSync(join(root, path)))
+    expect(named.length).to.be.above(50)
+    expect(missing).to.deep.equal([])
   })
 })

@@ -1,4 +1,4 @@
-/** Requests certificates from a certificate authority: one gRPC call on a connection of its own (ARCHITECTURE, "Decisions"). */
+/** Requests certificates from a certificate authority: one gRPC call on a connection of its own (docs/decisions.md). */
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
