@@ -36,7 +36,7 @@ interface NativeHandshake {
 }
 
 /**
- * Does native handshakes, two at a time; addresses that wait for them take turns. Clients that hold theirs delay nobody: while none ends, the
+ * Does native handshakes, two at a time and one of an address; addresses that wait for them take turns. Clients that hold theirs delay nobody: while none ends, the
  * others are measured. Native handshakes make all later bytes of the connection cheaper and bound nothing, so an address whose handshake
  * was not an ordinary one has no further ones ({@link NativeRight}).
  */
@@ -71,9 +71,9 @@ export class NativeHandshakes {
   /** Begins with the handshake of a socket, or lets it wait for room. */
   take(socket: Socket): void {
     const now = monotonicMs()
-    if (this.#underWay.size < bounds.together) return this.#begin(socket)
-    if (this.#isStalled(now)) return this.#parts.measure(socket)
     const { remoteAddress: address = '' } = socket
+    if (this.#hasRoom(address)) return this.#begin(socket)
+    if (this.#isStalled(now)) return this.#parts.measure(socket)
     this.#waiting.set(socket, now)
     this.#turns.add(address, socket, 0)
     socket.once('error', () => undefined).once('close', () => this.#leave(socket, address))
@@ -104,6 +104,11 @@ export class NativeHandshakes {
   close(): void {
     for (const socket of this.#waiting.keys()) socket.destroy()
     for (const { socket } of this.#underWay.values()) socket.destroy()
+  }
+
+  /** One chain of an address may block the thread for seconds, before the second one is judged by it. */
+  #hasRoom(address: string): boolean {
+    return this.#underWay.size < bounds.together && ![...this.#underWay.values()].some((handshake) => handshake.address === address)
   }
 
   /** Whether none of the handshakes under way has ended for a while. */
@@ -142,8 +147,8 @@ export class NativeHandshakes {
     this.#underWay.delete(end)
     this.#movedAt = monotonicMs()
     this.#judge(handshake, isDone)
-    while (this.#underWay.size < bounds.together) {
-      const socket = this.#turns.take()
+    for (;;) {
+      const socket = this.#turns.take((address) => this.#hasRoom(address))
       if (!socket) return
       this.#waiting.delete(socket)
       this.#parts.admit(socket)
