@@ -22,6 +22,8 @@ export interface Measure {
   readonly figures?: Readonly<Record<string, string | number>>
   /** The goals of the scenario. */
   readonly goals?: readonly Goal[]
+  /** Why the scenario was not measured. */
+  readonly failed?: string
 }
 
 /** Prints progress to standard error. */

@@ -10,6 +10,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
+import { failures } from './rows.ts'
 import { agent } from './scenarios/agent.ts'
 import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
@@ -255,6 +256,6 @@ if (quick) measures.push(...(await both({ variant: '', proxies: 100, services: 3
 else for (const name of names) measures.push(...((await sets[name]?.()) ?? []))
 keep({ proxies, services, rounds, writers, set: given.set }, measures)
 console.log(whole(measures))
-const bad = quick ? regressions(measures) : []
-for (const line of bad) console.error(`regression: ${line}`)
+const bad = [...(quick ? regressions(measures) : []).map((line) => `regression: ${line}`), ...failures(measures).map((line) => `failed: ${line}`)]
+for (const line of bad) console.error(line)
 process.exit(bad.length > 0 ? 1 : 0)

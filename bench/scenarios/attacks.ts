@@ -14,7 +14,8 @@ import type { Targets } from '../attackers.ts'
 import type { Goal } from '../goals.ts'
 import { withPackage } from '../package.ts'
 import { freePort } from '../ports.ts'
-import { type Measure, progress } from '../report.ts'
+import type { Measure } from '../report.ts'
+import { rowByRow } from '../rows.ts'
 
 const sidecars = 50
 /** The duration of an attack, and the maximum duration of the rest after it, in seconds. */
@@ -59,24 +60,26 @@ export interface AttacksOptions {
  */
 export function attacks({ writers, names, checkout }: AttacksOptions): Promise<Measure[]> {
   return withPackage(async (command) => {
-    const measures: Measure[] = []
-    for (const name of names.length > 0 ? (['nothing', ...names] as const) : []) {
-      const mesh = await AttackedMesh.start(command, sidecars, writers)
-      try {
-        // The configuration of the first proxies, and compiling, are over.
-        await pause(3000)
-        const noticed = await mesh.notice(() => begin(mesh, name), attackSeconds, restSeconds)
-        measures.push(measureOf(name, noticed))
-        progress(`attacks: ${name}: ${JSON.stringify(measures.at(-1)?.figures)}`)
-      } finally {
-        await mesh.stop()
-      }
-    }
+    const chosen = names.length > 0 ? (['nothing', ...names] as const) : []
     // Chosen attacks are run without the crowd, which takes longer than one of them.
     const crowds = names.length === 0 || names.length === attackNames.length ? (['crowd', 'crowd with costly chains'] as const) : []
-    for (const name of crowds) measures.push(await crowd(command, writers, name))
-    return measures
+    return rowByRow('attacks', [
+      ...chosen.map((name) => ({ scenario: name, measure: () => attacked(command, writers, name) })),
+      ...crowds.map((name) => ({ scenario: name, measure: () => crowd(command, writers, name) })),
+    ])
   }, checkout)
+}
+
+/** Measures what is noticed of one attack. */
+async function attacked(command: (name: string) => string, writers: number, name: AttackName | 'nothing'): Promise<Measure> {
+  const mesh = await AttackedMesh.start(command, sidecars, writers)
+  try {
+    // The configuration of the first proxies, and compiling, are over.
+    await pause(3000)
+    return measureOf(name, await mesh.notice(() => begin(mesh, name), attackSeconds, restSeconds))
+  } finally {
+    await mesh.stop()
+  }
 }
 
 /** Starts a process that attacks. Returns what ends it. */
@@ -153,7 +156,6 @@ async function crowd(command: (name: string) => string, writers: number, name: '
     const worst = Math.max(...beside)
     const [listed, alone] = [beside, quiet].map((waits) => waits.map(Math.round).join(', '))
     const figures = { 'first certificate ms': listed ?? '', 'without the crowd ms': alone ?? '' }
-    progress(`attacks: ${name}: ${listed}; without the crowd ${alone}`)
     const goals: Goal[] = [{ what: 'first certificate of an agent', seen: worst, most: most.certificate, unit: 'ms' }]
     return { ...empty, scenario: name, variant: 'crowd', figures, goals }
   } finally {
