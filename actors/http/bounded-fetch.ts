@@ -2,6 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
 import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, readRanges, refusal } from '../../src/policy/key-addresses.ts'
 import type { LookupParts } from './lookup-turns.ts'
@@ -25,7 +26,20 @@ export interface FetchMeans {
   readonly blocking: Blocking
   /** Returns a lookup of names for a fetch that ends with the signal. */
   readonly lookup: (signal: AbortSignal) => (...lookup: LookupParts) => void
+  /** Reads a long body when it is its turn, so that few of them are in memory at a time. */
+  readonly readLong: (body: LongBody) => void
 }
+
+/** The rest of a body of which more than {@link shortBytes} were received. */
+export interface LongBody {
+  /** Reads it to its end. */
+  read(): Promise<void>
+  /** Whether the fetch has ended: the body must not be read any more. */
+  isGone(): boolean
+}
+
+/** Size up to which a body is read at once, in bytes: a usual key set has less than ten thousand. */
+const shortBytes = 65_536
 
 /** Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. */
 export async function boundedFetch(url: string, bounds: FetchBounds, means: FetchMeans): Promise<string> {
@@ -75,6 +89,13 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal, means: FetchMea
   outgoing.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
   refuseUpgrade(outgoing, reject)
   outgoing.on('response', (response: IncomingMessage) => {
+    // A body that waits for its turn gives no other sign of the end of its fetch.
+    const late = () => {
+      response.destroy()
+      reject(new Error(`no answer within ${bounds.timeoutMs} ms`))
+    }
+    signal.addEventListener('abort', late, { once: true })
+    response.on('close', () => signal.removeEventListener('abort', late))
     const status = response.statusCode ?? 0
     if ([301, 302, 303, 307, 308].includes(status) && response.headers.location !== undefined) {
       response.destroy()
@@ -84,19 +105,33 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal, means: FetchMea
       response.destroy()
       return reject(new Error(`answered ${status}`))
     }
-    const chunks: Buffer[] = []
+    // Pieces become text at once: buffers of a whole body would stay in the allocator's memory after they are freed.
+    const decoder = new StringDecoder()
+    let body = ''
     let length = 0
+    let isLong = false
     response.on('data', (chunk: Buffer) => {
       length += chunk.length
       if (length > bounds.bytes) {
         response.destroy()
         return reject(new Error(`larger than ${bounds.bytes} bytes`))
       }
-      chunks.push(chunk)
+      body += decoder.write(chunk)
+      if (isLong || length <= shortBytes) return
+      isLong = true
+      response.pause()
+      means.readLong({ read: () => restOf(response), isGone: () => response.destroyed })
     })
     response.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
-    response.on('end', () => resolve({ body: Buffer.concat(chunks).toString(), location: undefined }))
+    response.on('end', () => resolve({ body: body + decoder.end(), location: undefined }))
   })
   outgoing.end()
+  return promise
+}
+
+function restOf(response: IncomingMessage): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  response.on('close', resolve)
+  response.resume()
   return promise
 }

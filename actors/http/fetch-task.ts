@@ -7,6 +7,7 @@ import { readSpiffeBundle, type SpiffeBundle } from '../../src/identity/spiffe-b
 import { parseBounded } from '../../src/model/bounded-json.ts'
 import { sortedKeySet } from '../../src/policy/key-set.ts'
 import { monotonicMs } from '../runtime/clock.ts'
+import { FairWork } from '../runtime/fair-work.ts'
 import { boundedFetch, type FetchBounds } from './bounded-fetch.ts'
 import { LookupTurns } from './lookup-turns.ts'
 
@@ -51,6 +52,8 @@ const readers: { readonly [Kind in keyof Documents]: (content: string) => Docume
 }
 
 const lookups = new LookupTurns()
+/** Long bodies: how many are read at a time, of all askers and of one. */
+const longBodies = new FairWork({ atOnce: 4, ofClient: 2, waiting: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY })
 
 /** Fetches a document. Never rejects. */
 export default async function fetchDocument({ id, asker, kind, url, bounds, shared }: FetchTask): Promise<FetchAnswer> {
@@ -68,7 +71,11 @@ export default async function fetchDocument({ id, asker, kind, url, bounds, shar
     }
   }
   try {
-    const content = await boundedFetch(url, bounds, { blocking, lookup: (signal) => lookups.of(asker, signal) })
+    const content = await boundedFetch(url, bounds, {
+      blocking,
+      lookup: (signal) => lookups.of(asker, signal),
+      readLong: ({ read, isGone }) => void longBodies.run({ client: asker, bytes: 0, run: read, isGone }),
+    })
     const document = blocking(() => readers[kind](content))
     return { document, blockedMs }
   } catch (error) {

@@ -16,7 +16,7 @@ const most = { waiting: 4096, atOnce: 32 }
 /** The thread's time that an asker may use at once, in milliseconds, and its share of later time. A usual fetch takes 3 ms. */
 const timeBounds = { burstMs: 2000, share: 0.05 }
 /** Maximum size of the thread's heap, in MiB. */
-const heapMib = 128
+const heapMib = 64
 /** Interval at which the thread is looked at, in milliseconds. */
 const lookMs = 250
 /** After how many looks the thread is ended: in which one fetch blocks it, and in which it has not ended a fetch that is overdue. */

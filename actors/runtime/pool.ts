@@ -1,5 +1,6 @@
 /** Thread pools for stateless work (piscina). A task that exceeds its deadline ends its own thread only. */
 import { Piscina } from 'piscina'
+import { usualYoungMib } from './spawn.ts'
 
 /** A pool of threads. */
 export interface Pool {
@@ -13,7 +14,8 @@ export interface Pool {
 
 /**
  * The size of a pool. `kept`: the number of threads that stay; other idle threads end after ten seconds. `atOnce`: the number of tasks
- * without a deadline that share a thread. `heapMib`: the maximum size of a thread's heap; a thread that needs more ends.
+ * without a deadline that share a thread. `heapMib`: the maximum size of a thread's heap, without its young generation of at most 6 MiB; a
+ * thread that needs more ends.
  */
 export interface PoolSize {
   readonly threads: number
@@ -34,7 +36,7 @@ export function createPool(module: URL, { threads, kept = 0, queue, atOnce = 1, 
     concurrentTasksPerWorker: atOnce,
     idleTimeout: 10_000,
     atomics: 'disabled',
-    ...(heapMib === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMib } }),
+    ...(heapMib === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: usualYoungMib } }),
   })
   // An error of a thread without a task concerns nobody; piscina would end the process.
   pool.on('error', () => undefined)

@@ -1,5 +1,4 @@
 /** What servers of key sets can do to the running service that fetches from them, and one namespace to another. */
-import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -7,6 +6,7 @@ import { expect } from 'chai'
 import { costlyChain, costlyShapes } from '../../bench/costly-chain.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { OwnTime } from '../harness/own-time.ts'
+import { CostRecorder } from '../harness/process-cost.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -33,7 +33,6 @@ describe('servers of key sets', () => {
     for (const close of closing) close()
   })
 
-  const residentMib = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1024
   const listening = async (server: Server | ReturnType<typeof createTlsServer>) => {
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
     closing.push(() => server.close())
@@ -96,11 +95,12 @@ describe('servers of key sets', () => {
       let requests = 0
       const server = createHttpServer((_, response) => response.end(content)).on('request', () => requests++)
       const port = await listening(server)
-      const before = residentMib()
+      const cost = new CostRecorder(service.pid)
       attack(`http://127.0.0.1:${port}`)
       await until('the attack', () => requests >= 10)
       await victimIsServed()
-      expect(residentMib() - before, 'MiB more').to.be.below(100)
+      await until('more of the attack', () => requests >= 100)
+      expect(cost.stop().mib, 'MiB more').to.be.below(100)
       withdraw()
       await service.output.says(new RegExp(`keys of http:.* could not be fetched: ${reason}`))
     })
