@@ -61,6 +61,11 @@ export interface GrpcServerOptions {
   readonly maxConnections: number
   /** Maximum number of concurrent streams on a connection. */
   readonly maxStreams: number
+  /**
+   * The same over TLS until the client has presented a credential ({@link GrpcServer.trust}): streams that wait for a decision do not pile
+   * up. The default is {@link maxStreams}.
+   */
+  readonly maxStrangerStreams?: number
   /** Maximum size of a client's message in bytes, for methods without a limit of their own. */
   readonly messageBytes: number
   /** How long a stream may make no progress while bytes are outstanding, in milliseconds; may be infinite. */
@@ -102,6 +107,12 @@ const piecesOverTls = 2
  */
 const backlog = 4096
 
+/** A socket whose session is being created, and its client by certificate. */
+interface Arriving {
+  readonly socket: Socket
+  readonly client: VerifiedClient | undefined | { readonly refused: string }
+}
+
 /** A method as the server dispatches it. */
 interface Served {
   readonly open: (stream: GrpcStream) => void
@@ -128,6 +139,8 @@ export class GrpcServer {
   readonly #lines = new LineBounds()
   readonly #trust: ClientTrust
   readonly #chains = new PresentedChains()
+  /** The connections over TLS whose clients have not presented a credential, by their flow control. */
+  readonly #strangers = new Map<object, ServerHttp2Session>()
   #certificate: ServingCertificate | undefined
   #secure: Http2SecureServer | undefined
   #gate: HandshakeGate | undefined
@@ -208,9 +221,15 @@ export class GrpcServer {
     for (const connection of this.#sessions.values()) connection.checkTrust((client) => this.#trust.stillTrusts(client))
   }
 
-  /** A client at an address presented a valid credential: its further handshakes wait for nobody ({@link HandshakeGate.trust}). */
-  trust(address: string): void {
+  /**
+   * A client at an address presented a valid credential: its further handshakes wait for nobody ({@link HandshakeGate.trust}), and
+   * `connection`, as its streams have it, may have as many streams as others.
+   */
+  trust(address: string, connection: object): void {
     this.#gate?.trust(address)
+    const session = this.#strangers.get(connection)
+    this.#strangers.delete(connection)
+    if (session && !session.closed) session.settings({ maxConcurrentStreams: this.#options.maxStreams })
   }
 
   #renew(): void {
@@ -229,12 +248,15 @@ export class GrpcServer {
 
   /** `announced`: the event with which the server announces a new socket. */
   #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection'): void {
-    // The server creates the session of a socket synchronously after announcing the socket.
-    let arriving: Socket | undefined
+    const { maxStreams, maxStrangerStreams = maxStreams } = this.#options
+    // The server creates the session of a socket, with the settings of the moment, synchronously after announcing the socket.
+    let arriving: Arriving | undefined
     server.prependListener(announced, (socket: Socket) => {
-      arriving = socket
+      arriving = { socket, client: this.#clientOf(socket) }
+      const isStranger = announced === 'secureConnection' && !arriving.client
+      server.updateSettings({ maxConcurrentStreams: isStranger ? maxStrangerStreams : maxStreams })
     })
-    server.on('session', (session: ServerHttp2Session) => this.#session(session, arriving as Socket))
+    server.on('session', (session: ServerHttp2Session) => this.#session(session, arriving as Arriving))
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#stream(stream, headers))
     server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
     server.on('error', fail)
@@ -274,23 +296,22 @@ export class GrpcServer {
   }
 
   /** Verifies the client of a socket. Undefined in plain text, without a certificate, and without any roots. */
-  #clientOf(socket: Socket): VerifiedClient | undefined | { readonly refused: string } {
+  #clientOf(socket: Socket): Arriving['client'] {
     const presented = socket instanceof TLSSocket ? this.#chains.of(socket) : undefined
     if (!presented || this.#trust.bundle === '') return undefined
     const { authorized, authorizationError } = socket as TLSSocket
     return authorized ? this.#trust.verify(presented, wallClockMs()) : { refused: String(authorizationError) }
   }
 
-  #session(session: ServerHttp2Session, socket: Socket): void {
+  #session(session: ServerHttp2Session, { socket, client }: Arriving): void {
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
-    const client = this.#clientOf(socket)
     if (client && 'refused' in client) {
       this.#logEnd(socket.remoteAddress ?? '', `client certificate refused: ${client.refused}`)
       session.destroy()
       socket.destroy()
       return
     }
-    if (client) this.trust(socket.remoteAddress ?? '')
+    if (client) this.#gate?.trust(socket.remoteAddress ?? '')
     session.setLocalWindowSize(receiveWindow)
     const limits = {
       pace: this.#pace,
@@ -306,9 +327,11 @@ export class GrpcServer {
       dead: (peer, reason) => this.#logEnd(peer, reason),
     })
     this.#sessions.set(session, connection)
+    if (connection.isSecure && !client) this.#strangers.set(connection.flow, session)
     this.#checks.add(connection)
     session.on('close', () => {
       this.#sessions.delete(session)
+      this.#strangers.delete(connection.flow)
       this.#busy.delete(connection)
     })
   }

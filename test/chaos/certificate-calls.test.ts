@@ -38,7 +38,8 @@ describe('certificate requests without a credential', function () {
   const connected = (): Promise<ClientHttp2Session> =>
     new Promise((resolve, reject) => {
       const session = http2Connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
-      session.once('connect', () => resolve(session))
+      // The settings say how many streams a client without a credential may have; others of them are refused.
+      session.once('remoteSettings', () => resolve(session))
       session.once('error', reject)
     })
   const call = (session: ClientHttp2Session, path: string, authorization: string | undefined, body: Buffer): Promise<string> =>

@@ -60,10 +60,10 @@ describe('one client of the gRPC ports', () => {
     costly.close()
   })
 
-  const connected = (port: number, isSecure: boolean): Promise<ClientHttp2Session> =>
+  const connected = (port: number, isSecure: boolean, certificate: object = {}): Promise<ClientHttp2Session> =>
     new Promise((resolve, reject) => {
       const raw = connectSocket({ host: '127.0.0.1', port, localAddress })
-      const createConnection = () => (isSecure ? connectTls({ socket: raw, rejectUnauthorized: false, ALPNProtocols: ['h2'] }) : raw)
+      const createConnection = () => (isSecure ? connectTls({ socket: raw, rejectUnauthorized: false, ALPNProtocols: ['h2'], ...certificate }) : raw)
       const session = connect(`http://127.0.0.1:${port}`, { createConnection, maxSessionMemory: 1000 })
       sessions.add(session)
       session.once('connect', () => resolve(session)).once('error', reject)
@@ -120,6 +120,28 @@ describe('one client of the gRPC ports', () => {
         await Promise.all(floods)
       }
     })
+
+  it('has 8 streams on a connection over TLS until a token of it is accepted, and none more for a forged one', async () => {
+    const claims = { sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' }
+    const token = await issuer.token(claims)
+    const session = await connected(securePort, true)
+    const streams = () => session.remoteSettings.maxConcurrentStreams
+    const answered = (bearer: string) =>
+      new Promise((resolve) =>
+        ask(session, { ':path': createCertificate, authorization: `Bearer ${bearer}` }, messageFrame(textField(1, requestPem()))).on(
+          'close',
+          resolve,
+        ),
+      )
+    await until('the settings', () => streams() === 8)
+    await answered(`${token.slice(0, -8)}AAAAAAAA`)
+    expect(streams()).to.equal(8)
+    await answered(token)
+    await until('the settings of known clients', () => streams() === 100_000)
+    made.workload('pod', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
+    const certified = await connected(securePort, true, { cert: made.text('pod.pem'), key: made.text('pod-key.pem') })
+    await until('the settings of a client with a certificate', () => certified.remoteSettings.maxConcurrentStreams === 100_000)
+  })
 
   it('that asks for the status of clients all the time does not keep a change from others', async () => {
     const greedy = await Promise.all(Array.from({ length: 4 }, () => connected(service.grpcPort, false)))

@@ -77,7 +77,7 @@ describe('discovery serves others while a client sends', () => {
     return watch.ms()
   }
 
-  async function othersAreServed(start: () => void, address: string, mostMib = 100): Promise<void> {
+  async function othersAreServed(start: () => void, address: string): Promise<void> {
     const before = await refusals()
     const cost = new CostRecorder(service.pid)
     start()
@@ -98,7 +98,7 @@ describe('discovery serves others while a client sends', () => {
     const { mib } = cost.stop()
     expect(slowest, 'the longest answer in milliseconds').to.be.below(1000)
     expect(Math.max(...first), 'the longest time to a first configuration in milliseconds').to.be.below(2000)
-    expect(mib, 'memory in MiB').to.be.below(mostMib)
+    expect(mib, 'memory in MiB').to.be.below(100)
     expect(floods.every(({ exitCode }) => exitCode === null)).to.equal(true)
   }
 
@@ -108,6 +108,5 @@ describe('discovery serves others while a client sends', () => {
 
   it('forged tokens in streams', () => othersAreServed(() => attack('grpc', '127.0.0.1', securePort, 4), other))
 
-  // 3,600 streams wait for their turn, and each holds about 15 KB.
-  it('forged tokens in streams on many connections', () => othersAreServed(() => attack('grpc', '127.0.0.1', securePort, 40), other, 150))
+  it('forged tokens in streams on many connections', () => othersAreServed(() => attack('grpc', '127.0.0.1', securePort, 40), other))
 })

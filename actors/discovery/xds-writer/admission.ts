@@ -67,13 +67,13 @@ export type Authenticate = (question: TokenQuestion, asking: Asking) => Promise<
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
   readonly #authenticate: Authenticate
-  readonly #trusted: (peer: string) => void
+  readonly #trusted: (asker: Asker) => void
   readonly #work = new FairWork(bounds)
   /** Verifications under way: by connection, then by question. */
   readonly #open = new Map<object, Map<string, Verification>>()
 
-  /** `trusted` is called with the address of each client whose token was accepted. */
-  constructor(authenticate: Authenticate, trusted: (peer: string) => void = () => undefined) {
+  /** `trusted` is called for each stream or call whose token was accepted. */
+  constructor(authenticate: Authenticate, trusted: (asker: Asker) => void = () => undefined) {
     this.#authenticate = authenticate
     this.#trusted = trusted
   }
@@ -93,7 +93,7 @@ export class Admission {
     const admitted = this.#examine(asker.connection, { token, service, client: clientKey(asker.peer), ...cluster }, signal)
     if (!(admitted instanceof Promise)) return admitted
     return admitted.then((result) => {
-      if (!isRefused(result)) this.#trusted(asker.peer)
+      if (!isRefused(result)) this.#trusted(asker)
       return result
     })
   }

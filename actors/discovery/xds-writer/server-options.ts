@@ -4,6 +4,12 @@ import type { Features } from '../../../src/config/features.ts'
 import type { GrpcServerOptions } from '../../grpc/grpc-server.ts'
 import { connectionShare, descriptorLimit } from '../../http/connection-limit.ts'
 
+/**
+ * Maximum number of concurrent streams of a connection before a token of it was accepted. A proxy has one or two; a token that waits keeps
+ * 15 KB of its stream, most of it as objects that outlive collections of young ones if they wait for long.
+ */
+const strangerStreams = 8
+
 /** Returns the options of a writer's server. */
 export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
   const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_CREDENTIAL_GRACE, PILOT_XDS_SEND_TIMEOUT } = config.features as Features
@@ -13,6 +19,7 @@ export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
     sharers: config.writers,
     maxConnections: connectionShare(descriptorLimit(), config.writers),
     maxStreams: MESH_GPRC_MAXSTREAMS,
+    maxStrangerStreams: Math.min(strangerStreams, MESH_GPRC_MAXSTREAMS),
     messageBytes: MESH_GPRC_MAXRECVMSGSIZE,
     sendTimeout: PILOT_XDS_SEND_TIMEOUT > 0 ? PILOT_XDS_SEND_TIMEOUT : Number.POSITIVE_INFINITY,
     connections: { ...config.connections, credentialGrace: PILOT_XDS_CREDENTIAL_GRACE },

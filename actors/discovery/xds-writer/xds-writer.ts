@@ -145,7 +145,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     })
     const admission = new Admission(
       (question, asking) => context.askFor(asking, 'authenticate', question),
-      (peer) => this.#server.trust(peer),
+      ({ peer, connection }) => this.#server.trust(peer, connection),
     )
     this.#callers = new Callers({
       admission,
@@ -307,7 +307,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {
     // Without XDS_AUTH nobody presents a credential, and whoever can reach the port is served.
-    if (stream.isSecure && !this.#features.XDS_AUTH) this.#server.trust(stream.peer)
+    if (stream.isSecure && !this.#features.XDS_AUTH) this.#server.trust(stream.peer, stream.connection)
     const session = new XdsSession(delta, this.#sessionParts, this.#budgets.opened(stream.connection, caller))
     const connection: Connection = {
       id: '',
