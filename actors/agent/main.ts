@@ -3,12 +3,14 @@ import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { collectGarbageWhenIdle } from '../runtime/idle-collection.ts'
 import { listenToSignals } from '../runtime/signals.ts'
+import { boundYoungGeneration } from '../runtime/young-generation.ts'
 import { openAgentLog, runUntilEnded } from './service.ts'
 import { Shutdown } from './shutdown.ts'
 
 /** Runs the agent and exits with the status of docs/agent.md, P4. Rejects when the agent cannot start. */
 export async function runAgent(options: ProxyOptions, logOptions: LogOptions): Promise<never> {
   collectGarbageWhenIdle()
+  boundYoungGeneration()
   const opened = openAgentLog(logOptions)
   const { writer, log } = opened
   const shutdown = new Shutdown()

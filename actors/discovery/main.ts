@@ -5,6 +5,7 @@ import type { LogOptions } from '../../src/logging/levels.ts'
 import { collectGarbageWhenIdle } from '../runtime/idle-collection.ts'
 import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
 import { listenToSignals } from '../runtime/signals.ts'
+import { boundYoungGeneration } from '../runtime/young-generation.ts'
 import { type DiscoveryService, startDiscovery } from './service.ts'
 
 /**
@@ -29,6 +30,7 @@ export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): 
   setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
   setFlagsFromString(`--initial-heap-size=${initialHeapMb}`)
   collectGarbageWhenIdle()
+  boundYoungGeneration()
   let service: DiscoveryService | undefined
   const stopped = new Promise<string>((resolve) =>
     listenToSignals({
