@@ -154,7 +154,7 @@ describe('a root that is distrusted', function () {
     await until('its connection to end', async () => !(await connected(proxy.node.id)))
     expect((await chain()).at(-1)).not.to.include(first.root.trim())
     await plug('second', first.root)
-    expect(await uses(), 'it is back with the file').to.have.property(first.id, 'sent to workloads,accepted from clients')
+    await until('it to be back with the file', async () => (await uses())[first.id] === 'sent to workloads,accepted from clients')
     await plug('third')
     expect(await uses()).to.include({
       [first.id]: 'sent to workloads,accepted from clients,replaced',

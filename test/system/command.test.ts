@@ -164,7 +164,8 @@ describe('pilot-discovery on the command line', () => {
       ])
         expect(messages).to.include(wanted)
       expect(messages.join('\n')).to.contain('in plain text')
-      expect(lines[0]?.caller).to.match(/^discovery\/service\.(ts|js):\d+$/)
+      // Built, several modules are one file.
+      expect(lines[0]?.caller).to.match(/^(discovery\/service\.ts|bin\/[\w-]+\.js):\d+$/)
       expect(Object.keys(lines[0] ?? {})).to.deep.equal(['level', 'time', 'caller', 'msg'])
     })
 
