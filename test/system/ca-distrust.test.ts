@@ -1,18 +1,12 @@
 /** Distrust of a root through the real command: by command and by file, at once, with those named who are cut off. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
-import { freePort } from '../../bench/ports.ts'
-import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
-import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { rootOf } from '../harness/authorities.ts'
-import { CertificateClient } from '../harness/certificate-client.ts'
-import { Issuer } from '../harness/issuer.ts'
-import { type CommandResult, runCommand, Service } from '../harness/service.ts'
-import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { OwnAuthority } from '../harness/own-authority.ts'
+import type { Service } from '../harness/service.ts'
 import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -22,55 +16,30 @@ const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
 describe('a root that is distrusted', function () {
   // Each start of the command and each command takes seconds on a busy machine.
   this.timeout(400_000)
+  let own: OwnAuthority
   let service: Service
-  let issuer: Issuer
-  let serving: string
-  let port: number
-  const clients: { close(): void }[] = []
 
   beforeEach(async () => {
-    issuer = await new Issuer('https://issuer.test').rotateOnly('ES256')
-    service = new Service()
-    port = await freePort()
-    const made = new ServingCertificates(service.dir)
-    made.authority('ca')
-    made.issue('server', 'ca')
-    serving = made.text('ca.pem')
-    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`, ...made.servingFlags())
-    service.env.NODE_OPTIONS = `--require ${fileURLToPath(new URL('../harness/shifted-clock.cjs', import.meta.url))}`
-    service.env.SHIFT_FILE = join(service.dir, '.shift')
+    own = await OwnAuthority.make(2)
+    service = own.service
     service.env.ROOT_CA_DIR = join(service.dir, '.plugged')
-    service.env.JWT_RULE = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
-    await service.start()
-    await until('the authority', async () => (await ca('show')).code === 0)
+    await own.start()
   })
-  afterEach(async () => {
-    for (const client of clients.splice(0)) client.close()
-    await service.dispose()
-  })
+  afterEach(() => own.dispose())
 
-  const ca = (...args: string[]): Promise<CommandResult> => runCommand(['ca', ...args], service.env)
-  const page = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityPage
-  const uses = async () => Object.fromEntries((await page()).roots.map((root) => [root.id, root.uses.join()]))
+  const ca = (...args: string[]) => own.ca(...args)
+  const chain = () => own.certificate()
+  const uses = async () => Object.fromEntries((await own.page()).roots.map((root) => [root.id, root.uses.join()]))
   const file = (name: string, content: string) => {
     writeFileSync(join(service.dir, name), content)
     return join(service.dir, name)
-  }
-  const chain = async (): Promise<readonly string[]> => {
-    const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
-    const client = new CertificateClient(port, { roots: serving, token })
-    clients.push(client)
-    const outcome = await client.obtain(makeSigningRequest(keys.p256, []))
-    if ('chain' in outcome) return outcome.chain
-    throw new Error(`${outcome.code} ${outcome.details}`)
   }
   /** Connects a proxy with a certificate of the authority. */
   const connect = ([...certificates]: readonly string[], address: string) => {
     const key = Buffer.from(keys.p256.export({ type: 'pkcs8', format: 'pem' }))
     const cert = Buffer.from(certificates.slice(0, -1).join(''))
-    const tls = credentials.createSsl(Buffer.from(serving), key, cert, { checkServerIdentity: () => undefined })
-    const client = new XdsClient(port, sidecarNode(address, 'cart', 'shop'), false, tls).connect()
-    clients.push(client)
+    const tls = credentials.createSsl(Buffer.from(own.roots), key, cert, { checkServerIdentity: () => undefined })
+    const client = own.closing(new XdsClient(own.port, sidecarNode(address, 'cart', 'shop'), false, tls).connect())
     client.watch(clusterType, [])
     return client
   }
@@ -83,14 +52,14 @@ describe('a root that is distrusted', function () {
     expect((await ca('import', '--replace', ...given, '--root', root)).stderr).to.equal('')
     await until(
       'it to be in force',
-      async () => (await page()).roots.find(({ uses }) => uses.includes('signs workload certificates'))?.id === record.id,
+      async () => (await own.page()).roots.find(({ uses }) => uses.includes('signs workload certificates'))?.id === record.id,
     )
     return record
   }
 
   it('by command, leaves responses and trust of all writers at once, with those named who are cut off; trusted again by command', async () => {
-    const [own] = (await page()).roots
-    const root = own?.id ?? ''
+    const [first] = (await own.page()).roots
+    const root = first?.id ?? ''
     const held = await chain()
     expect((await ca('distrust', root.slice(0, 16))).stderr).to.match(/^Error: root [0-9a-f]{16} signs workload certificates: take the rotation to/)
     for (let stage = 0; stage < 3; stage++) await ca('rotate', '--force')
@@ -109,21 +78,20 @@ describe('a root that is distrusted', function () {
 
     const { stdout } = await ca('distrust', root.slice(0, 16))
     // The connection ends within seconds, although the wall clock is an hour behind now.
-    file('.shift', '-3600000')
+    own.shift(-3_600_000)
     expect(stdout).to.include('is neither sent to workloads').and.include(proxy.node.id)
     await service.output.says(
       `root ${root.slice(0, 16)} (O=cluster.local) is not sent to workloads and not accepted from clients any more; cut off: 1 identity`,
     )
     await service.output.says(`cut off: ${identity} at 127.0.0.1; connected: ${proxy.node.id}`)
     await until('its connection to end, and its certificate to be refused', async () => !(await connected(proxy.node.id)))
-    file('.shift', '0')
+    own.shift(0)
     expect(await uses()).to.have.property(root, 'distrusted')
-    expect(await chain().then((answer) => answer.at(-1))).not.to.include(own?.certificate.trim())
+    expect(await chain().then((answer) => answer.at(-1))).not.to.include(first?.certificate.trim())
     expect((await ca('distrust', root.slice(0, 16))).stderr).to.equal(`Error: root ${root.slice(0, 16)} is distrusted already\n`)
 
     await service.stop('SIGKILL')
-    await service.start()
-    await until('the authority', async () => (await ca('show')).code === 0)
+    await own.start()
     expect(await uses(), 'also after a restart').to.have.property(root, 'distrusted')
     expect((await ca('trust', root.slice(0, 16))).stdout).to.match(
       /^Root [0-9a-f]{16} \(O=cluster.local\) is trusted again where it is configured.\n/,

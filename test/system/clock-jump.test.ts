@@ -1,57 +1,36 @@
 /** A wall clock that jumps, through the real command: the root of the authority, its exchange, certificates, and what is said of it. */
 import { X509Certificate } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { freePort } from '../../bench/ports.ts'
-import type { AuthorityPage, LedgerPage } from '../../protocols/messages/authority-page.ts'
-import { makeSigningRequest } from '../../src/ca/signing-request.ts'
-import { CertificateClient } from '../harness/certificate-client.ts'
-import { Issuer } from '../harness/issuer.ts'
-import { type CommandResult, runCommand, Service } from '../harness/service.ts'
-import { ServingCertificates } from '../harness/serving-certificates.ts'
-import { keys } from '../harness/signing-requests.ts'
+import type { LedgerPage } from '../../protocols/messages/authority-page.ts'
+import { OwnAuthority } from '../harness/own-authority.ts'
+import type { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 const day = 86_400_000
 const jump = 4000 * day
-const preload = fileURLToPath(new URL('../harness/shifted-clock.cjs', import.meta.url))
 
 describe('a wall clock that jumps 4,000 days ahead', function () {
   // Each start of the command and each command takes seconds on a busy machine.
   this.timeout(400_000)
+  let own: OwnAuthority
   let service: Service
-  let issuer: Issuer
-  let roots: string
-  let port: number
-  const clients: CertificateClient[] = []
 
   beforeEach(async () => {
-    issuer = await new Issuer('https://issuer.test').rotateOnly('ES256')
-    service = new Service()
-    port = await freePort()
-    const made = new ServingCertificates(service.dir)
-    made.authority('ca')
-    made.issue('server', 'ca')
-    roots = made.text('ca.pem')
-    service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`, ...made.servingFlags())
+    own = await OwnAuthority.make(1)
+    service = own.service
     Object.assign(service.env, {
-      NODE_OPTIONS: `--require ${preload}`,
-      SHIFT_FILE: join(service.dir, '.shift'),
-      JWT_RULE: JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] }),
       CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '100ms',
       CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
     })
   })
-  afterEach(async () => {
-    for (const client of clients.splice(0)) client.close()
-    await service.dispose()
-  })
+  afterEach(() => own.dispose())
 
-  const shift = (ms: number) => writeFileSync(service.env.SHIFT_FILE as string, String(ms))
-  const ca = (...args: string[]): Promise<CommandResult> => runCommand(['ca', ...args], service.env)
-  const page = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityPage
+  const shift = (ms: number) => own.shift(ms)
+  const ca = (...args: string[]) => own.ca(...args)
+  const page = () => own.page()
+  const started = () => own.start()
   const ready = async () => {
     const answer = await fetch(`http://127.0.0.1:${service.httpPort}/ready`)
     return { status: answer.status, text: await answer.text() }
@@ -59,21 +38,10 @@ describe('a wall clock that jumps 4,000 days ahead', function () {
   const stored = () => readdirSync(join(service.authorityDir, 'keys'))
   const state = () => JSON.parse(readFileSync(join(service.authorityDir, 'state.json'), 'utf8')).state
   /** Requests a certificate with a token that is valid by both clocks. */
-  const renew = async (): Promise<readonly string[]> => {
-    const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca', exp: (Date.now() + 2 * jump) / 1000 })
-    const client = new CertificateClient(port, { roots, token })
-    clients.push(client)
-    const outcome = await client.obtain(makeSigningRequest(keys.p256, []))
-    if ('chain' in outcome) return outcome.chain
-    throw new Error(`${outcome.code} ${outcome.details}`)
-  }
+  const renew = () => own.certificate({ exp: (Date.now() + 2 * jump) / 1000 })
   const isValidNow = (pem = '') => {
     const { validFromDate, validToDate } = new X509Certificate(pem)
     return validFromDate.getTime() <= Date.now() && Date.now() < validToDate.getTime()
-  }
-  const started = async () => {
-    await service.start()
-    await until('the authority', async () => (await ca('show')).code === 0)
   }
   /** Checks of the root pass, of which each would take a stage further. */
   const checks = () => until('fifty checks', lapse(5000))
