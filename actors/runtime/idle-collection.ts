@@ -33,8 +33,11 @@ export function collectGarbageWhenIdle(everyMs = checkMs, most = defaultMost): T
   // A collection beside work leaves what the work still needs, and is no reason to skip the first one after it.
   const kept = { idle: 0, littleWork: 0 }
   let rests = 0
+  let isDue = false
   return every(everyMs, () => {
     const busy = share()
+    const wasDue = isDue
+    isDue = false
     rests = busy > shares.idle ? 0 : rests + 1
     if (busy > shares.littleWork) return
     const work = rests > 0 ? 'idle' : 'littleWork'
@@ -42,6 +45,11 @@ export function collectGarbageWhenIdle(everyMs = checkMs, most = defaultMost): T
     if (inHeap > most[work]) return
     const worth = worthBytes[rests < atLength ? work : 'idleAtLength']
     if (inHeap + buffers - kept[work] < Math.max(worth, kept[work] * worthShare[work])) return
+    // Beside work it waits for the next check: a storm of connections, which allocates much in a few seconds, may still go on.
+    if (work === 'littleWork' && !wasDue) {
+      isDue = true
+      return
+    }
     collect()
     const left = getHeapStatistics()
     kept.littleWork = left.used_heap_size + left.external_memory
