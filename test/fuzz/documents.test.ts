@@ -22,8 +22,9 @@ const proxies: Record<string, { id: string; metadata: Record<string, unknown>; d
   gateway: { id: 'router~10.1.0.2~g.fuzz~fuzz.svc.cluster.local', metadata: { LABELS: { app: 'v1' }, ROUTER_MODE: 'sni-dnat' } },
 }
 
-const good = (name: string, namespace: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {hosts: [${name}.${namespace}.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 8888, name: http}, {number: 9999, name: tcp}], endpoints: [{address: 10.9.0.1}]}\n`
+/** Services of different TCP ports, since one without addresses claims all connections to its port. */
+const good = (name: string, namespace: string, tcpPort: number) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {hosts: [${name}.${namespace}.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 8888, name: http}, {number: ${tcpPort}, name: tcp}], endpoints: [{address: 10.9.0.1}]}\n`
 
 /** A mesh with proxies of all kinds and with services that the generated documents do not refer to. */
 class Mesh {
@@ -34,7 +35,7 @@ class Mesh {
     this.apply(
       parseConfigFile(
         'good',
-        `${good('good', 'calm')}---\n${good('a', 'fuzz').replace('name: a,', 'name: base,').replace('10.9.0.1', '10.1.0.1')}`,
+        `${good('good', 'calm', 9999)}---\n${good('a', 'fuzz', 9998).replace('name: a,', 'name: base,').replace('10.9.0.1', '10.1.0.1')}`,
         names,
       ).objects,
     )
@@ -73,7 +74,7 @@ class Mesh {
   /** Asserts that an unrelated proxy keeps its resources and gets those of a new service. */
   expectUnrelated(): void {
     const name = `new-${++this.#round}`
-    const { objects } = parseConfigFile('good', good(name, 'calm'), names)
+    const { objects } = parseConfigFile('good', good(name, 'calm', 9997), names)
     expect(this.planner.state.keySources()).to.be.instanceOf(Map)
     this.apply(objects)
     const host = `${name}.calm.svc.cluster.local`
