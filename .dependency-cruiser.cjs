@@ -97,6 +97,20 @@ module.exports = {
       from: { path: '^src/' },
       to: { path: 'node_modules/(comlink|piscina)' },
     },
+    {
+      name: 'only-the-log-imports-its-library',
+      severity: 'error',
+      comment: 'other modules, and all that threads load, make records of log lines (actors/runtime/logger.ts)',
+      from: { path: '^(protocols|src|actors|bin|bench)/', pathNot: '^actors/runtime/log[.]ts$' },
+      to: { path: 'node_modules/pino' },
+    },
+    {
+      name: 'only-main-threads-open-the-log',
+      severity: 'error',
+      comment: 'commands open the log on their main thread; threads send it records',
+      from: { path: '^(src|actors|bin|bench)/', pathNot: '^actors/(agent/(main|service|commands/wait)|discovery/service)[.]ts$' },
+      to: { path: '^actors/runtime/log[.]ts$' },
+    },
     { name: 'only-tests-import-tests', severity: 'error', from: { pathNot: '^test/' }, to: { path: '^test/' } },
   ],
   options: {

@@ -9,9 +9,8 @@ import type { ExchangedToken } from '../../protocols/messages/sts.ts'
 import { describeEnd, statusAfter } from '../../src/agent/proxy-end.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
-import type { LogOptions } from '../../src/logging/levels.ts'
-import { type LogWriter, openLog } from '../runtime/log-writer.ts'
-import { createLogger, type Logger } from '../runtime/logger.ts'
+import type { Log } from '../runtime/log.ts'
+import type { Logger } from '../runtime/logger.ts'
 import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
 import { Registry } from '../runtime/metrics.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
@@ -23,15 +22,8 @@ import { ProxyProcess } from './proxy-process/proxy-process.ts'
 import type { Shutdown } from './shutdown.ts'
 import { agentMetrics } from './status/agent-metrics.ts'
 
-/** The agent's log, which is opened first. */
-export interface AgentLog {
-  readonly options: LogOptions
-  readonly writer: LogWriter
-  readonly log: Logger
-}
-
-/** The exit status of a start that failed because a resource is unavailable: a socket, the program of the proxy. */
-const fatalStatus = 1
+/** The exit status of an agent that ends by an error: a start without a needed resource (a socket, the program of the proxy), or a bug. */
+export const fatalStatus = 1
 /** The timeout for draining the actors, in milliseconds. */
 const drainMs = 1000
 
@@ -39,18 +31,12 @@ const drainMs = 1000
 const isBuilt = import.meta.url.endsWith('.js')
 const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
 
-/** Opens the log. */
-export function openAgentLog(options: LogOptions): AgentLog {
-  const writer = openLog(options)
-  return { options, writer, log: createLogger(options, writer.write) }
-}
-
 /**
  * Runs the agent until its proxy exits or a shutdown is requested. Resolves with the exit status of the process (docs/agent.md, P4).
  * Rejects with an Error that names an invalid setting, and with an {@link ExitError} when a socket or the proxy is unavailable. All actors
  * and the proxy have ended by then.
  */
-export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, shutdown: Shutdown): Promise<number> {
+export async function runUntilEnded(options: ProxyOptions, opened: Log, shutdown: Shutdown): Promise<number> {
   const log = opened.log('default')
   sayAtStart(options, log)
   const proxy = await Promise.race([prepareProxy(options, process.env, log), shutdown.requested.then(() => undefined)])
@@ -95,15 +81,15 @@ function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
 }
 
 /** Starts the actors of the table. `given`: functions for questions that actors ask. Throws an Error that names an invalid setting. */
-function startActors(parts: TableParts, { options, writer, log }: AgentLog, given: Readonly<Record<string, unknown>>): Supervisor {
+function startActors(parts: TableParts, { levels, write, log }: Log, given: Readonly<Record<string, unknown>>): Supervisor {
   const wiring = actorTable(parts)
   const answers: Record<string, unknown> = { ...given }
   const supervisor = new Supervisor({
     mode: 'in-thread',
     log,
-    logOptions: options,
+    logOptions: levels,
     logged: (records) => {
-      for (const record of records) writer.write(record)
+      for (const record of records) write(record)
     },
     answers,
   })

@@ -45,6 +45,11 @@ export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): 
   void service.ready().then(() => {
     for (const flag of whenReady) setFlagsFromString(flag)
   })
+  const { fatal } = service
+  process.on('uncaughtException', (error) => {
+    fatal(error)
+    process.exit(1)
+  })
   for (const failure of await hardened) service.log('default').warn(failure)
   await service.stop(await stopped)
   process.exit(0)

@@ -4,7 +4,6 @@
  */
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { LogLevels } from '../../protocols/messages/log.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
 import { optOutWarnings } from '../../src/config/policy-checks.ts'
@@ -12,8 +11,8 @@ import type { LogOptions } from '../../src/logging/levels.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
 import { readCertificate } from '../http/certificate.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { openLog } from '../runtime/log-writer.ts'
-import { createLogger, type Logger } from '../runtime/logger.ts'
+import { openLog } from '../runtime/log.ts'
+import type { Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
 import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
@@ -35,6 +34,8 @@ export interface DiscoveryService {
   /** Resolves when the service is ready to serve configuration. */
   ready(): Promise<void>
   readonly log: Logger
+  /** Logs an error that ends the process. Returns when the line is written. */
+  fatal(error: unknown): void
   /** Reads all configuration files again and reopens the log files, as on SIGHUP. */
   reload(): void
   /** Stops everything in order; the reason is logged. */
@@ -61,10 +62,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
   const listen = listenOn(options, serving, authority)
-  const writer = openLog(logOptions)
-  const { output, stackTrace, callers } = logOptions
-  const levels: LogLevels = { output, stackTrace, callers }
-  const log = createLogger(levels, writer.write)
+  const opened = openLog(logOptions)
+  const { log } = opened
   const said = [...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
   sayAtStart(log, options, warnings, said)
 
@@ -73,9 +72,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const supervisor = new Supervisor({
     mode,
     log,
-    logOptions: levels,
+    logOptions: opened.levels,
     logged: (records) => {
-      for (const record of records) writer.write(record)
+      for (const record of records) opened.write(record)
     },
     answers,
     policy,
@@ -102,9 +101,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const admin = await startAdmin({
     ...{ supervisor, sources: wiring.sources, writers, options, features, openOnLoopback, metrics, startedAt, log },
     levels: {
-      get: () => levels,
+      get: () => opened.levels,
       async set(next) {
-        Object.assign(levels, next)
+        opened.setLevels(next)
         // A hung actor does not delay the answer; it applies the levels when it continues.
         await Promise.race([supervisor.setLogLevels(next), pause(1000)])
       },
@@ -116,8 +115,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     supervisor,
     ready: () => ready,
     log,
+    fatal: opened.fatal,
     reload() {
-      writer.reopen()
+      opened.reopen()
       log('default').info(
         'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
       )
@@ -133,7 +133,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await supervisor.drain(['registry-watcher', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await admin.close()
       await claim.release()
-      await writer.flush()
+      await opened.flush()
     },
   }
 }

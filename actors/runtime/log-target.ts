@@ -16,6 +16,8 @@ const waitingBytes = 1_048_576
 /** Delay before a retry, in milliseconds: for a slow reader, and after any other error. */
 const slowMs = 50
 const brokenMs = 1000
+/** Delay before a retry while the thread is blocked, in milliseconds. */
+const blockedMs = 5
 
 interface Waiting {
   bytes: Buffer
@@ -72,6 +74,15 @@ export class LogTarget {
     while (this.#waiting.length > 0 && monotonicMs() < end) await new Promise<void>((resolve) => after(slowMs, resolve))
   }
 
+  /** Blocks the thread until every line is written or lost, for at most `deadlineMs`. */
+  flushSync(deadlineMs: number): void {
+    const end = monotonicMs() + deadlineMs
+    while (this.#waiting.length > 0 && monotonicMs() < end) {
+      blockFor(blockedMs)
+      this.#work()
+    }
+  }
+
   #keep(bytes: Buffer, lines: 0 | 1): void {
     this.#waiting.push({ bytes, lines })
     this.#waitingBytes += bytes.length
@@ -124,4 +135,9 @@ export class LogTarget {
     this.#reason = reason
     if (first) this.#parts.failed(reason)
   }
+}
+
+/** Blocks the thread, and with it all its timers, for a time in milliseconds. */
+function blockFor(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

@@ -1,5 +1,4 @@
 /** Log line formats: the tab-separated console layout and JSON (docs/operation.md, "Logs"). */
-import type { LogRecord } from '../../protocols/messages/log.ts'
 
 /** Formats a time in Unix milliseconds as RFC 3339 in UTC with microseconds. */
 export function formatTime(ms: number): string {
@@ -25,27 +24,26 @@ export function oneLine(text: string): string {
 /** Escapes the same characters in a page, but for its own line breaks and tabs. JSON keeps its meaning. */
 export const printable = (page: string): string => page.replace(obeyed, (character) => (/[\n\t]/.test(character) ? character : escaped(character)))
 
-/** Formats a record in the console layout: one line, followed by the lines of a stack trace. */
-export function plainLine(record: LogRecord): string {
-  const parts = [formatTime(record.time), record.level]
-  if (record.scope !== 'default') parts.push(record.scope)
-  if (record.caller) parts.push(record.caller)
-  const labels = Object.entries(record.labels).map(([key, value]) => `${key}=${oneLine(String(value))}`)
-  parts.push(oneLine(record.message))
-  const line = parts.join('\t') + (labels.length > 0 ? `\t${labels.join(' ')}` : '')
-  return record.stack ? `${line}\n${record.stack.split('\n').map(oneLine).join('\n')}\n` : `${line}\n`
+/** A line of the log in JSON, whose other fields are labels. */
+interface JsonLine {
+  readonly level: string
+  readonly time: string
+  readonly scope?: string
+  readonly caller?: string
+  readonly msg: string
+  readonly stack?: string
 }
 
-/** Formats a record as JSON, with keys in the documented order. Format characters are escaped as JSON escapes control characters. */
-export function jsonLine(record: LogRecord): string {
-  const line = JSON.stringify({
-    level: record.level,
-    time: formatTime(record.time),
-    ...(record.scope !== 'default' ? { scope: record.scope } : {}),
-    ...(record.caller ? { caller: record.caller } : {}),
-    msg: record.message,
-    ...record.labels,
-    ...(record.stack ? { stack: record.stack } : {}),
-  })
-  return `${line.replace(obeyed, escaped)}\n`
+/** Returns the console layout of a line in JSON: one line, followed by the lines of a stack trace. */
+export function consoleLine(json: string): string {
+  const { level, time, scope, caller, msg, stack, ...labels } = JSON.parse(json) as JsonLine
+  const parts = [time, level, ...(scope ? [scope] : []), ...(caller ? [caller] : []), oneLine(msg)]
+  const named = Object.entries(labels).map(([key, value]) => `${key}=${oneLine(String(value))}`)
+  if (named.length > 0) parts.push(named.join(' '))
+  return `${[parts.join('\t'), ...(stack?.split('\n').map(oneLine) ?? [])].join('\n')}\n`
+}
+
+/** Returns a line in JSON with format characters escaped as JSON escapes control characters. */
+export function jsonLine(json: string): string {
+  return `${json.trimEnd().replace(obeyed, escaped)}\n`
 }

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { Agent, type AgentOptions } from '../harness/agent.ts'
 import { agentScript } from '../harness/commands.ts'
@@ -71,6 +72,17 @@ describe('pilot-agent proxy', () => {
       expect(await one.ended()).to.equal(status)
       expect(one.output).to.match(said)
     })
+
+  it('logs an error that nothing catches, and exits with status 1', async () => {
+    const preloaded = fileURLToPath(new URL('../harness/throw-on-signal.cjs', import.meta.url))
+    const one = agent({ env: { NODE_OPTIONS: `--require ${preloaded}` } })
+    await one.start()
+    const pid = Number(await one.admin('/pid'))
+    one.signal('SIGUSR2')
+    expect(await one.ended()).to.equal(1)
+    expect(one.output).to.match(/\tfatal\ta bug\nTypeError: a bug\n( +at .*\n)+$/)
+    await until('the proxy to be gone', () => !isAlive(pid))
+  })
 
   it('ends the proxy with it when it is killed', async function () {
     if (process.platform !== 'linux') return this.skip()

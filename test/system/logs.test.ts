@@ -7,7 +7,8 @@ import { expect } from 'chai'
 import { anyPorts } from '../harness/launched.ts'
 import { until } from '../harness/until.ts'
 
-const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
+const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const entry = file('bin/pilot-discovery.js')
 
 describe('the log of pilot-discovery', () => {
   let dir = ''
@@ -16,17 +17,14 @@ describe('the log of pilot-discovery', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
+  const start = (flags: readonly string[], env: NodeJS.ProcessEnv = process.env) =>
+    spawn(process.execPath, [entry, 'discovery', '--registries', 'Mock', ...anyPorts, ...flags], { stdio: ['ignore', 'pipe', 'pipe'], env })
+
   /** Runs the service with an unread stdout until the log file reports readiness. Resolves to its exit status and log. */
   const run = async (flags: readonly string[], treat: (child: ReturnType<typeof spawn>) => Promise<void>) => {
-    const file = join(dir, 'all.log')
-    const child = spawn(
-      process.execPath,
-      [entry, 'discovery', '--registries', 'Mock', ...anyPorts, '--log_target', 'stdout', '--log_target', file, ...flags],
-      {
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    )
-    const log = () => readFileSync(file, 'utf8')
+    const path = join(dir, 'all.log')
+    const child = start(['--log_target', 'stdout', '--log_target', path, ...flags])
+    const log = () => readFileSync(path, 'utf8')
     const ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve(code ?? signal)))
     try {
       await until('the service to be ready', () => log().includes('ready after'))
@@ -72,5 +70,36 @@ describe('the log of pilot-discovery', () => {
       .to.contain(`cannot write the log to --log_target ${taken}: EISDIR`)
       .and.to.contain(`cannot write the log to --log_rotate ${taken}: EISDIR`)
     expect(status).to.equal(0)
+  })
+
+  it('is read by pino-pretty, with the documented options', async () => {
+    const [, options = ''] = /--log_as_json \| npx pino-pretty (.*)$/m.exec(readFileSync(file('docs/operation.md'), 'utf8')) ?? []
+    const child = start(['--log_as_json', '--log_output_level', 'ads:debug', '--log_caller', 'default', '--log_stacktrace_level', 'default:info'])
+    const pretty = spawn('bash', ['-c', `exec "$0" "$1" ${options}`, process.execPath, fileURLToPath(import.meta.resolve('pino-pretty/bin.js'))])
+    child.stdout.pipe(pretty.stdin)
+    let shown = ''
+    pretty.stdout.on('data', (bytes) => (shown += bytes))
+    const ended = new Promise((resolve) => pretty.on('close', resolve))
+    try {
+      await until('the service to be ready', () => shown.includes('ready after'))
+    } finally {
+      child.kill('SIGTERM')
+    }
+    await ended
+    const lines = shown.trimEnd().split('\n')
+    expect(lines.filter((line) => !/^\[\d\d:\d\d:\d\d\.\d{3}\] (DEBUG|INFO|WARN)( <\w+\/[\w-]+\.ts:\d+>)?: \S|^ *at /.test(line))).to.deep.equal([])
+    expect(lines.filter((line) => line.includes('ready after'))).to.have.length(1)
+    expect(shown).to.match(/INFO <discovery\/[\w-]+\.ts:\d+>: shutting down: SIGTERM\n *at .*\n *at /)
+  })
+
+  it('has the error that ends the process as its last line', async () => {
+    const path = join(dir, 'all.log')
+    const env = { ...process.env, NODE_OPTIONS: `--require ${file('test/harness/throw-on-signal.cjs')}` }
+    const child = start(['--log_target', path], env)
+    const ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve(code ?? signal)))
+    await until('the service to be ready', () => readFileSync(path, 'utf8').includes('ready after'))
+    child.kill('SIGUSR2')
+    expect(await ended).to.equal(1)
+    expect(readFileSync(path, 'utf8')).to.match(/\tfatal\ta bug\nTypeError: a bug\n( +at .*\n)+$/)
   })
 })

@@ -4,16 +4,15 @@ import type { WaitSettings } from '../../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../../src/logging/levels.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { openLog } from '../../runtime/log-writer.ts'
-import { createLogger } from '../../runtime/logger.ts'
+import { openLog } from '../../runtime/log.ts'
 import { deadlineAfter, pause } from '../../runtime/timers.ts'
 
 /**
  * Requests the URL until it responds with status 200. Rejects after the timeout with an Error that gives the reason of the last failure.
  */
 export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutMs }: WaitSettings, options: LogOptions): Promise<void> {
-  const writer = openLog(options)
-  const log = createLogger(options, writer.write)('default')
+  const opened = openLog(options)
+  const log = opened.log('default')
   const seconds = timeoutMs / 1000
   log.info(`waiting for the proxy to be ready, at most ${seconds} s`)
   const deadline = monotonicMs() + timeoutMs
@@ -25,7 +24,7 @@ export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutM
     await pause(Math.min(periodMs, deadline - monotonicMs()))
   }
   if (failure === undefined) log.info('the proxy is ready')
-  await writer.flush()
+  await opened.flush()
   if (failure !== undefined) throw new Error(`the proxy is not ready after ${seconds} s: ${failure}`)
 }
 

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { openLog } from '../../actors/runtime/log.ts'
 import { LogTarget } from '../../actors/runtime/log-target.ts'
-import { openLog } from '../../actors/runtime/log-writer.ts'
 import { RotatingFile } from '../../actors/runtime/rotating-file.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import { until } from '../harness/until.ts'
@@ -160,6 +160,29 @@ describe('the log', () => {
       room = 100
       await target.flush(5000)
       expect(taken).to.equal('one\ntwo\n')
+    })
+
+    it('gets the last lines of a process while it blocks, which waits no longer than for one second', () => {
+      let refusals = 3
+      let taken = ''
+      const target = new LogTarget(
+        {
+          write(bytes) {
+            if (refusals-- > 0) throw Object.assign(new Error('later'), { code: 'EAGAIN' })
+            taken += bytes
+            return bytes.length
+          },
+          close() {},
+        },
+        parts,
+      )
+      target.write(Buffer.from('last\n'))
+      target.flushSync(1000)
+      expect(taken).to.equal('last\n')
+      refusals = Number.POSITIVE_INFINITY
+      target.write(Buffer.from('lost\n'))
+      target.flushSync(20)
+      expect(taken).to.equal('last\n')
     })
 
     it('loses lines when it is too far behind, and gets their number', async () => {
