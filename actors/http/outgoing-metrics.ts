@@ -10,9 +10,9 @@ export interface OutgoingRequests {
   started(retry: boolean): (succeeded: boolean) => void
 }
 
-/** Registers the metrics of an actor's requests, with a name prefix, and returns a function that counts the requests of a type. */
-export function outgoingMetrics(registry: Registry, prefix = ''): (type: string) => OutgoingRequests {
-  const counter = (name: string, help: string) => new Counter({ name: prefix + name, help, labelNames: ['request_type'], registers: [registry] })
+/** Registers the metrics of an actor's requests and returns a function that counts the requests of a type. */
+export function outgoingMetrics(registry: Registry): (type: string) => OutgoingRequests {
+  const counter = (name: string, help: string) => new Counter({ name, help, labelNames: ['request_type'], registers: [registry] })
   const requests = counter('num_outgoing_requests', 'total outgoing requests')
   const failed = counter('num_failed_outgoing_requests', 'failed outgoing requests')
   const retries = counter('num_outgoing_retries', 'outgoing retry requests')

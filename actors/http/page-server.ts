@@ -5,7 +5,7 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { printable } from '../../src/logging/layout.ts'
-import { expositionType } from '../runtime/exposition.ts'
+import { mediaTypes } from '../runtime/metrics-format.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer } from './http-server.ts'
@@ -148,11 +148,13 @@ export function notAnswered(method: string, { get, post }: { readonly get?: unkn
   return new Page(`method ${method} is not allowed here; allowed: ${allowed}`, undefined, 405, { Allow: allowed })
 }
 
+const metricsTypes: ReadonlySet<string> = new Set(Object.values(mediaTypes))
+
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
   // The unread rest of a request is not worth reading, so the connection is closed.
   if (!request.complete) response.setHeader('Connection', 'close')
   // Metrics are for programs, whose syntax has no such escapes.
-  const body = page.type === expositionType ? page.body : printable(page.body)
+  const body = metricsTypes.has(page.type) ? page.body : printable(page.body)
   response.writeHead(page.status, { ...page.headers, 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(body) })
   response.end(request.method === 'HEAD' ? undefined : body)
 }

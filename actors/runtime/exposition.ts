@@ -1,101 +1,88 @@
-/** Merges the metrics of all actors and writes them in the Prometheus text format (version 0.0.4). */
+/** Writes metrics with a registry of prom-client, in the text format of Prometheus or as OpenMetrics. */
+import { type Metric, Registry, type RegistryContentType } from 'prom-client'
 import type { MetricFamily } from '../../protocols/messages/metrics.ts'
+import { type MetricsFormat, mediaTypes } from './metrics-format.ts'
 
-/** Media type of the text format. */
-export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
+/** One metric as a registry reads it. */
+export interface CollectedFamily {
+  readonly name: string
+  readonly help: string
+  readonly type: string
+  readonly values: readonly CollectedValue[]
+}
 
-/** The metrics of one incarnation of an actor, as last collected. */
-interface Counted {
-  readonly incarnation: string
-  readonly families: readonly MetricFamily[]
+/** One line of a metric. */
+interface CollectedValue {
+  /** The name of the line where it is not that of the metric. */
+  readonly metricName?: string
+  readonly labels: Readonly<Record<string, string | number>>
+  /** Further labels, which the registry writes once for all lines that share the object. */
+  readonly sharedLabels?: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+/** Returns the lines of a metric of actors. The buckets of a histogram become cumulative. */
+export function collected({ name, help, type, buckets, series }: MetricFamily): CollectedFamily {
+  if (type !== 'histogram') return { name, help, type, values: series.map(({ labels, values }) => ({ labels, value: values[0] ?? 0 })) }
+  const values = series.flatMap(({ labels, values: counts }) => {
+    let count = 0
+    const lines: CollectedValue[] = [...buckets, Number.POSITIVE_INFINITY].map((bound, index) => {
+      count += counts[index] ?? 0
+      return { metricName: `${name}_bucket`, labels: { le: bound === Number.POSITIVE_INFINITY ? '+Inf' : bound }, sharedLabels: labels, value: count }
+    })
+    lines.push({ metricName: `${name}_sum`, labels: {}, sharedLabels: labels, value: counts.at(-1) ?? 0 })
+    lines.push({ metricName: `${name}_count`, labels: {}, sharedLabels: labels, value: count })
+    return lines
+  })
+  return { name, help, type, values }
+}
+
+/** The metrics of one scrape, each page of which is written when it is asked for first. */
+export class Exposition {
+  readonly #families: readonly CollectedFamily[]
+  readonly #pages = new Map<string, Promise<string>>()
+
+  constructor(families: readonly CollectedFamily[]) {
+    this.#families = families
+  }
+
+  /** Returns the page in a format, with the names of all metrics prefixed. */
+  page(format: MetricsFormat, prefix = ''): Promise<string> {
+    const key = `${format} ${prefix}`
+    const page = this.#pages.get(key) ?? this.#write(format, prefix)
+    this.#pages.set(key, page)
+    return page
+  }
+
+  /** Writes a page with a registry of its own: that of prom-client renames counters in place for OpenMetrics. */
+  #write(format: MetricsFormat, prefix: string): Promise<string> {
+    const registry = new Registry<RegistryContentType>()
+    registry.setContentType(mediaTypes[format])
+    for (const family of this.#families) registry.registerMetric(new PageMetric(family, format, prefix) as unknown as Metric)
+    return registry.metrics()
+  }
 }
 
 /**
- * The metrics of all actors across their restarts. Counters and histograms of an ended incarnation stay in the sum with their last
- * values, so that no counter decreases; its gauges are dropped.
+ * A metric of a page. The registry needs `get` and the name only; the library's own metrics cannot take the counts of a histogram, and hold
+ * series for the same whose labels read `a:1,b:2` in a row.
  */
-export class MetricsLedger {
-  readonly #last = new Map<string, Counted>()
-  readonly #ended = new Sums()
+class PageMetric implements CollectedFamily {
+  /** Set by the registry: in OpenMetrics the name of a counter has no `_total`, which its lines have. */
+  name: string
+  readonly help: string
+  readonly type: string
+  readonly values: readonly CollectedValue[]
 
-  /** Stores the metrics collected from one actor. */
-  take(actor: string, counted: Counted): void {
-    const before = this.#last.get(actor)
-    if (before && before.incarnation !== counted.incarnation) this.#end(before)
-    this.#last.set(actor, counted)
+  constructor({ name, help, type, values }: CollectedFamily, format: MetricsFormat, prefix: string) {
+    this.name = prefix + name
+    this.help = help
+    // OpenMetrics has no counters without `_total`, which the registry would add to the name.
+    this.type = format === 'openmetrics' && type === 'counter' && !name.endsWith('_total') ? 'unknown' : type
+    this.values = prefix === '' ? values : values.map((each) => (each.metricName ? { ...each, metricName: prefix + each.metricName } : each))
   }
 
-  /**
-   * All metrics, sorted by name. A running actor that did not answer this time counts with its last answer; `running` returns whether an
-   * actor runs.
-   */
-  merged(running: (actor: string) => boolean): MetricFamily[] {
-    for (const [actor, counted] of [...this.#last]) {
-      if (running(actor)) continue
-      this.#end(counted)
-      this.#last.delete(actor)
-    }
-    const sums = new Sums()
-    for (const family of this.#ended.families()) sums.add(family)
-    for (const { families } of this.#last.values()) for (const family of families) sums.add(family)
-    return sums.families()
+  get(): this {
+    return this
   }
-
-  #end({ families }: Counted): void {
-    for (const family of families) if (family.type !== 'gauge') this.#ended.add(family)
-  }
-}
-
-/** Adds up families of the same name, series by series. */
-class Sums {
-  readonly #families = new Map<string, { family: MetricFamily; series: Map<string, number[]> }>()
-
-  add(family: MetricFamily): void {
-    let known = this.#families.get(family.name)
-    if (!known) {
-      known = { family, series: new Map() }
-      this.#families.set(family.name, known)
-    }
-    for (const { labels, values } of family.series) {
-      const sum = known.series.get(labels)
-      if (sum) for (const [index, value] of values.entries()) sum[index] = (sum[index] ?? 0) + value
-      else known.series.set(labels, [...values])
-    }
-  }
-
-  families(): MetricFamily[] {
-    return [...this.#families.values()]
-      .map(({ family, series }) => ({ ...family, series: [...series].map(([labels, values]) => ({ labels, values })) }))
-      .sort((one, other) => (one.name < other.name ? -1 : 1))
-  }
-}
-
-/** Writes metrics in the text format. */
-export function writeExposition(families: readonly MetricFamily[]): string {
-  const lines: string[] = []
-  for (const { name, help, type, buckets, series } of families) {
-    lines.push(`# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`, `# TYPE ${name} ${type}`)
-    for (const { labels, values } of series) {
-      if (type !== 'histogram') {
-        lines.push(`${name}${braces(labels)} ${number(values[0] ?? 0)}`)
-        continue
-      }
-      let count = 0
-      for (const [index, bound] of [...buckets, Number.POSITIVE_INFINITY].entries()) {
-        count += values[index] ?? 0
-        lines.push(`${name}_bucket${braces(`${labels === '' ? '' : `${labels},`}le="${number(bound)}"`)} ${count}`)
-      }
-      lines.push(`${name}_sum${braces(labels)} ${number(values.at(-1) ?? 0)}`, `${name}_count${braces(labels)} ${count}`)
-    }
-  }
-  return `${lines.join('\n')}\n`
-}
-
-function braces(labels: string): string {
-  return labels === '' ? '' : `{${labels}}`
-}
-
-function number(value: number): string {
-  if (value === Number.POSITIVE_INFINITY) return '+Inf'
-  return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
 }

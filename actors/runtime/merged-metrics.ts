@@ -1,24 +1,25 @@
 /** The metrics of a whole process: of every actor (merged over its restarts), of the supervisor's thread, and of the process itself. */
 import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import type { ActorMetrics, MetricFamily } from '../../protocols/messages/metrics.ts'
-import { wallClockMs } from './clock.ts'
-import { MetricsLedger } from './exposition.ts'
+import { compare } from '../../src/model/order.ts'
+import { collected, Exposition } from './exposition.ts'
 import { Counter, Gauge, Registry } from './metrics.ts'
+import { MetricsLedger } from './metrics-ledger.ts'
+import { ProcessMetrics } from './process-metrics.ts'
 import type { Supervisor } from './supervisor.ts'
 
-/** Collects the metrics of all actors and merges them. */
+/** Collects the metrics of all actors and of the process, and merges them. */
 export class MergedMetrics {
   readonly #supervisor: Supervisor
   readonly #own: Registry
-  readonly #prefix: string
+  readonly #process: ProcessMetrics
   readonly #ledger = new MetricsLedger()
 
-  /** `own`: the metrics of the supervisor's thread. `prefix`: added to the names of metrics that do not begin with it. */
-  constructor(supervisor: Supervisor, own: Registry, prefix = '') {
+  /** `own`: the metrics of the supervisor's thread. `isSampling`: see {@link ProcessMetrics}. */
+  constructor(supervisor: Supervisor, own: Registry, isSampling: boolean) {
     this.#supervisor = supervisor
     this.#own = own
-    this.#prefix = prefix
-    processMetrics(own)
+    this.#process = new ProcessMetrics(isSampling)
     const restarts = new Counter({ name: 'actor_restarts', help: 'restarts of an actor', labelNames: ['actor'] })
     own.add('actor_restarts', {
       family() {
@@ -30,50 +31,19 @@ export class MergedMetrics {
   }
 
   /**
-   * All metrics, sorted by name. A running actor that does not answer in time counts with its last answer. `silent` is called with the
+   * Returns all metrics, sorted by name. A running actor that does not answer in time counts with its last answer. `silent` is called with the
    * number of actors that did not answer, before the supervisor's own metrics are read, so that it may set one of those.
    */
-  async collect(silent: (actors: number) => void): Promise<MetricFamily[]> {
+  async collect(silent: (actors: number) => void): Promise<Exposition> {
     const answers = await this.#supervisor.askAll<ActorMetrics>('*', 'metrics')
     for (const { stats, incarnation, families } of answers)
       this.#ledger.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats)] })
     silent(this.#supervisor.states().length - answers.length)
     this.#ledger.take('', { incarnation: '', families: this.#own.collect() })
     const running = new Set(['', ...this.#supervisor.states().flatMap(({ name, state }) => (state === 'running' ? name : []))])
-    const families = this.#ledger.merged((actor) => running.has(actor))
-    return this.#prefix === '' ? families : families.map((family) => ({ ...family, name: this.#prefixed(family.name) })).sort(byName)
+    const families = this.#ledger.merged((actor) => running.has(actor)).map(collected)
+    return new Exposition([...families, ...(await this.#process.collect())].sort((one, other) => compare(one.name, other.name)))
   }
-
-  #prefixed(name: string): string {
-    return name.startsWith(this.#prefix) ? name : this.#prefix + name
-  }
-}
-
-const byName = (one: MetricFamily, other: MetricFamily): number => (one.name < other.name ? -1 : 1)
-
-/** Metrics of the process as a whole, under the names that Prometheus clients use. */
-function processMetrics(registry: Registry): void {
-  const registers = [registry]
-  new Gauge({ name: 'process_start_time_seconds', help: 'Unix time at which the process started', registers }).set(
-    wallClockMs() / 1000 - process.uptime(),
-  )
-  new Gauge({
-    name: 'process_resident_memory_bytes',
-    help: 'resident memory',
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss())
-    },
-  })
-  const cpu = new Counter({ name: 'process_cpu_seconds_total', help: 'CPU time of all threads' })
-  registry.add('process_cpu_seconds_total', {
-    family() {
-      const { user, system } = process.cpuUsage()
-      cpu.reset()
-      cpu.inc((user + system) / 1e6)
-      return cpu.family()
-    },
-  })
 }
 
 /** The statistics of one actor as metrics. */

@@ -1,8 +1,8 @@
 /**
  * Metrics of an actor: counters, gauges and histograms as plain numbers. The main thread merges those of all actors on scrape
- * (exposition.ts).
+ * (merged-metrics.ts) and writes them with prom-client (exposition.ts).
  */
-import type { MetricFamily } from '../../protocols/messages/metrics.ts'
+import type { MetricFamily, MetricSeries } from '../../protocols/messages/metrics.ts'
 
 /** Label values. A missing label is the empty string; an undeclared label is ignored. */
 export type Labels<Name extends string = string> = Readonly<Partial<Record<Name, string | number>>>
@@ -46,7 +46,7 @@ abstract class Metric<Name extends string> {
   readonly #labelNames: readonly Name[]
   readonly #others: Labels<Name>
   readonly #othersKey: string
-  readonly #series = new Map<string, { readonly labels: string; readonly values: number[] }>()
+  readonly #series = new Map<string, MetricSeries & { readonly values: number[] }>()
 
   constructor(options: MetricOptions<Name>, type: MetricFamily['type'], buckets: readonly number[]) {
     this.#options = options
@@ -88,9 +88,9 @@ abstract class Metric<Name extends string> {
     const known = this.#series.get(key)
     if (known) return known.values
     if (this.#series.size >= most.series && key !== this.#othersKey) return this.at(this.#others)
-    const text = this.#labelNames.map((name) => `${name}="${escapeLabel(this.#value(labels, name))}"`).join(',')
+    const given = Object.fromEntries(this.#labelNames.map((name) => [name, this.#value(labels, name)]))
     const values = new Array<number>(this.#type === 'histogram' ? this.#buckets.length + 2 : 1).fill(0)
-    this.#series.set(key, { labels: text, values })
+    this.#series.set(key, { labels: given, values })
     return values
   }
 
@@ -197,8 +197,4 @@ export class Histogram<Name extends string = string> extends Metric<Name> {
     const sum = bounds.length + 1
     values[sum] = (values[sum] as number) + observed
   }
-}
-
-function escapeLabel(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

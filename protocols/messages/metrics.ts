@@ -13,8 +13,8 @@ export interface MetricFamily {
 
 /** A combination of labels and its values. */
 export interface MetricSeries {
-  /** The labels in the text format, `type="cds",node="a"`; empty if there are none. */
-  readonly labels: string
+  /** The values of all labels of the metric, by name, in the same order for all series. */
+  readonly labels: Readonly<Record<string, string>>
   /** One number; for a histogram the non-cumulative count of each bucket including the infinite one, then the sum of all observations. */
   readonly values: readonly number[]
 }

@@ -79,13 +79,16 @@ export interface StatusState {
 
 /** Names of the questions that the status server asks its supervisor. */
 export const statusAsks = {
-  /** Returns the metrics of all actors and of the process in the text format: {@link AgentMetrics}. */
+  /** Takes an {@link AgentPage} and returns the metrics of all actors and of the process: {@link AgentMetrics}. */
   metrics: 'metrics',
   /** Ends the agent as SIGTERM does; the reason is logged. Answered at once. */
   quit: 'quit',
   /** Returns the process id of the proxy that the agent started; undefined before the start. */
   proxy: 'proxy',
 } as const
+
+/** The page of metrics that is asked for: the agent's own in one of the formats, or its part of the page that it shares with the proxy. */
+export type AgentPage = 'text' | 'openmetrics' | 'shared'
 
 /** The answer to `metrics`. */
 export interface AgentMetrics {

@@ -1,2 +1,5 @@
-/** The prefix of all metric names of the agent, those of its process and its actors included (docs/metrics.md, "Of the agent"). */
+/**
+ * The prefix of the names of the agent's metrics on the page that it shares with the proxy and the application, whose names may be the same
+ * (docs/metrics.md, "Of the agent").
+ */
 export const metricPrefix = 'mesh_agent_'

@@ -55,7 +55,7 @@ class Subject {
 
   counted(authenticator: string, outcome: string): number {
     const family = this.metrics.collect().find(({ name }) => name === 'pilot_token_authentications_total')
-    const series = family?.series.find(({ labels }) => labels === `authenticator="${authenticator}",outcome="${outcome}"`)
+    const series = family?.series.find(({ labels }) => labels.authenticator === authenticator && labels.outcome === outcome)
     return series?.values[0] ?? 0
   }
 

@@ -7,7 +7,6 @@ import { CallFailed, CertificateClient } from '../../actors/agent/sds/certificat
 import { fileMetrics, secretMetrics } from '../../actors/agent/sds/metrics.ts'
 import { outgoingMetrics } from '../../actors/http/outgoing-metrics.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
-import { metricPrefix } from '../../src/agent/metric-prefix.ts'
 import { textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 
@@ -113,7 +112,7 @@ describe("the agent's client of the authority", () => {
     const registry = new Registry()
     secretMetrics(registry, () => [])
     fileMetrics(registry)
-    outgoingMetrics(registry, metricPrefix)('csr')
+    outgoingMetrics(registry)('csr')
     const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8').split('## Of the agent')[1] ?? ''
     const documented = [...page.matchAll(/^\| `(\w+)` +\| (\w+) /gm)].map(([, name, type]) => `${name} ${type}`)
     const declared = registry.collect().map(({ name, type }) => `${name} ${type}`)

@@ -8,7 +8,6 @@ import { expect } from 'chai'
 import { actor } from '../../actors/agent/dns/dns-server.ts'
 import { type Incoming, Listeners } from '../../actors/agent/dns/listeners.ts'
 import { MessageReader } from '../../actors/agent/dns/stream-messages.ts'
-import { writeExposition } from '../../actors/runtime/exposition.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DnsConfig, DnsState } from '../../protocols/messages/dns.ts'
@@ -16,6 +15,7 @@ import { RecordingPeer, startActor } from '../harness/actor.ts'
 import { DnsClient } from '../harness/dns-client.ts'
 import { dnsQuery, readDnsResponse } from '../harness/dns-messages.ts'
 import { DnsUpstream, emptyResponse } from '../harness/dns-upstream.ts'
+import { metricsText } from '../harness/metric-text.ts'
 import { nameTableOf, orchestrated, type TestHost } from '../harness/name-tables.ts'
 import { until } from '../harness/until.ts'
 
@@ -92,7 +92,7 @@ describe("the agent's DNS server", () => {
       closing.push(() => opened.socket.destroy())
       return opened
     }
-    return { server, state, change, port, client, stream, relay, metrics: () => writeExposition(metrics.collect()) }
+    return { server, state, change, port, client, stream, relay, metrics: () => metricsText(metrics.collect()) }
   }
 
   it('answers names of the table over UDP and TCP to an independent resolver', async () => {
@@ -206,10 +206,10 @@ describe("the agent's DNS server", () => {
     await until('an answer', () => tcp.received.length === 1)
     const none = await start(table, { resolvConf: several, serverPort: 1 })
     expect((await none.client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(2)
-    expect(metrics()).to.match(/mesh_agent_dns_upstream_requests_total 2\n/)
-    expect(none.metrics()).to.match(/mesh_agent_dns_requests_total 1\n/)
-    expect(none.metrics()).to.match(/mesh_agent_dns_upstream_failures_total 1\n/)
-    expect(metrics()).to.match(/mesh_agent_dns_upstream_request_duration_seconds_count 2\n/)
+    expect(await metrics()).to.match(/dns_upstream_requests_total 2\n/)
+    expect(await none.metrics()).to.match(/dns_requests_total 1\n/)
+    expect(await none.metrics()).to.match(/dns_upstream_failures_total 1\n/)
+    expect(await metrics()).to.match(/dns_upstream_request_duration_seconds_count 2\n/)
   })
 
   it('answers the queries of one TCP connection as they complete, in any order', async () => {

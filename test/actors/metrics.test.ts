@@ -40,17 +40,28 @@ for (const mode of ['threads', 'in-thread'] as const) {
 }
 
 describe('metrics of the agent', () => {
-  it('include those of all actors and of the process, with one prefix', async () => {
+  it('include those of all actors and of the process, with a prefix only on the page that it shares', async () => {
     const supervisor = new Supervisor({ mode: 'in-thread', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
     const collect = agentMetrics(supervisor, new Registry(), '1.2.3')
     supervisor.start({ name: 'counting/0', module: new URL('parts/counting.ts', import.meta.url), config: {} })
     await supervisor.started()
-    const { text, silent } = await collect()
-    expect(silent).to.equal(0)
-    expect(text).to.match(/^mesh_agent_mesh_build\{component="agent",tag="1\.2\.3"\} 1$/m)
-    expect(text).to.match(/^mesh_agent_process_resident_memory_bytes [1-9]\d+$/m)
-    expect(text).to.match(/^mesh_agent_actor_restarts\{actor="counting\/0"\} 0$/m)
-    expect(text).to.match(/^mesh_agent_things_total 3$/m)
+    const [shared, own, open] = await Promise.all([collect('shared'), collect('text'), collect('openmetrics')])
+    for (const [{ text, silent }, prefix] of [
+      [shared, 'mesh_agent_'],
+      [own, ''],
+      [open, ''],
+    ] as const) {
+      expect(silent).to.equal(0)
+      expect(text).to.match(new RegExp(`^${prefix}mesh_build\\{component="agent",tag="1\\.2\\.3"\\} 1$`, 'm'))
+      expect(text).to.match(new RegExp(`^${prefix}process_resident_memory_bytes [1-9]\\d+$`, 'm'))
+      expect(text).to.match(new RegExp(`^${prefix}actor_restarts\\{actor="counting/0"\\} 0$`, 'm'))
+      expect(text).to.match(new RegExp(`^${prefix}things_total 3$`, 'm'))
+      expect(text).to.match(new RegExp(`^${prefix}nodejs_eventloop_lag_seconds `, 'm'))
+      // Nothing samples the event loop all the time.
+      expect(text).not.to.contain('nodejs_eventloop_lag_mean')
+    }
+    expect(shared.text.split('\n').filter((line) => !/^(mesh_agent_|# (HELP|TYPE) mesh_agent_|$)/.test(line))).to.deep.equal([])
+    expect(open.text.endsWith('\n# EOF\n')).to.equal(true)
     await supervisor.drain([], 1000)
   })
 })

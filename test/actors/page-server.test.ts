@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Page, type PageRequest, PageServer } from '../../actors/http/page-server.ts'
-import { expositionType } from '../../actors/runtime/exposition.ts'
+import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { freePort } from '../../bench/ports.ts'
 import { until } from '../harness/until.ts'
 
@@ -28,8 +28,10 @@ describe('the page server', () => {
       server.add('/odd', () => new Page(odd, type))
       expect(await (await fetch(`${base}/odd`)).text(), type).to.equal(shown)
     }
-    server.add('/odd', () => new Page(odd, expositionType))
-    expect(await (await fetch(`${base}/odd`)).text()).to.equal(odd)
+    for (const type of Object.values(mediaTypes)) {
+      server.add('/odd', () => new Page(odd, type))
+      expect(await (await fetch(`${base}/odd`)).text(), type).to.equal(odd)
+    }
   })
 
   it('answers pages and forms, and rejects other paths and methods', async () => {

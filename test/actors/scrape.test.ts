@@ -14,8 +14,8 @@ describe('scrapes of discovery', () => {
 
   it('are shared by those that wait, four of one client', async () => {
     const { asked, scraper } = scraping()
-    const greedy = Array.from({ length: 6 }, () => scraper.scrapeFor('greedy'))
-    const other = scraper.scrapeFor('other')
+    const greedy = Array.from({ length: 6 }, () => scraper.scrapeFor('greedy', 'text'))
+    const other = scraper.scrapeFor('other', 'text')
     await until('the question', () => asked.length === 1)
     asked[0]?.()
     const pages = await Promise.all(greedy)

@@ -286,7 +286,7 @@ describe("the agent's secrets", () => {
     await until('both', () => at.count('pilot_xds_expired_nonce') === 1)
     const counted = ['total_active_connections', 'total_secret_update_failures', 'pilot_total_xds_rejects', 'pilot_xds_pushes', 'pilot_xds']
     expect(counted.map((name) => at.count(name))).to.deep.equal([1, 1, 1, 1, 1])
-    expect(at.metrics.collect().find(({ name }) => name === 'mesh_agent_pilot_xds')?.series[0]?.labels).to.equal('version="1.9.2"')
+    expect(at.metrics.collect().find(({ name }) => name === 'pilot_xds')?.series[0]?.labels).to.deep.equal({ version: '1.9.2' })
     client.close()
     await until('the end of the stream', () => at.count('pilot_xds') === 0 && at.count('total_active_connections') === 0)
   })

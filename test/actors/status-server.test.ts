@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { createLogger } from '../../actors/runtime/logger.ts'
+import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { StatusConfig, StatusState } from '../../protocols/messages/status.ts'
@@ -133,6 +134,21 @@ describe('the status server', () => {
       at.agentMetrics = () => Promise.reject(new Error('gone'))
       expect(await send(port, '/stats/prometheus')).to.include({ status: 200, body: '' })
       expect(at.counted('scrape_failures_total')).to.deep.equal({ 'type="proxy"': 2, 'type="agent"': 1 })
+    })
+
+    it('of the agent alone are in the format that the client prefers, and no page without them', async () => {
+      const { port } = await at.start({ prometheusPort: await freePort() })
+      at.agentMetrics = async (page) => ({ text: `${page} 1\n`, silent: 0 })
+      const accept = 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5'
+      const open = await send(port, '/metrics', { headers: { accept } })
+      expect([open.status, open.body, open.headers['content-type']]).to.deep.equal([200, 'openmetrics 1\n', mediaTypes.openmetrics])
+      const text = await send(port, '/metrics')
+      expect([text.status, text.body, text.headers['content-type']]).to.deep.equal([200, 'text 1\n', mediaTypes.text])
+      expect((await send(port, '/metrics', { method: 'HEAD' })).body).to.equal('')
+      expect((await send(port, '/stats/prometheus')).body).to.equal('shared 1\n')
+      at.agentMetrics = () => Promise.reject(new Error('gone'))
+      expect((await send(port, '/metrics')).status).to.equal(500)
+      expect(at.counted('scrape_failures_total')).to.deep.equal({ 'type="proxy"': 1, 'type="agent"': 1 })
     })
 
     it('of any size are streamed with back-pressure', async () => {

@@ -84,7 +84,7 @@ describe('the token service', () => {
     outgoing.end(body)
     return promise
   }
-  const counted = (name: string) => registry.collect().find((family) => family.name === `mesh_agent_${name}`)?.series[0]?.values[0]
+  const counted = (name: string) => registry.collect().find((family) => family.name === name)?.series[0]?.values[0]
 
   it("exchanges the workload's token in two steps, and caches the result for the same token", async () => {
     const { port, asks } = await start(await cloud())

@@ -129,7 +129,7 @@ export class AgentSecrets {
 
   /** The sum of a metric over all label values. */
   count(name: string): number {
-    const found = this.metrics.collect().find((one) => one.name === `mesh_agent_${name}`)
+    const found = this.metrics.collect().find((one) => one.name === name)
     return (found?.series ?? []).reduce((sum, { values }) => sum + (values[0] ?? 0), 0)
   }
 

@@ -11,6 +11,7 @@ import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
 import type { XdsRelayConfig, XdsRelayState } from '../../protocols/messages/xds-relay.ts'
 import { fieldHead, textField } from '../../src/xds/slab/wire.ts'
 import { startActor } from './actor.ts'
+import { labelText } from './metric-text.ts'
 import { FakeDiscovery, RelayClient } from './relay.ts'
 
 /** The node of the proxy in requests. */
@@ -103,7 +104,7 @@ export class RelayFixture {
 
   /** The values of a metric of the last relay that was started, by labels. */
   counted(name: string): Record<string, number> {
-    const family = this.#metrics.collect().find((each) => each.name === `mesh_agent_${name}`)
-    return Object.fromEntries((family?.series ?? []).map(({ labels, values }) => [labels, values[0] as number]))
+    const family = this.#metrics.collect().find((each) => each.name === name)
+    return Object.fromEntries((family?.series ?? []).map(({ labels, values }) => [labelText(labels), values[0] as number]))
   }
 }

@@ -9,6 +9,7 @@ import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { StatusConfig, StatusState } from '../../protocols/messages/status.ts'
 import { startActor } from './actor.ts'
+import { labelText } from './metric-text.ts'
 
 /** Answers of the proxy's admin interface to the query for its configuration, and to that for its state. */
 export const configured = 'cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n'
@@ -34,7 +35,7 @@ export class StatusFixture {
   /** The answer to the question for the process of the proxy. */
   proxyPid: number | undefined
   /** Answers the question for the metrics of the agent. */
-  agentMetrics: () => Promise<unknown> = async () => ({ text: 'agent 1\n', silent: 0 })
+  agentMetrics: (page: unknown) => Promise<unknown> = async () => ({ text: 'agent 1\n', silent: 0 })
 
   /** Ends all servers. */
   async dispose(): Promise<void> {
@@ -74,9 +75,9 @@ export class StatusFixture {
       workloadProbe: undefined,
       ...changes,
     }
-    const ask = async (question: string) => {
+    const ask = async (question: string, page?: unknown) => {
       this.asked.push(question)
-      return question === 'metrics' ? this.agentMetrics() : question === 'proxy' ? this.proxyPid : undefined
+      return question === 'metrics' ? this.agentMetrics(page) : question === 'proxy' ? this.proxyPid : undefined
     }
     this.#registry = new Registry()
     const started = await startActor(actor, config, { logged: (record) => this.#logged.push(record), metrics: this.#registry, ask })
@@ -95,8 +96,8 @@ export class StatusFixture {
     return Object.fromEntries(
       this.#registry
         .collect()
-        .filter((family) => family.name === `mesh_agent_${name}`)
-        .flatMap(({ series }) => series.map(({ labels, values }) => [labels, values[0]])),
+        .filter((family) => family.name === name)
+        .flatMap(({ series }) => series.map(({ labels, values }) => [labelText(labels), values[0]])),
     )
   }
 }

@@ -5,8 +5,12 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { freePort } from '../../bench/ports.ts'
+import { withoutSeries } from '../../src/agent/specified-metrics.ts'
 import { Agent, type AgentOptions } from '../harness/agent.ts'
+import { missingParser, parseMetrics } from '../harness/metrics-parser.ts'
+import { specifiedForAgent } from '../harness/specified-metrics.ts'
 import { standInProxy } from '../harness/stand-in-proxy.ts'
 import { until } from '../harness/until.ts'
 
@@ -53,9 +57,18 @@ describe('the status server of pilot-agent', () => {
     expect(page).to.match(/^mesh_agent_process_cpu_seconds_total \d/m)
     expect(page).to.match(/^mesh_agent_mesh_build\{component="agent",tag="/m)
     const documented = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8').split('## Of the agent')[1] ?? ''
-    const rows = [...documented.matchAll(/^\| `(mesh_agent_\w+)` +\| (\w+) /gm)].map(([, name, type]) => `${name} ${type}`)
-    const shown = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
-    expect(shown.filter((metric) => !metric.startsWith('mesh_agent_actor_')).sort()).to.deep.equal(rows.sort())
+    const rows = [...documented.matchAll(/^\| `(\w+)` +\| (\w+) /gm)].map(([, name, type]) => `${name} ${type}`)
+    const own = await (await ask(one, '/metrics')).text()
+    const shown = [...own.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
+    const all = [...rows, ...withoutSeries.map(({ name, type }) => `${name} ${type}`)]
+    expect(shown.filter((metric) => !/^(actor|process|nodejs)_/.test(metric)).sort()).to.deep.equal(all.sort())
+    expect(all).to.include.members(specifiedForAgent)
+    if (missingParser() !== undefined) return
+    const accept = 'application/openmetrics-text'
+    const open = await ask(one, '/metrics', { headers: { accept } })
+    expect(open.headers.get('content-type')).to.equal(mediaTypes.openmetrics)
+    expect(parseMetrics(await open.text(), 'openmetrics').length).to.equal(parseMetrics(own, 'text').length)
+    expect(parseMetrics(page, 'text').length).to.equal(parseMetrics(own, 'text').length)
   })
 
   it('shuts the agent down on POST /quitquitquit, as SIGTERM does', async () => {

@@ -1,109 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { freePort } from '../../bench/ports.ts'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { missingParser, parseMetrics } from '../harness/metrics-parser.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { specifiedForDiscovery } from '../harness/specified-metrics.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
-
-/** Metrics of the specification (docs/metrics.md), by type. */
-const specified = {
-  counter: `
-    galley_validation_config_delete_error
-    galley_validation_config_load
-    galley_validation_config_load_error
-    galley_validation_config_update_error
-    galley_validation_config_updates
-    num_failed_outgoing_requests
-    num_file_secret_failures_total
-    num_file_watcher_failures_total
-    num_outgoing_requests
-    num_outgoing_retries
-    outgoing_latency
-    pilot_inbound_updates
-    pilot_jwks_resolver_network_fetch_fail_total
-    pilot_jwks_resolver_network_fetch_success_total
-    pilot_orch_endpoints_with_no_pods
-    pilot_orch_reg_events
-    pilot_push_triggers
-    pilot_total_rejected_configs
-    pilot_total_xds_internal_errors
-    pilot_total_xds_rejects
-    pilot_xds_delayed_push_timeouts_total
-    pilot_xds_delayed_pushes_total
-    pilot_xds_expired_nonce
-    pilot_xds_push_context_errors
-    pilot_xds_pushes
-    pilot_xds_write_timeout
-    scrape_failures_total
-    scrapes_total
-    xds_cache_evictions
-    xds_cache_reads
-    citadel_server_authentication_failure_count
-    citadel_server_csr_count
-    citadel_server_csr_parsing_err_count
-    citadel_server_csr_sign_err_count
-    citadel_server_id_extraction_err_count
-    citadel_server_success_cert_issuance_count
-    galley_runtime_processor_events_processed_total
-    galley_runtime_processor_snapshots_published_total
-    galley_runtime_strategy_on_change_total
-    galley_runtime_strategy_timer_max_time_reached_total
-    galley_runtime_strategy_timer_quiesce_reached_total
-    galley_runtime_strategy_timer_resets_total
-    galley_source_orch_dynamic_converter_failure_total
-    galley_source_orch_dynamic_converter_success_total
-    galley_source_orch_event_error_total
-    galley_source_orch_event_success_total
-    galley_validation_failed
-    galley_validation_http_error
-    galley_validation_passed
-    pilot_orch_cfg_events
-    pilot_total_orch_object_errors
-    sidecar_injection_failure_total
-    sidecar_injection_requests_total
-    sidecar_injection_skip_total
-    sidecar_injection_success_total`,
-  gauge: `
-    endpoint_no_pod
-    mesh_build
-    pilot_conflict_inbound_listener
-    pilot_conflict_outbound_listener_http_over_current_tcp
-    pilot_conflict_outbound_listener_tcp_over_current_http
-    pilot_conflict_outbound_listener_tcp_over_current_tcp
-    pilot_destrule_subsets
-    pilot_duplicate_proxy_clusters
-    pilot_eds_no_instances
-    pilot_endpoint_not_ready
-    pilot_invalid_out_listeners
-    pilot_orch_endpoints_pending_pod
-    pilot_no_ip
-    pilot_services
-    pilot_virt_services
-    pilot_vservice_dup_domain
-    pilot_xds
-    pilot_xds_cds_reject
-    pilot_xds_eds_reject
-    pilot_xds_lds_reject
-    pilot_xds_rds_reject
-    startup_duration_seconds
-    xds_cache_size
-    citadel_server_cert_chain_expiry_timestamp
-    citadel_server_root_cert_expiry_timestamp
-    galley_runtime_state_type_instances_total
-    pilot_orch_object_errors`,
-  histogram: `
-    pilot_proxy_convergence_time
-    pilot_proxy_queue_time
-    pilot_xds_push_time
-    pilot_xds_send_time
-    galley_runtime_processor_event_span_duration_milliseconds
-    galley_runtime_processor_snapshot_events_total
-    galley_runtime_processor_snapshot_lifetime_duration_milliseconds`,
-}
 
 /** Parses the tables of docs/metrics.md except that of the agent: name and type of each metric, and whether its part is not built yet. */
 function documented(): Map<string, { type: string; missing: boolean }> {
@@ -152,13 +59,7 @@ describe('metrics', () => {
 
   it('are those of the specification and of docs/metrics.md, with their types', async () => {
     const docs = documented()
-    const known = Object.entries(specified).flatMap(([type, names]) =>
-      names
-        .trim()
-        .split(/\s+/)
-        .map((name) => [name, type] as const),
-    )
-    expect(known.filter(([name, type]) => docs.get(name)?.type !== type)).to.deep.equal([])
+    expect([...docs].map(([name, { type }]) => `${name} ${type}`)).to.include.members(specifiedForDiscovery)
     const there = [...(await service.metrics()).matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => `${name} ${type}`)
     const promised = [...docs].filter(([, { missing }]) => !missing).map(([name, { type }]) => `${name} ${type}`)
     expect(there.sort()).to.deep.equal(promised.sort())
@@ -191,6 +92,31 @@ describe('metrics', () => {
       (await value(`grpc_server_handled_total{${labels},grpc_code="OK"}`)) ??
         (await value(`grpc_server_handled_total{${labels},grpc_code="Canceled"}`)),
     ).to.equal(1)
+  })
+
+  it('are the same in OpenMetrics, and pages in both formats at a time do not disturb each other', async function () {
+    if (missingParser() !== undefined) this.skip()
+    await connect(true)
+    const page = async (accept: string) => {
+      const answer = await fetch(`http://127.0.0.1:${service.monitoringPort}/metrics`, { headers: { accept } })
+      return { type: answer.headers.get('content-type'), text: await answer.text() }
+    }
+    const accepted = { text: '*/*', openmetrics: 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5' } as const
+    const formats = ['text', 'openmetrics', 'text', 'openmetrics'] as const
+    const pages = await Promise.all(formats.map((format) => page(accepted[format])))
+    expect(pages.map(({ type }) => type)).to.deep.equal(formats.map((format) => mediaTypes[format]))
+    for (const index of [2, 3]) expect(pages[index]?.text.match(/^# TYPE .*$/gm)).to.deep.equal(pages[index - 2]?.text.match(/^# TYPE .*$/gm))
+    // The series of the runtime come and go by themselves.
+    const series = ({ text }: { readonly text: string }) => text.match(/^(?!#|nodejs_(active|gc)_).+(?= \S+$)/gm)?.sort()
+    for (const each of pages) expect(series(each)).to.deep.equal(series(pages[0] as { text: string }))
+    const [, open] = pages.map(({ text }, index) => parseMetrics(text, formats[index] ?? 'text'))
+    const typeOf = (name: string) => open?.find((metric) => metric.name === name)?.type
+    expect(['pilot_xds_pushes', 'scrapes', 'pilot_services', 'pilot_xds_push_time'].map(typeOf)).to.deep.equal([
+      'unknown',
+      'counter',
+      'gauge',
+      'histogram',
+    ])
   })
 
   it('of NACKs disappear with their proxies, and a proxy that rejects in a loop is logged at a limited rate', async () => {

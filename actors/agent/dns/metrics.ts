@@ -1,5 +1,4 @@
 /** Metrics of the DNS server (docs/metrics.md, "Of the agent"). */
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, Histogram, type Registry } from '../../runtime/metrics.ts'
 
 /** Counts queries and their outcomes. */
@@ -16,12 +15,12 @@ export interface DnsMetrics {
 /** Declares the metrics of the DNS server. */
 export function dnsMetrics(registry: Registry): DnsMetrics {
   const registers = [registry]
-  const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers })
+  const counter = (name: string, help: string) => new Counter({ name, help, registers })
   const requests = counter('dns_requests_total', 'DNS queries received')
   const upstream = counter('dns_upstream_requests_total', 'DNS queries forwarded to the servers of the system')
   const failures = counter('dns_upstream_failures_total', 'forwarded DNS queries that no server of the system answered')
   const duration = new Histogram({
-    name: `${metricPrefix}dns_upstream_request_duration_seconds`,
+    name: 'dns_upstream_request_duration_seconds',
     help: 'time until a server of the system answered, in seconds',
     buckets: [0.001, 0.005, 0.01, 0.1, 1, 5],
     registers,

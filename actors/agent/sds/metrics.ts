@@ -1,5 +1,4 @@
 /** Metrics of the SDS server (docs/metrics.md, "Of the agent"). */
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
 import { mostFrequent } from '../../runtime/most-frequent.ts'
 
@@ -23,24 +22,19 @@ const buckets = [0.01, 0.1, 1, 3, 5, 10, 20, 30]
 /** Declares the metrics of the SDS server. `versions` returns the Envoy version of each open stream. */
 export function secretMetrics(registry: Registry, versions: () => readonly string[]): SecretMetrics {
   const registers = [registry]
-  const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
-    new Counter({ name: metricPrefix + name, help, labelNames, registers })
+  const counter = (name: string, help: string, labelNames: readonly string[] = []) => new Counter({ name, help, labelNames, registers })
   const pushes = counter('total_pushes', 'SDS pushes')
   const errors = counter('total_push_errors', 'failed SDS pushes')
+  const writeTimeouts = counter('pilot_xds_write_timeout', 'streams of secrets that made no progress')
   const refusals = counter('total_secret_update_failures', 'dynamic secret update failures reported by the proxy')
   const stale = counter('total_stale_connections', 'stale SDS connections')
   const typedPushes = counter('pilot_xds_pushes', 'builds and send errors of secrets', ['type'])
   const rejects = counter('pilot_total_xds_rejects', 'responses rejected by the proxy', ['type'])
   const expired = counter('pilot_xds_expired_nonce', 'requests with an expired nonce', ['type'])
-  const pushTime = new Histogram({
-    name: `${metricPrefix}pilot_xds_push_time`,
-    help: 'seconds to push secrets',
-    labelNames: ['type'],
-    buckets,
-    registers,
-  })
+  const pushTime = new Histogram({ name: 'pilot_xds_push_time', help: 'seconds to push secrets', labelNames: ['type'], buckets, registers })
+  const sendTime = new Histogram({ name: 'pilot_xds_send_time', help: 'seconds to send secrets', buckets, registers })
   new Gauge({
-    name: `${metricPrefix}total_active_connections`,
+    name: 'total_active_connections',
     help: 'active SDS connections',
     registers,
     collect() {
@@ -48,7 +42,7 @@ export function secretMetrics(registry: Registry, versions: () => readonly strin
     },
   })
   new Gauge({
-    name: `${metricPrefix}pilot_xds`,
+    name: 'pilot_xds',
     help: 'streams of secrets by the version of the proxy',
     labelNames: ['version'],
     registers,
@@ -62,14 +56,19 @@ export function secretMetrics(registry: Registry, versions: () => readonly strin
       const counted = isLost ? errors : pushes
       counted.inc()
       typedPushes.inc({ type: isLost ? `${type}_senderr` : type })
-      if (!isLost) pushTime.observe({ type }, seconds)
+      if (isLost) return
+      pushTime.observe({ type }, seconds)
+      sendTime.observe(seconds)
     },
     refused() {
       refusals.inc()
       rejects.inc({ type })
     },
     expired: () => expired.inc({ type }),
-    stale: () => stale.inc(),
+    stale() {
+      stale.inc()
+      writeTimeouts.inc()
+    },
   }
 }
 
@@ -83,7 +82,7 @@ export interface FileMetrics {
 
 /** Declares the metrics of secret files. */
 export function fileMetrics(registry: Registry): FileMetrics {
-  const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers: [registry] })
+  const counter = (name: string, help: string) => new Counter({ name, help, registers: [registry] })
   const failures = counter('num_file_secret_failures_total', 'failures of secrets in files: files that could not be read, used or written')
   const watches = counter('num_file_watcher_failures_total', 'directories of secrets that could not be watched')
   return { failed: () => failures.inc(), unwatchable: () => watches.inc() }

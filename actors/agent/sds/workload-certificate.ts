@@ -7,7 +7,6 @@ import { promisify } from 'node:util'
 import type { CertificateConfig, SecretState } from '../../../protocols/messages/agent.ts'
 import { BadAnswer, type Issued, leadsTo, readAnnounced, readIssued } from '../../../src/agent/issued.ts'
 import { type KeptSecrets, keyText, restore } from '../../../src/agent/kept-secrets.ts'
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import type { PairSecret, RootsSecret } from '../../../src/agent/secret-resources.ts'
 import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
@@ -69,7 +68,7 @@ export class WorkloadCertificate {
     this.#changed = changed
     this.#secrets = new WorkloadSecrets(config.graceRatio)
     this.#client = new CertificateClient(config.authority.address)
-    this.#calls = outgoingMetrics(metrics, metricPrefix)('csr')
+    this.#calls = outgoingMetrics(metrics)('csr')
   }
 
   /** The certificate that may be served at present, with its key. */

@@ -2,15 +2,14 @@
  * The metrics page that Prometheus scrapes: metrics of the proxy, the application and the agent, in this order (docs/agent.md, H4 and H5).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AgentMetrics, StatusConfig } from '../../../protocols/messages/status.ts'
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import type { AgentMetrics, AgentPage, StatusConfig } from '../../../protocols/messages/status.ts'
 import { isMergeable, textFormats } from '../../../src/health/forwarded-headers.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { count } from '../../../src/model/counts.ts'
 import { FairSlots } from '../../../src/model/fair-slots.ts'
-import { expositionType } from '../../runtime/exposition.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { copyLines } from './copy-lines.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
@@ -23,39 +22,57 @@ const scrapeTimeouts = { given: 30, most: 55 }
 const shares = { proxy: 0.8, application: 0.9 }
 
 type Part = keyof typeof shares
+/** Returns the agent's own metrics. */
+type AskMetrics = (page: AgentPage) => Promise<AgentMetrics>
 
 const timeoutHeader = 'x-prometheus-scrape-timeout-seconds'
 
-/** Serves the metrics page and counts its failed parts. */
+/** Serves the metrics pages and counts failed parts. */
 export class MetricsPage {
   readonly #config: StatusConfig
   readonly #log: ScopedLogger
-  readonly #agent: () => Promise<AgentMetrics>
+  readonly #agent: AskMetrics
   readonly #scrapes: Counter
   readonly #failures: Counter<'type'>
   readonly #open = new FairSlots<ServerResponse>(pages.atOnce, pages.ofClient)
 
-  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry; readonly agent: () => Promise<AgentMetrics> }) {
+  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry; readonly agent: AskMetrics }) {
     this.#config = config
     this.#log = parts.log
     this.#agent = parts.agent
     const registers = [parts.metrics]
-    this.#scrapes = new Counter({ name: `${metricPrefix}scrapes_total`, help: 'total scrapes', registers })
+    this.#scrapes = new Counter({ name: 'scrapes_total', help: 'total scrapes', registers })
     const help = 'failed scrapes, by the part of the page that is missing or incomplete'
-    this.#failures = new Counter({ name: `${metricPrefix}scrape_failures_total`, help, labelNames: ['type'], registers })
+    this.#failures = new Counter({ name: 'scrape_failures_total', help, labelNames: ['type'], registers })
   }
 
   /**
-   * Answers a scrape. The status is 200 even when parts are missing. Each part is streamed; a page is never buffered as a whole. Where there
-   * are too many scrapes, the oldest of the client with the most is ended.
+   * Answers with the metrics of proxy, application and agent. The status is 200 even when parts are missing. Each part is streamed; a page
+   * is never buffered as a whole.
    */
-  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.#admit(request, response, () => this.#write(request, response))
+  }
+
+  /** Answers with the agent's metrics alone, in the format that the client prefers. */
+  serveOwn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.#admit(request, response, async () => {
+      this.#scrapes.inc()
+      const format = formatFor(request.headers.accept)
+      const page = await this.#own(format)
+      if (page === undefined) response.writeHead(500).end()
+      else response.writeHead(200, { 'Content-Type': mediaTypes[format] }).end(request.method === 'HEAD' ? undefined : page)
+    })
+  }
+
+  /** Answers a scrape. Where there are too many, the oldest of the client with the most is ended. */
+  async #admit(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): Promise<void> {
     this.#open.take(clientKey(request.socket.remoteAddress), response)?.destroy()
     const limit = deadlineAfter(pages.ms, () => response.destroy())
     try {
       // Of many requests that arrive together, only those begin that are left when all have been received.
       await turn()
-      if (!response.destroyed) await this.#write(request, response)
+      if (!response.destroyed) await answer()
     } finally {
       limit.cancel()
       this.#open.release(response)
@@ -64,7 +81,7 @@ export class MetricsPage {
 
   async #write(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#scrapes.inc()
-    response.writeHead(200, { 'Content-Type': expositionType })
+    response.writeHead(200, { 'Content-Type': mediaTypes.text })
     if (request.method === 'HEAD') return void response.end()
     const gone = new AbortController()
     response.once('close', () => gone.abort())
@@ -85,7 +102,7 @@ export class MetricsPage {
     turns.application.begin()
     await Promise.all(merged)
     if (response.destroyed) return
-    response.end(await this.#own())
+    response.end(await this.#own('shared'))
   }
 
   async #get(
@@ -106,14 +123,14 @@ export class MetricsPage {
     }
   }
 
-  async #own(): Promise<string> {
+  async #own(page: AgentPage): Promise<string | undefined> {
     try {
-      const { text, silent } = await this.#agent()
+      const { text, silent } = await this.#agent(page)
       if (silent > 0) this.#failed('agent', `${count(silent, 'actor')} did not answer`)
       return text
     } catch (error) {
       this.#failed('agent', reasonOf(error))
-      return ''
+      return undefined
     }
   }
 

@@ -1,6 +1,5 @@
 /** Determines the readiness of the proxy from its admin interface (docs/agent.md, H1). */
 import type { StatusConfig } from '../../../protocols/messages/status.ts'
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Readiness } from '../../../src/health/readiness.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -78,7 +77,7 @@ export class ProxyReadiness {
   #becomeReady(): void {
     const seconds = process.uptime()
     const help = 'seconds from process start to being marked ready'
-    new Gauge({ name: `${metricPrefix}startup_duration_seconds`, help, registers: [this.#metrics] }).set(seconds)
+    new Gauge({ name: 'startup_duration_seconds', help, registers: [this.#metrics] }).set(seconds)
     this.#reason = ''
     this.#log.info(`the proxy is ready, ${seconds.toFixed(1)} s after the agent started`)
   }

@@ -44,7 +44,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     this.#log = context.log('healthcheck')
     this.#readiness = new ProxyReadiness(config, { log: this.#log, metrics })
     this.#prober = new ApplicationProber(config, () => this.#server.port, this.#log)
-    this.#page = new MetricsPage(config, { log: this.#log, metrics, agent: () => context.ask<AgentMetrics>(statusAsks.metrics) })
+    this.#page = new MetricsPage(config, { log: this.#log, metrics, agent: (page) => context.ask<AgentMetrics>(statusAsks.metrics, page) })
     this.#server = new HttpServer((request, response) => this.#serve(request, response), limits)
     this.#peers = new PeerPrograms({ startedBy: () => context.ask<number | undefined>(statusAsks.proxy) })
     const { workloadProbe: probe, isIpv6Only } = config
@@ -120,6 +120,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
       const reason = await this.#readiness.check()
       response.writeHead(reason === undefined ? 200 : 503).end()
     } else if (path === '/stats/prometheus') await this.#page.serve(request, response)
+    else if (path === '/metrics') await this.#page.serveOwn(request, response)
     else if (path === '/quitquitquit') await this.#quit(request, response)
     else if (path?.startsWith('/app-health/')) await this.#probe(path, request, response)
     else

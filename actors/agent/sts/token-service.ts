@@ -5,7 +5,6 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ExchangedToken, TokenServiceConfig, TokenServiceState } from '../../../protocols/messages/sts.ts'
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { accessRequest, federatedRequest, readAccess, readFederated } from '../../../src/sts/cloud-exchange.ts'
 import { type Exchanged, requestKey, TokenCache } from '../../../src/sts/token-cache.ts'
 import { faultAnswer, formBytes, formType, readTokenRequest, TokenFault, type TokenRequest, tokenAnswer } from '../../../src/sts/token-request.ts'
@@ -44,7 +43,7 @@ class TokenService implements Behaviour<never, never> {
   constructor({ config, log, metrics }: ActorContext<TokenServiceConfig>) {
     this.#config = config
     this.#log = log('stsserver')
-    this.#calls = outgoingMetrics(metrics, metricPrefix)('token_exchange')
+    this.#calls = outgoingMetrics(metrics)('token_exchange')
     this.#server = new HttpServer((request, response) => void this.#serve(request, response), limits)
   }
 

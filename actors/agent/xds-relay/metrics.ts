@@ -1,6 +1,4 @@
 /** Metrics of the relay (docs/metrics.md, "Of the agent"). */
-
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 
 /** Counts connections, requests and responses. */
@@ -17,9 +15,9 @@ export interface RelayMetrics {
 /** Declares the metrics of the relay. */
 export function relayMetrics(registry: Registry): RelayMetrics {
   const registers = [registry]
-  const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers })
+  const counter = (name: string, help: string) => new Counter({ name, help, registers })
   const ends = (name: string, help: string) => {
-    const ended = new Counter({ name: metricPrefix + name, help, labelNames: ['type'], registers })
+    const ended = new Counter({ name, help, labelNames: ['type'], registers })
     return (isExpected: boolean) => ended.inc({ type: isExpected ? 'cancelled' : 'error' })
   }
   const failures = counter('meshd_connection_failures', 'failed connections to discovery')

@@ -14,6 +14,7 @@ import { PeerPrograms } from '../../http/peer-programs.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
 import { addDebugPages } from './debug-pages.ts'
@@ -21,7 +22,7 @@ import type { IntrospectionParts, LevelsInForce } from './introspection.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
 import { readiness } from './readiness.ts'
-import { Scraper, scrapeType } from './scrape.ts'
+import { Scraper } from './scrape.ts'
 import { tokenPage } from './token-page.ts'
 
 /** Dependencies and settings of the HTTP servers. */
@@ -97,9 +98,12 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       return new Page(text, undefined, ready ? 200 : 503)
     })
   for (const server of [monitoring, local]) {
-    server.add('/metrics', async ({ connection }) => {
-      const text = await scraper.scrapeFor(clientKey(connection.remoteAddress))
-      return text === undefined ? new Page('too many requests for metrics wait: this one gave way', undefined, 503) : new Page(text, scrapeType)
+    server.add('/metrics', async ({ connection, headers }) => {
+      const format = formatFor(headers.accept)
+      const text = await scraper.scrapeFor(clientKey(connection.remoteAddress), format)
+      return text === undefined
+        ? new Page('too many requests for metrics wait: this one gave way', undefined, 503)
+        : new Page(text, mediaTypes[format])
     })
     server.add('/version', () => {
       const { version, revision, status } = buildInfo()

@@ -1,14 +1,12 @@
 /** The metrics page: the metrics of the main thread and of all actors, merged. */
 import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { expositionType, writeExposition } from '../../runtime/exposition.ts'
+import type { Exposition } from '../../runtime/exposition.ts'
 import { MergedMetrics } from '../../runtime/merged-metrics.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
+import type { MetricsFormat } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
-
-/** Media type of the metrics page. */
-export const scrapeType = expositionType
 
 /** The maximum number of requests that wait for the page, of all clients and of one. */
 const asking = { all: 16, ofClient: 4 }
@@ -29,7 +27,7 @@ export class Scraper {
   readonly #scrapes: Counter
   readonly #failures: Counter<'type'>
   readonly #asking = new FairSlots<Asking>(asking.all, asking.ofClient)
-  #running: Promise<string> | undefined
+  #running: Promise<Exposition> | undefined
   /** Monotonic milliseconds before which no scrape begins. */
   #restsUntil = 0
 
@@ -42,44 +40,42 @@ export class Scraper {
       labelNames: ['type'],
       registers: [own],
     })
-    this.#merged = new MergedMetrics(supervisor, own)
+    this.#merged = new MergedMetrics(supervisor, own, true)
   }
 
   /**
    * Returns the page for a client; undefined when the request gives way because too many wait, the oldest of the client with the most
    * first.
    */
-  async scrapeFor(client: string): Promise<string | undefined> {
+  async scrapeFor(client: string, format: MetricsFormat): Promise<string | undefined> {
     const own: Asking = { gaveWay: false }
     const leaving = this.#asking.take(client, own)
     if (leaving) leaving.gaveWay = true
     try {
-      const page = await this.scrape()
+      const page = await this.scrape(format)
       return own.gaveWay ? undefined : page
     } finally {
       this.#asking.release(own)
     }
   }
 
-  /** Returns the page. Concurrent calls share one result. */
-  scrape(): Promise<string> {
+  /** Returns the page. Concurrent calls share one scrape, and those for the same format one text. */
+  async scrape(format: MetricsFormat = 'text'): Promise<string> {
     this.#running ??= this.#scrape().finally(() => {
       this.#running = undefined
     })
-    return this.#running
+    return (await this.#running).page(format)
   }
 
-  async #scrape(): Promise<string> {
+  async #scrape(): Promise<Exposition> {
     const early = this.#restsUntil - monotonicMs()
     if (early > 0) await pause(early)
     const began = monotonicMs()
     this.#scrapes.inc()
     try {
-      return writeExposition(
-        await this.#merged.collect((silent) => {
-          if (silent > 0) this.#failures.inc({ type: 'actor' }, silent)
-        }),
-      )
+      return await this.#merged.collect((silent) => {
+        if (silent > 0) this.#failures.inc({ type: 'actor' }, silent)
+      })
     } finally {
       this.#restsUntil = monotonicMs() + Math.min(rest.times * (monotonicMs() - began), rest.mostMs)
     }
