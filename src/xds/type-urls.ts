@@ -18,6 +18,9 @@ export const { mesh: nameTableType, alias: aliasNameTableType } = typeUrlsOf('me
 /** `mesh.security.v1.TrustBundle` (protocols/proto/mesh/security/v1/trust_bundle.proto). */
 export const trustBundleType = `${prefix}mesh.security.v1.TrustBundle`
 
+/** `mesh.v1.HealthInformation`: the type of requests by which agents report the health of their workloads. It has no resources. */
+export const { mesh: healthType, alias: aliasHealthType } = typeUrlsOf('mesh.v1.HealthInformation')
+
 /** Types in the order in which they are sent to a proxy. */
 export const pushOrder: readonly string[] = [
   trustBundleType,

@@ -3,8 +3,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { freePort } from '../../bench/ports.ts'
-import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { aliasHealthType, clusterType, endpointType, healthType } from '../../src/xds/type-urls.ts'
 import { missingParser, parseMetrics } from '../harness/metrics-parser.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -118,6 +118,32 @@ describe('metrics', () => {
       'histogram',
     ])
   })
+
+  for (const delta of [false, true])
+    it(`do not count a report of an unhealthy workload as rejected configuration, ${delta ? 'delta' : 'state of the world'}`, async () => {
+      const client = await connect(delta)
+      const rejects = async () => /^pilot_total_xds_rejects\{.*Health.*$/m.exec(await service.metrics())?.[0]
+      const errorDetail = { code: 500, message: 'the probe fails' }
+      for (const typeUrl of [healthType, aliasHealthType])
+        for (const report of [{ typeUrl }, { typeUrl, errorDetail }, { typeUrl }]) {
+          const request = delta
+            ? toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, report))
+            : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, report))
+          client.sendRaw(request)
+        }
+      // Requests of a stream are read in order.
+      const refusal = { typeUrl: endpointType, responseNonce: 'x', errorDetail: { code: 13, message: 'the last one' } }
+      client.sendRaw(
+        delta
+          ? toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, refusal))
+          : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, refusal)),
+      )
+      await service.output.says('the last one', delta ? 2 : 1)
+      expect(await rejects()).to.equal(undefined)
+      expect(JSON.stringify(await service.debug('adsz')))
+        .not.to.contain('HealthInformation')
+        .and.not.to.contain('the probe fails')
+    })
 
   it('of NACKs disappear with their proxies, and a proxy that rejects in a loop is logged at a limited rate', async () => {
     const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.1', `long-${'x'.repeat(1500)}`, 'ns'), false).connect().ready()

@@ -6,19 +6,24 @@
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import { status } from '../../../src/model/status-codes.ts'
-import { typeUrlsOf } from '../../../src/names/mesh-names.ts'
 import { ownRequest, readOwnResponse, readTrustBundle } from '../../../src/relay/own-messages.ts'
 import { RequestScan } from '../../../src/relay/request-scan.ts'
 import { ResponseSplitter } from '../../../src/relay/response-splitter.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, messageFrame } from '../../../src/xds/stream/frames.ts'
-import { aliasNameTableType, listenerType, nameTableType, trustBundleType } from '../../../src/xds/type-urls.ts'
+import {
+  aliasHealthType,
+  aliasNameTableType,
+  healthType,
+  listenerType,
+  nameTableType,
+  trustBundleType,
+} from '../../../src/xds/type-urls.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { DiscoveryStream, type StreamCredentials, type StreamEnd } from './discovery-stream.ts'
 import { pathOf } from './proxy-server.ts'
 
-const health = typeUrlsOf('mesh.v1.HealthInformation')
-const ownTypes: ReadonlySet<string> = new Set([nameTableType, aliasNameTableType, trustBundleType, health.mesh, health.alias])
+const ownTypes: ReadonlySet<string> = new Set([nameTableType, aliasNameTableType, trustBundleType, healthType, aliasHealthType])
 
 /** The error code that reports an unhealthy workload. */
 const unhealthyCode = 500
@@ -167,7 +172,7 @@ export class Attempt {
     const known = this.#own.health()
     if (!known) return
     const error = known.healthy ? undefined : { code: unhealthyCode, message: known.message }
-    this.#waiting.set(health.mesh, ownRequest(this.#isDelta, health.mesh, error && { error }))
+    this.#waiting.set(healthType, ownRequest(this.#isDelta, healthType, error && { error }))
   }
 
   #takeWaiting(): Buffer[] {
@@ -206,7 +211,7 @@ export class Attempt {
   #take(message: Buffer): void {
     const { typeUrl, version, nonce, resource } = readOwnResponse(this.#isDelta, message)
     // Responses to health reports are not acknowledged: discovery would take the ACK for another report.
-    if (typeUrl === health.mesh || typeUrl === health.alias) return
+    if (typeUrl === healthType || typeUrl === aliasHealthType) return
     if (resource && typeUrl === trustBundleType) this.#events.announced(readTrustBundle(resource))
     else if (resource) this.#events.named(resource)
     this.#answer(typeUrl, { version, nonce })

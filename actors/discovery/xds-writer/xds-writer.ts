@@ -31,6 +31,7 @@ import { Plans } from '../../../src/xds/stream/plans.ts'
 import { type DeltaRequest, readDeltaRequest, readSotwRequest, requestFault } from '../../../src/xds/stream/request.ts'
 import { type Outcome, type Refused, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
+import { aliasHealthType, healthType } from '../../../src/xds/type-urls.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method } from '../../grpc/methods.ts'
@@ -55,6 +56,8 @@ import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the notice that further log lines about a client are suppressed. */
+/** The maximum number of characters of a reason in a log line of a report. */
+const longestReason = 200
 const suppressionHint = ' (metrics and /debug/adsz show all)'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
@@ -340,16 +343,27 @@ class XdsWriter implements Behaviour<Message, Sent> {
       const { session } = connection
       if (session.delta) {
         const request = readDeltaRequest(message)
-        if (!this.#identify(connection, request.node)) return
+        if (!this.#identify(connection, request.node) || this.#isHealthReport(connection, request)) return
         this.#recordOutcome(connection, request, session.takeDelta(request, monotonicMs()))
       } else {
         const request = readSotwRequest(message)
-        if (!this.#identify(connection, request.node)) return
+        if (!this.#identify(connection, request.node) || this.#isHealthReport(connection, request)) return
         this.#recordOutcome(connection, request, session.takeSotw(request, monotonicMs()))
       }
     } catch (error) {
       this.#refuse(connection, error)
     }
+  }
+
+  /**
+   * Whether a request is an agent's report of its workload's health (docs/agent.md, H9), which subscribes to nothing and rejects nothing:
+   * its error says why the workload is unhealthy.
+   */
+  #isHealthReport({ id }: Connection, { typeUrl, error }: Pick<DeltaRequest, 'typeUrl' | 'error'>): boolean {
+    if (typeUrl !== healthType && typeUrl !== aliasHealthType) return false
+    const health = error ? `unhealthy: ${error.message.slice(0, longestReason)}` : 'healthy'
+    this.#context.log('wle').debug(`the workload of ${id} is ${health}`)
+    return true
   }
 
   /** Ends a proxy's stream because the push queue refused it: its identity exceeds its limits. */
