@@ -21,9 +21,10 @@ const rooms = {
   'src/cli': ['src/config', 'src/identity', 'src/bootstrap', 'src/iptables', 'src/logging'],
   'src/logging': [],
   'actors/runtime': ['src/model', 'src/logging'],
-  'actors/http': ['src/model', 'src/config', 'src/snapshot', 'src/policy', 'src/identity', 'src/dns', 'src/logging', 'actors/runtime'],
-  'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/push', 'src/logging', 'actors/runtime', 'actors/http'],
-  'actors/discovery': [...pushPath, 'src/ca', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],
+  'actors/rpc': ['src/model', 'src/identity', 'actors/runtime'],
+  'actors/http': ['src/model', 'src/config', 'src/snapshot', 'src/policy', 'src/identity', 'src/dns', 'src/logging', 'actors/runtime', 'actors/rpc'],
+  'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/push', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http'],
+  'actors/discovery': [...pushPath, 'src/ca', 'src/cli', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http', 'actors/grpc'],
   'actors/agent': [
     ...['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/push', 'src/ca', 'src/agent', 'src/bootstrap', 'src/relay'],
     ...['src/dns', 'src/iptables', 'src/health', 'src/sts', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],

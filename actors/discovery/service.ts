@@ -20,6 +20,7 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
+import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
 import { exposure, type Notice } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
@@ -80,7 +81,6 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     policy,
     watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
-  Object.assign(answers, statusAnswers(supervisor, features, log))
 
   const wiring = actorTable({
     options,
@@ -93,13 +93,15 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     mode,
     module,
   })
+  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources)
+  Object.assign(answers, statusAnswers(supervisor, { features, log, readiness }))
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, sources: wiring.sources, writers, options, features, openOnLoopback, metrics, startedAt, log },
+    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log },
     levels: {
       get: () => opened.levels,
       async set(next) {

@@ -33,10 +33,10 @@ import { grpcMetrics } from './grpc-metrics.ts'
 import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
 import { HandshakeGate } from './handshake-gate.ts'
 import { type ConnectionLimits, checkInterval, Http2Connection } from './http2-connection.ts'
-import type { Methods } from './methods.ts'
+import type { Method, Methods } from './methods.ts'
 import { type AnswerPage, GrpcPages, type PageCall } from './pages.ts'
+import { messageStreams, unaryStreams } from './rpc-streams.ts'
 import type { StandstillTimer } from './standstill-timer.ts'
-import { unaryStreams } from './unary.ts'
 
 /** A listening address. An empty host means all addresses. */
 export interface Listening {
@@ -239,9 +239,9 @@ export class GrpcServer {
   #served({ methods, metrics, log }: GrpcServerParts): Map<string, Served> {
     const measure = grpcMetrics(metrics)
     const taken = [...methods].map(([path, method]): [string, Served] => {
-      if (method.type !== 'unary') return [path, { open: measure(path, method.type, method.open), messageBytes: this.#options.messageBytes }]
-      const open = unaryStreams(method, (error) => log.error(`${path} failed: ${error instanceof Error ? error.message : error}`))
-      return [path, { open: measure(path, method.type, open), messageBytes: method.bounds.requestBytes }]
+      const failed = (error: unknown) => log.error(`${path} failed: ${error instanceof Error ? error.message : error}`)
+      const { open, messageBytes } = opened(path, method, this.#options.messageBytes, failed)
+      return [path, { open: measure(path, method.type, open), messageBytes }]
     })
     return new Map(taken)
   }
@@ -359,7 +359,7 @@ export class GrpcServer {
     const connection = this.#sessions.get(stream.session as ServerHttp2Session)
     if (!connection || stream.destroyed || stream.closed) return stream.close()
     const method = this.#methods.get(headers[':path'] ?? '')
-    if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc')) {
+    if (headers[':method'] !== 'POST' || !isGrpc(headers['content-type'])) {
       if (this.#pages && connection.isSecure && !connection.isExpired) return void this.#pages.serve(stream, pageCall(headers, connection))
       stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
       return connection.refused()
@@ -401,7 +401,17 @@ export class GrpcServer {
   }
 }
 
+/** What opens the streams of a method: its own function, without anything between, or for an RPC its handler. */
+function opened(path: string, method: Method, messageBytes: number, failed: (error: unknown) => void): Served {
+  if ('open' in method) return { open: (stream) => method.open(stream), messageBytes }
+  const open = method.type === 'unary' ? unaryStreams(path, method, failed) : messageStreams(path, method, failed)
+  return { open, messageBytes: method.bounds.requestBytes }
+}
+
 const ownKnownAddresses = () => new KnownAddresses(knownAddressWords(), '')
+
+/** Whether a request is by the gRPC protocol: messages of protocol buffers, not gRPC-Web and not JSON. */
+const isGrpc = (contentType = ''): boolean => /^application\/grpc(\+proto)?(;.*)?$/i.test(contentType)
 
 function fail(error: Error): never {
   throw error

@@ -1,8 +1,8 @@
 /** The methods of a gRPC server, by path `/<service>/<method>`. */
+import type { Rpc } from '../rpc/rpc-methods.ts'
 import type { GrpcStream } from './grpc-stream.ts'
-import type { UnaryMethod } from './unary.ts'
 
-/** A method of bidirectional streams without a time limit. */
+/** A method whose streams pass encoded messages on, without a time limit. */
 export interface StreamMethod {
   readonly type: 'bidi_stream'
   /** Accepts a stream that a client has opened. */
@@ -10,7 +10,7 @@ export interface StreamMethod {
 }
 
 /** A service method. */
-export type Method = StreamMethod | UnaryMethod
+export type Method = StreamMethod | Rpc
 
 /** The methods of a server by their paths. */
 export type Methods = ReadonlyMap<string, Method>

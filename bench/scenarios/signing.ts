@@ -23,6 +23,7 @@ import * as mesh from '../mesh.ts'
 import { type Measure, progress } from '../report.ts'
 import { DiscoveryServer, processUsage } from '../server.ts'
 import { measureChange } from './convergence.ts'
+import { signingCalls } from './signing-calls.ts'
 
 type KeyType = 'RSA' | 'P-256'
 
@@ -82,6 +83,7 @@ export async function signing(writers: number, rounds: number, tls: { cert: stri
   const measures: Measure[] = []
   for (const root of ['RSA', 'P-256'] as const) for (const client of ['RSA', 'P-256'] as const) measures.push(await rate(root, client, rounds))
   measures.push(await twoThreads())
+  measures.push(await calls(rounds, tls))
   measures.push(await manyAgents(writers, tls))
   measures.push(...(await besidePushes(writers, rounds, tls)))
   return measures
@@ -251,6 +253,17 @@ const requestOf = (csr: string): Buffer => messageFrame(textField(1, csr))
 
 function startServer(writers: number, root: BenchRoot, tls: { cert: string; key: string }, files: readonly (readonly [string, string])[]) {
   return DiscoveryServer.start({ writers, files, certificates: tls, env: { ROOT_CA_DIR: root.dir } })
+}
+
+/** Measures the call itself, with the messages of an ordinary request and its answer. */
+async function calls(rounds: number, tls: { cert: string; key: string }): Promise<Measure> {
+  const root = new BenchRoot('RSA')
+  try {
+    const csr = makeSigningRequest(newKey('P-256'), [])
+    return await signingCalls(rounds, tls, csr, [root.issue(csr, identityOf(0)), root.certificate])
+  } finally {
+    root.dispose()
+  }
 }
 
 /** Measures concurrent requests of many connected agents. */

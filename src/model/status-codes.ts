@@ -6,6 +6,7 @@ export const status = {
   canceled: 1,
   invalidArgument: 3,
   deadlineExceeded: 4,
+  notFound: 5,
   permissionDenied: 7,
   resourceExhausted: 8,
   failedPrecondition: 9,

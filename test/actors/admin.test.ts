@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { expect } from 'chai'
 import { startAdmin } from '../../actors/discovery/admin/admin.ts'
+import { ReadinessJudge } from '../../actors/discovery/admin/readiness.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { restartPolicy } from '../../actors/runtime/restarts.ts'
@@ -30,7 +31,7 @@ describe('the HTTP servers', () => {
     const start = (options: object) =>
       startAdmin({
         supervisor,
-        sources: [],
+        readiness: new ReadinessJudge(() => supervisor.states(), []),
         writers: 1,
         options: options as never,
         features,

@@ -4,22 +4,21 @@ import { Worker } from 'node:worker_threads'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
-import type { Method } from '../../actors/grpc/methods.ts'
 import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
-import type { AnswerCall } from '../../actors/grpc/unary.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import { ClientTrust } from '../../src/identity/client-trust.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
+import { type AnswerText, type TextMethod, textMessage, textService } from '../harness/text-service.ts'
 import { until } from '../harness/until.ts'
 
 /** Answers that the test holds back. */
 class Held {
   readonly signals: AbortSignal[] = []
-  readonly #waiting: ((answer: Buffer) => void)[] = []
+  readonly #waiting: ((answer: string) => void)[] = []
 
-  hold(signal: AbortSignal): Promise<Buffer> {
+  hold(signal: AbortSignal): Promise<string> {
     this.signals.push(signal)
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
@@ -29,7 +28,7 @@ class Held {
   }
 
   release(answer: string): void {
-    for (const resolve of this.#waiting.splice(0)) resolve(Buffer.from(answer))
+    for (const resolve of this.#waiting.splice(0)) resolve(answer)
     this.signals.length = 0
   }
 }
@@ -44,8 +43,7 @@ describe('a unary gRPC method', () => {
 
   before(async () => {
     port = await freePort()
-    const unary = (answer: AnswerCall, concurrent = 100, timeLimit = 10_000): Method => ({
-      type: 'unary',
+    const unary = (answer: AnswerText, concurrent = 100, timeLimit = 10_000): TextMethod => ({
       bounds: { timeLimit, requestBytes: 100, concurrent },
       answer,
     })
@@ -58,14 +56,17 @@ describe('a unary gRPC method', () => {
         metrics: registry,
         trust: new ClientTrust(),
         standstillTimer: new StandstillTimer(),
-        methods: new Map([
-          ['/t.T/Echo', unary((request, { headers }) => Buffer.from(`${request.toString()} ${headers['x-who']}`))],
-          ['/t.T/Refuse', unary(() => ({ code: 7, message: 'not you' }))],
-          ['/t.T/Later', unary(() => ({ code: 8, message: 'full', retryAfterMs: 1500 }))],
-          ['/t.T/Break', unary(() => Promise.reject(new Error('the reason is ours')))],
-          ['/t.T/Wait', unary((_, { signal }) => held.hold(signal), 2)],
-          ['/t.T/Late', unary((_, { signal }) => held.hold(signal), 2, 500)],
-        ]),
+        methods: textService(
+          {
+            Echo: unary((text, { headers }) => `${text} ${headers['x-who']}`),
+            Refuse: unary(() => ({ code: 7, message: 'not you' })),
+            Later: unary(() => ({ code: 8, message: 'full', retryAfterMs: 1500 })),
+            Break: unary(() => Promise.reject(new Error('the reason is ours'))),
+            Wait: unary((_, { signal }) => held.hold(signal), 2),
+            Late: unary((_, { signal }) => held.hold(signal), 2, 500),
+          },
+          (path, error) => logged.push(`${path} failed: ${(error as Error).message}`),
+        ),
         refused: () => {},
       },
     )
@@ -77,7 +78,6 @@ describe('a unary gRPC method', () => {
     await server.close()
   })
 
-  const same = (value: Buffer) => value
   /** Resolves to the outcome of a call: the answer, or code and message. */
   const retries: string[] = []
   const start = (name: string, request = '', options: { deadline?: number } = {}) => {
@@ -87,9 +87,9 @@ describe('a unary gRPC method', () => {
     const ended = new Promise<string | [number, string]>((resolve) => {
       const call = client.makeUnaryRequest(
         `/t.T/${name}`,
-        same,
-        same,
-        Buffer.from(request),
+        textMessage.encode,
+        textMessage.decode,
+        request,
         metadata,
         options,
         (error: ServiceError | null, value) => {
@@ -108,7 +108,7 @@ describe('a unary gRPC method', () => {
     expect(await call('Refuse')).to.deep.equal([7, 'not you'])
     expect(await call('Break')).to.deep.equal([status.internal, 'internal error'])
     expect(logged).to.deep.equal(['/t.T/Break failed: the reason is ours'])
-    expect(await call('Echo', 'x'.repeat(101))).to.deep.equal([status.resourceExhausted, 'received message larger than max (101 vs. 100)'])
+    expect(await call('Echo', 'x'.repeat(99))).to.deep.equal([status.resourceExhausted, 'received message larger than max (101 vs. 100)'])
   })
 
   it('sends a retry delay to clients', async () => {
@@ -205,7 +205,7 @@ describe('a unary gRPC method', () => {
         for (const frame of frames) stream.write(frame)
         stream.end()
       })
-    const frame = messageFrame(Buffer.from('a'))
+    const frame = messageFrame(textMessage.encode('a'))
     expect(await ask([frame])).to.deep.equal(['0', ''])
     expect(await ask([])).to.deep.equal(['12', 'the method is unary: no request message was received'])
     expect(await ask([frame, frame])).to.deep.equal(['12', 'the method is unary: it takes exactly one request message'])

@@ -2,17 +2,19 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
-import type { Call, CallStatus } from '../../actors/grpc/unary.ts'
+import type { Call, CallStatus } from '../../actors/rpc/call.ts'
+import { callOf, connectHandlers, errorOf } from '../../actors/rpc/connect-handlers.ts'
+import { lazyRpcs } from '../../actors/rpc/rpc-methods.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
+import { type MeshCertificateRequest, MeshCertificateService } from '../../protocols/gen/mesh/v1/auth/ca_pb.js'
 import type { ServerAddress } from '../../protocols/messages/credentials.ts'
 import { type Certificate, readCertificate, type SigningKey } from '../../src/ca/certificate.ts'
 import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { ClientTrust } from '../../src/identity/client-trust.ts'
 import { pemOf } from '../../src/identity/pem.ts'
-import { scanFields, textField } from '../../src/xds/slab/wire.ts'
 
 const off = { fallback: 'none', scopes: {} } as const
 const certificate = (der: Buffer) => pemOf('CERTIFICATE', der)
@@ -103,12 +105,13 @@ export class SigningService {
         standstillTimer: new StandstillTimer(),
         trust,
         refused: () => undefined,
-        methods: new Map([
-          [
-            '/mesh.v1.auth.MeshCertificateService/CreateCertificate',
-            { type: 'unary' as const, bounds, answer: (request: Buffer, call: Call) => this.#answer(request, call) },
-          ],
-        ]),
+        methods: lazyRpcs({ '/mesh.v1.auth.MeshCertificateService/CreateCertificate': { type: 'unary', bounds } }, async () =>
+          connectHandlers({
+            failed: () => undefined,
+            routes: (router) =>
+              router.service(MeshCertificateService, { createCertificate: (request, context) => this.#answer(request, callOf(context)) }),
+          }),
+        ),
       },
     )
     this.#server = server
@@ -135,16 +138,11 @@ export class SigningService {
     return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), cert }
   }
 
-  async #answer(request: Buffer, { headers, certificateCaller }: Call): Promise<Uint8Array | CallStatus> {
-    let csr = ''
-    let seconds = 0
-    for (const { field, bytes, value } of scanFields(request)) {
-      if (field === 1 && bytes) csr = bytes.toString()
-      if (field === 3) seconds = value
-    }
-    this.calls.push({ csr, seconds, headers, presented: certificateCaller?.identities[0] })
+  async #answer({ csr, validityDuration }: MeshCertificateRequest, { headers, certificateCaller }: Call): Promise<{ certChain: string[] }> {
+    this.calls.push({ csr, seconds: Number(validityDuration), headers, presented: certificateCaller?.identities[0] })
     const answer = (await this.answer?.(csr)) ?? this.chain(csr)
-    return 'code' in answer ? answer : Buffer.concat(answer.map((element) => textField(1, element)))
+    if ('code' in answer) throw errorOf(answer)
+    return { certChain: [...answer] }
   }
 }
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const shared = ['runtime', 'http', 'grpc']
+const shared = ['runtime', 'rpc', 'http', 'grpc']
 const unlisted = ['src/unlisted', 'actors/unlisted', 'bench', 'test']
 
 /** Returns the imports that the two tables of rooms list, as `room -> room`. */

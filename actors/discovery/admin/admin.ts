@@ -21,15 +21,14 @@ import { addDebugPages } from './debug-pages.ts'
 import type { IntrospectionParts, LevelsInForce } from './introspection.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
-import { readiness } from './readiness.ts'
+import type { ReadinessJudge } from './readiness.ts'
 import { Scraper } from './scrape.ts'
 import { tokenPage } from './token-page.ts'
 
 /** Dependencies and settings of the HTTP servers. */
 export interface AdminParts {
   readonly supervisor: Supervisor
-  /** Names of the source actors. */
-  readonly sources: readonly string[]
+  readonly readiness: ReadinessJudge
   /** Number of writers. */
   readonly writers: number
   readonly options: DiscoveryOptions
@@ -58,7 +57,7 @@ const quietRefusalsMs = 60_000
 
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
-  const { supervisor, options, features, metrics, log } = parts
+  const { supervisor, options, features, metrics, log, readiness } = parts
   const startup = new Gauge({ name: 'startup_duration_seconds', help: 'seconds from process start to being marked ready', registers: [metrics] })
   new Gauge({ name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [metrics] }).set(
     { component: 'pilot', tag: buildInfo().version },
@@ -68,16 +67,10 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     { version: buildInfo().version },
     1,
   )
-  let wasReady = false
   let closed = false
-  const judge = () => {
-    const judged = readiness(supervisor.states(), parts.sources, wasReady)
-    wasReady ||= judged.ready
-    return judged
-  }
   const becomeReady = (async () => {
     // Readiness may change because of an event of an actor, and also because time has passed without one.
-    while (!judge().ready) {
+    while (!readiness.judge().ready) {
       if (closed) return
       await Promise.race([supervisor.changed(), pause(quietMs)])
     }
@@ -94,7 +87,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const local = new PageServer(bounds)
   for (const server of [http, local])
     server.add('/ready', () => {
-      const { ready, text } = judge()
+      const { ready, text } = readiness.judge()
       return new Page(text, undefined, ready ? 200 : 503)
     })
   for (const server of [monitoring, local]) {

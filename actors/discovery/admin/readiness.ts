@@ -35,6 +35,25 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
   return { ready, text: lines.join('\n') }
 }
 
+/** The present readiness. Remembers whether the service has been ready before. */
+export class ReadinessJudge {
+  readonly #states: () => readonly ActorState[]
+  readonly #sources: readonly string[]
+  #wasReady = false
+
+  /** `states`: the present states of all actors. `sources`: the names of the source actors. */
+  constructor(states: () => readonly ActorState[], sources: readonly string[]) {
+    this.#states = states
+    this.#sources = sources
+  }
+
+  judge(): Readiness {
+    const judged = readiness(this.#states(), this.#sources, this.#wasReady)
+    this.#wasReady ||= judged.ready
+    return judged
+  }
+}
+
 const isFirstStart = ({ state, restarts }: ActorState): boolean => state === 'starting' && restarts === 0
 
 /** Describes an unhealthy actor; undefined for a healthy one. */

@@ -8,6 +8,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { PageSources } from './page-sources.ts'
+import type { ReadinessJudge } from './readiness.ts'
 
 /** Returns the answers to the questions with deadlines of their own, which are those of other actors. */
 function passedOn(supervisor: Supervisor): BoundedAnswers<keyof BoundedQuestions> {
@@ -18,12 +19,20 @@ function passedOn(supervisor: Supervisor): BoundedAnswers<keyof BoundedQuestions
   }
 }
 
+/** Dependencies and settings of the answers. */
+export interface StatusParts {
+  readonly features: Features
+  readonly log: Logger
+  readonly readiness: ReadinessJudge
+}
+
 /** Returns the functions that answer the questions. */
-export function statusAnswers(supervisor: Supervisor, features: Features, log: Logger) {
+export function statusAnswers(supervisor: Supervisor, { features, log, readiness }: StatusParts) {
   const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING)
   return {
     connections: async (withMetadata: boolean): Promise<ConnectionStatus[]> =>
       (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
+    isReady: (): boolean => readiness.judge().ready,
     ...passedOn(supervisor),
     debugPage: async (question: PageQuestion): Promise<PageReply> => {
       if (!features.ENABLE_DEBUG_ON_HTTP) return { status: 404, headers: {}, body: 'there is no such page' }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { status } from '../../../src/model/status-codes.ts'
-import type { CallStatus } from '../../grpc/unary.ts'
+import type { CallStatus } from '../../rpc/call.ts'
 import { type Asking, patient } from '../../runtime/ask.ts'
 import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 

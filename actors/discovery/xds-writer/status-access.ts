@@ -7,8 +7,8 @@ import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts
 import type { ConnectionEnds } from '../../../src/identity/socket-table.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { PageCall, PageRefusal } from '../../grpc/pages.ts'
-import type { CallStatus } from '../../grpc/unary.ts'
 import type { PeerPrograms } from '../../http/peer-programs.ts'
+import type { CallStatus } from '../../rpc/call.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { type Admission, type Asker, isRefused } from './admission.ts'
 

@@ -44,7 +44,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
-import { certificateService } from './certificate-service.ts'
+import { certificateService, certificateServiceName } from './certificate-service.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GatewaySecrets } from './gateway-secrets.ts'
@@ -52,7 +52,7 @@ import { Pushes } from './pushes.ts'
 import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { StatusAccess } from './status-access.ts'
-import { statusServices } from './status-services.ts'
+import { statusServiceNames, statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the notice that further log lines about a client are suppressed. */
@@ -62,6 +62,8 @@ const suppressionHint = ' (metrics and /debug/adsz show all)'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
 type Sent = WriterEvent | IdentityEvent | SecretCommand
+
+const discoveryServiceName = 'envoy.service.discovery.v3.AggregatedDiscoveryService'
 
 class XdsWriter implements Behaviour<Message, Sent> {
   readonly asks
@@ -173,14 +175,17 @@ class XdsWriter implements Behaviour<Message, Sent> {
       names: () => this.#secured.names,
       warn: (kind, line) => this.#warn(kind, line),
     })
-    const services = statusServices((question, ...details) => context.ask(question, ...details), access)
+    const failed = (path: string, error: unknown) => context.log('ads').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
     const certificates = () =>
       certificateService({
         admission,
         sign: (request, call) => context.askFor(call, 'signCertificate', request),
         metrics: context.metrics,
         warn: (kind, line) => this.#warn(kind, line, 'serverca'),
+        failed,
       })
+    const signs = context.config.secure?.signs ?? false
+    const services = [discoveryServiceName, ...statusServiceNames, ...(signs ? [certificateServiceName] : [])]
     const streams = (delta: boolean): Method => ({
       type: 'bidi_stream',
       open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),
@@ -190,10 +195,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
       metrics: context.metrics,
       standstillTimer: this.#standstillTimer,
       methods: new Map([
-        ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', streams(false)],
-        ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', streams(true)],
-        ...services,
-        ...(context.config.secure?.signs ? certificates() : []),
+        [`/${discoveryServiceName}/StreamAggregatedResources`, streams(false)],
+        [`/${discoveryServiceName}/DeltaAggregatedResources`, streams(true)],
+        ...statusServices({ ask: (question, ...details) => context.ask(question, ...details), access, services, failed }),
+        ...(signs ? certificates() : []),
       ]),
       page: (call) => access.page(call, (question) => context.ask('debugPage', question)),
       trust: this.#secured.trust,

@@ -1,0 +1,91 @@
+/** The implementation of client status, reflection and health, loaded with the first call. */
+import { createContextKey, type HandlerContext, type ServiceImpl } from '@connectrpc/connect'
+import { ClientStatusDiscoveryService, type ClientStatusRequest } from '../../../protocols/gen/envoy/service/status/v3/csds_pb.js'
+import { Health as HealthService } from '../../../protocols/gen/grpc/health/v1/health_pb.js'
+import { ServerReflection, type ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import { ServerReflection as ServerReflectionAlpha } from '../../../protocols/gen/grpc/reflection/v1alpha/reflection_pb.js'
+import { status } from '../../../src/model/status-codes.ts'
+import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
+import type { RpcHandler } from '../../rpc/rpc-methods.ts'
+import { clientStatus } from './client-status.ts'
+import type { ConnectionStatus } from './connection-debug.ts'
+import { Health } from './health.ts'
+import { Reflection } from './reflection.ts'
+import type { MayRead, StatusAccess } from './status-access.ts'
+
+/** Dependencies and settings of the services. */
+export interface StatusServiceParts {
+  /** Asks the supervisor. */
+  readonly ask: <Answer>(question: string, ...details: unknown[]) => Promise<Answer>
+  readonly access: StatusAccess
+  /** The full names of all services of the server, for health and reflection. */
+  readonly services: readonly string[]
+  /** Called with errors that are not the client's. */
+  readonly failed: (path: string, error: unknown) => void
+}
+
+/** What the caller may read, who is admitted before a message is read. */
+const mayReadKey = createContextKey<MayRead>(() => false, { description: 'what the caller may read' })
+
+/** Returns the handlers of the methods, by path. */
+export function statusRpcs({ ask, access, services, failed }: StatusServiceParts): ReadonlyMap<string, RpcHandler> {
+  const reflection = reflectionService(new Reflection(services))
+  return connectHandlers({
+    failed,
+    async gate(context) {
+      // Health is open to all callers, as the readiness page is.
+      if (context.service === HealthService) return
+      const mayRead = await access.of(callOf(context))
+      if (typeof mayRead !== 'function') throw errorOf(mayRead)
+      context.values.set(mayReadKey, mayRead)
+    },
+    routes: (router) =>
+      router
+        .service(
+          ClientStatusDiscoveryService,
+          clientStatusService((withMetadata) => ask('connections', withMetadata)),
+        )
+        .service(ServerReflection, reflection)
+        // The messages of both versions are the same.
+        .service(ServerReflectionAlpha, reflection as unknown as ServiceImpl<typeof ServerReflectionAlpha>)
+        .service(HealthService, healthService(new Health(() => ask('isReady'), services))),
+  })
+}
+
+function clientStatusService(ask: (withMetadata: boolean) => Promise<ConnectionStatus[]>): ServiceImpl<typeof ClientStatusDiscoveryService> {
+  const answer = async (request: ClientStatusRequest, { values }: HandlerContext) => {
+    const mayRead = values.get(mayReadKey)
+    const answered = await clientStatus(request, async (withMetadata) => (await ask(withMetadata)).filter(({ namespace }) => mayRead(namespace)))
+    if ('code' in answered) throw errorOf(answered)
+    return answered
+  }
+  return {
+    fetchClientStatus: answer,
+    async *streamClientStatus(requests, context) {
+      for await (const request of requests) yield await answer(request, context)
+    },
+  }
+}
+
+function reflectionService(reflection: Reflection): ServiceImpl<typeof ServerReflection> {
+  return {
+    async *serverReflectionInfo(requests: AsyncIterable<ServerReflectionRequest>) {
+      for await (const request of requests) yield reflection.answer(request)
+    },
+  }
+}
+
+function healthService(health: Health): ServiceImpl<typeof HealthService> {
+  const statusOf = async (service: string) => {
+    const serving = await health.of(service)
+    if (serving === undefined) throw errorOf({ code: status.notFound, message: `there is no service ${JSON.stringify(service.slice(0, 100))}` })
+    return { status: serving }
+  }
+  return {
+    check: ({ service }) => statusOf(service),
+    list: async () => ({ statuses: Object.fromEntries(await Promise.all([...health.names].map(async (name) => [name, await statusOf(name)]))) }),
+    async *watch({ service }, context) {
+      for await (const serving of health.watch(service, callOf(context).signal)) yield { status: serving }
+    },
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Handlers of RPCs made by the library connect (`@connectrpc/connect`), which this module loads. Requests are handed to its handlers without its
+ * adapter for Node (ARCHITECTURE, "Decisions").
+ */
+import type { JsonWriteOptions } from '@bufbuild/protobuf'
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+} from '@connectrpc/connect'
+import type { UniversalHandler } from '@connectrpc/connect/protocol'
+import { status } from '../../src/model/status-codes.ts'
+import type { Call, CallStatus } from './call.ts'
+import { type RpcHandler, type RpcRequest, retryHeader } from './rpc-methods.ts'
+
+/** Settings of handlers. */
+export interface HandlerOptions {
+  /** Adds the services with their implementations. */
+  readonly routes: (router: ConnectRouter) => void
+  /** Called before a request is read; an error that it throws is the answer. May keep what it found out in the values of the context. */
+  readonly gate?: (context: HandlerContext) => Promise<void>
+  /** Called with errors that are no {@link ConnectError}; the client is told `internal error`. */
+  readonly failed: (path: string, error: unknown) => void
+  /** The messages that may stand in an `Any` of JSON. */
+  readonly registry?: JsonWriteOptions['registry']
+}
+
+const callKey = createContextKey<RpcRequest | undefined>(undefined, { description: 'the request' })
+
+/** Returns the call that an implementation answers. */
+export function callOf({ values }: Pick<HandlerContext, 'values'>): Call {
+  return (values.get(callKey) as RpcRequest).call
+}
+
+/** Returns the error that answers a call with a status. */
+export function errorOf({ code, message, retryAfterMs }: CallStatus): ConnectError {
+  return new ConnectError(message, code as Code, retryAfterMs === undefined ? {} : { [retryHeader]: String(retryAfterMs) })
+}
+
+/** The handlers of services, by path. Nothing is compressed, and compressed requests are refused. */
+export function connectHandlers({ routes, gate, failed, registry }: HandlerOptions): ReadonlyMap<string, RpcHandler> {
+  const router = createConnectRouter({
+    acceptCompression: [],
+    interceptors: [telling(failed)],
+    jsonOptions: { ignoreUnknownFields: false, ...(registry ? { registry } : {}) },
+    async requestGate(context) {
+      const refusal = context.values.get(callKey)?.refusal
+      if (refusal) throw errorOf(refusal)
+      await gate?.(context)
+    },
+  })
+  routes(router)
+  return new Map(router.handlers.map((handler) => [handler.requestPath, asked(handler)]))
+}
+
+/** Hands a request to a handler of the library. The URL has no part that the client chose: the path is that of the handler. */
+function asked(handler: UniversalHandler): RpcHandler {
+  return async (request) => {
+    const answer = await handler({
+      httpVersion: request.httpVersion,
+      method: request.method,
+      url: `http://localhost${handler.requestPath}`,
+      header: new Headers(request.headers),
+      body: request.body,
+      signal: request.call.signal,
+      contextValues: createContextValues().set(callKey, request),
+    })
+    const { status: code, header, body = noBytes(), trailer } = answer
+    return { status: code, headers: plain(header), body, trailers: () => blamed(plain(trailer)) }
+  }
+}
+
+const plain = (headers: Headers | undefined): Record<string, string> => Object.fromEntries(headers ?? [])
+
+/** What the library says of a message that it cannot read, for which it answers `Internal`. */
+const unreadable = 'parse%20binary%3A'
+
+/** Trailers in which a message that cannot be read is the client's fault. */
+function blamed(trailers: Record<string, string>): Record<string, string> {
+  const message = trailers['grpc-message']
+  if (!message?.startsWith(unreadable)) return trailers
+  const reason = message.replace(unreadable, encodeURIComponent('the request cannot be read:'))
+  return { ...trailers, 'grpc-status': String(status.invalidArgument), 'grpc-message': reason }
+}
+
+async function* noBytes(): AsyncIterable<Uint8Array> {}
+
+/** Reports errors that are none of an implementation's answers. */
+function telling(failed: HandlerOptions['failed']): Interceptor {
+  return (next) => async (request) => {
+    const known = (error: unknown) => {
+      if (error instanceof ConnectError) return error
+      failed(new URL(request.url).pathname, error)
+      return new ConnectError('internal error', Code.Internal)
+    }
+    try {
+      const response = await next(request)
+      return response.stream ? { ...response, message: each(response.message, known) } : response
+    } catch (error) {
+      throw known(error)
+    }
+  }
+}
+
+async function* each<Message>(messages: AsyncIterable<Message>, known: (error: unknown) => Error): AsyncIterable<Message> {
+  try {
+    yield* messages
+  } catch (error) {
+    throw known(error)
+  }
+}
