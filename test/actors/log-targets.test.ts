@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { openLog } from '../../actors/runtime/log.ts'
 import { LogTarget } from '../../actors/runtime/log-target.ts'
@@ -207,6 +209,22 @@ describe('the log', () => {
       await until('the rest', () => taken.endsWith('after\n'))
       expect(taken.slice(10 * line.length)).to.equal('lost 5\nafter\n')
     })
+  })
+
+  it('gets every line of a process that ends with a fatal one, also when more of them wait than fit into the pipe', async () => {
+    const script = `
+      import { openLog } from ${JSON.stringify(import.meta.resolve('../../actors/runtime/log.ts'))}
+      const levels = { fallback: 'info', scopes: {} }
+      const opened = openLog({ output: levels, stackTrace: levels, callers: [], asJson: true, targets: ['stdout'] })
+      const record = { time: 0, level: 'info', scope: 'default', message: 'x'.repeat(1000), labels: {} }
+      for (let count = 0; count < 300; count++) opened.write(record)
+      opened.fatal(new Error('the last'))
+      process.exit(1)`
+    // A pipe of the shell, because the sockets that this process makes of its own take more; its reader is late.
+    const reader = spawn('sh', ['-c', '"$0" --input-type=module --eval "$1" | { sleep 0.2; cat; }', process.execPath, script])
+    const lines = (await text(reader.stdout)).trimEnd().split('\n')
+    expect(lines).to.have.length(301)
+    expect(JSON.parse(lines.at(-1) ?? '')).to.include({ level: 'fatal', msg: 'the last' })
   })
 
   it('gets a moved file reopened on request', () => {
