@@ -11,6 +11,7 @@ const rooms = {
   ...Object.fromEntries(pushPath.map((room, index) => [room, pushPath.slice(0, index)])),
   'src/push': [...pushPath.slice(0, -1), 'src/logging'],
   'src/ca': ['src/model', 'src/identity'],
+  'src/keystore': [],
   'src/agent': ['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/sts'],
   'src/bootstrap': ['src/names', 'src/config', 'src/agent'],
   'src/relay': ['src/model', 'src/xds'],
@@ -24,10 +25,10 @@ const rooms = {
   'actors/rpc': ['src/model', 'src/identity', 'actors/runtime'],
   'actors/http': ['src/model', 'src/config', 'src/snapshot', 'src/policy', 'src/identity', 'src/dns', 'src/logging', 'actors/runtime', 'actors/rpc'],
   'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/push', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http'],
-  'actors/discovery': [...pushPath, 'src/ca', 'src/cli', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http', 'actors/grpc'],
+  'actors/discovery': [...pushPath, 'src/ca', 'src/keystore', 'src/cli', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http', 'actors/grpc'],
   'actors/agent': [
-    ...['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/push', 'src/ca', 'src/agent', 'src/bootstrap', 'src/relay'],
-    ...['src/dns', 'src/iptables', 'src/health', 'src/sts', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],
+    ...['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/push', 'src/ca', 'src/keystore', 'src/agent', 'src/bootstrap'],
+    ...['src/relay', 'src/dns', 'src/iptables', 'src/health', 'src/sts', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],
   ],
 }
 rooms.bin = Object.keys(rooms)
@@ -76,6 +77,13 @@ module.exports = {
       comment: 'signer threads, and the ca command in its own process, read and make the private keys of the authority',
       from: { path: '^(src|actors)/', pathNot: '^actors/discovery/authority/(sign[^/]*|authority-files)[.]ts$' },
       to: { path: '^actors/discovery/authority/key-storage[.]ts$' },
+    },
+    {
+      name: 'key-stores-are-loaded-when-needed',
+      severity: 'error',
+      comment: 'node-forge costs 30 ms and 8 MB: only src/keystore imports it, and others import its readers and writers when there is a key store',
+      from: { path: '^(src|actors)/', pathNot: '^src/keystore/' },
+      to: { path: '(node_modules/node-forge|^src/keystore/(pkcs|asn1|encryption))', dependencyTypesNot: ['dynamic-import', 'type-only'] },
     },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
     {

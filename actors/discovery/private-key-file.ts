@@ -1,4 +1,4 @@
-/** The only function that reads private keys from files, so that no error message quotes a key. */
+/** The only function that reads private keys in PEM from files, so that no error message quotes a key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { readBoundedFileSync } from '../runtime/bounded-file.ts'

@@ -15,11 +15,11 @@ const ownMode = 0o600
  * Creates a file with exactly the given mode, whatever the umask is (by default readable by this user only), and syncs its content to
  * disk. Throws if the file exists. If writing fails, the file is removed. Errors name the path.
  */
-export function writeNewFile(path: string, content: string, mode = ownMode): void {
+export function writeNewFile(path: string, content: string | Buffer, mode = ownMode): void {
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0), ownMode)
   try {
     fchmodSync(file, mode)
-    const bytes = Buffer.from(content)
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content
     for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
     fsyncSync(file)
   } catch (error) {
@@ -33,7 +33,7 @@ export function writeNewFile(path: string, content: string, mode = ownMode): voi
 }
 
 /** Replaces or creates a file atomically: a reader, also after a crash, sees the old content or the new. Durable when the call returns. */
-export function replaceFile(path: string, content: string, mode = ownMode): void {
+export function replaceFile(path: string, content: string | Buffer, mode = ownMode): void {
   const next = `${path}${unfinished}`
   rmSync(next, { force: true })
   writeNewFile(next, content, mode)

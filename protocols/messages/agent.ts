@@ -72,6 +72,8 @@ export interface OutputConfig {
   readonly directory: string
   /** Whether other users of the machine may read the files, including the key (docs/certificates.md, S9); otherwise only the agent's user may. */
   readonly isForAll: boolean
+  /** File with the password of the key stores that are written beside the PEM files; undefined: none are written. */
+  readonly passwordFile: string | undefined
 }
 
 /** The answer to `state`. */

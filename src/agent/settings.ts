@@ -1,6 +1,6 @@
 /** Reads the settings of the workload's secrets from the environment. */
 import { resolve } from 'node:path'
-import type { CertificateConfig, FetcherConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
+import type { CertificateConfig, FetcherConfig, OutputConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { workloadId } from '../identity/spiffe-id.ts'
 import { canonicalCloudName } from '../names/mesh-names.ts'
@@ -27,9 +27,17 @@ export function secretAgentConfig(features: AgentFeatures, discoveryAddress: str
     fetcher: areMounted ? undefined : fetcherConfig(features),
     notices: noticesOf(features),
     mounted: output !== '' && resolve(output) === resolve(mountedCertificates) ? undefined : mountedCertificates,
-    output: output === '' ? undefined : { directory: output, isForAll: features.ORCHESTRATOR_SERVICE_HOST !== '' },
+    output: output === '' ? undefined : outputConfig(features),
     fileQuietMs: features.FILE_DEBOUNCE_DURATION,
   }
+}
+
+function outputConfig({
+  OUTPUT_CERTS: directory,
+  OUTPUT_CERTS_PASSWORD_FILE: passwordFile,
+  ORCHESTRATOR_SERVICE_HOST: host,
+}: AgentFeatures): OutputConfig {
+  return { directory, isForAll: host !== '', passwordFile: passwordFile === '' ? undefined : passwordFile }
 }
 
 /**
@@ -82,6 +90,9 @@ function noticesOf(features: AgentFeatures): string[] {
     ...(rootProviders.includes(features.PILOT_CERT_PROVIDER)
       ? []
       : [`PILOT_CERT_PROVIDER: ${quoted(features.PILOT_CERT_PROVIDER)} has no effect: it is none of ${rootProviders.join(', ')}`]),
+    ...(features.OUTPUT_CERTS_PASSWORD_FILE === '' || features.OUTPUT_CERTS !== ''
+      ? []
+      : ['OUTPUT_CERTS_PASSWORD_FILE has no effect: OUTPUT_CERTS names no directory']),
     ...(['', exchangingProvider].includes(features.XDS_AUTH_PROVIDER)
       ? []
       : [`XDS_AUTH_PROVIDER: ${quoted(features.XDS_AUTH_PROVIDER)} has no effect: ${exchangingProvider} is the only one`]),

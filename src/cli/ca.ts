@@ -16,13 +16,17 @@ export interface StoredAuthority {
   close(): Promise<void>
 }
 
-/** Paths of the files of an authority. */
+/** Paths of the files of an authority to import. Those without a file are empty. */
 export interface AuthorityFiles {
+  /** PKCS #12 file with the signing certificate, its key, the chain, and the root unless `root` names it. Then `cert`, `key` and `chain` are empty. */
+  readonly pkcs12: string
+  /** File whose first line is the password of `pkcs12`. */
+  readonly passwordFile: string
   readonly cert: string
   readonly key: string
   /** Certificates between the signing certificate and the root. Empty when there are none. */
   readonly chain: string
-  /** Empty when the signing certificate is the root. */
+  /** Empty when the signing certificate is the root, or the root is in `pkcs12`. */
   readonly root: string
 }
 
@@ -35,6 +39,11 @@ export interface CaWork {
    * Rejects when a file exists already.
    */
   export(page: AuthorityPage, directory: string, withKey: boolean): Promise<readonly string[]>
+  /**
+   * Writes the roots that are sent to workloads to a file, in PKCS #12 or PKCS #7 by the end of its name. Resolves with its path. Rejects when
+   * the file exists already or the name has another end.
+   */
+  exportTrustStore(page: AuthorityPage, path: string, passwordFile: string): Promise<readonly string[]>
   /**
    * Validates the files of an authority and copies them to `ROOT_CA_DIR`; existing files are overwritten only with `replace`. Resolves with
    * the paths. Rejects with an Error that names the file and the fault.
@@ -66,12 +75,24 @@ const exportFlags = {
     default: false,
     about: 'write the private key too (ca-key.pem, mode 0600): whoever has it can sign for every identity',
   },
+  truststore: {
+    type: 'string',
+    default: '',
+    about: 'write only the roots, to this file: PKCS #12 (.p12, .pfx), which Java trusts, or PKCS #7 (.p7b, .p7c)',
+  },
+  'password-file': { type: 'string', default: '', about: 'file whose first line is the password of a PKCS #12 file' },
 } as const satisfies FlagTable
 const importFlags = {
+  pkcs12: { type: 'string', default: '', about: 'PKCS #12 file that holds certificate, key, chain and root, in place of the files below' },
+  'password-file': exportFlags['password-file'],
   cert: { type: 'string', default: '', about: 'the signing certificate' },
   key: { type: 'string', default: '', about: 'its private key' },
-  chain: { type: 'string', default: '', about: 'certificates between the signing certificate and the root, if any' },
-  root: { type: 'string', default: '', about: 'the root, or several; the signing certificate itself when left out' },
+  chain: { type: 'string', default: '', about: 'certificates between the signing certificate and the root, if any: PEM or PKCS #7' },
+  root: {
+    type: 'string',
+    default: '',
+    about: 'the root, or several: PEM or PKCS #7; the signing certificate itself, or the root in the PKCS #12 file, when left out',
+  },
   replace: { type: 'switch', default: false, about: 'take the place of an authority that is plugged in' },
 } as const satisfies FlagTable
 
@@ -151,24 +172,38 @@ export function caCommands(
     }),
     'ca export': command(
       'Write the certificates of the authority to files',
-      ['--to ./backup', '--to ./backup --private-key'],
+      ['--to ./backup', '--to ./backup --private-key', '--truststore roots.p12 --password-file password'],
       exportFlags,
-      async ({ flags }) => {
-        const { to, 'private-key': withKey } = readFlags(exportFlags, flags)
-        for (const path of await (await load()).export(await pageOf(load), to, withKey)) print(path)
-      },
+      (line) => exportFiles(load, line),
     ),
     'ca import': command(
       'Check the files of an authority and plug them in (ROOT_CA_DIR)',
-      ['--cert ca-cert.pem --key ca-key.pem --root root-cert.pem'],
+      ['--cert ca-cert.pem --key ca-key.pem --root root-cert.pem', '--pkcs12 ca.p12 --password-file password'],
       importFlags,
-      async ({ flags }) => {
-        const { replace, ...files } = readFlags(importFlags, flags)
-        for (const flag of ['cert', 'key'] as const) if (files[flag] === '') throw new Error(`--${flag} is needed`)
-        for (const path of await (await load()).import(files, replace)) print(path)
-      },
+      (line) => importFiles(load, line),
     ),
   }
+}
+
+async function exportFiles(load: LoadWork, { flags }: CommandLine): Promise<void> {
+  const { to, 'private-key': withKey, truststore, 'password-file': passwordFile } = readFlags(exportFlags, flags)
+  if (truststore !== '' && (withKey || flags.to !== undefined))
+    throw new Error('--truststore writes one file: neither --to nor --private-key goes with it')
+  if (truststore === '' && passwordFile !== '') throw new Error('--password-file has no effect without --truststore')
+  const work = await load()
+  const page = await pageOf(load)
+  const paths = truststore === '' ? await work.export(page, to, withKey) : await work.exportTrustStore(page, truststore, passwordFile)
+  for (const path of paths) print(path)
+}
+
+async function importFiles(load: LoadWork, { flags }: CommandLine): Promise<void> {
+  const { replace, 'password-file': passwordFile, ...files } = readFlags(importFlags, flags)
+  const isStored = files.pkcs12 !== ''
+  for (const flag of ['cert', 'key'] as const) if (!isStored && files[flag] === '') throw new Error(`--${flag} is needed`)
+  for (const flag of ['cert', 'key', 'chain'] as const)
+    if (isStored && files[flag] !== '') throw new Error(`--pkcs12 and --${flag} contradict each other: both name it`)
+  if (!isStored && passwordFile !== '') throw new Error('--password-file has no effect without --pkcs12')
+  for (const path of await (await load()).import({ ...files, passwordFile }, replace)) print(path)
 }
 
 async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {

@@ -130,6 +130,12 @@ export const agentVariables = {
     default: '',
     meaning: 'directory to which key, certificate and roots are written; when empty they are not written',
   },
+  OUTPUT_CERTS_PASSWORD_FILE: {
+    type: 'string',
+    default: '',
+    meaning:
+      'file whose first line is the password of key.p12 and truststore.p12, which are written to OUTPUT_CERTS for Java; when empty they are not written',
+  },
   PILOT_CERT_PROVIDER: {
     type: 'string',
     default: 'meshd',

@@ -1,10 +1,12 @@
 /** Secrets in files: those that Envoy requests by path, those that precede the authority's, and those that the agent writes. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
+import { createPrivateKey } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { AgentSecrets, acknowledge } from '../harness/agent-secrets.ts'
 import { rootOf, signedBy } from '../harness/authorities.ts'
+import { certificatesIn, hasKeytool, keytool, openssl } from '../harness/key-stores.ts'
 import { revocationList } from '../harness/revocations.ts'
 import { until } from '../harness/until.ts'
 
@@ -193,7 +195,7 @@ describe('secrets in files', () => {
           mkdirSync(directory)
           chmodSync(directory, 0o2777)
         }
-        await at.agent(service, {}, { output: { directory, isForAll } })
+        await at.agent(service, {}, { output: { directory, isForAll, passwordFile: undefined } })
         const client = at.envoy(['default'])
         await until('the first', () => client.responses.length === 1)
         const read = (file: string) => at.read(`out/${name}/${file}`)
@@ -213,7 +215,7 @@ describe('secrets in files', () => {
     it('are retried if they cannot be written, with log line and metric', async () => {
       const service = await at.authority()
       at.write('out', 'a file')
-      await at.agent(service, {}, { output: { directory: at.path('out'), isForAll: false } })
+      await at.agent(service, {}, { output: { directory: at.path('out'), isForAll: false, passwordFile: undefined } })
       const client = at.envoy(['default'])
       await until('the certificate', () => client.responses.length === 1)
       expect(at.lines.filter((line) => line.startsWith('error')).join()).to.match(/the certificate is not written to .*out: .*EEXIST/)
@@ -230,7 +232,7 @@ describe('secrets in files', () => {
       try {
         const service = await at.authority()
         service.lifeMs = 2000
-        await at.agent(service, {}, { output: { directory, isForAll: false } })
+        await at.agent(service, {}, { output: { directory, isForAll: false, passwordFile: undefined } })
         const client = at.accepting(['default'])
         await until('the first', () => at.read('disk/cert-chain.pem') !== undefined)
         const first = [at.read('disk/key.pem'), at.read('disk/cert-chain.pem')]
@@ -249,6 +251,66 @@ describe('secrets in files', () => {
         await at.stopAgents()
         execFileSync('umount', [directory])
       }
+    })
+
+    describe('as key stores', () => {
+      const password = 'changeit'
+      /** What OpenSSL finds in a key store. */
+      const held = (name: string, ...options: string[]) =>
+        openssl('pkcs12', '-in', at.path(`out/${name}`), '-passin', `pass:${password}`, '-noenc', ...options)
+      const output = () => ({ directory: at.path('out'), isForAll: false, passwordFile: at.path('password') })
+      const keyIn = (text: string) => createPrivateKey(text.slice(text.indexOf('-----BEGIN PRIVATE KEY')))
+
+      for (const type of ['rsa', 'ec'] as const) {
+        it(`are renewed with the certificate (${type})`, async () => {
+          at.write('password', `${password}\n`)
+          const service = await at.authority()
+          service.lifeMs = 4000
+          await at.agent(service, { key: { type, format: 'traditional' } }, { output: output() })
+          const agrees = () => {
+            const [chain, key] = [at.read('out/cert-chain.pem'), at.read('out/key.pem')]
+            if (chain === undefined || key === undefined || !existsSync(at.path('out/truststore.p12'))) return false
+            const text = held('key.p12')
+            return certificatesIn(text).join() === certificatesIn(chain).join() && keyIn(text).equals(createPrivateKey(key))
+          }
+          await until('the first', agrees)
+          const before = at.read('out/cert-chain.pem')
+          await until('the second', () => at.read('out/cert-chain.pem') !== before && agrees())
+          expect(certificatesIn(held('truststore.p12', '-nokeys'))).to.deep.equal(certificatesIn(service.bundle))
+          expect(readdirSync(at.path('out')).sort()).to.deep.equal(['cert-chain.pem', 'key.p12', 'key.pem', 'root-cert.pem', 'truststore.p12'])
+          expect(statSync(at.path('out/key.p12')).mode & 0o777).to.equal(0o600)
+        })
+
+        it(`are read by Java: a key with its chain, and trusted roots (${type})`, async function () {
+          if (!hasKeytool()) return this.skip()
+          at.write('password', password)
+          await at.agent(await at.authority(), { key: { type, format: 'pkcs8' } }, { output: output() })
+          await until('both', () => existsSync(at.path('out/truststore.p12')))
+          const listed = (name: string) => keytool('-list', '-v', '-keystore', at.path(`out/${name}`), '-storepass', password)
+          expect(listed('key.p12')).to.match(/contains 1 entry.*Alias name: workload.*Entry type: PrivateKeyEntry\nCertificate chain length: 1/s)
+          expect(listed('truststore.p12')).to.match(/contains 1 entry.*Alias name: root-[0-9a-f]{16}.*Entry type: trustedCertEntry/s)
+        })
+      }
+
+      it('have the modes of the other files', async () => {
+        at.write('password', password)
+        mkdirSync(at.path('out'))
+        chmodSync(at.path('out'), 0o2777)
+        await at.agent(await at.authority(), {}, { output: { ...output(), isForAll: true } })
+        await until('both', () => existsSync(at.path('out/truststore.p12')))
+        expect(['key.p12', 'truststore.p12'].map((name) => statSync(at.path(`out/${name}`)).mode & 0o777)).to.deep.equal([0o640, 0o644])
+      })
+
+      it('wait for a password, and keep no other file waiting', async () => {
+        await at.agent(await at.authority(), {}, { output: output() })
+        await until('the files in PEM', () => at.read('out/root-cert.pem') !== undefined)
+        await until('the reason', () => at.lines.some((line) => line.includes('password: there is no such file, which is to hold the password')))
+        at.write('password', '\n')
+        await until('the next reason', () => at.lines.some((line) => line.includes('the password of the key stores, is empty')))
+        at.write('password', password)
+        await until('the key stores', () => existsSync(at.path('out/truststore.p12')))
+        expect(at.count('num_file_secret_failures_total')).to.equal(2)
+      })
     })
   })
 })

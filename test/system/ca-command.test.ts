@@ -12,6 +12,7 @@ import { fingerprintOf } from '../../src/identity/pem.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { rootOf } from '../harness/authorities.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
+import { certificatesIn, openssl } from '../harness/key-stores.ts'
 import { type CommandResult, runCommand, Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { keys } from '../harness/signing-requests.ts'
@@ -250,6 +251,34 @@ describe('pilot-discovery ca', () => {
     expect((await ca('show')).stderr).to.match(/no server listens on the admin socket .*, and .* holds no authority/)
     expect((await ca('import', '--key', 'x')).stderr).to.equal('Error: --cert is needed\n')
     expect((await ca('show', '-o', 'xml')).stderr).to.equal("Error: --output must be 'json'\n")
+  })
+
+  it('exports a trust store and imports a key store', async () => {
+    const { service, ca, page, plugged } = await started()
+    const file = (name: string) => join(service.dir, `.${name}`)
+    writeFileSync(file('password'), 'changeit')
+    const [own] = (await page()).roots
+    const exported = await ca('export', '--truststore', file('roots.p12'), '--password-file', file('password'))
+    expect(exported.stdout, exported.stderr).to.equal(`${file('roots.p12')}\n`)
+    const held = openssl('pkcs12', '-in', file('roots.p12'), '-nokeys', '-passin', `file:${file('password')}`)
+    expect(certificatesIn(held)).to.deep.equal(certificatesIn(own?.certificate ?? ''))
+    const { record, key } = rootOf('stored')
+    writeFileSync(file('root'), record.certificate)
+    writeFileSync(file('key'), key.export({ type: 'pkcs8', format: 'pem' }))
+    openssl('pkcs12', '-export', '-in', file('root'), '-inkey', file('key'), '-passout', `file:${file('password')}`, '-out', file('ca.p12'))
+    const imported = await ca('import', '--pkcs12', file('ca.p12'), '--password-file', file('password'))
+    expect(imported.stdout, imported.stderr).to.include(join(plugged, 'ca-key.pem'))
+    await until(
+      'it to be in force',
+      async () => (await page()).roots.find(({ uses }) => uses.includes('signs workload certificates'))?.id === record.id,
+    )
+    const refused: readonly (readonly [string, ...string[]])[] = [
+      ['--truststore writes one file: neither --to nor --private-key goes with it', 'export', '--truststore', 'x.p12', '--private-key'],
+      ['--password-file has no effect without --truststore', 'export', '--password-file', 'x'],
+      ['--pkcs12 and --chain contradict each other: both name it', 'import', '--pkcs12', 'x', '--chain', 'y'],
+      ['--password-file has no effect without --pkcs12', 'import', '--cert', 'x', '--key', 'y', '--password-file', 'z'],
+    ]
+    for (const [reason, ...args] of refused) expect((await ca(...args)).stderr).to.equal(`Error: ${reason}\n`)
   })
 
   it('has help for each of its subcommands', async () => {

@@ -1,9 +1,10 @@
-/** Writes the served secrets to files, for programs that read certificates themselves (docs/certificates.md, S9). */
+/** Writes the served secrets to files, for programs that read certificates themselves (docs/certificates.md, S9, S10). */
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { OutputConfig } from '../../../protocols/messages/agent.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
+import { type StoredFile, StoredFiles } from './stored-files.ts'
 
 /** The content by file name. Undefined leaves a file unchanged. */
 export interface OutputContent {
@@ -14,6 +15,9 @@ export interface OutputContent {
 
 /** In the order of writing. The key is written before the chain, because programs reload the key when the chain changes. */
 const names = ['key.pem', 'cert-chain.pem', 'root-cert.pem'] as const
+
+/** The files with a private key. */
+const secretNames: readonly string[] = ['key.pem', 'key.p12'] satisfies readonly (keyof OutputContent | StoredFile)[]
 
 /** The mode bit of a directory whose group its entries have. */
 const passesGroupOn = 0o2000
@@ -26,7 +30,10 @@ export class OutputFiles {
   readonly #config: OutputConfig
   readonly #failed: (reason: string) => void
   readonly #written = new Map<string, string>()
+  readonly #stores: StoredFiles | undefined
   #content: OutputContent | undefined
+  /** Ends with the last write of the key stores, which are made one after the other. */
+  #storing = Promise.resolve()
   #failures = 0
   /** The last reported reason. */
   #fault: string | undefined
@@ -37,6 +44,7 @@ export class OutputFiles {
   constructor(config: OutputConfig, failed: (reason: string) => void) {
     this.#config = config
     this.#failed = failed
+    this.#stores = config.passwordFile === undefined ? undefined : new StoredFiles(config.passwordFile)
   }
 
   /** Sets the content of the files and writes what has changed. */
@@ -54,10 +62,10 @@ export class OutputFiles {
   }
 
   /** The mode of a file. A directory that passes its group on is a volume whose group the containers of the pod have (`fsGroup`). */
-  #modeOf(name: keyof OutputContent): number {
+  #modeOf(name: string): number {
     const { directory, isForAll } = this.#config
     if (!isForAll) return 0o600
-    return name === 'key.pem' && (statSync(directory).mode & passesGroupOn) !== 0 ? 0o640 : 0o644
+    return secretNames.includes(name) && (statSync(directory).mode & passesGroupOn) !== 0 ? 0o640 : 0o644
   }
 
   #try(): void {
@@ -67,16 +75,44 @@ export class OutputFiles {
       for (const name of names) {
         const text = this.#content?.[name]
         if (text === undefined || this.#written.get(name) === text) continue
-        replaceFile(join(directory, name), text, this.#modeOf(name))
+        this.#replace(name, text)
         this.#written.set(name, text)
       }
-      this.#failures = 0
-      this.#fault = undefined
     } catch (error) {
-      const { message } = error as Error
-      if (this.#fault !== message) this.#failed(message)
-      this.#fault = message
-      this.#timer = after(Math.min(waits.longest, waits.first * 2 ** Math.min(this.#failures++, 20)), () => this.#try()).unref()
+      return this.#retry(error)
     }
+    if (!this.#stores) return this.#succeeded()
+    const stores = this.#stores
+    this.#storing = this.#storing.then(() => this.#store(stores))
+  }
+
+  async #store(stores: StoredFiles): Promise<void> {
+    if (this.#isClosed || !this.#content) return
+    const { 'key.pem': key, 'cert-chain.pem': chain, 'root-cert.pem': roots } = this.#content
+    try {
+      await stores.write({ key, chain, roots }, (name, bytes) => {
+        if (!this.#isClosed) this.#replace(name, bytes)
+      })
+      this.#succeeded()
+    } catch (error) {
+      if (!this.#isClosed) this.#retry(error)
+    }
+  }
+
+  #replace(name: string, content: string | Buffer): void {
+    replaceFile(join(this.#config.directory, name), content, this.#modeOf(name))
+  }
+
+  #succeeded(): void {
+    this.#failures = 0
+    this.#fault = undefined
+  }
+
+  #retry(error: unknown): void {
+    const { message } = error as Error
+    if (this.#fault !== message) this.#failed(message)
+    this.#fault = message
+    this.#timer?.cancel()
+    this.#timer = after(Math.min(waits.longest, waits.first * 2 ** Math.min(this.#failures++, 20)), () => this.#try()).unref()
   }
 }

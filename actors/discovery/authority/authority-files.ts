@@ -4,17 +4,15 @@
  */
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import { chainFault, findChain } from '../../../src/ca/chain.ts'
+import type { AuthorityFiles } from '../../../src/cli/ca.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
-import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
 import { readPrivateKey } from '../private-key-file.ts'
 import { readKey } from './key-storage.ts'
-
-/** Maximum size of a file that is read, in bytes. */
-const largest = 1_048_576
+import { readCertificatesFile, readKeyStore, trustStoreOf } from './key-store-files.ts'
 
 /** Names of the files in the directory of a plugged-in authority (docs/certificates.md, A1). */
 const names = { root: 'root-cert.pem', cert: 'ca-cert.pem', chain: 'cert-chain.pem', key: 'ca-key.pem' } as const
@@ -24,9 +22,8 @@ const names = { root: 'root-cert.pem', cert: 'ca-cert.pem', chain: 'cert-chain.p
  * Throws an Error that names the file when one of the files exists or the key cannot be read.
  */
 export function exportAuthority(page: AuthorityPage, directory: string, withKey: boolean, pluggedIn: string): string[] {
-  const roots = page.roots.filter(({ uses }) => uses.includes('sent to workloads')).map(({ certificate }) => certificate)
   const files: [string, string][] = [
-    [names.root, roots.join('')],
+    [names.root, sentRoots(page).join('')],
     [names.cert, page.signing.certificate],
   ]
   if (page.signing.chain !== '') files.push([names.chain, page.signing.chain])
@@ -35,37 +32,56 @@ export function exportAuthority(page: AuthorityPage, directory: string, withKey:
   return placeAll(directory, files, false)
 }
 
+/**
+ * Writes the roots that are sent to workloads to one file, PKCS #12 or PKCS #7 by the end of its name ({@link trustStoreOf}), with mode 0600.
+ * Resolves with its path. Rejects with an Error that names the file or flag when the file exists or a flag is wrong.
+ */
+export async function exportTrustStore(page: AuthorityPage, path: string, passwordFile: string): Promise<string[]> {
+  const content = await trustStoreOf(path, sentRoots(page), passwordFile)
+  const directory = dirname(path)
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  return placeAll(directory, [[basename(path), content]], false)
+}
+
+function sentRoots({ roots }: AuthorityPage): string[] {
+  return roots.filter(({ uses }) => uses.includes('sent to workloads')).map(({ certificate }) => certificate)
+}
+
 function keyOf({ source, keptIn, signing }: AuthorityPage, pluggedIn: string): KeyObject {
   if (source === 'own') return readKey({ kind: 'directory', directory: join(keptIn, 'keys') }, fingerprintOf(signing.certificate))
   return readKeyFile(join(pluggedIn, names.key), signing.certificate)
 }
 
-/** Paths of the files to import; `chain` and `root` may be empty. */
-export interface ImportedFiles {
-  readonly cert: string
-  readonly key: string
-  readonly chain: string
-  readonly root: string
+/** An authority to import, before its chain is checked. Certificates are PEM. */
+interface Given {
+  /** The file with the signing certificate. */
+  readonly path: string
+  readonly certificate: string
+  readonly others: string
+  readonly roots: string
+  /** Whether all roots are written. Otherwise only the one at the end of the chain is. */
+  readonly keepsRoots: boolean
+  /** Returns the private key of the signing certificate (PEM), or throws an Error that names its file. */
+  keyFor(signing: string): KeyObject
 }
 
 /**
  * Checks the files of an authority and writes them to the directory of the plugged-in authority, over existing files only with `replace`.
- * Returns the paths. Throws an Error that names the file and the reason; then nothing was written.
+ * Resolves with the paths. Rejects with an Error that names the file and the reason; then nothing was written.
  */
-export function importAuthority(files: ImportedFiles, directory: string, replace: boolean, now: number): string[] {
-  const certificate = read(files.cert)
-  const roots = files.root === '' ? certificate : read(files.root)
-  const chain = within(files.cert, () => {
-    const found = findChain(certificate, files.chain === '' ? '' : read(files.chain), roots)
+export async function importAuthority(files: AuthorityFiles, directory: string, replace: boolean, now: number): Promise<string[]> {
+  const { path, certificate, others, roots, keepsRoots, keyFor } = files.pkcs12 === '' ? await givenAsPem(files) : await givenAsKeyStore(files)
+  const chain = await within(path, () => {
+    const found = findChain(certificate, others, roots)
     const fault = chainFault(found, now)
     if (fault !== undefined) throw new Error(fault)
     return found
   })
   const signing = pemOf('CERTIFICATE', chain.signing.encoded)
-  const key = readKeyFile(files.key, signing)
+  const key = keyFor(signing)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const written: [string, string][] = [
-    [names.root, roots],
+    [names.root, keepsRoots ? roots : chain.root],
     [names.cert, signing],
     [names.chain, chain.intermediates],
     [names.key, key.export({ type: 'pkcs8', format: 'pem' }) as string],
@@ -73,8 +89,34 @@ export function importAuthority(files: ImportedFiles, directory: string, replace
   return placeAll(directory, written, replace)
 }
 
+async function givenAsPem({ cert, key, chain, root }: AuthorityFiles): Promise<Given> {
+  const certificate = await readCertificates(cert)
+  return {
+    path: cert,
+    certificate,
+    others: chain === '' ? '' : await readCertificates(chain),
+    roots: root === '' ? certificate : await readCertificates(root),
+    keepsRoots: true,
+    keyFor: (signing) => readKeyFile(key, signing),
+  }
+}
+
+/** Without a file of roots, the root is one of the key store. Others there are not trusted by the import. */
+async function givenAsKeyStore({ pkcs12, passwordFile, root }: AuthorityFiles): Promise<Given> {
+  const stored = await within(pkcs12, () => readKeyStore(pkcs12, passwordFile))
+  if (root === '' && stored.roots === '') throw new Error(`${pkcs12}: it holds no root, which --root has to name then`)
+  return {
+    path: pkcs12,
+    certificate: stored.certificate,
+    others: stored.others,
+    roots: root === '' ? stored.roots : await readCertificates(root),
+    keepsRoots: root !== '',
+    keyFor: () => stored.key,
+  }
+}
+
 /** Writes all files under temporary names and syncs them, then renames all of them. */
-function placeAll(directory: string, files: readonly (readonly [name: string, content: string])[], replace: boolean): string[] {
+function placeAll(directory: string, files: readonly (readonly [name: string, content: string | Buffer])[], replace: boolean): string[] {
   const paths = files.map(([name]) => resolve(directory, name))
   const there = paths.find((path) => existsSync(path))
   if (there !== undefined && !replace) throw new Error(`${there}: is there already`)
@@ -92,20 +134,30 @@ function placeAll(directory: string, files: readonly (readonly [name: string, co
 }
 
 function readKeyFile(path: string, certificate: string): KeyObject {
-  const key = within(path, () => readPrivateKey(path, 'given'))
+  const key = privateKeyIn(path)
   if (!new X509Certificate(certificate).checkPrivateKey(key)) throw new Error(`${path}: is not the key of the signing certificate`)
   return key
 }
 
-function read(path: string): string {
-  return within(path, () => readBoundedFileSync(path, { most: largest }))
+function privateKeyIn(path: string): KeyObject {
+  try {
+    return readPrivateKey(path, 'given')
+  } catch (error) {
+    throw ofFile(path, error)
+  }
 }
 
-function within<T>(path: string, make: () => T): T {
+const readCertificates = (path: string): Promise<string> => within(path, () => readCertificatesFile(path))
+
+async function within<T>(path: string, make: () => T | Promise<T>): Promise<T> {
   try {
-    return make()
+    return await make()
   } catch (error) {
-    const { message } = error as Error
-    throw new Error(message.startsWith(`${path}: `) ? message : `${path}: ${message}`)
+    throw ofFile(path, error)
   }
+}
+
+function ofFile(path: string, error: unknown): Error {
+  const { message } = error as Error
+  return new Error(message.startsWith(`${path}: `) ? message : `${path}: ${message}`)
 }

@@ -9,7 +9,7 @@ import type { CaWork, StoredAuthority } from '../../../src/cli/ca.ts'
 import { type Features, readFeatures } from '../../../src/config/features.ts'
 import { readClocks, wallClockMs } from '../../runtime/clock.ts'
 import { Registry } from '../../runtime/metrics.ts'
-import { exportAuthority, importAuthority } from './authority-files.ts'
+import { exportAuthority, exportTrustStore, importAuthority } from './authority-files.ts'
 import { makeRoot } from './authority-source.ts'
 import { distrust, trust } from './distrust.ts'
 import { openFileStorage } from './file-storage.ts'
@@ -30,6 +30,7 @@ export function caWork(environment: Readonly<Record<string, string | undefined>>
       throw new Error(`no server listens on the admin socket ${resolve(MESHD_ADMIN_SOCKET)}, and ${resolve(MESHD_CA_STATE_DIR)} holds no authority`)
     },
     export: async (page, directory, withKey) => exportAuthority(page, directory, withKey, ROOT_CA_DIR),
+    exportTrustStore,
     import: async (files, replace) => importAuthority(files, ROOT_CA_DIR, replace, wallClockMs()),
   }
 }

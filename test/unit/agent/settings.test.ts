@@ -68,12 +68,12 @@ describe("settings of the agent's secrets", () => {
       graceRatio: 0.2,
       keptIn: undefined,
     })
-    expect(rest).to.deep.include({ output: { directory: '/out', isForAll: false }, fileQuietMs: 2000 })
+    expect(rest).to.deep.include({ output: { directory: '/out', isForAll: false, passwordFile: undefined }, fileQuietMs: 2000 })
   })
 
   it('write files for all users under an orchestrator, and do not read mounted certificates from the output directory', () => {
     const { output, mounted } = settings({ OUTPUT_CERTS: './etc/certs/', ORCHESTRATOR_SERVICE_HOST: '10.0.0.1' })
-    expect([output, mounted]).to.deep.equal([{ directory: './etc/certs/', isForAll: true }, undefined])
+    expect([output, mounted]).to.deep.equal([{ directory: './etc/certs/', isForAll: true, passwordFile: undefined }, undefined])
   })
 
   it('use no authority if certificates are mounted, and reject provisioned certificates beside mounted ones', () => {
