@@ -112,6 +112,16 @@ export class Planner {
     return this.#classes.size
   }
 
+  /** The number of connected sidecars whose addresses no endpoint of a service has. */
+  get sidecarsWithoutEndpoint(): number {
+    let count = 0
+    for (const [id, members] of this.#members) {
+      const proxyClass = this.#classes.get(id)
+      if (proxyClass?.traits.type === 'sidecar' && proxyClass.instances.length === 0) count += members
+    }
+    return count
+  }
+
   /** The id of the class that a proxy would belong to; empty if it cannot be determined. No resources are made. */
   classIdOf(node: ProxyNode): string {
     return contain(

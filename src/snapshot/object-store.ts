@@ -63,6 +63,11 @@ export class ObjectStore {
     return sorted.list as readonly T[]
   }
 
+  /** The number of objects of a kind. */
+  countOf(kind: string): number {
+    return this.#kinds.get(kind)?.size ?? 0
+  }
+
   *#entriesOf(kind: string): Generator<[key: string, object: ConfigObject]> {
     for (const key of this.#kinds.get(kind) ?? []) {
       const object = this.get(key)

@@ -139,7 +139,11 @@ describe('the key sets of the push queue', () => {
 describe('the schedule of pushes', () => {
   it('starts none before the first, and then one at a time with all its reasons', async () => {
     const begun: string[][] = []
-    const schedule = new PushSchedule({ after: 5, max: 50 }, false, () => begun.push([...schedule.begin().reasons]))
+    const counted: unknown[] = []
+    const schedule = new PushSchedule({ after: 5, max: 50 }, false, () => begun.push([...schedule.begin().reasons]), {
+      changed: (waits) => counted.push(waits),
+      due: (cause) => counted.push(cause),
+    })
     schedule.changed('config', 7, false)
     const first = schedule.begin()
     expect([first.reasons, first.startedAt, first.events]).to.deep.equal([['config'], 7, 1])
@@ -148,6 +152,7 @@ describe('the schedule of pushes', () => {
     schedule.done()
     await until('the next', () => begun.length === 1)
     expect(begun).to.deep.equal([['service', 'global']])
+    expect(counted).to.deep.equal([false, false, true, true, 'quiet'])
     schedule.close()
   })
 })

@@ -52,6 +52,7 @@ describe('a token of a metadata server', () => {
     ])
     expect([at.read('tokens/fetched'), statSync(at.path('tokens/fetched')).mode & 0o777]).to.deep.equal([`${fetched}\n`, 0o640])
     expect(at.lines.join('\n')).not.to.include(fetched.slice(4, 30))
+    expect(at.scopes).to.include('cloudcred')
   })
 
   it('is replaced before it expires', async () => {

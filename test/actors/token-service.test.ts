@@ -168,6 +168,12 @@ describe('the token service', () => {
     status = 403
     expect((await send(port, form())).body).to.include('HTTP status 403')
     expect(came).to.have.lengthOf(6)
+    const requests = logged.filter(({ scope }) => scope === 'stsclient').map(({ message }) => message.replace(/:\d+/, ''))
+    expect([requests.length, requests[4], requests[5]]).to.deep.equal([
+      6,
+      'attempt 5 of 5 at 127.0.0.1 failed: HTTP status 503',
+      'attempt 1 of 5 at 127.0.0.1 failed: HTTP status 403',
+    ])
   })
 
   const answers: readonly [what: string, body: string | undefined, expected: RegExp][] = [

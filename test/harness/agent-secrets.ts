@@ -20,6 +20,8 @@ export class AgentSecrets {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-agent-'))
   /** The log lines of the agents, without debug lines. */
   readonly lines: string[] = []
+  /** The scopes of all lines. */
+  readonly scopes = new Set<string>()
   metrics = new Registry()
   readonly #agents: Behaviour<TrustBundleChanged>[] = []
   readonly #services: SigningService[] = []
@@ -91,7 +93,10 @@ export class AgentSecrets {
     }
     this.metrics = new Registry()
     const agent = await startActor(actor, config, {
-      logged: ({ level, message }) => level !== 'debug' && this.lines.push(`${level} ${message}`),
+      logged: ({ level, scope, message }) => {
+        this.scopes.add(scope)
+        if (level !== 'debug') this.lines.push(`${level} ${message}`)
+      },
       metrics: this.metrics,
     })
     this.#agents.push(agent)

@@ -49,6 +49,7 @@ describe('metrics', () => {
     made.authority('serving')
     const files = { tlsCertFile: 'serving.pem', tlsKeyFile: 'serving-key.pem' }
     for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push('--log_output_level', 'default:info,processing:debug,resource:debug,cache:debug')
     service.flags.push('--secureGRPCAddr', `127.0.0.1:${await freePort()}`)
     await service.start()
   })
@@ -117,6 +118,49 @@ describe('metrics', () => {
       'gauge',
       'histogram',
     ])
+  })
+
+  it('count what is checked, what comes, what is in force and what is pushed', async () => {
+    const passed = 'galley_validation_passed{group="networking.mesh.io",version="v1",resource="serviceentries"}'
+    const failed = 'galley_validation_failed{group="networking.mesh.io",version="",resource="serviceentries",reason="invalid_resource"}'
+    const before = { passed: await value(passed), published: (await value('galley_runtime_processor_snapshots_published_total')) ?? 0 }
+    service.write('checked.yaml', `${entry('checked', 'HTTP')}---\n${entry('wrong', 'HTTP').replace('STATIC', 'NOWHERE')}---\n{ : [\n`)
+    const secret = 'apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\ntype: kubernetes.io/tls\ndata: {tls.crt: bm8=, tls.key: bm8=}\n'
+    service.write('secret.yaml', secret)
+    await atLeast(failed)
+    await atLeast('num_file_secret_failures_total')
+    await atLeast('galley_validation_failed{group="",version="v1",resource="secrets",reason="invalid_resource"}')
+    await atLeast('galley_validation_failed{group="",version="",resource="",reason="yaml_decode_error"}')
+    expect(await value(passed)).to.be.above(before.passed ?? 0)
+    await atLeast('galley_runtime_processor_snapshots_published_total', before.published + 1)
+    for (const name of ['processor_events_processed_total', 'strategy_on_change_total', 'strategy_timer_quiesce_reached_total'])
+      expect(await value(`galley_runtime_${name}`), name).to.be.above(0)
+    for (const name of ['event_span_duration_milliseconds', 'snapshot_events_total', 'snapshot_lifetime_duration_milliseconds'])
+      expect(await value(`galley_runtime_processor_${name}_count`), name).to.be.above(0)
+    const instances = (await service.debug<{ kind: string }[]>('configz')).filter(({ kind }) => kind === 'ServiceEntry').length
+    expect(await value('galley_runtime_state_type_instances_total{collection="networking.mesh.io/ServiceEntry"}'))
+      .to.equal(instances)
+      .and.to.be.above(1)
+    await service.output.says(/\tprocessing\tpush \d+: \d+ changes? \(config/)
+    await service.output.says(/\tresource\tadd ServiceEntry\/ns\/checked of checked\.yaml/)
+    service.remove('checked.yaml')
+    service.remove('secret.yaml')
+    await service.output.says(/\tresource\tdelete ServiceEntry\/ns\/checked of checked\.yaml/)
+  })
+
+  it('count proxies that connect as a reason for a push, and sidecars that no endpoint has', async () => {
+    expect(await value('pilot_no_ip')).to.equal(0)
+    const triggered = async () => (await value('pilot_push_triggers{type="proxy"}')) ?? 0
+    const before = await triggered()
+    // A push of changes that goes out at the same time takes the proxy with it, and counts under its own reasons.
+    await until('a push for a proxy', async () => {
+      const client = await new XdsClient(service.grpcPort, sidecarNode('10.9.9.9', 'nowhere', 'ns'), true).connect().ready()
+      clients.push(client)
+      if ((await triggered()) > before) return true
+      client.close()
+      return false
+    })
+    await until('one sidecar without endpoint', async () => (await value('pilot_no_ip')) === 1)
   })
 
   for (const delta of [false, true])

@@ -79,7 +79,7 @@ describe('services beside ADS with access control', () => {
       const { status, messages } = await grpcCall(`http://127.0.0.1:${service.grpcPort}`, path, statusRequest)
       expect([status, messages.length]).to.deep.equal(['16', 0])
     }
-    await service.output.says('client status, reflection or a page refused to 127.0.0.1: plain-text connection')
+    await service.output.says(/\tstatus\tclient status, reflection or a page refused to 127\.0\.0\.1: plain-text connection/)
   })
 
   it('debug pages on the secured port show a caller its namespace, and execute actions for the root namespace', async () => {

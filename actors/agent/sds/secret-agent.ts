@@ -57,7 +57,9 @@ class SecretAgent implements Behaviour<TrustBundleChanged, never> {
     this.#certificate =
       config.certificate &&
       new WorkloadCertificate(config.certificate, { log, metrics, token: () => this.#fetcher?.token, changed: () => this.#changed() })
-    this.#fetcher = config.fetcher && new TokenFetcher(config.fetcher, log('token'), () => this.#certificate?.retry())
+    this.#fetcher =
+      config.fetcher &&
+      new TokenFetcher(config.fetcher, log(config.fetcher.from === 'cloud' ? 'cloudcred' : 'token'), () => this.#certificate?.retry())
     const { output } = config
     this.#output =
       output &&

@@ -5,6 +5,7 @@ import { boundedBody } from '../../http/bounded-body.ts'
 import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { httpsClient } from '../../http/tls-client.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
 import { pause } from '../../runtime/timers.ts'
 
 /** The limits of one exchange: timeout of an attempt in milliseconds, attempts, delay between them in milliseconds, bytes of a response. */
@@ -14,20 +15,24 @@ const limits = { ms: 5000, tries: 5, pauseMs: 10, answerBytes: 65_536 }
 class Refusal extends Error {}
 
 /**
- * Sends a request, with retries. Resolves with the body of the response. Rejects with a reason that contains neither tokens nor text of the
- * server, and when `unwanted` is aborted.
+/**
+ * Sends a request, with retries; each attempt is a debug line. Resolves with the body of the response. Rejects with a reason that contains
+ * neither tokens nor text of the server, and when `unwanted` is aborted.
  */
-export async function exchange(request: ExchangeRequest, calls: OutgoingRequests, unwanted: AbortSignal): Promise<string> {
+export async function exchange(request: ExchangeRequest, calls: OutgoingRequests, log: ScopedLogger, unwanted: AbortSignal): Promise<string> {
+  const { host } = new URL(request.url)
   for (let attempt = 1; ; attempt++) {
     const ended = calls.started(attempt > 1)
     try {
       const body = await post(request, unwanted)
       ended(true)
+      log.debug(`${host} answered attempt ${attempt} of ${limits.tries}`)
       return body
     } catch (error) {
       ended(false)
-      if (error instanceof Refusal || attempt === limits.tries || unwanted.aborted)
-        throw new Error(`${new URL(request.url).host}: ${(error as Error).message}`)
+      const { message } = error as Error
+      log.debug(`attempt ${attempt} of ${limits.tries} at ${host} failed: ${message}`)
+      if (error instanceof Refusal || attempt === limits.tries || unwanted.aborted) throw new Error(`${host}: ${message}`)
       await pause(limits.pauseMs)
     }
   }

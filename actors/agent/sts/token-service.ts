@@ -35,6 +35,8 @@ class TokenService implements Behaviour<never, never> {
   }
   readonly #config: TokenServiceConfig
   readonly #log: ScopedLogger
+  /** The log of requests to the cloud. */
+  readonly #client: ScopedLogger
   readonly #calls: OutgoingRequests
   readonly #server: HttpServer
   readonly #cache = new TokenCache()
@@ -43,6 +45,7 @@ class TokenService implements Behaviour<never, never> {
   constructor({ config, log, metrics }: ActorContext<TokenServiceConfig>) {
     this.#config = config
     this.#log = log('stsserver')
+    this.#client = log('stsclient')
     this.#calls = outgoingMetrics(metrics)('token_exchange')
     this.#server = new HttpServer((request, response) => void this.#serve(request, response), limits)
   }
@@ -134,8 +137,8 @@ class TokenService implements Behaviour<never, never> {
     const { plugin } = this.#config
     if ('fault' in plugin) throw new TokenFault('invalid_target', plugin.fault)
     try {
-      const federated = readFederated(await exchange(federatedRequest(plugin, request), this.#calls, unwanted), wallClockMs())
-      const access = readAccess(await exchange(accessRequest(plugin, federated.token), this.#calls, unwanted), wallClockMs())
+      const federated = readFederated(await exchange(federatedRequest(plugin, request), this.#calls, this.#client, unwanted), wallClockMs())
+      const access = readAccess(await exchange(accessRequest(plugin, federated.token), this.#calls, this.#client, unwanted), wallClockMs())
       const exchanged = { issuedAt: wallClockMs(), federated, access }
       this.#cache.set(key, exchanged)
       return exchanged
@@ -143,7 +146,7 @@ class TokenService implements Behaviour<never, never> {
       const reason = (error as Error).message
       const last = this.#cache.get(key, wallClockMs(), 0)
       if (!last || unwanted.aborted) throw new TokenFault('invalid_target', reason)
-      this.#log.warn(`a token could not be exchanged again; the previous one is still valid and used: ${reason}`)
+      this.#client.warn(`a token could not be exchanged again; the previous one is still valid and used: ${reason}`)
       return last
     }
   }

@@ -13,6 +13,7 @@ import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain 
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { checkedPolicies, checkedPolicyLines } from '../../../src/config/policy-checks.ts'
 import { EffectLog } from '../../../src/config/without-effect.ts'
+import { count } from '../../../src/model/counts.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
@@ -26,6 +27,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { sourceObjects } from '../source-events.ts'
 import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
+import { ProcessingMetrics } from './processing-metrics.ts'
 import { Proxies } from './proxies.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
@@ -62,13 +64,16 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   /** Whether the first push has been published. */
   #ready = false
   readonly #metrics
+  readonly #processing: ProcessingMetrics
 
   constructor(context: ActorContext<PushQueueConfig>) {
     const features = context.config.features as Features
     const { PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX, PILOT_ENABLE_EDS_DEBOUNCE } = features
     this.#context = context
     this.#planner = makePlanner(context, this.#faults)
-    this.#schedule = new PushSchedule({ after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push())
+    this.#processing = new ProcessingMetrics(context.metrics, this.#planner)
+    const debounce = { after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }
+    this.#schedule = new PushSchedule(debounce, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push(), this.#processing)
     this.#writers = new Writers(this.#planner.present, () => this.#schedule.done())
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
@@ -151,7 +156,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#connectTimer ??= setImmediate(() => {
       this.#connectTimer = undefined
       if (!this.#ready) return
-      this.#writers.send(this.#pushInfo(['proxy']), this.#planner.takePush())
+      if (this.#writers.send(this.#pushInfo(['proxy']), this.#planner.takePush())) this.#metrics.triggered(['proxy'])
       if (this.#planner.isBehind) this.#retries.needed()
     })
   }
@@ -177,6 +182,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
 
   #apply(event: SourceEvent): void {
     const { state } = this.#planner
+    this.#processing.event()
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
@@ -227,8 +233,15 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#retries.ended(!this.#planner.isBehind)
     if (!this.#ready || wasBehind || !isNothing(changes)) {
       const info = { startedAt, reasons, ledger: this.#planner.ledger }
-      if (this.#writers.publish(info, { ...this.#planner.takePush(), whole: !this.#ready })) this.#metrics.triggered(reasons)
-      else this.#metrics.avoided.inc(events)
+      if (this.#writers.publish(info, { ...this.#planner.takePush(), whole: !this.#ready })) {
+        this.#metrics.triggered(reasons)
+        this.#processing.published(events)
+        this.#context
+          .log('processing')
+          .debug(
+            `push ${this.#writers.lastPush}: ${count(events, 'change')} (${reasons.join(', ')}), ${Math.round(monotonicMs() - startedAt)} ms after the first`,
+          )
+      } else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
     if (!this.#ready) this.#becomeReady()
     if (!this.#writers.isAwaitingAcknowledgement) this.#schedule.done()

@@ -1,5 +1,5 @@
 /** Schedules pushes of changes: when the next push is due, and which changes led to it. */
-import { Debounce, type DebounceOptions } from '../../../src/push/pacing/debounce.ts'
+import { Debounce, type DebounceOptions, type DueCause } from '../../../src/push/pacing/debounce.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
@@ -11,11 +11,19 @@ export interface DuePush {
   readonly events: number
 }
 
+/** Events of a schedule that are counted. */
+export interface ScheduleEvents {
+  /** A change came; `waits`: others wait already, and the quiet period begins again. */
+  changed(waits: boolean): void
+  due(cause: DueCause): void
+}
+
 /** Debounces changes and calls `push` when a push is due. The first push is begun by the owner, with {@link begin}. */
 export class PushSchedule {
   readonly #debounce: Debounce
   readonly #pushesEndpointsAtOnce: boolean
   readonly #push: () => void
+  readonly #counted: ScheduleEvents
   #reasons = new Set<string>()
   #startedAt = 0
   #timer: Timer | undefined
@@ -25,10 +33,11 @@ export class PushSchedule {
    * `edsDebounced`: whether endpoint changes are debounced like others; if not, they are pushed at once. `push` is called when a push is
    * due.
    */
-  constructor(options: DebounceOptions, edsDebounced: boolean, push: () => void) {
+  constructor(options: DebounceOptions, edsDebounced: boolean, push: () => void, counted: ScheduleEvents) {
     this.#debounce = new Debounce(options)
     this.#pushesEndpointsAtOnce = !edsDebounced
     this.#push = push
+    this.#counted = counted
   }
 
   /**
@@ -37,6 +46,7 @@ export class PushSchedule {
    */
   changed(reason: string, at: number, onlyEndpoints: boolean): void {
     this.#reasons.add(reason)
+    this.#counted.changed(this.#debounce.events > 0)
     if (this.#debounce.events === 0) this.#startedAt = at
     this.#debounce.event(monotonicMs(), { urgent: onlyEndpoints && this.#pushesEndpointsAtOnce, onlyEndpoints })
     this.#arm()
@@ -66,6 +76,11 @@ export class PushSchedule {
     if (!this.#hasBegun) return
     const wait = this.#debounce.wait(monotonicMs())
     if (wait === undefined) return
-    this.#timer = after(wait, () => (this.#debounce.wait(monotonicMs()) === 0 ? this.#push() : this.#arm()))
+    this.#timer = after(wait, () => {
+      const now = monotonicMs()
+      if (this.#debounce.wait(now) !== 0) return this.#arm()
+      this.#counted.due(this.#debounce.cause(now))
+      this.#push()
+    })
   }
 }

@@ -91,12 +91,16 @@ export class Writers {
     if (this.#acknowledgements.acknowledged(name, push)) this.#complete()
   }
 
-  /** Sends content to the writers that it concerns, without waiting for acknowledgements. */
-  send(push: PushInfo, content: PushChanges): void {
+  /** Sends content to the writers that it concerns, without waiting for acknowledgements. Returns whether it concerns any. */
+  send(push: PushInfo, content: PushChanges): boolean {
+    let isSent = false
     for (const writer of this.#writers.values()) {
       const part = this.#partOf(writer, content)
-      if (!isNothing(part)) this.#publishTo(writer, push, part)
+      if (isNothing(part)) continue
+      isSent = true
+      this.#publishTo(writer, push, part)
     }
+    return isSent
   }
 
   /**

@@ -173,7 +173,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       onLoopback: context.config.statusOnLoopback,
       peers: new PeerPrograms({ listeningOn: async () => ownPorts }),
       names: () => this.#secured.names,
-      warn: (kind, line) => this.#warn(kind, line),
+      warn: (kind, line) => this.#warn(kind, line, 'status'),
     })
     const failed = (path: string, error: unknown) => context.log('ads').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
     const certificates = () =>
@@ -460,7 +460,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   /** Logs a line about a client. The number of lines of one kind is limited. */
-  #warn(kind: string, line: string, scope: 'ads' | 'serverca' = 'ads'): void {
+  #warn(kind: string, line: string, scope: 'ads' | 'serverca' | 'status' = 'ads'): void {
     const bounded = this.#lines.bounded(kind, line, monotonicMs(), suppressionHint)
     if (bounded !== undefined) this.#context.log(scope).warn(bounded)
   }

@@ -11,6 +11,9 @@ export interface DebounceOptions {
   readonly max: number
 }
 
+/** Why a push is due: an event was urgent, no event came for the quiet period, or the maximum time after the first event has passed. */
+export type DueCause = 'urgent' | 'quiet' | 'longest'
+
 /** The maximum wait for changes of endpoints only, as a multiple of the quiet period. */
 const maxQuietPeriods = 5
 
@@ -51,6 +54,12 @@ export class Debounce {
     const { after, max } = this.#options
     const longest = this.#onlyEndpoints ? Math.min(max, maxQuietPeriods * after) : max
     return Math.max(0, Math.min(this.#last + after, this.#first + longest) - now)
+  }
+
+  /** Why a push is due at `now`. */
+  cause(now: number): DueCause {
+    if (this.#urgent) return 'urgent'
+    return now >= this.#last + this.#options.after ? 'quiet' : 'longest'
   }
 
   /** Begins a push with all events so far. Returns the time of the first event. */

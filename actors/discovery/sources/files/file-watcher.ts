@@ -106,6 +106,7 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
           log('validation').warn(
             `${key} in ${secret?.origin}: its certificate has expired on ${new Date(until).toISOString()}; clients will refuse it`,
           )
+        log('cache').debug(secret ? `${key} of ${secret.origin} is held for gateways` : `${key} is held no longer`)
         this.#secrets.set(key, secret)
       },
       filesRead: () => {

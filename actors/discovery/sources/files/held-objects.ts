@@ -14,7 +14,7 @@ import { contest, isStandIn } from '../../../../src/config/stand-in.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { compare } from '../../../../src/model/order.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
-import type { Logger } from '../../../runtime/logger.ts'
+import type { Logger, ScopedLogger } from '../../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../../runtime/metrics.ts'
 import type { Content } from './file-content.ts'
 
@@ -73,6 +73,8 @@ const maxProblems = 100
 export class HeldObjects {
   readonly #listener: HeldListener
   readonly #optOuts: OptOuts
+  /** The log of changed objects. */
+  readonly #changes: ScopedLogger
   readonly #metrics
   readonly #files = new Map<string, KnownFile>()
   /** For each defined object, the files that define it. */
@@ -87,6 +89,7 @@ export class HeldObjects {
   constructor(register: Registry, optOuts: OptOuts, listener: HeldListener) {
     this.#optOuts = optOuts
     this.#listener = listener
+    this.#changes = listener.log('resource')
     const registers = [register]
     this.#metrics = {
       rejected: new Counter({
@@ -200,7 +203,9 @@ export class HeldObjects {
     }
     if (now) this.#inForce.set(key, now)
     else this.#inForce.delete(key)
-    this.#metrics.events.inc({ type: (now ?? before)?.kind ?? '', event: before ? (now ? 'update' : 'delete') : 'add' })
+    const event = before ? (now ? 'update' : 'delete') : 'add'
+    this.#metrics.events.inc({ type: (now ?? before)?.kind ?? '', event })
+    this.#changes.debug(`${event} ${key} of ${(now ?? before)?.origin}`)
     this.#emit(key, now, at)
   }
 

@@ -23,6 +23,7 @@ import { type Content, type FoundFile, readFile, sameContent, signaturesOf } fro
 import { type HeldListener, HeldObjects, type Reading } from './held-objects.ts'
 import type { ParseTask } from './parse-task.ts'
 import type { WatchParts } from './settings-files.ts'
+import { ValidationMetrics } from './validation-metrics.ts'
 
 /**
  * Files above `pooledBytes`, and files whose regular expressions take longer than `patternsMs` to compile, are parsed on the pool, one
@@ -66,6 +67,7 @@ export class ObjectDirectory {
   /** The files being parsed on the pool. A newer reading of a file replaces the older one. */
   readonly #parsing = new Map<string, { readonly content: Content }>()
   readonly #held: HeldObjects
+  readonly #validation: ValidationMetrics
   readonly #listing: DirectoryListing
   readonly #timeouts = new FileTimeouts()
   #watch: DirectoryWatch | undefined
@@ -85,6 +87,7 @@ export class ObjectDirectory {
     this.#work = queue()
     this.#poolQueue = queue()
     this.#held = new HeldObjects(register, optOuts, parts)
+    this.#validation = new ValidationMetrics(register, names.domain)
     this.#listing = new DirectoryListing(root, this.#timeouts, parts.log)
     const troubles = () => this.troubles().length
     new Gauge({
@@ -244,6 +247,7 @@ export class ObjectDirectory {
    * Applies files as one change. While other files are being parsed, removals are held back, because those files may define the objects.
    */
   #apply(readings: ReadonlyMap<string, Reading | undefined>, at: number): void {
+    for (const reading of readings.values()) if (reading) this.#validation.checked(reading.parsed)
     this.#held.apply(readings, at, this.#parsing.size === 0)
   }
 

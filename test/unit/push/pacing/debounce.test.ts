@@ -33,6 +33,19 @@ describe('the debounce of pushes', () => {
     expect(debounce.wait(50)).to.equal(0)
   })
 
+  it('tells why a push is due', () => {
+    const debounce = new Debounce({ after: 100, max: 150 })
+    debounce.event(0)
+    expect(debounce.cause(100)).to.equal('quiet')
+    debounce.event(90)
+    expect(debounce.cause(150)).to.equal('longest')
+    debounce.event(150, { urgent: true })
+    expect(debounce.cause(150)).to.equal('urgent')
+    debounce.begin()
+    debounce.event(200)
+    expect(debounce.cause(400)).to.equal('quiet')
+  })
+
   it('pushes urgent events immediately', () => {
     const debounce = new Debounce({ after: 10, max: 100 })
     debounce.event(0, { urgent: true })
