@@ -145,7 +145,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
  * started.
  */
 async function checkGiven(given: DiscoveryOptions) {
-  const { features, warnings: odd } = readFeatures(process.env)
+  const { features, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)

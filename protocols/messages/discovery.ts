@@ -21,6 +21,8 @@ export interface DiscoveryOptions {
   readonly domain: string
   /** Namespace of this process; empty if no flag sets it. */
   readonly namespace: string
+  /** The cluster of this process, in place of `CLUSTER_ID`; empty if no flag sets it. */
+  readonly clusterID: string
   readonly registries: readonly string[]
   /** The policies that are enforced, in the order of their filters. */
   readonly plugins: readonly string[]

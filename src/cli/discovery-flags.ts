@@ -64,7 +64,7 @@ export const discoveryFlags = {
     notYet: orchestrator,
   },
   caCertFile: { type: 'string', default: '', about: 'file with the x509 server CA certificate; client certificates must come from it' },
-  clusterID: { type: 'string', default: 'Orchestrator', about: 'ID of the cluster this instance resides in', notYet: orchestrator },
+  clusterID: { type: 'string', default: 'Orchestrator', about: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' },
   clusterRegistriesNamespace: {
     type: 'string',
     default: 'mesh-system',

@@ -116,8 +116,9 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
   if (values.secureGRPCAddr === '' && values.tlsCertFile !== '')
     notices.push({ level: 'warn', message: 'flags --tlsCertFile and --tlsKeyFile have no effect: --secureGRPCAddr is empty' })
   const namespace = given.includes('namespace') ? values.namespace : ''
+  const clusterID = given.includes('clusterID') ? values.clusterID : ''
   const ctrlzAddr = values.ctrlz_port === 0 ? '' : `${values.ctrlz_address}:${values.ctrlz_port}`
-  return { ...values, ctrlzAddr, trustDomain, namespace, notices, given: given.map((name) => `--${name}=${JSON.stringify(flags[name])}`) }
+  return { ...values, ctrlzAddr, trustDomain, namespace, clusterID, notices, given: given.map((name) => `--${name}=${JSON.stringify(flags[name])}`) }
 }
 
 function checkAddress(flag: string, address: string): void {

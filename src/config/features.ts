@@ -3,6 +3,7 @@
  * `Features` value, and nowhere else. Variables of parts that are not implemented are in `unbuilt-variables.ts` and not in `Features`, so
  * that code cannot read a variable that is declared to have no effect.
  */
+import { canonicalEnvironment } from '../names/mesh-names.ts'
 import { unbuiltVariables } from './unbuilt-variables.ts'
 import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from './variable.ts'
 
@@ -345,8 +346,9 @@ export function readFeatures(environment: Readonly<Record<string, string | undef
   const warnings: string[] = []
   const problems: string[] = []
   const values: Record<string, string | boolean | number> = {}
+  const named = canonicalEnvironment(environment)
   for (const [name, variable] of Object.entries<Variable>({ ...variables, ...unbuiltVariables })) {
-    const given = environment[name] ?? ''
+    const given = named[name] ?? ''
     const read = given === '' ? { value: defaultOf(variable) } : readVariable(variable, given)
     if ('expected' in read) problems.push(`environment variable ${name}: ${JSON.stringify(given.slice(0, 100))} is not ${read.expected}`)
     else if (hasEffect(name)) values[name] = read.value

@@ -31,7 +31,7 @@ const metadataAliases: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Environment variables of the agent that have an alias spelling, alias first. */
+/** Environment variables that have an alias spelling, alias first. */
 const variableAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ISTIO_BOOTSTRAP: 'MESH_BOOTSTRAP',
@@ -58,7 +58,7 @@ const variablePrefixes = [
   ['ISTIO_METAJSON_', 'MESH_METAJSON_'],
 ] as const
 
-/** Returns the environment of an agent with alias names in the mesh form. The mesh form has precedence where both are set. */
+/** Returns an environment with alias names in the mesh form. The mesh form has precedence where both are set. */
 export function canonicalEnvironment(environment: Readonly<Record<string, string | undefined>>): Record<string, string | undefined> {
   return withKeys(environment, (name) => {
     const [alias, mesh] = variablePrefixes.find(([prefix]) => name.startsWith(prefix)) ?? []
@@ -92,6 +92,9 @@ export function canonicalCloudName(name: string): string {
 
 /** Returns the TLS mode for mesh certificates in the mesh form. Other modes are returned unchanged. */
 export const canonicalTlsMode = (mode: string): string => (mode === 'ISTIO_MUTUAL' ? 'MESH_MUTUAL' : mode)
+
+/** Whether the value of the label `tlsMode` of a workload says that its proxy accepts mutual TLS. */
+export const isMutualTlsLabel = (value: string): boolean => value === 'mesh' || value === 'istio'
 
 /** gRPC services that have an alias name. */
 const serviceAliases: ReadonlyMap<string, string> = new Map(

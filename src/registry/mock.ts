@@ -60,7 +60,7 @@ export function mockServices(settings: MockSettings): MockService[] {
       resolution: 'static',
       external: false,
       exportTo: [],
-      serviceAccounts: [`spiffe://cluster.local/ns/${namespace}/sa/default`],
+      serviceAccounts: [],
       selector: undefined,
       createdAt: 0,
     }

@@ -48,6 +48,7 @@ export class LocalDiscovery {
         registries: ['Mock'],
         plugins: ['ext_authz', 'authn', 'authz'],
         trustDomain: '',
+        clusterID: '',
         namespace: '',
         keepaliveInterval: 30_000,
         keepaliveTimeout: 10_000,

@@ -269,3 +269,17 @@ describe('services beside ADS, and settings of the push path', () => {
       expect(metrics).to.contain(line)
   })
 })
+
+describe('--clusterID', () => {
+  it('is the cluster of the own registries, whatever CLUSTER_ID says', async () => {
+    const env = { CLUSTER_ID: 'west', PILOT_MOCK_SERVICES: '1' }
+    const service = new Service({ flags: ['--registries', 'Mock', '--clusterID', 'east'], env })
+    try {
+      await service.start()
+      const shards = await service.debug<object>('endpointShardz')
+      expect(JSON.stringify(shards)).to.include('east').and.not.to.include('west')
+    } finally {
+      await service.dispose()
+    }
+  })
+})

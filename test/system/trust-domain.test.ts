@@ -42,13 +42,14 @@ describe('--trust-domain', () => {
     ['overrules the mesh configuration, and says so', 'trustDomain: file.example\n'],
   ] as const)
     it(title, async () => {
-      const service = new Service({ flags: ['--trust-domain', 'td.example'] })
+      const service = new Service({ flags: ['--trust-domain', 'td.example', '--registries', 'Mock'], env: { PILOT_MOCK_SERVICES: '1' } })
       try {
         service.write('all.yaml', config)
         if (mesh) service.write('mesh-config', mesh)
         await service.start()
         const { clusters, listeners } = await sent(service)
         expect(clusters, 'names that a server may have').to.contain('spiffe://td.example/ns/shop/sa/one')
+        expect(clusters, 'names that a server of the Mock registry may have').to.contain('spiffe://td.example/ns/mock-0/sa/default')
         expect(listeners, 'principals of a policy').to.contain('spiffe://td.example/ns/shop/sa/two')
         expect(listeners, 'certificates of callers').to.contain('spiffe://td.example/')
         expect(`${clusters}${listeners}`).not.to.contain('spiffe://cluster.local/').and.not.to.contain('file.example')

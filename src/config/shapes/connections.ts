@@ -1,10 +1,15 @@
 /** Connection and locality settings, used in DestinationRules, Sidecars and the mesh configuration. */
-import { duration, flag, integer, list, map, oneOf, type Read, record, required, text, unused } from '../shape.ts'
+import { duration, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { largestUint32 } from './hosts.ts'
+
+const shares = record({ from: required(text()), to: required(map(integer(0, 100))) }, ({ to }, path, report) => {
+  const sum = Object.values(to).reduce((total, share) => total + share, 0)
+  if (sum !== 100) reject(report, `${path}.to`, `the shares of localities add up to ${sum}, not 100`)
+})
 
 /** The shape of `localityLbSetting`. */
 export const localityLbShape = record({
-  distribute: list(record({ from: required(text()), to: required(map(integer(0, 100))) })),
+  distribute: list(shares),
   failover: list(record({ from: required(text()), to: required(text()) })),
   failoverPriority: unused(list(text()), 'endpoints are ranked by locality, not by labels'),
   enabled: flag,

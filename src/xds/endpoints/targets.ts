@@ -4,6 +4,7 @@
  */
 import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import { portOf, servesPort } from '../../model/workload.ts'
+import { isMutualTlsLabel } from '../../names/mesh-names.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { withNetworks } from '../../snapshot/networks.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
@@ -36,7 +37,7 @@ export function takesMutualTls(endpoint: Endpoint, port: number, snapshot: MeshS
 
 const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
   const mode = endpoint.labels[`security.${settings.names.domain}/tlsMode`]
-  return mode === undefined ? endpoint.serviceAccount !== '' : mode === 'istio'
+  return mode === undefined ? endpoint.serviceAccount !== '' : isMutualTlsLabel(mode)
 }
 
 /**

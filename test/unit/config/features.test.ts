@@ -77,6 +77,11 @@ describe('environment variables', () => {
     })
   }
 
+  it('are read under the names of the reference too, which come second', () => {
+    const { features } = readFeatures({ KUBERNETES_SERVICE_HOST: '10.0.0.1', ISTIO_GPRC_MAXSTREAMS: '7', MESH_GPRC_MAXSTREAMS: '9' })
+    expect([features.ORCHESTRATOR_SERVICE_HOST, features.MESH_GPRC_MAXSTREAMS]).to.deep.equal(['10.0.0.1', 9])
+  })
+
   it('are reported in one error if several have invalid values', () => {
     expect(() => readFeatures({ PILOT_PUSH_THROTTLE: '0', PILOT_HTTP10: 'maybe', PILOT_STATUS_QPS: 'x' })).to.throw(
       'environment variable PILOT_HTTP10: "maybe" is not true or false; environment variable PILOT_PUSH_THROTTLE: "0" is not a whole number from 1 to 2147483647; environment variable PILOT_STATUS_QPS: "x" is not a number from 0 to 1000000000',
