@@ -20,6 +20,7 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
+import type { LevelsInForce } from './admin/introspection.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
 import { exposure, type Notice } from './exposure.ts'
@@ -94,22 +95,22 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     module,
   })
   const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources)
-  Object.assign(answers, statusAnswers(supervisor, { features, log, readiness }))
+  const levels: LevelsInForce = {
+    get: () => opened.levels,
+    async set(next) {
+      opened.setLevels(next)
+      // A hung actor does not delay the answer; it applies the levels when it continues.
+      await Promise.race([supervisor.setLogLevels(next), pause(1000)])
+    },
+  }
+  Object.assign(answers, statusAnswers(supervisor, { features, log, readiness, levels }))
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log },
-    levels: {
-      get: () => opened.levels,
-      async set(next) {
-        opened.setLevels(next)
-        // A hung actor does not delay the answer; it applies the levels when it continues.
-        await Promise.race([supervisor.setLogLevels(next), pause(1000)])
-      },
-    },
+    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels },
   })
   // A port that the kernel chose is reserved until the writers listen on it.
   const ready = admin.ready().then(claim.release)

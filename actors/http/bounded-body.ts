@@ -9,11 +9,16 @@ export class BodyTooLarge extends Error {}
  * is incomplete.
  */
 export async function boundedBody(message: IncomingMessage, most: number): Promise<string> {
+  return (await boundedBytes(message, most)).toString()
+}
+
+/** Reads a body of at most `most` bytes. Rejects as {@link boundedBody}. */
+export async function boundedBytes(message: IncomingMessage, most: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of message as AsyncIterable<Buffer>) {
     if ((length += chunk.length) > most) throw new BodyTooLarge(`more than ${most} bytes`)
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return Buffer.concat(chunks)
 }

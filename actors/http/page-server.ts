@@ -5,10 +5,13 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { printable } from '../../src/logging/layout.ts'
+import type { Rpcs } from '../rpc/rpc-methods.ts'
+import type { WholeResponse } from '../rpc/unary-calls.ts'
 import { mediaTypes } from '../runtime/metrics-format.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer } from './http-server.ts'
+import { RpcPages } from './rpc-pages.ts'
 import type { SocketDirectory } from './unix-socket.ts'
 
 /** A response. What a terminal obeys instead of showing it is escaped as it is sent, but in metrics. */
@@ -78,6 +81,7 @@ const maxPages = 512
 export class PageServer {
   readonly #pages = new Map<string, Answers>()
   readonly #server: HttpServer
+  #rpcs: RpcPages | undefined
   #secure: SecureServer | undefined
   readonly #formBytes: number
 
@@ -85,9 +89,9 @@ export class PageServer {
     const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, certificate, refused } = options
     this.#formBytes = formBytes
     const serve = (request: IncomingMessage, response: ServerResponse) =>
-      void this.#serve(request)
+      void this.#serve(request, response)
         .catch((error: unknown) => (error instanceof Refused ? error.page : new Page(String((error as Error)?.message ?? error), undefined, 500)))
-        .then((page) => send(request, response, page))
+        .then((answer) => send(request, response, answer))
     const secure = certificate && { secure: (http: ServerOptions) => (this.#secure = createSecureServer({ ...http, ...tlsDefaults })) }
     this.#server = new HttpServer(serve, { connections, requestMs, ...secure, ...(refused ? { refused } : {}) })
     if (certificate) this.useCertificate(certificate)
@@ -96,6 +100,11 @@ export class PageServer {
   /** Adds a page with its answers by method; a function answers GET only. */
   add(path: string, answers: Answers | Answer): void {
     this.#pages.set(path, typeof answers === 'function' ? { get: answers } : answers)
+  }
+
+  /** Serves unary RPCs by Connect and gRPC-Web, which have their own access control. `failed` is called with errors that are not the client's. */
+  addRpcs(rpcs: Rpcs, failed: (path: string, error: unknown) => void): void {
+    this.#rpcs = new RpcPages(rpcs, failed)
   }
 
   /** Starts to listen. Rejects when the address cannot be bound. */
@@ -118,9 +127,14 @@ export class PageServer {
     return this.#server.close()
   }
 
-  async #serve(request: IncomingMessage): Promise<Page> {
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<Page | WholeResponse> {
     const url = URL.parse(request.url ?? '', 'http://localhost')
     if (!url) return new Page('the request URL is invalid', undefined, 400)
+    if (this.#rpcs?.has(url.pathname)) {
+      const gone = new AbortController()
+      response.once('close', () => gone.abort('the client is gone'))
+      return (await this.#rpcs.answer(url.pathname, request, gone.signal)) ?? new Page('internal error', undefined, 500)
+    }
     const answers = this.#pages.get(url.pathname)
     if (!answers) return new Page(`there is no page ${url.pathname}`, undefined, 404)
     const method = request.method === 'HEAD' ? 'GET' : request.method
@@ -150,11 +164,28 @@ export function notAnswered(method: string, { get, post }: { readonly get?: unkn
 
 const metricsTypes: ReadonlySet<string> = new Set(Object.values(mediaTypes))
 
-function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
+function send(request: IncomingMessage, response: ServerResponse, answer: Page | WholeResponse): void {
   // The unread rest of a request is not worth reading, so the connection is closed.
   if (!request.complete) response.setHeader('Connection', 'close')
-  // Metrics are for programs, whose syntax has no such escapes.
-  const body = metricsTypes.has(page.type) ? page.body : printable(page.body)
-  response.writeHead(page.status, { ...page.headers, 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(body) })
+  const { status, headers, body } = answer instanceof Page ? sentPage(answer) : sentRpc(answer)
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
   response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+type Sent = Pick<Page, 'status' | 'headers'> & { readonly body: string | Buffer }
+
+function sentPage({ status, headers, type, body }: Page): Sent {
+  // Metrics are for programs, whose syntax has no such escapes.
+  return { status, headers: { ...headers, 'Content-Type': type }, body: metricsTypes.has(type) ? body : printable(body) }
+}
+
+/** Headers of answers to RPCs against content sniffing, caching, and inclusion by other sites. */
+const guarded = { 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' }
+
+/** Messages in JSON are shown on terminals, too. */
+function sentRpc({ status, headers, body }: WholeResponse): Sent {
+  const whole = Buffer.concat(body)
+  const isText = headers['content-type']?.startsWith('application/json') ?? false
+  const { 'content-length': _, ...others } = headers
+  return { status, headers: { ...others, ...guarded }, body: isText ? printable(whole.toString()) : whole }
 }

@@ -62,10 +62,8 @@ describe('access to debug pages over the network', () => {
   const local: ConnectionEnds = { localAddress: '::ffff:127.0.0.1', remoteAddress: '::ffff:127.0.0.1' }
   const ask = (headers: Record<string, string>, from = local, onLoopback = true) =>
     admission(onLoopback)({
-      method: 'GET',
       headers: { host: 'localhost:8080', ...headers },
       connection: from,
-      parameters: async () => new URLSearchParams(),
     })
   const outcome = (admitted: Viewer | Page) =>
     admitted instanceof Page ? `${admitted.status} ${admitted.headers['WWW-Authenticate'] ?? ''}` : admitted.isOperator ? 'operator' : admitted.name

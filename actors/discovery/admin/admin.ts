@@ -17,6 +17,7 @@ import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
+import { adminService } from './admin-service.ts'
 import { addDebugPages } from './debug-pages.ts'
 import type { IntrospectionParts, LevelsInForce } from './introspection.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
@@ -113,8 +114,14 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     peers: new PeerPrograms({ listeningOn: portsOfProxies(supervisor) }),
     warn: (line) => log('default').warn(line),
   })
-  for (const server of overNetwork) addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
+  const rpcs = { ...debug, levels: parts.levels, domain: features.MESH_DOMAIN }
+  const failed = (path: string, error: unknown) => log('default').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
+  for (const server of overNetwork) {
+    addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
+    server.addRpcs(adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), failed)
+  }
   addDebugPages(local, { ...debug, admit: admitOperator, admin: true })
+  local.addRpcs(adminService(rpcs, true, admitOperator), failed)
   local.add('/token', tokenPage(debug.sources, log('default'), becomeReady))
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
@@ -122,6 +129,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const introspected = { supervisor, scraper, admit, levels: parts.levels, log: log('default'), signal: sendSignal }
   addActions(local, { ...introspected, admit: admitOperator })
   const introspection = await startIntrospection(parts, introspected, bounds)
+  for (const server of introspection) server.addRpcs(adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), failed)
   return {
     ready: () => becomeReady,
     async close() {

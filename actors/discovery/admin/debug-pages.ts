@@ -3,7 +3,8 @@ import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { type DebugPage, debugPages, findConnection, noProxy } from './debug-table.ts'
+import { type DebugPage, debugPages, noProxy } from './debug-table.ts'
+import { proxyNamed } from './mesh-answers.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 
@@ -88,9 +89,7 @@ async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, sources: Pa
       if (namespace === undefined) return page.page(sources, query, viewer.sees)
       return viewer.sees(namespace) ? page.page(sources, query, (of) => of === namespace) : forbiddenNamespace(namespace)
     case 'proxy': {
-      const named = query.get('proxyID')
-      const proxies = named ? (await sources.connections()).filter((connection) => viewer.sees(connection.namespace)) : []
-      const found = findConnection(proxies, named ?? '')
+      const found = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
       return found ? page.page(sources, query, found) : noProxy(query)
     }
   }

@@ -1,25 +1,19 @@
 /** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
-import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
-import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
 import type { CheckedPolicies } from '../../../src/config/policy-checks.ts'
 import type { EffectRow } from '../../../src/config/without-effect.ts'
-import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
-import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
-import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
+import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
+import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, pushAgain, type Sees } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
-
-/** Whether the viewer may see a namespace and did not exclude it by the query. */
-export type Sees = (namespace: string) => boolean
 
 /** The action of a page, performed on POST with certain parameters. For operators only. */
 export interface Action {
@@ -48,19 +42,21 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'connected proxies and their subscriptions; POST with push=true sends all configuration again',
     shows: 'namespaces',
     page: async (sources, _, sees) => {
-      const clients = (await sources.writers<ConnectionWatches>('watches')).filter(({ namespace }) => sees(namespace))
+      const clients = (await proxiesOf(sources, sees)).map(({ connectionId, namespace, connectedAt, address, watches, rejections }) => ({
+        ...{ connectionId, namespace, connectedAt, address, watches, rejections },
+      }))
       return { totalClients: clients.length, clients }
     },
     action: {
       form: 'push=true',
       isMeant: (query) => query.get('push') === 'true',
-      act: async (sources) => `Pushed to ${await sources.queue<number>('pushAgain')} servers`,
+      act: async (sources) => `Pushed to ${await pushAgain(sources)} servers`,
     },
   },
   syncz: {
     what: 'nonces sent to each proxy and acknowledged by it',
     shows: 'namespaces',
-    page: async (sources, _, sees) => (await sources.connections()).filter(({ namespace }) => sees(namespace)).map(syncStatus),
+    page: async (sources, _, sees) => (await proxiesOf(sources, sees)).map(syncStatus),
   },
   slowz: {
     what: 'slow proxies: they read no data of a response at present, or are sent one without a permit of PILOT_PUSH_THROTTLE',
@@ -80,7 +76,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   filez: {
     what: 'configuration files that cannot be read or keep the process from being ready, faults and warnings of documents, and unusable policies that a strict stand-in replaces',
     shows: 'mesh',
-    page: (sources) => sources.supervisor.ask('registry-watcher/files', 'files'),
+    page: filesOf,
   },
   configz: {
     what: 'all configuration objects; of Secrets the dates of their certificates',
@@ -164,14 +160,14 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'proxy',
     page: async (sources, query, proxy) => {
       const request = readDescribedRequest(query)
-      return typeof request === 'string' ? new Page(request, undefined, 400) : sources.ofProxy('explain', proxy, request)
+      return typeof request === 'string' ? new Page(request, undefined, 400) : explanationOf(sources, proxy, request)
     },
   },
   push_status: {
     what: 'faults of the current configuration, conflicts of listeners, and use of memory',
     shows: 'mesh',
     page: async (sources) => ({
-      faults: await sources.queue('faults'),
+      faults: await faultsOf(sources),
       listenerConflicts: await sources.queue('conflicts'),
       memory: await sources.queue('memory'),
     }),
@@ -223,7 +219,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'nothing',
     action: { form: 'accept=true', isMeant: (query) => query.get('accept') === 'true', act: (sources) => sources.authority('acceptTime') },
   },
-  actorsz: { what: 'actors, their state and load', shows: 'mesh', page: ({ supervisor }) => actorsPage(supervisor) },
+  actorsz: { what: 'actors, their state and load', shows: 'mesh', page: ({ supervisor }) => actorsOf(supervisor) },
   force_disconnect: {
     what: 'POST with proxyID ends the stream of that proxy',
     shows: 'nothing',
@@ -231,10 +227,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       form: 'proxyID=<name or id of a proxy>',
       isMeant: () => true,
       act: async (sources, query) => {
-        const proxy = findExactly(await sources.connections(), query.get('proxyID') ?? '')
-        if (!proxy) return noProxy(query)
-        await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
-        return 'OK'
+        const ended = await disconnect(sources, query.get('proxyID') ?? '')
+        return ended === undefined ? noProxy(query) : 'OK'
       },
     },
   },
@@ -242,14 +236,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
 
 async function ledgerOf(sources: PageSources, query: URLSearchParams, sees: Sees): Promise<unknown> {
   const whole = (name: string, otherwise: number) => (/^\d{1,9}$/.test(query.get(name) ?? '') ? Number(query.get(name)) : otherwise)
-  const page = await sources.authority<LedgerPage>('ledger', whole('start', 0), whole('length', longestLedger))
-  if (page instanceof Page) return page
-  const namespaceOf = (identity: string) => parseWorkload(identity)?.namespace
-  return { identities: page.identities.filter(({ identity }) => sees(namespaceOf(identity) ?? '')) }
+  return holdersOf(sources, whole('start', 0), whole('length', longestLedger), sees)
 }
-
-/** Maximum number of identities on a page of the ledger. */
-const longestLedger = 1000
 
 interface AuthorizationPolicies {
   readonly namespace_to_policies: Readonly<Record<string, unknown>>
@@ -323,38 +311,6 @@ export function noProxy(query: URLSearchParams): Page {
   return query.get('proxyID')
     ? new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
     : new Page('You must provide a proxyID in the query string', undefined, 400)
-}
-
-async function actorsPage(supervisor: Supervisor): Promise<unknown> {
-  const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
-  return supervisor.states().map((state) => ({
-    ...state,
-    startedAt: new Date(state.startedAt).toISOString(),
-    lastError: state.lastError?.message,
-    notes: Object.fromEntries(state.notes),
-    ...stats.get(state.name),
-  }))
-}
-
-interface Named {
-  readonly connectionId: string
-  readonly nodeId: string
-}
-
-/** Finds a connection by its id; otherwise by node id, or by proxy name `<pod>.<namespace>`. */
-export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {
-  return (
-    connections.find(({ connectionId }) => connectionId === named) ??
-    connections.find(({ nodeId }) => nodeId === named || nodeId.split('~')[2] === named)
-  )
-}
-
-/**
- * Finds a connection by exact name; otherwise the first whose node id contains the name. Connection ids are not matched partially,
- * because of the number at their end.
- */
-export function findConnection<C extends Named>(connections: readonly C[], named: string): C | undefined {
-  return findExactly(connections, named) ?? connections.find(({ nodeId }) => nodeId.includes(named))
 }
 
 interface EndpointState {

@@ -27,8 +27,11 @@ export interface Viewer {
   readonly isDeliberate: boolean
 }
 
+/** What access depends on: the headers, and the ends of the connection. */
+export type AccessRequest = Pick<PageRequest, 'headers' | 'connection'>
+
 /** Authenticates a request: returns its viewer, or the page that refuses it. */
-export type Admit = (request: PageRequest) => Promise<Viewer | Page>
+export type Admit = (request: AccessRequest) => Promise<Viewer | Page>
 
 /** Admits every caller of the admin socket as an operator; access to the socket is controlled by its file mode. */
 export const admitOperator: Admit = async () => operator('the admin socket', { mayAct: true })
@@ -54,7 +57,7 @@ export interface AdmissionParts {
  */
 export function admitOverNetwork({ onLoopback, authenticate, names, peers, warn }: AdmissionParts): Admit {
   const lines = new LineBounds()
-  const refuse = (request: PageRequest, page: Page, reason: string) => {
+  const refuse = (request: AccessRequest, page: Page, reason: string) => {
     const from = request.connection.remoteAddress ?? ''
     const line = lines.bounded(`${from}|${page.body}`, `debug page refused to ${from}: ${reason}`, monotonicMs())
     if (line !== undefined) warn(line)
@@ -92,7 +95,8 @@ export function admitOverNetwork({ onLoopback, authenticate, names, peers, warn 
   }
 }
 
-const operator = (name: string, { mayAct }: { readonly mayAct: boolean }): Viewer => ({
+/** An operator. `mayAct`: whether also with a credential, so that actions are permitted. */
+export const operator = (name: string, { mayAct }: { readonly mayAct: boolean }): Viewer => ({
   ...{ name, mayAct, isOperator: true, isDeliberate: mayAct },
   sees: () => true,
 })
@@ -109,7 +113,7 @@ export function viewerOf(caller: Caller, names: MeshIdentityNames, isDeliberate:
 }
 
 /** Why a local request may have been sent by another site's page; undefined when it was not. */
-function foreignOrigin({ headers }: PageRequest): string | undefined {
+function foreignOrigin({ headers }: AccessRequest): string | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackHost(host)) return 'without a token, Host must be localhost or a loopback address'
   const site = headers['sec-fetch-site']

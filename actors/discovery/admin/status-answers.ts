@@ -1,12 +1,16 @@
 /** The supervisor's answers to questions of actors: forwards them to other actors and combines the answers. */
+import type { AdminCallQuestion, AdminCallReply } from '../../../protocols/messages/admin-call.ts'
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { BoundedQuestions } from '../../../protocols/messages/questions.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { status } from '../../../src/model/status-codes.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
+import { PassedCalls } from './admin-service.ts'
+import type { LevelsInForce } from './introspection.ts'
 import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
 
@@ -24,12 +28,20 @@ export interface StatusParts {
   readonly features: Features
   readonly log: Logger
   readonly readiness: ReadinessJudge
+  readonly levels: LevelsInForce
 }
 
 /** Returns the functions that answer the questions. */
-export function statusAnswers(supervisor: Supervisor, { features, log, readiness }: StatusParts) {
+export function statusAnswers(supervisor: Supervisor, { features, log, readiness, levels }: StatusParts) {
   const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING)
+  const admin = { sources, levels, log: log('default'), domain: features.MESH_DOMAIN }
+  const calls = new PassedCalls(admin, features.ENABLE_ADMIN_ENDPOINTS, () => sources.queue('mesh'))
   return {
+    adminCall: (question: AdminCallQuestion): Promise<AdminCallReply> => {
+      if (features.ENABLE_DEBUG_ON_HTTP) return calls.answer(question)
+      const trailers = { 'grpc-status': String(status.unimplemented), 'grpc-message': 'it%20is%20served%20on%20the%20admin%20socket%20only' }
+      return Promise.resolve({ body: new Uint8Array(), trailers })
+    },
     connections: async (withMetadata: boolean): Promise<ConnectionStatus[]> =>
       (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
     isReady: (): boolean => readiness.judge().ready,

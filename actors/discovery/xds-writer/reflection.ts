@@ -11,6 +11,7 @@ import {
   ServerReflectionResponseSchema,
 } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
 import { file_grpc_reflection_v1alpha_reflection } from '../../../protocols/gen/grpc/reflection/v1alpha/reflection_pb.js'
+import { file_mesh_admin_v1_admin } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { file_mesh_v1_auth_ca } from '../../../protocols/gen/mesh/v1/auth/ca_pb.js'
 import { status } from '../../../src/model/status-codes.ts'
 
@@ -20,6 +21,7 @@ const described = [
   file_grpc_health_v1_health,
   file_grpc_reflection_v1_reflection,
   file_grpc_reflection_v1alpha_reflection,
+  file_mesh_admin_v1_admin,
   file_mesh_v1_auth_ca,
 ]
 

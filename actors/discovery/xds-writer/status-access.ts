@@ -2,6 +2,8 @@
  * Access control of the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug
  * pages").
  */
+
+import type { Caller } from '../../../protocols/messages/identity.ts'
 import { changeHeader, type PageQuestion, type PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
 import type { ConnectionEnds } from '../../../src/identity/socket-table.ts'
@@ -14,6 +16,9 @@ import { type Admission, type Asker, isRefused } from './admission.ts'
 
 /** Whether information about a namespace may be disclosed at this moment. The result changes when the caller's credential expires. */
 export type MayRead = (namespace: string) => boolean
+
+/** A client that needs no credential and may read everything. */
+export const unconditional = 'unconditional'
 
 /** A stream or call, and its origin. */
 export interface StatusAsker extends Asker {
@@ -49,16 +54,23 @@ export class StatusAccess {
    * far as the system shows that; other clients nothing.
    */
   async of(asker: StatusAsker): Promise<MayRead | CallStatus> {
-    if (!asker.isSecure) return this.#ofLocal(asker)
-    const caller = await this.#parts.admission.admit(asker, 'pages')
-    if (isRefused(caller)) return this.#refuse(asker, caller.reason, caller)
+    const caller = await this.callerOf(asker)
+    if (caller === unconditional) return () => true
+    if ('code' in caller) return caller
     return (namespace) => {
       const names = this.#parts.names()
       return names !== undefined && wallClockMs() < caller.expiresAt && mayRead(caller, namespace, names)
     }
   }
 
-  async #ofLocal(asker: StatusAsker): Promise<MayRead | CallStatus> {
+  /** Returns the caller, {@link unconditional} for a local client in plain text, or the status with which the asker is refused. */
+  async callerOf(asker: StatusAsker): Promise<Caller | typeof unconditional | CallStatus> {
+    if (!asker.isSecure) return this.#ofLocal(asker)
+    const caller = await this.#parts.admission.admit(asker, 'pages')
+    return isRefused(caller) ? this.#refuse(asker, caller.reason, caller) : caller
+  }
+
+  async #ofLocal(asker: StatusAsker): Promise<typeof unconditional | CallStatus> {
     if (!this.#parts.onLoopback || !asker.isLocal)
       return this.#refuse(asker, 'plain-text connection: only clients on this machine are admitted, and only if ENABLE_DEBUG_ON_LOOPBACK allows it')
     switch (await this.#parts.peers.of(asker.ends)) {
@@ -72,7 +84,7 @@ export class StatusAccess {
           message: 'which program asks was not found out in time',
         })
       default:
-        return () => true
+        return unconditional
     }
   }
 

@@ -6,6 +6,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { Caller } from '../../../protocols/messages/identity.ts'
 import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
@@ -41,6 +42,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { adminPassing } from './admin-passing.ts'
 import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
@@ -185,7 +187,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
         failed,
       })
     const signs = context.config.secure?.signs ?? false
-    const services = [discoveryServiceName, ...statusServiceNames, ...(signs ? [certificateServiceName] : [])]
+    const services = [discoveryServiceName, adminServiceName, ...statusServiceNames, ...(signs ? [certificateServiceName] : [])]
     const streams = (delta: boolean): Method => ({
       type: 'bidi_stream',
       open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),
@@ -198,6 +200,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
         [`/${discoveryServiceName}/StreamAggregatedResources`, streams(false)],
         [`/${discoveryServiceName}/DeltaAggregatedResources`, streams(true)],
         ...statusServices({ ask: (question, ...details) => context.ask(question, ...details), access, services, failed }),
+        ...adminPassing(access, (question) => context.ask('adminCall', question)),
         ...(signs ? certificates() : []),
       ]),
       page: (call) => access.page(call, (question) => context.ask('debugPage', question)),

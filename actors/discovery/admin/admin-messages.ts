@@ -1,0 +1,133 @@
+/** The messages of `mesh.admin.v1.AdminService` made from answers. */
+import { type DescMessage, fromBinary, fromJson, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf'
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
+import {
+  type ExplainRequestRequest,
+  type ExplainRequestResponse,
+  ExplainRequestResponseSchema,
+  type GetFilesResponse,
+  GetFilesResponseSchema,
+  type GetProxyConfigRequest,
+  type ListActorsResponse,
+  ListActorsResponseSchema,
+  type ListFaultsResponse,
+  ListFaultsResponseSchema,
+  type ListProxiesResponse,
+  ListProxiesResponseSchema,
+  type ObjectReferenceJson,
+  type ResourceJson,
+} from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import { kinds } from '../../../src/config/kinds.ts'
+import type { ResourceFault } from '../../../src/model/faults.ts'
+import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { Explanation } from '../../../src/policy/explain.ts'
+
+import { scanFields } from '../../../src/xds/slab/wire.ts'
+import type { FilesPage } from '../sources/files/file-watcher.ts'
+import type { ProxyResources } from './config-dump.ts'
+import type { ActorAnswer, ProxyAnswer } from './mesh-answers.ts'
+import { resourceTypes } from './resource-types.ts'
+
+/**
+ * Returns the message with the fields of an answer in which they have the same names as in the schema's JSON. Other properties of the answer
+ * are left out.
+ */
+export function messageOf<Schema extends DescMessage>(schema: Schema, answer: object): MessageShape<Schema> {
+  return fromJson(schema, JSON.parse(JSON.stringify(answer)) as JsonValue, { ignoreUnknownFields: true })
+}
+
+/** Returns the answer about proxies. */
+export function proxiesMessage(proxies: readonly ProxyAnswer[]): ListProxiesResponse {
+  const rows = proxies.map(({ types, watches, ...proxy }) => ({
+    ...proxy,
+    types: types.map((type) => ({ ...type, subscribed: watches[type.typeUrl] ?? [] })),
+  }))
+  return messageOf(ListProxiesResponseSchema, { proxies: rows })
+}
+
+/** Returns the chosen resources of a proxy. In JSON, each must be printable: one that is not has the reason in its place. */
+export function resourcesMessage(resources: ProxyResources, { typeUrls, names }: GetProxyConfigRequest, isJson: boolean) {
+  const isMeant = (chosen: readonly string[], name: string) => chosen.length === 0 || chosen.includes(name)
+  return Object.entries(resources)
+    .filter(([typeUrl]) => isMeant(typeUrls, typeUrl))
+    .flatMap(([typeUrl, list]) =>
+      list
+        .filter(({ name }) => isMeant(names, name))
+        .map(({ name, version, element }) => ({ typeUrl, name, version, ...anyOf(Buffer.from(element, 'base64'), isJson) })),
+    )
+}
+
+/** Decodes an element of a response: a field with an `Any`. */
+function anyOf(element: Buffer, isJson: boolean): { readonly resource?: Any } & Pick<ResourceJson, 'error'> {
+  const [field] = scanFields(element)
+  const resource = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
+  if (!isJson) return { resource }
+  try {
+    toJson(AnySchema, resource, { registry: resourceTypes })
+    return { resource }
+  } catch (error) {
+    return { error: (error as Error).message }
+  }
+}
+
+/** Returns the request that a caller describes, or a string with the reason when it is invalid. */
+export function describedRequest(request: ExplainRequestRequest): DescribedRequest | string {
+  const { protocol, method, host, path, headers, principal, claims, metadata, sourceIp, remoteIp, destinationIp, port, sni } = request
+  if (protocol !== '' && protocol !== 'http' && protocol !== 'tcp') return `protocol: ${JSON.stringify(protocol)} is neither http nor tcp`
+  if (port > 65_535) return `port: ${port} is not a port`
+  const values: Record<string, string[]> = Object.create(null)
+  for (const { name, value } of headers) values[name.toLowerCase()] = [...(values[name.toLowerCase()] ?? []), value]
+  return {
+    protocol: protocol || 'http',
+    method: method || 'GET',
+    host,
+    path: path || '/',
+    headers: values,
+    sourceIp,
+    remoteIp: remoteIp || sourceIp,
+    destinationIp,
+    destinationPort: port,
+    sni,
+    peer: principal === '' ? undefined : principal.replace(/^spiffe:\/\//, ''),
+    claims,
+    metadata: metadata ?? {},
+  }
+}
+
+/** Returns the answer about a request. */
+export function explanationMessage(explanation: Explanation, domain: string): ExplainRequestResponse {
+  const policyOf = (policy: string | undefined, kind: string) => policy && referenceOf(`${kind}/${policy}`, domain)
+  const { policy, decidedBy, considered } = explanation
+  return messageOf(ExplainRequestResponseSchema, {
+    ...explanation,
+    policy: policyOf(policy, decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy'),
+    considered: considered.map((rule) => ({ ...rule, policy: policyOf(rule.policy, 'AuthorizationPolicy') })),
+  })
+}
+
+/** Returns the answer about faults. */
+export function faultsMessage(faults: readonly ResourceFault[], domain: string): ListFaultsResponse {
+  const rows = faults.map((fault) => ({ ...fault, objects: fault.objects.map((key) => referenceOf(key, domain)) }))
+  return messageOf(ListFaultsResponseSchema, { faults: rows })
+}
+
+/** Returns the answer about files. */
+export function filesMessage(files: FilesPage, domain: string): GetFilesResponse {
+  const standIns = files.standIns.map(({ key, origin, reason }) => ({
+    object: { ...referenceOf(key, domain), source: 'files', place: origin },
+    reason,
+  }))
+  return messageOf(GetFilesResponseSchema, { ...files, standIns })
+}
+
+/** Returns the answer about actors. */
+export function actorsMessage(actors: readonly ActorAnswer[]): ListActorsResponse {
+  return messageOf(ListActorsResponseSchema, { actors })
+}
+
+/** Returns the reference to the object with a key `<Kind>/<namespace>/<name>`. */
+function referenceOf(key: string, domain: string): ObjectReferenceJson {
+  const [kind = '', namespace = '', ...name] = key.split('/')
+  const group = kinds.get(kind)?.group
+  return { kind, namespace, name: name.join('/'), ...(group === undefined ? {} : { group: `${group}.${domain}` }) }
+}

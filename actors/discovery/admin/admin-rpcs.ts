@@ -1,0 +1,205 @@
+/**
+ * The implementation of `mesh.admin.v1.AdminService`, loaded with the first call. Which method is for whom follows the rules of the debug pages
+ * (docs/operation.md, "Debug pages").
+ */
+import { createContextKey, type HandlerContext, type ServiceImpl } from '@connectrpc/connect'
+import {
+  AcceptTimeResponseSchema,
+  AdminService,
+  type Authority,
+  AuthoritySchema,
+  DistrustRootResponseSchema,
+  ListHoldersResponseSchema,
+  ListScopesResponseSchema,
+  RotateRootResponseSchema,
+  type SetScopeRequest,
+  TrustRootResponseSchema,
+} from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
+import { status } from '../../../src/model/status-codes.ts'
+import type { Explanation } from '../../../src/policy/explain.ts'
+
+import { Page } from '../../http/page-server.ts'
+import type { Call } from '../../rpc/call.ts'
+import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
+import type { RpcHandler } from '../../rpc/rpc-methods.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import {
+  actorsMessage,
+  describedRequest,
+  explanationMessage,
+  faultsMessage,
+  filesMessage,
+  messageOf,
+  proxiesMessage,
+  resourcesMessage,
+} from './admin-messages.ts'
+import type { LevelsInForce } from './introspection.ts'
+import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, proxyNamed, pushAgain } from './mesh-answers.ts'
+import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
+import type { PageSources } from './page-sources.ts'
+import { resourceTypes } from './resource-types.ts'
+
+/** Dependencies and settings of the service. */
+export interface AdminRpcParts {
+  readonly sources: PageSources
+  readonly levels: LevelsInForce
+  readonly log: ScopedLogger
+  /** The domain of the mesh's API groups. */
+  readonly domain: string
+  /** Whether changes that are actions of debug pages are served (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
+  readonly admin: boolean
+  /** Authenticates a call: returns its viewer, or the page that refuses it. */
+  readonly admit: (call: Call) => Promise<Viewer | Page>
+}
+
+type Methods = ServiceImpl<typeof AdminService>
+
+const viewerKey = createContextKey<Viewer | undefined>(undefined, { description: 'the caller' })
+const viewerOf = ({ values }: HandlerContext): Viewer => values.get(viewerKey) as Viewer
+
+/** Returns the handlers of the methods, by path. */
+export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler> {
+  return connectHandlers({
+    registry: resourceTypes,
+    failed: (path, error) => parts.log.error(`${path} failed: ${error instanceof Error ? error.message : error}`),
+    async gate(context) {
+      const viewer = await parts.admit(callOf(context))
+      if (viewer instanceof Page) throw refusal(viewer)
+      context.values.set(viewerKey, viewer)
+    },
+    routes: (router) => router.service(AdminService, { ...ofProxies(parts), ...ofMesh(parts), ...ofAuthority(parts) }),
+  })
+}
+
+function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
+  const named = async (name: string, { sees }: Viewer) => {
+    if (name === '') throw errorOf({ code: status.invalidArgument, message: 'proxy: a name is required' })
+    const proxy = await proxyNamed(sources, name, sees)
+    if (!proxy) throw errorOf({ code: status.notFound, message: `proxy ${JSON.stringify(name.slice(0, 100))} is not connected to this instance` })
+    return proxy
+  }
+  return {
+    async listProxies({ namespace, proxy }, context) {
+      const viewer = viewerOf(context)
+      if (namespace !== '' && !viewer.sees(namespace)) throw refusal(forbiddenNamespace(namespace))
+      const sees = namespace === '' ? viewer.sees : (of: string) => of === namespace
+      const only = proxy === '' ? undefined : (await named(proxy, { ...viewer, sees })).connectionId
+      return proxiesMessage((await proxiesOf(sources, sees)).filter(({ connectionId }) => only === undefined || connectionId === only))
+    },
+    async getProxyConfig(request, context) {
+      const proxy = await named(request.proxy, viewerOf(context))
+      const isJson = context.requestHeader.get('content-type')?.includes('json') ?? false
+      const { connectionId, nodeId } = proxy
+      return { connectionId, nodeId, resources: resourcesMessage(await sources.resourcesOf(proxy), request, isJson) }
+    },
+    async explainRequest(request, context) {
+      const proxy = await named(request.proxy, viewerOf(context))
+      const described = describedRequest(request)
+      if (typeof described === 'string') throw errorOf({ code: status.invalidArgument, message: described })
+      const explanation = await explanationOf(sources, proxy, described)
+      if ('considered' in explanation) return explanationMessage(explanation as Explanation, domain)
+      throw errorOf({ code: status.unavailable, message: 'the configuration of this proxy is not known yet' })
+    },
+    async pushAgain(_, context) {
+      acting(viewerOf(context), log, 'PushAgain')
+      return { proxies: await pushAgain(sources) }
+    },
+    async disconnectProxy({ proxy }, context) {
+      acting(viewerOf(context), log, 'DisconnectProxy', admin)
+      const connectionId = await disconnect(sources, proxy)
+      if (connectionId === undefined) throw errorOf({ code: status.notFound, message: 'proxy: none has this name' })
+      return { connectionId }
+    },
+  } satisfies Partial<Methods>
+}
+
+function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
+  const scopes = () => ({ scopes: messageOf(ListScopesResponseSchema, { scopes: settingsOf(levels.get(), discoveryScopes) }).scopes })
+  return {
+    listFaults: async (_, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(sources)), domain),
+    getFiles: async (_, context) => filesMessage(await operatorsOnly(viewerOf(context), () => filesOf(sources)), domain),
+    listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
+    listScopes: (_, context) => operatorsOnly(viewerOf(context), scopes),
+    async setScope(request, context) {
+      acting(viewerOf(context), log, `SetScope ${request.name}`)
+      try {
+        await levels.set(changeScope(levels.get(), discoveryScopes, formOf(request)))
+      } catch (error) {
+        throw errorOf({ code: status.invalidArgument, message: (error as Error).message })
+      }
+      return scopes()
+    },
+  } satisfies Partial<Methods>
+}
+
+function formOf({ name, outputLevel, stackTraceLevel, logCallers }: SetScopeRequest): URLSearchParams {
+  const fields = { scope: name, output_level: outputLevel, stack_trace_level: stackTraceLevel, log_callers: logCallers?.toString() }
+  return new URLSearchParams(Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined))
+}
+
+function ofAuthority({ sources, log, admin }: AdminRpcParts) {
+  const asked = async (question: string, ...details: unknown[]): Promise<object> => {
+    const answer = await sources.authority<object>(question, ...details)
+    if (answer instanceof Page) throw refusal(answer)
+    return answer
+  }
+  const authority = async (): Promise<Authority> => {
+    const page = (await asked('page')) as AuthorityPage | undefined
+    if (page) return messageOf(AuthoritySchema, page)
+    throw errorOf({ code: status.unavailable, message: 'the certificate authority is not ready' })
+  }
+  return {
+    getAuthority: async (_, context) => ({ authority: await operatorsOnly(viewerOf(context), authority) }),
+    async listHolders({ start, length }, context) {
+      const holders = await holdersOf(sources, start, Math.min(length || longestLedger, longestLedger), viewerOf(context).sees)
+      if (holders instanceof Page) throw refusal(holders)
+      return messageOf(ListHoldersResponseSchema, holders)
+    },
+    async rotateRoot({ force }, context) {
+      acting(viewerOf(context), log, 'RotateRoot', admin)
+      return messageOf(RotateRootResponseSchema, await asked('rotate', force))
+    },
+    async distrustRoot({ id, dryRun }, context) {
+      acting(viewerOf(context), log, 'DistrustRoot', admin)
+      return messageOf(DistrustRootResponseSchema, await asked('distrust', id, dryRun))
+    },
+    async trustRoot({ id }, context) {
+      acting(viewerOf(context), log, 'TrustRoot', admin)
+      return messageOf(TrustRootResponseSchema, await asked('trust', id))
+    },
+    async acceptTime(_, context) {
+      acting(viewerOf(context), log, 'AcceptTime', admin)
+      return messageOf(AcceptTimeResponseSchema, await asked('acceptTime'))
+    },
+  } satisfies Partial<Methods>
+}
+
+/** Answers operators. Other callers are refused before anything is asked. */
+function operatorsOnly<Answer>(viewer: Viewer, answer: () => Answer): Answer {
+  if (!viewer.isOperator) throw refusal(forNoOperator)
+  return answer()
+}
+
+/**
+ * Refuses a change to callers who may not make it, and logs it otherwise. A browser cannot be made to send it by a page of another site,
+ * because the content types of RPCs need a preflight (Fetch, "CORS-safelisted request-header").
+ */
+function acting(viewer: Viewer, log: ScopedLogger, what: string, isServed = true): void {
+  if (!isServed) throw errorOf({ code: status.permissionDenied, message: 'changes are not served here (ENABLE_ADMIN_ENDPOINTS=false)' })
+  if (!viewer.isOperator) throw refusal(forNoOperator)
+  if (!viewer.mayAct) throw errorOf({ code: status.permissionDenied, message: 'a change needs the admin socket or a token of the root namespace' })
+  log.info(`${what} by ${viewer.name}`)
+}
+
+/** gRPC codes by the status of the page that says the same. */
+const codes: Readonly<Record<number, number>> = {
+  400: status.invalidArgument,
+  401: status.unauthenticated,
+  403: status.permissionDenied,
+  404: status.notFound,
+  503: status.unavailable,
+}
+
+const refusal = (page: Page) => errorOf({ code: codes[page.status] ?? status.internal, message: page.body })

@@ -1,0 +1,110 @@
+/**
+ * What operators ask about the running mesh: the answers of which `mesh.admin.v1.AdminService` (`admin-rpcs.ts`) and the debug pages
+ * (`debug-table.ts`) are two views.
+ */
+import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
+import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
+import type { ResourceFault } from '../../../src/model/faults.ts'
+import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { Explanation } from '../../../src/policy/explain.ts'
+import { Page } from '../../http/page-server.ts'
+import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
+import type { FilesPage } from '../sources/files/file-watcher.ts'
+import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
+import type { PageSources } from './page-sources.ts'
+
+/** Whether the caller may see a namespace and did not exclude it. */
+export type Sees = (namespace: string) => boolean
+
+/** A connected proxy. */
+export type ProxyAnswer = ConnectionStatus & Pick<ConnectionWatches, 'watches' | 'rejections'>
+
+/** The connected proxies of some namespaces. */
+export async function proxiesOf(sources: PageSources, sees: Sees): Promise<ProxyAnswer[]> {
+  const [connections, watches] = await Promise.all([sources.connections(), sources.writers<ConnectionWatches>('watches')])
+  const byId = new Map(watches.map((each) => [each.connectionId, each]))
+  return connections
+    .filter(({ namespace }) => sees(namespace))
+    .map((connection) => {
+      const { watches: names = {}, rejections = [] } = byId.get(connection.connectionId) ?? {}
+      return { ...connection, watches: names, rejections }
+    })
+}
+
+/** Finds a proxy that a caller names, among those of some namespaces. */
+export async function proxyNamed(sources: PageSources, named: string, sees: Sees): Promise<ConnectionStatus | undefined> {
+  if (named === '') return undefined
+  return findConnection(
+    (await sources.connections()).filter(({ namespace }) => sees(namespace)),
+    named,
+  )
+}
+
+/** Which policy decides a request to a proxy, and why. */
+export function explanationOf(sources: PageSources, proxy: ConnectionStatus, request: DescribedRequest): Promise<Explanation | object> {
+  return sources.ofProxy('explain', proxy, request) as Promise<Explanation | object>
+}
+
+/** The faults of the present configuration. */
+export const faultsOf = (sources: PageSources): Promise<readonly ResourceFault[]> => sources.queue<ResourceFault[]>('faults')
+
+/** The configuration files that cannot be used. */
+export const filesOf = ({ supervisor }: PageSources): Promise<FilesPage> => supervisor.ask<FilesPage>('registry-watcher/files', 'files')
+
+/** An actor, its state and its load. */
+export type ActorAnswer = Omit<ActorState, 'startedAt' | 'lastError' | 'notes'> &
+  Partial<ActorStats> & { readonly startedAt: string; readonly lastError: string | undefined; readonly notes: Readonly<Record<string, unknown>> }
+
+/** The actors of this process. */
+export async function actorsOf(supervisor: Supervisor): Promise<ActorAnswer[]> {
+  const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
+  return supervisor.states().map((state) => ({
+    ...state,
+    startedAt: new Date(state.startedAt).toISOString(),
+    lastError: state.lastError?.message,
+    notes: Object.fromEntries(state.notes),
+    ...stats.get(state.name),
+  }))
+}
+
+/** Maximum number of identities in one answer about the ledger. */
+export const longestLedger = 1000
+
+/** Who holds which certificate, from the one with the number `start` on; a page where there is no authority. */
+export async function holdersOf(sources: PageSources, start: number, length: number, sees: Sees): Promise<LedgerPage | Page> {
+  const page = await sources.authority<LedgerPage>('ledger', start, length)
+  if (page instanceof Page) return page
+  return { identities: page.identities.filter(({ identity }) => sees(parseWorkload(identity)?.namespace ?? '')) }
+}
+
+/** Has all proxies be sent all of their configuration again. Resolves with their number. */
+export const pushAgain = (sources: PageSources): Promise<number> => sources.queue<number>('pushAgain')
+
+/** Ends the stream of a proxy with exactly this name. Resolves with its connection id; undefined when there is no such proxy. */
+export async function disconnect(sources: PageSources, named: string): Promise<string | undefined> {
+  const proxy = findExactly(await sources.connections(), named)
+  if (proxy) await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
+  return proxy?.connectionId
+}
+
+interface Named {
+  readonly connectionId: string
+  readonly nodeId: string
+}
+
+/** Finds a connection by its id; otherwise by node id, or by proxy name `<pod>.<namespace>`. */
+export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {
+  return (
+    connections.find(({ connectionId }) => connectionId === named) ??
+    connections.find(({ nodeId }) => nodeId === named || nodeId.split('~')[2] === named)
+  )
+}
+
+/**
+ * Finds a connection by exact name; otherwise the first whose node id contains the name. Connection ids are not matched partially,
+ * because of the number at their end.
+ */
+export function findConnection<C extends Named>(connections: readonly C[], named: string): C | undefined {
+  return findExactly(connections, named) ?? connections.find(({ nodeId }) => nodeId.includes(named))
+}

@@ -1,0 +1,23 @@
+/** The types of resources and of what stands in their `Any`s, for JSON. */
+import { createRegistry, type Registry } from '@bufbuild/protobuf'
+import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
+import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
+import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
+
+const resources = createRegistry(
+  ClusterSchema,
+  TypedExtensionConfigSchema,
+  ClusterLoadAssignmentSchema,
+  ListenerSchema,
+  VirtualHostSchema,
+  RouteConfigurationSchema,
+  NameTableSchema,
+)
+
+/** A registry of these types. */
+export const resourceTypes: Registry = { ...messageTypes, getMessage: (name) => resources.getMessage(name) ?? messageTypes.getMessage(name) }
