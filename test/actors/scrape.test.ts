@@ -16,11 +16,14 @@ describe('scrapes of discovery', () => {
     const { asked, scraper } = scraping()
     const greedy = Array.from({ length: 6 }, () => scraper.scrapeFor('greedy', 'text'))
     const other = scraper.scrapeFor('other', 'text')
+    const open = scraper.scrapeFor('open', 'openmetrics')
     await until('the question', () => asked.length === 1)
     asked[0]?.()
     const pages = await Promise.all(greedy)
     expect(pages.map((page) => page !== undefined)).to.deep.equal([false, false, true, true, true, true])
-    expect(await other).to.contain('scrapes_total 1')
+    expect(await other).to.contain('scrapes_total 1').and.not.to.contain('# EOF')
+    expect(await open).to.contain('# TYPE scrapes counter\nscrapes_total 1').and.to.match(/\n# EOF\n$/)
+    expect(asked.length).to.equal(1)
   })
 
   it('follow each other after four times as long as the one before has taken', async () => {
