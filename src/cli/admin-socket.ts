@@ -30,8 +30,7 @@ const timeoutMs = 60_000
  * time.
  */
 export async function askServer({ method, path, form }: AdminRequest, environment = process.env): Promise<AdminAnswer> {
-  const socketPath = readFeatures(environment).features.MESHD_ADMIN_SOCKET
-  checkOwner(socketPath)
+  const socketPath = adminSocket(environment)
   const { promise, resolve: answered, reject } = Promise.withResolvers<AdminAnswer>()
   const headers = form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded', 'content-length': Buffer.byteLength(form) }
   const request = httpRequest({ socketPath, method, path, headers, timeout: timeoutMs }, (response) => {
@@ -46,6 +45,13 @@ export async function askServer({ method, path, form }: AdminRequest, environmen
   return promise
 }
 
+/** Returns the path of the admin socket that the environment names. Throws when its directory belongs to another user than root or this one. */
+export function adminSocket(environment: NodeJS.ProcessEnv): string {
+  const socketPath = readFeatures(environment).features.MESHD_ADMIN_SOCKET
+  checkOwner(socketPath)
+  return socketPath
+}
+
 /**
  * Throws when the directory of the socket belongs to another user than root or this one, because then another process may be listening on
  * the socket.
@@ -57,7 +63,8 @@ function checkOwner(socketPath: string): void {
   throw new Error(`${resolve(socketPath)}: its directory belongs to user ${owner}; only that user or root asks this server`)
 }
 
-function explained(socketPath: string, error: NodeJS.ErrnoException): Error {
+/** Returns the error to report for one of the connection to the socket: {@link NoServerError} when no server listens on it. */
+export function explained(socketPath: string, error: NodeJS.ErrnoException): Error {
   const where = resolve(socketPath)
   if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ENOTDIR')
     return new NoServerError(

@@ -1,18 +1,21 @@
 /** `pilot-discovery ca`: works on the certificate authority of the server on this machine, or, when none runs, on the stored state. */
 import type { AcceptedTimePage, AuthorityPage, DistrustPage, LedgerPage, RotatePage, TrustPage } from '../../protocols/messages/authority-page.ts'
-import type { AdminRequest } from './admin-socket.ts'
 import { blockersText, distrustText, ledgerText, pageText } from './ca-text.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
 import { type FlagTable, readFlags } from './flag-table.ts'
 
-/** The stored state of an authority that no server uses, opened exclusively by this process. */
-export interface StoredAuthority {
-  page(): AuthorityPage
-  ledger(start: number, length: number): LedgerPage
+/** A certificate authority: that of the server, or the stored state. */
+export interface Authority {
+  page(): Promise<AuthorityPage>
+  ledger(start: number, length: number): Promise<LedgerPage>
   rotate(force: boolean): Promise<RotatePage>
   distrust(id: string, isDry: boolean): Promise<DistrustPage>
   trust(id: string): Promise<TrustPage>
   acceptTime(): Promise<AcceptedTimePage>
+}
+
+/** The stored state of an authority that no server uses, opened exclusively by this process. */
+export interface StoredAuthority extends Authority {
   close(): Promise<void>
 }
 
@@ -150,8 +153,7 @@ export function caCommands(
       outputFlag,
       async ({ flags, args: [id = ''] }) => {
         const asJson = isJson(readFlags(outputFlag, flags).output)
-        const form = new URLSearchParams({ id }).toString()
-        const answer = await serverOr<TrustPage>(load, { method: 'POST', path: '/debug/ca_trust', form }, (stored) => stored.trust(id))
+        const answer = await serverOr(load, (authority) => authority.trust(id))
         if ('refused' in answer) throw new Error(answer.refused)
         print(
           asJson ? JSON.stringify(answer, null, 2) : `Root ${answer.root.slice(0, 16)} (${answer.subject}) is trusted again where it is configured.`,
@@ -161,8 +163,7 @@ export function caCommands(
     ),
     'ca accept-time': command('Take the wall clock for right, although it contradicts the recorded time', [''], outputFlag, async ({ flags }) => {
       const asJson = isJson(readFlags(outputFlag, flags).output)
-      const request = { method: 'POST', path: '/debug/ca_accept_time', form: 'accept=true' } as const
-      const answer = await serverOr<AcceptedTimePage>(load, request, (stored) => stored.acceptTime())
+      const answer = await serverOr(load, (authority) => authority.acceptTime())
       const { wall, dispute } = answer
       print(
         asJson
@@ -213,8 +214,7 @@ async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
     const page = await pageOf(load)
     return print(asJson ? JSON.stringify(page.rotation, null, 2) : blockersText(page))
   }
-  const form = `force=${force}`
-  const answer = await serverOr<RotatePage>(load, { method: 'POST', path: '/debug/ca_rotate', form }, (stored) => stored.rotate(force))
+  const answer = await serverOr(load, (authority) => authority.rotate(force))
   if (asJson) print(JSON.stringify(answer, null, 2))
   else if ('refused' in answer) print(answer.page ? blockersText(answer.page) : 'No authority is in force.')
   else
@@ -229,14 +229,12 @@ const rootArgument = { name: 'root', about: 'the first 8 to 64 digits of its fin
 async function distrust(load: LoadWork, { flags, args: [id = ''] }: CommandLine): Promise<void> {
   const { output, 'dry-run': isDry } = readFlags(distrustFlags, flags)
   const asJson = isJson(output)
-  const form = new URLSearchParams({ id, dryRun: String(isDry) }).toString()
-  const answer = await serverOr<DistrustPage>(load, { method: 'POST', path: '/debug/ca_distrust', form }, (stored) => stored.distrust(id, isDry))
+  const answer = await serverOr(load, (authority) => authority.distrust(id, isDry))
   if ('refused' in answer) throw new Error(answer.refused)
   print(asJson ? JSON.stringify(answer, null, 2) : distrustText(answer))
 }
 
-const pageOf = (load: LoadWork): Promise<AuthorityPage> =>
-  serverOr<AuthorityPage>(load, { method: 'GET', path: '/debug/ca' }, async (stored) => stored.page())
+const pageOf = (load: LoadWork): Promise<AuthorityPage> => serverOr(load, (authority) => authority.page())
 
 /** The number of identities per request. */
 const pageLength = 1000
@@ -244,29 +242,23 @@ const pageLength = 1000
 async function ledgerOf(load: LoadWork): Promise<LedgerPage['identities']> {
   const all: LedgerPage['identities'][number][] = []
   for (;;) {
-    const path = `/debug/ca_ledger?start=${all.length}&length=${pageLength}`
-    const { identities } = await serverOr<LedgerPage>(load, { method: 'GET', path }, async (stored) => stored.ledger(all.length, pageLength))
+    const { identities } = await serverOr(load, (authority) => authority.ledger(all.length, pageLength))
     all.push(...identities)
     if (identities.length < pageLength) return all
   }
 }
 
-/**
- * Requests a page from the server or, when none runs, computes it from the stored state. Rejects with the server's response when its status
- * is not 200.
- */
-async function serverOr<Answer>(load: LoadWork, request: AdminRequest, offline: (stored: StoredAuthority) => Promise<Answer>): Promise<Answer> {
-  const { askServer, NoServerError } = await import('./admin-socket.ts')
+/** Asks the authority of the server or, when none runs, the stored state. Rejects with the reason of the server when it refuses. */
+async function serverOr<Answer>(load: LoadWork, ask: (authority: Authority) => Promise<Answer>): Promise<Answer> {
+  const [{ AuthorityClient }, { NoServerError }] = await Promise.all([import('./authority-client.ts'), import('./admin-socket.ts')])
   try {
-    const { status, body } = await askServer(request)
-    if (status !== 200) throw new Error(`the server answered ${status}: ${body}`)
-    return JSON.parse(body) as Answer
+    return await ask(new AuthorityClient())
   } catch (error) {
     if (!(error instanceof NoServerError)) throw error
   }
   const stored = await (await load()).open()
   try {
-    return await offline(stored)
+    return await ask(stored)
   } finally {
     await stored.close()
   }

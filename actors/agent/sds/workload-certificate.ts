@@ -18,7 +18,8 @@ import type { Logger, ScopedLogger } from '../../runtime/logger.ts'
 import type { Registry } from '../../runtime/metrics.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
-import { CallFailed, CertificateClient, type Credentials } from './certificate-client.ts'
+import { CallFailed } from '../unary-call.ts'
+import { CertificateClient, type Credentials } from './certificate-client.ts'
 import { readKeptFile, writeKeptFile } from './kept-file.ts'
 
 /** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */

@@ -2,7 +2,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
-import { callEnd } from '../../../src/agent/certificate-call.ts'
+import { callEnd } from '../../../src/agent/call-end.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { Keepalive } from '../../../src/push/pacing/keepalive.ts'
 import { monotonicMs } from '../../runtime/clock.ts'

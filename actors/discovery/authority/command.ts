@@ -74,8 +74,8 @@ async function openStored(features: Features): Promise<StoredAuthority> {
 function stored(rotation: RootRotation, inForce: () => InForce, keptIn: string): StoredAuthority {
   const page = () => authorityPage(inForce(), rotation, keptIn, new Set())
   return {
-    page,
-    ledger: (start, length) => ledgerPage(rotation, start, length),
+    page: async () => page(),
+    ledger: async (start, length) => ledgerPage(rotation, start, length),
     rotate: (force) => rotate(rotation, force, page),
     distrust: (id, isDry) => distrust(rotation, inForce(), id, isDry),
     trust: (id) => trust(rotation, id),

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
+import { callEnd } from '../../../src/agent/call-end.ts'
+import { certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
 import { fieldHead, textField, varintField, WireError } from '../../../src/xds/slab/wire.ts'
 
 const field = (number: number, ...parts: readonly Buffer[]) => {

@@ -1,0 +1,88 @@
+/** The certificate authority of the server on this machine, asked over the admin socket (`mesh.admin.v1.AdminService`). */
+import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf'
+import { type Client, ConnectError, createClient } from '@connectrpc/connect'
+import { createConnectTransport } from '@connectrpc/connect-node'
+import {
+  AcceptTimeResponseSchema,
+  AdminService,
+  AuthoritySchema,
+  DistrustRootResponseSchema,
+  ListHoldersResponseSchema,
+  RotateRootResponseSchema,
+  TrustRootResponseSchema,
+} from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
+import type { AcceptedTimePage, AuthorityPage, DistrustPage, LedgerPage, RotatePage, TrustPage } from '../../protocols/messages/authority-page.ts'
+import { adminSocket, explained } from './admin-socket.ts'
+
+/** How long a call may take, in milliseconds. */
+const timeoutMs = 60_000
+
+/**
+ * The authority of a running server. Its operations reject with an Error that has the reason of the server, and with `NoServerError` when no
+ * server listens on the socket.
+ */
+export class AuthorityClient {
+  readonly #socket: string
+  readonly #client: Client<typeof AdminService>
+
+  /** Uses the admin socket that the environment names. Throws when its directory belongs to another user. */
+  constructor(environment: NodeJS.ProcessEnv = process.env) {
+    this.#socket = adminSocket(environment)
+    const nodeOptions = { socketPath: this.#socket, agent: false } as const
+    const transport = createConnectTransport({
+      httpVersion: '1.1',
+      baseUrl: 'http://localhost',
+      nodeOptions,
+      acceptCompression: [],
+      defaultTimeoutMs: timeoutMs,
+    })
+    this.#client = createClient(AdminService, transport)
+  }
+
+  async page(): Promise<AuthorityPage> {
+    const { authority } = await this.#asked(this.#client.getAuthority({}))
+    if (authority) return plain(AuthoritySchema, authority)
+    throw new Error('the answer of the server has no authority')
+  }
+
+  async ledger(start: number, length: number): Promise<LedgerPage> {
+    return plain(ListHoldersResponseSchema, await this.#asked(this.#client.listHolders({ start, length })))
+  }
+
+  async rotate(force: boolean): Promise<RotatePage> {
+    const answer = await this.#asked(this.#client.rotateRoot({ force }))
+    const { refused, page } = answer
+    if (refused === undefined) return plain(RotateRootResponseSchema, answer)
+    return { refused, page: page && plain(AuthoritySchema, page) }
+  }
+
+  async distrust(id: string, isDry: boolean): Promise<DistrustPage> {
+    return plain(DistrustRootResponseSchema, await this.#asked(this.#client.distrustRoot({ id, dryRun: isDry })))
+  }
+
+  async trust(id: string): Promise<TrustPage> {
+    return plain(TrustRootResponseSchema, await this.#asked(this.#client.trustRoot({ id })))
+  }
+
+  async acceptTime(): Promise<AcceptedTimePage> {
+    return plain(AcceptTimeResponseSchema, await this.#asked(this.#client.acceptTime({})))
+  }
+
+  async #asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    try {
+      return await answer
+    } catch (error) {
+      const { cause } = error as Error
+      if (cause instanceof Error && 'syscall' in cause) throw explained(this.#socket, cause as NodeJS.ErrnoException)
+      throw error instanceof ConnectError ? new Error(`the server answered: ${error.rawMessage}`, { cause: error }) : error
+    }
+  }
+}
+
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
+
+/** Returns a message as the data of the same field names, with times as the stored authority has them. */
+function plain<Schema extends DescMessage, Shown>(schema: Schema, message: MessageShape<Schema>): Shown {
+  const json = JSON.stringify(toJson(schema, message, { alwaysEmitImplicit: true }))
+  return JSON.parse(json, (_, value) => (typeof value === 'string' && time.test(value) ? new Date(value).toISOString() : value))
+}
