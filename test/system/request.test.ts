@@ -3,6 +3,8 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { grpcCall } from '../harness/grpc-call.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -10,7 +12,12 @@ describe('pilot-discovery request and the admin socket', () => {
   const services = [new Service(), new Service({ env: { ENABLE_DEBUG_ON_HTTP: 'false' } })]
   const socket = (service: Service) => service.env.MESHD_ADMIN_SOCKET as string
   const ask = (service: Service, ...args: string[]) => runCommand(['request', ...args], { MESHD_ADMIN_SOCKET: socket(service) })
-  before(() => Promise.all(services.map((service) => service.start())))
+  let ctrlzPort = 0
+  before(async () => {
+    ctrlzPort = await freePort()
+    services[1]?.flags.push('--ctrlz_port', String(ctrlzPort))
+    await Promise.all(services.map((service) => service.start()))
+  })
   after(() => Promise.all(services.map((service) => service.dispose())))
 
   it('reach the server of the named socket, whatever its ports, and also if debug pages are off', async () => {
@@ -23,6 +30,20 @@ describe('pilot-discovery request and the admin socket', () => {
       expect((await ask(service, 'get', 'metrics')).stdout).to.contain('pilot_services 0')
       expect((await ask(service, 'GET', '/ready')).code).to.equal(0)
     }
+  })
+
+  it('answer the admin service with debug pages off, which no port does then', async () => {
+    const off = services[1] as Service
+    const path = '/mesh.admin.v1.AdminService/ListActors'
+    const options = { method: 'POST', path, headers: { 'content-type': 'application/json' } }
+    const status = (to: object) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const asked = request({ ...options, ...to }, (answer) => resolve(answer.resume().statusCode))
+        asked.on('error', reject).end('{}')
+      })
+    const statuses = [{ socketPath: socket(off) }, ...[off.httpPort, off.monitoringPort, ctrlzPort].map((port) => ({ host: '127.0.0.1', port }))]
+    expect(await Promise.all(statuses.map(status))).to.deep.equal([200, 404, 404, 404])
+    expect((await grpcCall(`http://127.0.0.1:${off.grpcPort}`, path, Buffer.alloc(0))).status, 'unimplemented').to.equal('12')
   })
 
   it('send forms, print 404 responses, and fail for other error statuses', async () => {

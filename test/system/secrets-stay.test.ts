@@ -7,6 +7,7 @@ import { expect } from 'chai'
 import { debugPages } from '../../actors/discovery/admin/debug-table.ts'
 import { freePort } from '../../bench/ports.ts'
 import { ClientStatusRequestSchema } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
+import { adminMethods, adminServiceName } from '../../protocols/messages/admin-call.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { askServer } from '../../src/cli/admin-socket.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
@@ -195,12 +196,24 @@ describe('private keys and tokens', () => {
       for (const page of Object.keys(debugPages))
         for (const query of ['', '?proxyID=pod.shop', '?proxyID=gw.edge', '?resource=Secret/edge/good'])
           seen.set(`/debug/${page}${query}`, (await askServer({ method: 'GET', path: `/debug/${page}${query}` }, service.env)).body)
+      for (const method of adminMethods.filter((name) => /^(List|Get|Explain)/.test(name)))
+        for (const proxy of ['', 'pod.shop', 'gw.edge']) seen.set(`${method} ${proxy}`, await askAdmin(method, proxy))
       for (const path of ['/metrics', '/version', '/ready', '/debug']) seen.set(path, (await askServer({ method: 'GET', path }, service.env)).body)
     } finally {
       for (const client of clients) client.close()
     }
     expect(seen.get('/debug/adsz')).to.contain('pod.shop')
+    expect(seen.get('GetProxyConfig pod.shop')).to.contain('envoy.config.listener.v3.Listener')
   })
+  /** Asks the admin service by a token of the root namespace. */
+  const askAdmin = async (method: string, proxy: string) => {
+    const answer = await fetch(`http://127.0.0.1:${service.httpPort}/${adminServiceName}/${method}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${readFileSync(join(service.dir, 'token'), 'utf8').trim()}` },
+      body: JSON.stringify(['ListProxies', 'GetProxyConfig', 'ExplainRequest'].includes(method) ? { proxy } : {}),
+    })
+    return await answer.text()
+  }
 
   it('do not appear in messages about unusable certificate files', async () => {
     const afterMisfit = service.output.fromNow()

@@ -129,7 +129,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const introspected = { supervisor, scraper, admit, levels: parts.levels, log: log('default'), signal: sendSignal }
   addActions(local, { ...introspected, admit: admitOperator })
   const introspection = await startIntrospection(parts, introspected, bounds)
-  for (const server of introspection) server.addRpcs(adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), failed)
+  for (const server of features.ENABLE_DEBUG_ON_HTTP ? introspection : [])
+    server.addRpcs(adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), failed)
   return {
     ready: () => becomeReady,
     async close() {
