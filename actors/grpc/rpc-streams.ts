@@ -3,7 +3,7 @@ import { clientKey } from '../../src/model/client-address.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { CallSlots } from '../rpc/call-slots.ts'
-import { headersOfProtocol, type RpcRequest, retryHeader, type StreamRpc, type UnaryRpc } from '../rpc/rpc-methods.ts'
+import { type RpcRequest, retryHeader, type StreamRpc, type UnaryRpc } from '../rpc/rpc-methods.ts'
 import { UnaryCalls } from '../rpc/unary-calls.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 
@@ -74,7 +74,7 @@ export function messageStreams(path: string, method: StreamRpc, failed: (error: 
 
 const requestOf = (path: string, { headers }: GrpcStream): Pick<RpcRequest, 'path' | 'httpVersion' | 'method' | 'headers'> => ({
   ...{ path, httpVersion: '2.0', method: 'POST' },
-  headers: { ...headersOfProtocol(headers), 'content-type': 'application/grpc' },
+  headers: { 'content-type': 'application/grpc', ...('grpc-encoding' in headers ? { 'grpc-encoding': String(headers['grpc-encoding']) } : {}) },
 })
 
 async function* once(frame: Buffer): AsyncIterable<Uint8Array> {

@@ -1,0 +1,31 @@
+/** Libraries that are loaded with the first call, not with the start. */
+import { execFileSync } from 'node:child_process'
+import { expect } from 'chai'
+
+/** Imports a module in a process of its own, and returns the packages of the scope that were loaded with it. */
+function loadedWith(module: string, scope: string): string[] {
+  const url = new URL(`../../${module}`, import.meta.url)
+  const hook = `import { registerHooks } from 'node:module'
+    const seen = new Set()
+    registerHooks({ resolve(name, context, next) { if (name.startsWith('${scope}/')) seen.add(name); return next(name, context) } })
+    await import('${url}')
+    console.log(JSON.stringify([...seen]))`
+  return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '--eval', hook], { encoding: 'utf8' })) as string[]
+}
+
+describe('the library of RPCs', () => {
+  for (const module of [
+    'actors/discovery/xds-writer/xds-writer.ts',
+    'actors/discovery/admin/admin.ts',
+    'actors/discovery/main.ts',
+    'src/cli/pilot-discovery.ts',
+  ])
+    it(`is not loaded with ${module}`, () => {
+      expect(loadedWith(module, '@connectrpc')).to.deep.equal([])
+    })
+
+  it('is loaded with the implementations', () => {
+    expect(loadedWith('actors/discovery/admin/admin-rpcs.ts', '@connectrpc')).to.deep.equal(['@connectrpc/connect'])
+    expect(loadedWith('src/cli/authority-client.ts', '@connectrpc')).to.include('@connectrpc/connect-node')
+  })
+})
