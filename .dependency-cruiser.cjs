@@ -107,6 +107,13 @@ module.exports = {
       to: { path: 'node_modules/(comlink|piscina)' },
     },
     {
+      name: 'only-commands-load-the-command-line-library',
+      severity: 'error',
+      comment: 'threads and servers take defaults of flags from src/cli/defaults.ts',
+      from: { path: '^actors/' },
+      to: { path: '(node_modules/@oclif|^src/cli/(flags|.*-flags|.*-command|.*-options|pflag)[.]ts$)', dependencyTypesNot: ['type-only'] },
+    },
+    {
       name: 'only-the-log-imports-its-library',
       severity: 'error',
       comment: 'other modules, and all that threads load, make records of log lines (actors/runtime/logger.ts)',

@@ -1,14 +1,8 @@
-import { agentCommands } from '../src/cli/pilot-agent.ts'
 import { runCommand } from './run-command.js'
 
-/** The commands. The modules of a command are loaded when it runs. */
-const commands = agentCommands({
-  clean: async (isDryRun) => (await import('../actors/agent/redirect/clean.ts')).cleanRedirection(isDryRun),
-  proxy: async (options, log) => (await import('../actors/agent/main.ts')).runAgent(options, log),
-  request: async (request) => (await import('../actors/agent/commands/request.ts')).askProxy(request),
-  redirect: async (order) => (await import('../actors/agent/redirect/redirect.ts')).redirect(order),
-  wait: async (settings, log) => (await import('../actors/agent/commands/wait.ts')).waitUntilReady(settings, log),
-})
-
-/** Runs the command line. */
-export const main = (given) => runCommand(given, commands, async () => (await import('./agent-help.js')).help)
+/** Runs the command line. The commands are the files in `agent/`. */
+export const main = (given) =>
+  runCommand(given, new URL('./agent', import.meta.url), {
+    bin: 'pilot-agent',
+    description: 'Runs beside a workload: starts its proxy and keeps it supplied with certificates and configuration.',
+  })

@@ -1,20 +1,54 @@
-import { readCommandLine } from '../src/cli/command-line.ts'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Config } from '@oclif/core/config'
+import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
+import { findCommand } from '../src/cli/pflag.ts'
+
+/** The plugins. They are loaded only for help and completion, and when a command is unknown. */
+const plugins = ['@oclif/plugin-help', '@oclif/plugin-autocomplete', '@oclif/plugin-not-found']
 
 /**
- * Runs the command in the command line, or `help` when there is none or help is requested. An error is written to stderr as `Error: ...`
- * and ends the process with the error's exit status, by default 255.
+ * Runs the command in the command line, or `help` when there is none or help is requested. The commands are the files in `folder`; a built
+ * package has a manifest of them there, so that only the module of the command is loaded. An error is written to stderr as `Error: ...` and
+ * ends the process with the error's exit status, by default 255.
  */
-export async function runCommand(given, commands, help) {
+export async function runCommand(given, folder, about) {
   // The reader of a pipe may close it early (EPIPE).
   process.stdout.on('error', () => {})
   try {
-    const found = readCommandLine(given, commands)
-    if (found) await found.command.run(found.line)
-    else await (await help())(given)
+    const config = await configOf(folder, about, [])
+    const found = findCommand(given, config.commands)
+    if (found) await config.runCommand(found.id, found.argv)
+    else await runPlugin(given, await configOf(folder, about, plugins))
   } catch (error) {
     if (error?.oclif?.exit === 0) process.exit(0)
-    process.stderr.write(`Error: ${String(error?.message ?? error).split('\nSee more help')[0]}\n`)
+    process.stderr.write(`Error: ${messageOf(error)}\n`)
     process.exit(error?.exitStatus ?? failedStatus)
   }
 }
+
+/** Returns the library's configuration of a binary. Plugins in the directories of users are not loaded. */
+function configOf(folder, { bin, description, topics = {} }, plugins) {
+  settings.enableAutoTranspile = false
+  const pjson = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  pjson.oclif = { bin, dirname: bin, topicSeparator: ' ', additionalHelpFlags: ['-h'], topics, commands: './', plugins, description }
+  return Config.load({ root: fileURLToPath(folder), pjson, userPlugins: false, devPlugins: false })
+}
+
+/** Prints help and completions, and reports unknown commands. */
+async function runPlugin(given, config) {
+  // In a bundle, a CommonJS module has only a default export.
+  const { run } = (await import('@oclif/core/run')).default
+  const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
+  const [first = ''] = given
+  // The library takes all words of an unknown command as its name.
+  const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
+  await run(isUnknown ? [first] : [...given], config)
+}
+
+/** Returns the message of an error without what the library adds: the flag, which our messages name, and advice. */
+const messageOf = (error) =>
+  String(error?.message ?? error)
+    .replace(/^Parsing --\S+ \n\t/, '')
+    .split(/\n\nNote: |\nSee more help/)[0]

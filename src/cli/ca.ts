@@ -1,8 +1,9 @@
 /** `pilot-discovery ca`: works on the certificate authority of the server on this machine, or, when none runs, on the stored state. */
 import type { AcceptedTimePage, AuthorityPage, DistrustPage, LedgerPage, RotatePage, TrustPage } from '../../protocols/messages/authority-page.ts'
+import type { distrustFlags, exportFlags, importFlags, ledgerFlags, outputFlag, rotateFlags } from './ca-flags.ts'
 import { blockersText, distrustText, ledgerText, pageText } from './ca-text.ts'
-import type { CommandLine, CommandSpec } from './command-line.ts'
-import { type FlagTable, readFlags } from './flag-table.ts'
+import type { FlagValues } from './flags.ts'
+import { print } from './print.ts'
 
 /** A certificate authority: that of the server, or the stored state. */
 export interface Authority {
@@ -57,139 +58,44 @@ export interface CaWork {
 /** Imports the operations, which most commands do not need. */
 type LoadWork = () => Promise<CaWork>
 
-const outputFlag = { output: { type: 'string', char: 'o', default: '', about: "'json' for programs" } } as const satisfies FlagTable
-const ledgerFlags = {
-  ...outputFlag,
-  identity: { type: 'string', default: '', about: 'only identities that contain this text' },
-} as const satisfies FlagTable
-const rotateFlags = {
-  ...outputFlag,
-  'dry-run': { type: 'switch', default: false, about: 'list who is not ready for the next stage, without changing anything' },
-  force: { type: 'switch', default: false, about: 'continue although some holders of certificates are not ready' },
-} as const satisfies FlagTable
-const distrustFlags = {
-  ...outputFlag,
-  'dry-run': { type: 'switch', default: false, about: 'list who would be cut off, without changing anything' },
-} as const satisfies FlagTable
-const exportFlags = {
-  to: { type: 'string', default: '.', about: 'directory that the files are written to; none of the files may exist' },
-  'private-key': {
-    type: 'switch',
-    default: false,
-    about: 'write the private key too (ca-key.pem, mode 0600): whoever has it can sign for every identity',
-  },
-  truststore: {
-    type: 'string',
-    default: '',
-    about: 'write only the roots, to this file: PKCS #12 (.p12, .pfx), which Java trusts, or PKCS #7 (.p7b, .p7c)',
-  },
-  'password-file': { type: 'string', default: '', about: 'file whose first line is the password of a PKCS #12 file' },
-} as const satisfies FlagTable
-const importFlags = {
-  pkcs12: { type: 'string', default: '', about: 'PKCS #12 file that holds certificate, key, chain and root, in place of the files below' },
-  'password-file': exportFlags['password-file'],
-  cert: { type: 'string', default: '', about: 'the signing certificate' },
-  key: { type: 'string', default: '', about: 'its private key' },
-  chain: { type: 'string', default: '', about: 'certificates between the signing certificate and the root, if any: PEM or PKCS #7' },
-  root: {
-    type: 'string',
-    default: '',
-    about: 'the root, or several: PEM or PKCS #7; the signing certificate itself, or the root in the PKCS #12 file, when left out',
-  },
-  replace: { type: 'switch', default: false, about: 'take the place of an authority that is plugged in' },
-} as const satisfies FlagTable
-
-/**
- * Returns the commands. `load` imports the operations on files, `shared` are the flags of every command, and `check` throws for invalid
- * values of these.
- */
-export function caCommands(
-  load: LoadWork,
-  shared: CommandSpec['flags'],
-  check: (flags: CommandLine['flags']) => void,
-): Readonly<Record<string, CommandSpec>> {
-  const command = (
-    summary: string,
-    examples: readonly string[],
-    table: FlagTable,
-    run: (line: CommandLine) => Promise<void>,
-    args: CommandSpec['args'] = [],
-  ): CommandSpec => ({
-    summary,
-    description: 'Asks the server on this machine (MESHD_ADMIN_SOCKET); when none runs, works on the stored state (MESHD_CA_STATE_DIR).',
-    examples,
-    args,
-    flags: [{ heading: '', table }, ...shared],
-    async run(line) {
-      check(line.flags)
-      await run(line)
-    },
-  })
-  return {
-    'ca show': command('Show roots, intermediates, expiries and the stage of a rotation', ['', '-o json'], outputFlag, async ({ flags }) => {
-      const asJson = isJson(readFlags(outputFlag, flags).output)
-      const page = await pageOf(load)
-      print(asJson ? JSON.stringify(page, null, 2) : pageText(page))
-    }),
-    'ca ledger': command('Show who holds which certificate until when', ['--identity ns/shop/'], ledgerFlags, async ({ flags }) => {
-      const { output, identity } = readFlags(ledgerFlags, flags)
-      const asJson = isJson(output)
-      const rows = (await ledgerOf(load)).filter((row) => row.identity.includes(identity))
-      print(asJson ? JSON.stringify({ identities: rows }, null, 2) : ledgerText(rows))
-    }),
-    'ca rotate': command('Begin the rotation of the own root, or take it one stage further', ['--dry-run', '', '--force'], rotateFlags, (line) =>
-      rotate(load, line),
-    ),
-    'ca distrust': command(
-      'Distrust a root at once: it is not sent to workloads and not accepted from clients any more',
-      ['4ab1c34f9d11e02a --dry-run', '4ab1c34f9d11e02a'],
-      distrustFlags,
-      (line) => distrust(load, line),
-      [rootArgument],
-    ),
-    'ca trust': command(
-      'Trust a root again that was distrusted',
-      ['4ab1c34f9d11e02a'],
-      outputFlag,
-      async ({ flags, args: [id = ''] }) => {
-        const asJson = isJson(readFlags(outputFlag, flags).output)
-        const answer = await serverOr(load, (authority) => authority.trust(id))
-        if ('refused' in answer) throw new Error(answer.refused)
-        print(
-          asJson ? JSON.stringify(answer, null, 2) : `Root ${answer.root.slice(0, 16)} (${answer.subject}) is trusted again where it is configured.`,
-        )
-      },
-      [rootArgument],
-    ),
-    'ca accept-time': command('Take the wall clock for right, although it contradicts the recorded time', [''], outputFlag, async ({ flags }) => {
-      const asJson = isJson(readFlags(outputFlag, flags).output)
-      const answer = await serverOr(load, (authority) => authority.acceptTime())
-      const { wall, dispute } = answer
-      print(
-        asJson
-          ? JSON.stringify(answer, null, 2)
-          : `The time ${wall} is accepted. ${dispute === undefined ? 'It was not disputed.' : `Before, ${dispute}.`}`,
-      )
-    }),
-    'ca export': command(
-      'Write the certificates of the authority to files',
-      ['--to ./backup', '--to ./backup --private-key', '--truststore roots.p12 --password-file password'],
-      exportFlags,
-      (line) => exportFiles(load, line),
-    ),
-    'ca import': command(
-      'Check the files of an authority and plug them in (ROOT_CA_DIR)',
-      ['--cert ca-cert.pem --key ca-key.pem --root root-cert.pem', '--pkcs12 ca.p12 --password-file password'],
-      importFlags,
-      (line) => importFiles(load, line),
-    ),
-  }
+/** Prints roots, intermediates, expiries and the stage of a rotation. */
+export async function show(load: LoadWork, { output }: FlagValues<typeof outputFlag>): Promise<void> {
+  const asJson = isJson(output)
+  const page = await pageOf(load)
+  print(asJson ? JSON.stringify(page, null, 2) : pageText(page))
 }
 
-async function exportFiles(load: LoadWork, { flags }: CommandLine): Promise<void> {
-  const { to, 'private-key': withKey, truststore, 'password-file': passwordFile } = readFlags(exportFlags, flags)
-  if (truststore !== '' && (withKey || flags.to !== undefined))
-    throw new Error('--truststore writes one file: neither --to nor --private-key goes with it')
+/** Prints who holds which certificate until when. */
+export async function showLedger(load: LoadWork, { output, identity }: FlagValues<typeof ledgerFlags>): Promise<void> {
+  const asJson = isJson(output)
+  const rows = (await ledgerOf(load)).filter((row) => row.identity.includes(identity))
+  print(asJson ? JSON.stringify({ identities: rows }, null, 2) : ledgerText(rows))
+}
+
+/** Trusts a root again that was distrusted. Rejects when the root is unknown. */
+export async function trust(load: LoadWork, { output }: FlagValues<typeof outputFlag>, id: string): Promise<void> {
+  const asJson = isJson(output)
+  const answer = await serverOr(load, (authority) => authority.trust(id))
+  if ('refused' in answer) throw new Error(answer.refused)
+  print(asJson ? JSON.stringify(answer, null, 2) : `Root ${answer.root.slice(0, 16)} (${answer.subject}) is trusted again where it is configured.`)
+}
+
+/** Accepts the time of the wall clock, although it contradicts the recorded time. */
+export async function acceptTime(load: LoadWork, { output }: FlagValues<typeof outputFlag>): Promise<void> {
+  const asJson = isJson(output)
+  const answer = await serverOr(load, (authority) => authority.acceptTime())
+  const { wall, dispute } = answer
+  print(
+    asJson
+      ? JSON.stringify(answer, null, 2)
+      : `The time ${wall} is accepted. ${dispute === undefined ? 'It was not disputed.' : `Before, ${dispute}.`}`,
+  )
+}
+
+/** Writes the certificates of the authority to files, and prints their paths. `isToGiven` is whether the flag `--to` was given. */
+export async function exportFiles(load: LoadWork, flags: FlagValues<typeof exportFlags>, isToGiven: boolean): Promise<void> {
+  const { to, 'private-key': withKey, truststore, 'password-file': passwordFile } = flags
+  if (truststore !== '' && (withKey || isToGiven)) throw new Error('--truststore writes one file: neither --to nor --private-key goes with it')
   if (truststore === '' && passwordFile !== '') throw new Error('--password-file has no effect without --truststore')
   const work = await load()
   const page = await pageOf(load)
@@ -197,8 +103,9 @@ async function exportFiles(load: LoadWork, { flags }: CommandLine): Promise<void
   for (const path of paths) print(path)
 }
 
-async function importFiles(load: LoadWork, { flags }: CommandLine): Promise<void> {
-  const { replace, 'password-file': passwordFile, ...files } = readFlags(importFlags, flags)
+/** Checks the files of an authority, plugs them in, and prints their paths. */
+export async function importFiles(load: LoadWork, flags: FlagValues<typeof importFlags>): Promise<void> {
+  const { replace, 'password-file': passwordFile, ...files } = flags
   const isStored = files.pkcs12 !== ''
   for (const flag of ['cert', 'key'] as const) if (!isStored && files[flag] === '') throw new Error(`--${flag} is needed`)
   for (const flag of ['cert', 'key', 'chain'] as const)
@@ -207,8 +114,8 @@ async function importFiles(load: LoadWork, { flags }: CommandLine): Promise<void
   for (const path of await (await load()).import({ ...files, passwordFile }, replace)) print(path)
 }
 
-async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
-  const { output, 'dry-run': isDry, force } = readFlags(rotateFlags, flags)
+/** Begins the rotation of the own root, or takes it one stage further. Rejects when something blocks it. */
+export async function rotate(load: LoadWork, { output, 'dry-run': isDry, force }: FlagValues<typeof rotateFlags>): Promise<void> {
   const asJson = isJson(output)
   if (isDry) {
     const page = await pageOf(load)
@@ -224,10 +131,8 @@ async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
   if ('refused' in answer) throw new Error(answer.refused)
 }
 
-const rootArgument = { name: 'root', about: 'the first 8 to 64 digits of its fingerprint, as "ca show" prints them', required: true } as const
-
-async function distrust(load: LoadWork, { flags, args: [id = ''] }: CommandLine): Promise<void> {
-  const { output, 'dry-run': isDry } = readFlags(distrustFlags, flags)
+/** Distrusts a root at once, and prints who is cut off. Rejects when the root is unknown. */
+export async function distrust(load: LoadWork, { output, 'dry-run': isDry }: FlagValues<typeof distrustFlags>, id: string): Promise<void> {
   const asJson = isJson(output)
   const answer = await serverOr(load, (authority) => authority.distrust(id, isDry))
   if ('refused' in answer) throw new Error(answer.refused)
@@ -268,5 +173,3 @@ function isJson(output: string): boolean {
   if (output !== '' && output !== 'json') throw new Error("--output must be 'json'")
   return output === 'json'
 }
-
-const print = (text: string) => void process.stdout.write(`${text}\n`)

@@ -2,7 +2,8 @@
 
 import { longest } from '../config/variable.ts'
 import { discoveryScopes } from '../logging/levels.ts'
-import type { FlagTable } from './flag-table.ts'
+import { controlZ, meshConfigPath } from './defaults.ts'
+import { duration, float32, int, list, notYet, text, toggle, uint16 } from './flags.ts'
 import { loggingFlags } from './logging-flags.ts'
 
 const orchestrator = 'there is no orchestrator client yet'
@@ -17,145 +18,97 @@ export const discoveryLogging = loggingFlags(discoveryScopes)
 
 /** Flags of every command of this binary. */
 export const rootFlags = {
-  ctrlz_address: {
-    type: 'string',
-    default: 'localhost',
-    about: 'IP address the ControlZ introspection facility listens on; * means all addresses',
-  },
-  ctrlz_port: {
-    type: 'uint16',
-    default: 9876,
-    range: [0, 65_535],
-    about: 'IP port of the ControlZ introspection facility; 0 = none',
-  },
-  keepaliveInterval: {
-    type: 'duration',
+  ctrlz_address: text({ default: controlZ.address, description: 'IP address the ControlZ introspection facility listens on; * means all addresses' }),
+  ctrlz_port: uint16({ default: controlZ.port, range: [0, 65_535], description: 'IP port of the ControlZ introspection facility; 0 = none' }),
+  keepaliveInterval: duration({
     default: '30s',
     range: ['1s', longest],
-    about: 'interval after which, with no activity, the peer is pinged to check the transport',
-  },
-  keepaliveMaxServerConnectionAge: {
-    type: 'duration',
+    description: 'interval after which, with no activity, the peer is pinged to check the transport',
+  }),
+  keepaliveMaxServerConnectionAge: duration({
     default: longest,
     range: ['1s', longest],
-    about: 'maximum time a server connection stays open before a graceful close',
-  },
-  keepaliveTimeout: {
-    type: 'duration',
+    description: 'maximum time a server connection stays open before a graceful close',
+  }),
+  keepaliveTimeout: duration({
     default: '10s',
     range: ['1ms', longest],
-    about: 'after a keepalive ping, time waited for activity before the connection is closed',
-  },
-} as const satisfies FlagTable
+    description: 'after a keepalive ping, time waited for activity before the connection is closed',
+  }),
+}
 
 /** Flags of `pilot-discovery discovery`. */
 export const discoveryFlags = {
-  allowUnreadableConfig: {
-    type: 'switch',
-    default: false,
-    about:
+  allowUnreadableConfig: toggle({
+    description:
       'becomes ready although files cannot be read at the first start, or contain documents that may be policies and cannot be identified: their content is not in force; without this flag the process waits until they are fixed or removed',
-  },
-  appNamespace: {
-    type: 'string',
-    char: 'a',
+  }),
+  appNamespace: notYet(
+    orchestrator,
+    text({
+      char: 'a',
+      default: '',
+      description: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched',
+    }),
+  ),
+  caCertFile: text({ default: '', description: 'file with the x509 server CA certificate; client certificates must come from it' }),
+  clusterID: text({ default: 'Orchestrator', description: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' }),
+  clusterRegistriesNamespace: notYet(
+    orchestrator,
+    text({ default: 'mesh-system', description: 'namespace of the ConfigMap storing cluster configs' }),
+  ),
+  configDir: text({
     default: '',
-    about: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched',
-    notYet: orchestrator,
-  },
-  caCertFile: { type: 'string', default: '', about: 'file with the x509 server CA certificate; client certificates must come from it' },
-  clusterID: { type: 'string', default: 'Orchestrator', about: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' },
-  clusterRegistriesNamespace: {
-    type: 'string',
-    default: 'mesh-system',
-    about: 'namespace of the ConfigMap storing cluster configs',
-    notYet: orchestrator,
-  },
-  configDir: {
-    type: 'string',
-    default: '',
-    about: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',
-  },
-  domain: { type: 'string', default: 'cluster.local', about: 'DNS domain suffix' },
-  grpcAddr: { type: 'string', default: ':15010', about: 'discovery service gRPC address' },
-  httpAddr: { type: 'string', default: ':8080', about: 'discovery service HTTP address' },
-  httpsAddr: { type: 'string', default: ':15017', about: 'injection and validation service HTTPS address', notYet: webhooks },
-  orchconfig: {
-    type: 'string',
-    default: '',
-    about: 'use an orchestrator configuration file instead of in-cluster configuration',
-    notYet: orchestrator,
-  },
-  orchestratorApiBurst: {
-    type: 'int',
-    default: 160,
-    range: [0, 2_147_483_647],
-    about: 'maximum burst when throttling calls to the orchestrator API',
-    notYet: orchestrator,
-  },
-  orchestratorApiQPS: {
-    type: 'float32',
-    default: 80,
-    range: [0, 3.4e38],
-    about: 'maximum QPS of calls to the orchestrator API',
-    notYet: orchestrator,
-  },
-  meshConfig: { type: 'string', default: './etc/mesh/config/mesh', about: 'mesh configuration file; when unspecified a default mesh is used' },
-  monitoringAddr: { type: 'string', default: ':15014', about: 'HTTP address for self-monitoring information' },
-  namespace: {
-    type: 'string',
+    description: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',
+  }),
+  domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
+  grpcAddr: text({ default: ':15010', description: 'discovery service gRPC address' }),
+  httpAddr: text({ default: ':8080', description: 'discovery service HTTP address' }),
+  httpsAddr: notYet(webhooks, text({ default: ':15017', description: 'injection and validation service HTTPS address' })),
+  orchconfig: notYet(orchestrator, text({ default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' })),
+  orchestratorApiBurst: notYet(
+    orchestrator,
+    int({ default: 160, range: [0, 2_147_483_647], description: 'maximum burst when throttling calls to the orchestrator API' }),
+  ),
+  orchestratorApiQPS: notYet(orchestrator, float32({ default: 80, range: [0, 3.4e38], description: 'maximum QPS of calls to the orchestrator API' })),
+  meshConfig: text({ default: meshConfigPath, description: 'mesh configuration file; when unspecified a default mesh is used' }),
+  monitoringAddr: text({ default: ':15014', description: 'HTTP address for self-monitoring information' }),
+  namespace: text({
     char: 'n',
     default: 'mesh-system',
-    about: 'namespace where the controller resides; when unset, environment variable POD_NAMESPACE is used',
-  },
-  networksConfig: {
-    type: 'string',
+    description: 'namespace where the controller resides; when unset, environment variable POD_NAMESPACE is used',
+  }),
+  networksConfig: text({
     default: '/etc/mesh/config/meshNetworks',
-    about: 'mesh networks configuration file; when unspecified a default is used',
-  },
-  plugins: {
-    type: 'slice',
+    description: 'mesh networks configuration file; when unspecified a default is used',
+  }),
+  plugins: list({
     default: plugins,
-    about:
+    description:
       'comma-separated networking plugins to enable, in the order of their filters: ext_authz (CUSTOM policies), authn (tokens), authz (other policies)',
-  },
-  profile: {
-    type: 'switch',
-    default: false,
-    about: 'enables profiling via web interface at host:port/debug/pprof',
-    notYet: 'there is no profiling page yet',
-  },
-  registries: {
-    type: 'slice',
-    default: ['Orchestrator'],
-    about: 'comma-separated platform service registries to read; choose from Orchestrator, Mock',
-  },
-  resync: { type: 'duration', default: '1m0s', range: ['0s', longest], about: 'controller resync interval', notYet: orchestrator },
-  secureGRPCAddr: {
-    type: 'string',
+  }),
+  profile: notYet('there is no profiling page yet', toggle({ description: 'enables profiling via web interface at host:port/debug/pprof' })),
+  registries: list({ default: ['Orchestrator'], description: 'comma-separated platform service registries to read; choose from Orchestrator, Mock' }),
+  resync: notYet(orchestrator, duration({ default: '1m0s', range: ['0s', longest], description: 'controller resync interval' })),
+  secureGRPCAddr: text({
     default: ':15012',
-    about: 'discovery service secured gRPC address; served when --tlsCertFile and --tlsKeyFile are given',
-  },
-  tlsCertFile: { type: 'string', default: '', about: 'file with the x509 server certificate' },
-  tlsKeyFile: { type: 'string', default: '', about: 'file with the x509 private key matching --tlsCertFile' },
-  'trust-domain': {
-    type: 'string',
-    default: '',
-    about: 'domain identifying the system with SPIFFE; overrules trustDomain of the mesh configuration',
-  },
-  writers: { type: 'int', default: 0, range: [0, 256], about: 'threads that write to proxies; 0 = one a core' },
-} as const satisfies FlagTable
+    description: 'discovery service secured gRPC address; served when --tlsCertFile and --tlsKeyFile are given',
+  }),
+  tlsCertFile: text({ default: '', description: 'file with the x509 server certificate' }),
+  tlsKeyFile: text({ default: '', description: 'file with the x509 private key matching --tlsCertFile' }),
+  'trust-domain': text({ default: '', description: 'domain identifying the system with SPIFFE; overrules trustDomain of the mesh configuration' }),
+  writers: int({ default: 0, range: [0, 256], description: 'threads that write to proxies; 0 = one a core' }),
+}
 
 /** Flags of `pilot-discovery token`. */
 export const tokenFlags = {
-  namespace: { type: 'string', char: 'n', default: '', about: 'namespace of the workload; required' },
-  'service-account': { type: 'string', default: 'default', about: 'service account of the workload' },
-  audience: { type: 'string', default: '', about: 'audience of the token; the first of TOKEN_AUDIENCES when not given' },
-  ttl: { type: 'duration', default: '12h', range: ['1s', '8760h'], about: 'lifetime of the token' },
-  output: {
-    type: 'string',
+  namespace: text({ char: 'n', default: '', description: 'namespace of the workload; required' }),
+  'service-account': text({ default: 'default', description: 'service account of the workload' }),
+  audience: text({ default: '', description: 'audience of the token; the first of TOKEN_AUDIENCES when not given' }),
+  ttl: duration({ default: '12h', range: ['1s', '8760h'], description: 'lifetime of the token' }),
+  output: text({
     char: 'o',
     default: '',
-    about: 'file to which the token is written, readable by this user only; it is printed when not given',
-  },
-} as const satisfies FlagTable
+    description: 'file to which the token is written, readable by this user only; it is printed when not given',
+  }),
+}

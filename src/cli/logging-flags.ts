@@ -1,38 +1,38 @@
 /** The logging flags that every command of both binaries accepts (docs/operation.md, "Flags"). */
 import { type LogOptions, parseScopeLevels, parseScopes } from '../logging/levels.ts'
-import type { FlagTable, FlagValues } from './flag-table.ts'
+import { type FlagValues, int, paths, text, toggle } from './flags.ts'
 
 /** Returns the logging flags of a binary with the given log scopes. */
 export function loggingFlags(scopes: readonly string[]) {
   const list = scopes.join(', ')
   return {
-    log_as_json: { type: 'switch', default: false, about: 'output as JSON instead of plain console format' },
-    log_caller: { type: 'string', default: '', about: `comma-separated scopes for which caller information is included; scopes: ${list}` },
-    log_output_level: {
-      type: 'string',
+    log_as_json: toggle({ description: 'output as JSON instead of plain console format' }),
+    log_caller: text({ default: '', description: `comma-separated scopes for which caller information is included; scopes: ${list}` }),
+    log_output_level: text({
       default: 'default:info',
-      about: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${list}; levels: debug, info, warn, error, fatal, none`,
-    },
-    log_rotate: { type: 'string', default: '', about: 'path of the optional rotating log file' },
-    log_rotate_max_age: { type: 'int', default: 30, range: [0, 2_147_483_647], about: 'maximum age in days before rotation; 0 means no limit' },
-    log_rotate_max_backups: { type: 'int', default: 1000, range: [0, 2_147_483_647], about: 'maximum number of backups kept; 0 means no limit' },
-    log_rotate_max_size: {
-      type: 'int',
+      description: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${list}; levels: debug, info, warn, error, fatal, none`,
+    }),
+    log_rotate: text({ default: '', description: 'path of the optional rotating log file' }),
+    log_rotate_max_age: int({ default: 30, range: [0, 2_147_483_647], description: 'maximum age in days before rotation; 0 means no limit' }),
+    log_rotate_max_backups: int({ default: 1000, range: [0, 2_147_483_647], description: 'maximum number of backups kept; 0 means no limit' }),
+    log_rotate_max_size: int({
       default: 104857600,
       range: [1, 2_147_483_647],
-      about: 'maximum size in megabytes of a log file before rotation',
-    },
-    log_stacktrace_level: {
-      type: 'string',
+      description: 'maximum size in megabytes of a log file before rotation',
+    }),
+    log_stacktrace_level: text({
       default: 'default:none',
-      about: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured',
-    },
-    log_target: { type: 'array', default: ['stdout'], about: 'paths where the log is written; special values stdout and stderr' },
-  } as const satisfies FlagTable
+      description: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured',
+    }),
+    log_target: paths({ default: ['stdout'], description: 'paths where the log is written; special values stdout and stderr' }),
+  }
 }
 
+/** The logging flags of a binary. */
+export type LoggingFlags = ReturnType<typeof loggingFlags>
+
 /** Validates the logging flags. Throws an Error that names the flag and the fault. */
-export function readLogOptions(flags: FlagValues<ReturnType<typeof loggingFlags>>, scopes: readonly string[]): LogOptions {
+export function readLogOptions(flags: FlagValues<LoggingFlags>, scopes: readonly string[]): LogOptions {
   const about = <T>(flag: string, read: () => T): T => {
     try {
       return read()

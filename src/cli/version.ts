@@ -1,30 +1,16 @@
 /** The command `version`: prints the build information. */
 import { buildInfo } from './build-info.ts'
-import type { CommandLine, CommandSpec } from './command-line.ts'
-import { type FlagTable, readFlags } from './flag-table.ts'
+import { type FlagValues, text, toggle } from './flags.ts'
 import { print } from './print.ts'
 
-const versionFlags = {
-  output: { type: 'string', char: 'o', default: '', about: "one of 'yaml' or 'json'" },
-  short: { type: 'switch', char: 's', default: false, about: 'print the version only; --short=false prints everything' },
-} as const satisfies FlagTable
-
-/** Returns the command. `shared` are the flags of every command of the binary, which `readShared` validates. */
-export function versionCommand(shared: CommandSpec['flags'], readShared: (flags: CommandLine['flags']) => unknown): CommandSpec {
-  return {
-    summary: 'Print build version information',
-    examples: [],
-    args: [],
-    flags: [{ heading: '', table: versionFlags }, ...shared],
-    async run({ flags }) {
-      readShared(flags)
-      printVersion(flags)
-    },
-  }
+/** Flags of the command. */
+export const versionFlags = {
+  output: text({ char: 'o', default: '', description: "one of 'yaml' or 'json'" }),
+  short: toggle({ char: 's', description: 'print the version only; --short=false prints everything' }),
 }
 
-function printVersion(flags: CommandLine['flags']): void {
-  const { output, short } = readFlags(versionFlags, flags)
+/** Prints the build information. Throws an Error for another format than the known ones. */
+export function printVersion({ output, short }: FlagValues<typeof versionFlags>): void {
   const { version, revision, runtime, status, tag } = buildInfo()
   if (output !== '' && output !== 'yaml' && output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
   if (output === 'yaml')

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,12 +59,30 @@ describe('the package', () => {
       'dist/bin/discovery-main.js',
       'dist/bin/agent-main.js',
       'dist/bin/thread.js',
+      'dist/bin/discovery/oclif.manifest.json',
+      'dist/bin/discovery/ca/show.js',
+      'dist/bin/agent/oclif.manifest.json',
     ])
     expect(files.filter((file) => /\.ts$|\.proto$|^(src|test|actors|bench|protocols|node_modules)\//.test(file))).to.deep.equal([])
     for (const tool of ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds', 'typescript', 'mocha'])
       expect(existsSync(join(folder, 'node_modules', tool)), tool).to.equal(false)
     const { scripts } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
     expect(scripts).not.to.have.any.keys('preinstall', 'install', 'postinstall')
+  })
+
+  it('has a manifest of its commands, so that version --short uses less than 100 ms of CPU more than an empty script', () => {
+    const cpu = (args: readonly string[]) => {
+      const { output } = spawnSync(process.execPath, ['--require', join(root, 'test/harness/report-cpu.cjs'), ...args], {
+        encoding: 'utf8',
+        stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+      })
+      return Number(output[3]) / 1000
+    }
+    const version = [join(installed, 'bin/pilot-discovery.js'), 'version', '--short']
+    const more = Array.from({ length: 7 }, () => cpu(version) - cpu(['-e', '0'])).sort((one, next) => one - next)
+    expect(more[3], `${more} ms`).to.be.greaterThan(1).and.to.be.lessThan(100)
+    const { commands } = JSON.parse(readFileSync(join(installed, 'dist/bin/agent/oclif.manifest.json'), 'utf8')) as { commands: object }
+    expect(commands).to.have.all.keys('mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait')
   })
 
   it('rests in 195 MB with two writers and the Mock registry', async function () {
@@ -100,6 +118,9 @@ describe('the package', () => {
   ] as const)
     it(`${where}: has an agent that helps, serves and drains a proxy`, async () => {
       expect((await runCommand(['proxy', '--help'], {}, script)).stdout).to.contain('--templateFile')
+      expect((await runCommand(['help', 'wait'], {}, script)).stdout).to.contain('--timeoutSeconds')
+      expect((await runCommand(['autocomplete', 'script', 'bash'], {}, script)).stdout).to.contain('PILOT_AGENT_AC_BASH_SETUP_PATH')
+      expect((await runCommand(['prxy'], {}, script)).stderr).to.contain('prxy is not a pilot-agent command')
       const agent = new Agent({ script, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
       try {
         await agent.start()

@@ -63,7 +63,7 @@ describe('the command pilot-agent', () => {
       [['wait', '--periodMilis', '1'], /^Error: Nonexistent flag: --periodMilis\n$/],
       [['wait', '--timeoutSeconds', 'soon'], /^Error: invalid argument "soon" for "--timeoutSeconds"/],
       [['wait', '--url', 'ftp://x'], /^Error: --url: "ftp:\/\/x" is not an HTTP URL\n$/],
-      [['request', 'GET'], /^Error: missing argument for "request": path\n$/],
+      [['request', 'GET'], /^Error: Missing 1 required arg:\npath {2}request path\n$/],
       [['request', 'GET', '/', '--log_output_level', 'sdss:debug'], /^Error: --log_output_level: unknown scope "sdss"; scopes are .*\bxdsproxy\b/],
       [['proxy', '--stsPort', '-1'], /^Error: invalid argument "-1" for "--stsPort"/],
     ] as const) {

@@ -1,17 +1,13 @@
-import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { discoveryFlags, discoveryLogging, rootFlags } from '../../src/cli/discovery-flags.ts'
-import type { FlagTable } from '../../src/cli/flag-table.ts'
+import { notYetOf } from '../../src/cli/flags.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
-
-const file = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 describe('pilot-discovery on the command line', () => {
   it('prints its version in every format', async () => {
@@ -32,26 +28,10 @@ describe('pilot-discovery on the command line', () => {
     )
   })
 
-  it('uses for version --short at most four times the CPU of an empty script', () => {
-    const cpu = (args: readonly string[]) => {
-      const { output } = spawnSync(process.execPath, ['--require', file('../harness/report-cpu.cjs'), ...args], {
-        encoding: 'utf8',
-        stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
-      })
-      return Number(output[3])
-    }
-    const median = (values: number[]) => values.sort((one, next) => one - next)[Math.floor(values.length / 2)] ?? Number.NaN
-    const rounds = Array.from({ length: 7 }, () => [cpu(['-e', '0']), cpu([file('../../bin/pilot-discovery.js'), 'version', '--short'])] as const)
-    const [empty, version] = [median(rounds.map(([one]) => one)), median(rounds.map(([, other]) => other))]
-    expect(version / empty, `${version} / ${empty} microseconds`)
-      .to.be.greaterThan(1)
-      .and.to.be.lessThan(4)
-  })
-
   for (const [args, message] of [
     [['version', '-o', 'xml'], "--output must be 'yaml' or 'json'"],
     [['discovery', '--bogus'], 'Nonexistent flag: --bogus'],
-    [['discovery', 'extra'], 'unexpected argument "extra"'],
+    [['discovery', 'extra'], 'Unexpected argument: extra'],
     [['discovery', '--ctrlz_port', '70000'], '"--ctrlz_port": expected a whole number from 0 to 65535'],
     [['discovery', '--resync', 'soon'], '"--resync": expected a duration'],
     [['discovery', '--registries', 'Consul'], '--registries: "Consul" is not a registry'],
@@ -68,8 +48,6 @@ describe('pilot-discovery on the command line', () => {
     [['discovery', '--log_rotate_max_age=-1'], '"--log_rotate_max_age": expected a whole number from 0'],
     [['discovery', '--resync', '99999999h'], '"--resync": expected a duration such as 1m30s, from 0s to 2562047h47m16.854775807s'],
     [['discovery', '--trust-domain', 'a/b'], '--trust-domain: "a/b" is not a trust domain'],
-    [['nonsense'], 'command nonsense not found'],
-    [['requst', 'GET', '/x'], 'command requst not found'],
   ] as const) {
     it(`rejects ${args.join(' ')}`, async () => {
       const { code, stderr } = await runCommand(args)
@@ -79,6 +57,15 @@ describe('pilot-discovery on the command line', () => {
         .and.to.contain(message)
     })
   }
+
+  for (const args of [['nonsense'], ['requst', 'GET', '/x']])
+    it(`names the unknown command in ${args.join(' ')}`, async () => {
+      const { code, stderr } = await runCommand(args)
+      expect([code, stderr]).to.deep.equal([
+        255,
+        ` ›   Warning: ${args[0]} is not a pilot-discovery command.\nError: Run pilot-discovery help for a list of available commands.\n`,
+      ])
+    })
 
   it('uses the last value of a repeated flag, and all entries of list flags', async () => {
     const twice = ['discovery', '--grpcAddr', 'here', '--grpcAddr=:0', '--httpAddr', ':0', '--monitoringAddr', 'there', '--registries', 'Mock']
@@ -222,19 +209,20 @@ describe('pilot-discovery on the command line', () => {
   })
 
   it('warns of every flag, variable and plugin without effect, with the reason', async () => {
-    const flags: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
-    const idle = Object.entries(flags).filter(([, { notYet }]) => notYet !== undefined)
+    const idle = Object.entries({ ...rootFlags, ...discoveryLogging, ...discoveryFlags }).filter(([, flag]) => notYetOf(flag) !== undefined)
     const service = new Service({
       env: Object.fromEntries(Object.entries(unbuiltVariables).map(([name, { default: value }]) => [name, String(value) || 'x'])),
       flags: [
-        ...idle.flatMap(([name, spec]) => (spec.type === 'switch' ? [`--${name}`] : [`--${name}`, String(spec.default) || 'x'])),
+        ...idle.flatMap(([name, flag]) =>
+          flag.type === 'boolean' ? [`--${name}`] : [`--${name}`, name === 'resync' ? '1m' : String(flag.default) || 'x'],
+        ),
         '--plugins',
         'authn,metadata_exchange,__proto__',
       ],
     })
     try {
       await service.start()
-      for (const [name, { notYet }] of idle) await service.output.says(`flag --${name} has no effect yet: ${notYet}\n`)
+      for (const [name, flag] of idle) await service.output.says(`flag --${name} has no effect yet: ${notYetOf(flag)}\n`)
       await service.output.says('--plugins: "metadata_exchange" has no effect: there is no exchange of metadata yet\n')
       await service.output.says('--plugins: "__proto__" has no effect: it is none of ext_authz, authn, authz, metadata_exchange\n')
       for (const name of Object.keys(unbuiltVariables)) await service.output.says(`environment variable ${name} has no effect yet`)

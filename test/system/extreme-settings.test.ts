@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { discoveryFlags, discoveryLogging, rootFlags } from '../../src/cli/discovery-flags.ts'
-import type { FlagTable } from '../../src/cli/flag-table.ts'
 import { variables } from '../../src/config/features.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
 import type { Variable } from '../../src/config/variable.ts'
@@ -22,13 +21,15 @@ metadata: {name: tokens, namespace: shop}
 spec: {jwtRules: [{issuer: '${issuer}', jwksUri: '${jwksUri}'}]}
 `
 
-const table: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
+const table = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
 const numbered = Object.entries<Variable>({ ...variables, ...unbuiltVariables }).flatMap(([name, variable]) =>
   'range' in variable ? [{ name, type: variable.type, range: variable.range }] : [],
 )
 /** The minimum values of these flags end connections, as intended. */
 const cutting = ['keepaliveTimeout', 'keepaliveMaxServerConnectionAge']
-const numberedFlags = Object.entries(table).flatMap(([name, spec]) => ('range' in spec ? [{ name, type: spec.type, range: spec.range }] : []))
+const numberedFlags = Object.entries(table).flatMap(([name, flag]) =>
+  'range' in flag ? [{ name, type: String(flag.helpValue), range: flag.range }] : [],
+)
 type Ends = readonly [least: string | number, most: string | number]
 
 /** Sets every number and duration to one end of its range, except the given ones. */

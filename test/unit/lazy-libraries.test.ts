@@ -18,7 +18,8 @@ describe('the library of RPCs', () => {
     'actors/discovery/xds-writer/xds-writer.ts',
     'actors/discovery/admin/admin.ts',
     'actors/discovery/main.ts',
-    'src/cli/pilot-discovery.ts',
+    'bin/discovery/discovery.ts',
+    'bin/discovery/ca/show.ts',
   ])
     it(`is not loaded with ${module}`, () => {
       expect(loadedWith(module, '@connectrpc')).to.deep.equal([])
@@ -27,5 +28,18 @@ describe('the library of RPCs', () => {
   it('is loaded with the implementations', () => {
     expect(loadedWith('actors/discovery/admin/admin-rpcs.ts', '@connectrpc')).to.deep.equal(['@connectrpc/connect'])
     expect(loadedWith('src/cli/authority-client.ts', '@connectrpc')).to.include('@connectrpc/connect-node')
+  })
+})
+
+describe('the command-line library', () => {
+  for (const module of ['actors/discovery/main.ts', 'actors/discovery/admin/admin.ts', 'actors/agent/main.ts', 'actors/agent/commands/request.ts'])
+    it(`is not loaded with ${module}`, () => {
+      expect(loadedWith(module, '@oclif')).to.deep.equal([])
+    })
+
+  it('comes with commands, without its plugins and its help', () => {
+    const loaded = ['bin/discovery-main.js', 'bin/discovery/version.ts', 'bin/agent/wait.ts'].flatMap((module) => loadedWith(module, '@oclif'))
+    expect(loaded).to.include('@oclif/core/command')
+    expect(loaded.filter((name) => /plugin-|\/run$|\/help$|core$/.test(name))).to.deep.equal([])
   })
 })

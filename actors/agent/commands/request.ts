@@ -1,6 +1,6 @@
 /** `pilot-agent request`: sends one request to the proxy's admin port. */
 import type { ProxyRequest } from '../../../protocols/messages/agent-options.ts'
-import { proxyFlags } from '../../../src/cli/agent-flags.ts'
+import { meshConfigPath } from '../../../src/cli/defaults.ts'
 import { callLocal, type LocalAnswer } from '../../http/local-call.ts'
 import { proxyAdminPort } from '../bootstrap/prepare-proxy.ts'
 
@@ -13,6 +13,6 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Sends the request and resolves with the response. Rejects with an Error that names the port when there is no response. */
 export async function askProxy(request: ProxyRequest): Promise<LocalAnswer> {
-  const port = await proxyAdminPort(proxyFlags.meshConfig.default, process.env, silent)
+  const port = await proxyAdminPort(meshConfigPath, process.env, silent)
   return callLocal({ ...request, port }, timeoutMs)
 }

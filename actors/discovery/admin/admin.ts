@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
-import { rootFlags } from '../../../src/cli/discovery-flags.ts'
+import { controlZ } from '../../../src/cli/defaults.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import type { MeshConfig } from '../../../src/config/mesh-config.ts'
 import { ownPorts, proxyPorts } from '../../../src/config/own-ports.ts'
@@ -179,7 +179,7 @@ async function startIntrospection(
     )
     return [server]
   } catch (error) {
-    if (ctrlzAddr !== `${rootFlags.ctrlz_address.default}:${rootFlags.ctrlz_port.default}`) throw error
+    if (ctrlzAddr !== `${controlZ.address}:${controlZ.port}`) throw error
     log('default').warn(`${(error as Error).message}; ControlZ is not served (set another port with --ctrlz_port; 0 disables it)`)
     return []
   }

@@ -1,33 +1,34 @@
 import { expect } from 'chai'
-import { readCommandLine } from '../../../src/cli/command-line.ts'
-import { redirectCommands } from '../../../src/cli/redirect.ts'
-import { isDryClean, redirectFlags, redirectOrder } from '../../../src/cli/redirect-flags.ts'
+import { cleanFlags, redirectFlags, redirectFlagsFor, redirectOrder } from '../../../src/cli/redirect-flags.ts'
 import { readAgentFeatures } from '../../../src/config/agent-features.ts'
-
-const nothing = async () => {}
-const commands = redirectCommands({ redirect: nothing, clean: nothing }, [], () => {})
+import { parseLine } from '../../harness/command-line.ts'
+import { rejected } from '../../harness/rejected.ts'
 
 /** Returns the redirection settings for a command line and an environment. */
-function order(line: readonly string[], environment: Record<string, string> = {}) {
-  const found = readCommandLine(['mesh-iptables', ...line], commands)
-  return redirectOrder(found?.line.flags ?? {}, environment, readAgentFeatures(environment).features)
+async function order(line: readonly string[], environment: Record<string, string> = {}) {
+  const { features } = readAgentFeatures(environment)
+  const { flags, warnings } = await parseLine(line, { flags: redirectFlagsFor(features) }, environment)
+  return redirectOrder(flags, environment, features, warnings)
 }
 
+const isDryClean = async (line: readonly string[], environment: Record<string, string>) =>
+  (await parseLine(line, { flags: cleanFlags }, environment)).flags['dry-run']
+
 describe('settings of traffic redirection', () => {
-  it('take a given flag, even if it is empty, else the variable of its name unless that is empty', () => {
+  it('take a given flag, even if it is empty, else the variable of its name unless that is empty', async () => {
     const environment = { MESH_SERVICE_CIDR: '*', PROXY_PORT: '16001', MESH_INBOUND_PORTS: '', ORCH_VIRT_INTERFACES: 'tap0' }
-    expect(order([], environment).settings).to.include({
+    expect((await order([], environment)).settings).to.include({
       'mesh-service-cidr': '*',
       'proxy-port': '16001',
       'mesh-inbound-ports': '',
       'orch-virt-interfaces': 'tap0',
     })
-    const given = order(['-i', '', '-p', '15001', '-b', '*'], environment)
+    const given = await order(['-i', '', '-p', '15001', '-b', '*'], environment)
     expect(given.settings).to.include({ 'mesh-service-cidr': '', 'proxy-port': '15001', 'mesh-inbound-ports': '*' })
     expect(Object.fromEntries(given.environment)).to.include({ PROXY_PORT: '16001', MESH_SERVICE_CIDR: '*', MESH_INBOUND_PORTS: '' })
   })
 
-  it('include switches and durations, from flags and from variables', () => {
+  it('include switches and durations, from flags and from variables', async () => {
     const environment = {
       DRY_RUN: 'true',
       RESTORE_FORMAT: '1',
@@ -36,7 +37,7 @@ describe('settings of traffic redirection', () => {
       PROBE_TIMEOUT: '1m',
       IPTABLES_PROBE_PORT: '16002',
     }
-    expect(order(['--restore-format=false'], environment)).to.include({
+    expect(await order(['--restore-format=false'], environment)).to.include({
       isDryRun: true,
       restoreFormat: false,
       skipRuleApply: true,
@@ -44,28 +45,31 @@ describe('settings of traffic redirection', () => {
       probeTimeoutMs: 60_000,
       probePort: 16_002,
     })
-    expect(order([])).to.include({ isDryRun: false, restoreFormat: false, probeTimeoutMs: 5000, probePort: 15_002, proxyUser: 'mesh-proxy' })
-    expect([isDryClean({}, { DRY_RUN: 'true' }), isDryClean({ 'dry-run': true }, {}), isDryClean({}, {})]).to.deep.equal([true, true, false])
+    expect(await order([])).to.include({ isDryRun: false, restoreFormat: false, probeTimeoutMs: 5000, probePort: 15_002, proxyUser: 'mesh-proxy' })
+    expect([await isDryClean([], { DRY_RUN: 'true' }), await isDryClean(['-n'], {}), await isDryClean([], {})]).to.deep.equal([true, true, false])
   })
 
-  it('capture DNS if the agent does, unless flag or variable say otherwise', () => {
+  it('capture DNS if the agent does, unless flag or variable say otherwise', async () => {
     const capture = { MESH_META_DNS_CAPTURE: 'true' }
-    expect(
-      [order([], capture), order([], { ...capture, REDIRECT_DNS: 'false' }), order(['--redirect-dns=false'], capture), order([])].map(
-        (it) => it.redirectDns,
-      ),
-    ).to.deep.equal([true, false, false, false])
+    const lines = [
+      order([], capture),
+      order([], { ...capture, REDIRECT_DNS: 'false' }),
+      order([], { ...capture, REDIRECT_DNS: 'perhaps' }),
+      order(['--redirect-dns=false'], capture),
+      order([]),
+    ]
+    expect((await Promise.all(lines)).map((it) => it.redirectDns)).to.deep.equal([true, false, true, false, false])
   })
 
-  it('leave out a variable that cannot be parsed with a warning, and reject such a flag', () => {
-    const { warnings, ...values } = order([], { DRY_RUN: 'perhaps', PROBE_TIMEOUT: 'soon' })
+  it('leave out a variable that cannot be parsed with a warning, and reject such a flag', async () => {
+    const { warnings, ...values } = await order([], { DRY_RUN: 'perhaps', PROBE_TIMEOUT: 'soon' })
     expect(values).to.include({ isDryRun: false, probeTimeoutMs: 5000 })
     expect(warnings).to.deep.equal([
       'environment variable DRY_RUN: "perhaps" cannot be read; it is left out',
       'environment variable PROBE_TIMEOUT: "soon" cannot be read; it is left out',
     ])
-    expect(() => order(['--probe-timeout', 'soon'])).to.throw('--probe-timeout')
-    expect(() => order(['--no-such-flag'])).to.throw('Nonexistent flag: --no-such-flag')
+    expect(await rejected(order(['--probe-timeout', 'soon']))).to.contain('--probe-timeout')
+    expect(await rejected(order(['--no-such-flag']))).to.contain('Nonexistent flag: --no-such-flag')
   })
 
   it('have the short flags of the specification', () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { discoveryFlags, discoveryLogging, rootFlags } from '../../../src/cli/discovery-flags.ts'
-import type { FlagTable } from '../../../src/cli/flag-table.ts'
+import { notYetOf } from '../../../src/cli/flags.ts'
 import { agentVariables } from '../../../src/config/agent-features.ts'
 import { parseDuration } from '../../../src/config/duration.ts'
 import { hasEffect, readFeatures, variables } from '../../../src/config/features.ts'
@@ -28,8 +28,8 @@ describe('documentation of variables and flags', () => {
   })
 
   it('declares no flag as effective that no source reads', () => {
-    const flags: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
-    const idle = Object.entries(flags).filter(([name, spec]) => spec.notYet === undefined && !isRead(name))
+    const flags = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
+    const idle = Object.entries(flags).filter(([name, spec]) => notYetOf(spec) === undefined && !isRead(name))
     expect(idle.map(([name]) => name)).to.deep.equal([])
   })
 

@@ -3,12 +3,14 @@ import type { KernelIpv6 } from '../../../actors/agent/kernel-ipv6.ts'
 import { cleanRedirection } from '../../../actors/agent/redirect/clean.ts'
 import type { HostAccess, Outcome } from '../../../actors/agent/redirect/programs.ts'
 import { redirect } from '../../../actors/agent/redirect/redirect.ts'
-import { redirectOrder } from '../../../src/cli/redirect-flags.ts'
+import { redirectFlags, redirectOrder } from '../../../src/cli/redirect-flags.ts'
 import { readAgentFeatures } from '../../../src/config/agent-features.ts'
+import { parseLine } from '../../harness/command-line.ts'
 
 const { features } = readAgentFeatures({})
+const { flags: standards } = await parseLine([], { flags: redirectFlags })
 const order = (flags: Record<string, string | boolean>) =>
-  redirectOrder({ 'mesh-service-cidr': '*', 'mesh-inbound-ports': '*', ...flags }, {}, features)
+  redirectOrder({ ...standards, 'mesh-service-cidr': '*', 'mesh-inbound-ports': '*', ...flags }, {}, features, [])
 
 /** A host whose programs give the answers that belong to the beginning of their command lines. Records commands, output and warnings. */
 function host(answers: Record<string, Partial<Outcome>> = {}, { routesLoopback = true, ipv6 = 'absent' as KernelIpv6 } = {}) {

@@ -1,0 +1,14 @@
+/** `pilot-agent version`. */
+import { AgentCommand } from '../../src/cli/agent-command.ts'
+import { printVersion, versionFlags } from '../../src/cli/version.ts'
+
+/** Prints the build information. */
+export class Version extends AgentCommand {
+  static override summary = 'Print build version information'
+  static override flags = versionFlags
+
+  override async run(): Promise<void> {
+    const { flags } = await this.line(Version)
+    printVersion(flags)
+  }
+}

@@ -1,0 +1,57 @@
+/** The flags and arguments of `pilot-discovery ca`. */
+import { string } from '@oclif/core/args'
+import { text, toggle } from './flags.ts'
+
+/** Flags of `ca show`, `ca trust` and `ca accept-time`. */
+export const outputFlag = { output: text({ char: 'o', default: '', description: "'json' for programs" }) }
+
+/** Flags of `ca ledger`. */
+export const ledgerFlags = {
+  ...outputFlag,
+  identity: text({ default: '', description: 'only identities that contain this text' }),
+}
+
+/** Flags of `ca rotate`. */
+export const rotateFlags = {
+  ...outputFlag,
+  'dry-run': toggle({ description: 'list who is not ready for the next stage, without changing anything' }),
+  force: toggle({ description: 'continue although some holders of certificates are not ready' }),
+}
+
+/** Flags of `ca distrust`. */
+export const distrustFlags = {
+  ...outputFlag,
+  'dry-run': toggle({ description: 'list who would be cut off, without changing anything' }),
+}
+
+/** Flags of `ca export`. */
+export const exportFlags = {
+  to: text({ default: '.', description: 'directory that the files are written to; none of the files may exist' }),
+  'private-key': toggle({ description: 'write the private key too (ca-key.pem, mode 0600): whoever has it can sign for every identity' }),
+  truststore: text({
+    default: '',
+    description: 'write only the roots, to this file: PKCS #12 (.p12, .pfx), which Java trusts, or PKCS #7 (.p7b, .p7c)',
+  }),
+  'password-file': text({ default: '', description: 'file whose first line is the password of a PKCS #12 file' }),
+}
+
+/** Flags of `ca import`. */
+export const importFlags = {
+  pkcs12: text({ default: '', description: 'PKCS #12 file that holds certificate, key, chain and root, in place of the files below' }),
+  'password-file': exportFlags['password-file'],
+  cert: text({ default: '', description: 'the signing certificate' }),
+  key: text({ default: '', description: 'its private key' }),
+  chain: text({ default: '', description: 'certificates between the signing certificate and the root, if any: PEM or PKCS #7' }),
+  root: text({
+    default: '',
+    description: 'the root, or several: PEM or PKCS #7; the signing certificate itself, or the root in the PKCS #12 file, when left out',
+  }),
+  replace: toggle({ description: 'take the place of an authority that is plugged in' }),
+}
+
+/** The argument that names a root. */
+export const rootArgument = string({
+  description: 'the first 8 to 64 digits of its fingerprint, as "ca show" prints them',
+  required: true,
+  ignoreStdin: true,
+})
