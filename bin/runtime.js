@@ -1,6 +1,7 @@
 // Plain JavaScript for Node 14 and later: determines whether this Node can run the project, and if not, starts the Node that
 // `npm install` brings (package-lock.json), with the same arguments.
 import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -26,6 +27,19 @@ export async function onPinnedRuntime(entry) {
   }
   await wrap(pinned, [script, ...process.argv.slice(2)])
   return false
+}
+
+/**
+ * Sets `HOME` and `SHELL` where the user of the process has no entry in the list of users, as in many containers. The command-line library
+ * reads them when it is loaded, and fails when neither the variables nor the entry are there. Container runtimes set the same `HOME`.
+ */
+export function setMissingUserVariables() {
+  try {
+    userInfo()
+  } catch {
+    process.env.HOME = process.env.HOME || '/'
+    process.env.SHELL = process.env.SHELL || ''
+  }
 }
 
 /**

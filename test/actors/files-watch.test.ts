@@ -46,7 +46,9 @@ describe('files of served secrets', () => {
   it('are not written, and not tried again, once they are closed', () => {
     const dir = mkdtempSync(join(tmpdir(), 'mesh-output-'))
     const failures: string[] = []
-    const files = new OutputFiles({ directory: join(dir, 'file', 'below'), isForAll: false }, (reason) => failures.push(reason))
+    const files = new OutputFiles({ directory: join(dir, 'file', 'below'), isForAll: false, passwordFile: undefined }, (reason) =>
+      failures.push(reason),
+    )
     files.close()
     writeFileSync(join(dir, 'file'), '')
     files.write({ 'key.pem': 'key', 'cert-chain.pem': 'chain', 'root-cert.pem': 'roots' })

@@ -2,14 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { proxyFlags } from '../../src/cli/agent-flags.ts'
 import { discoveryFlags } from '../../src/cli/discovery-flags.ts'
-import { agentScript } from '../harness/agent.ts'
+import { agentScript, discoveryScript } from '../harness/commands.ts'
 import { runCommand } from '../harness/service.ts'
-
-const discoveryScript = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
 /** Prints what bash completes the words of its arguments to, by the function that the setup script has registered for the first of them. */
 const complete = `eval "$(cat)"

@@ -11,14 +11,7 @@ import { RequestScan } from '../../../src/relay/request-scan.ts'
 import { ResponseSplitter } from '../../../src/relay/response-splitter.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, messageFrame } from '../../../src/xds/stream/frames.ts'
-import {
-  aliasHealthType,
-  aliasNameTableType,
-  healthType,
-  listenerType,
-  nameTableType,
-  trustBundleType,
-} from '../../../src/xds/type-urls.ts'
+import { aliasHealthType, aliasNameTableType, healthType, listenerType, nameTableType, trustBundleType } from '../../../src/xds/type-urls.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { DiscoveryStream, type StreamCredentials, type StreamEnd } from './discovery-stream.ts'
 import { pathOf } from './proxy-server.ts'
