@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,11 +6,19 @@ import { expect } from 'chai'
 import { discoveryFlags, discoveryLogging, rootFlags } from '../../src/cli/discovery-flags.ts'
 import { notYetOf } from '../../src/cli/flags.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
+import { discoveryScript } from '../harness/commands.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 describe('pilot-discovery on the command line', () => {
+  it('runs as a user without an entry in the list of users, as in many containers', function () {
+    const run = (command: string, ...args: string[]) => spawnSync(command, args, { uid: 54_321, gid: 54_321, env: {}, encoding: 'utf8' })
+    if (process.getuid?.() !== 0 || run('/usr/bin/test', '-r', discoveryScript).status !== 0) this.skip()
+    const { status, stdout, stderr } = run(process.execPath, discoveryScript, 'version', '--short')
+    expect({ status, stdout, stderr }).to.deep.equal({ status: 0, stdout: '0.1.0\n', stderr: '' })
+  })
+
   it('prints its version in every format', async () => {
     const short = await runCommand(['version', '--short'])
     expect([short.stdout, short.code]).to.deep.equal(['0.1.0\n', 0])
