@@ -5,7 +5,7 @@ export interface Goal {
   readonly what: string
   readonly seen: number
   readonly most: number
-  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'streams'
+  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams'
 }
 
 /** Whether the figure is at most its maximum. */

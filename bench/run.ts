@@ -15,6 +15,7 @@ import { agent } from './scenarios/agent.ts'
 import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { names as nameTables } from './scenarios/names.ts'
+import { packages } from './scenarios/packages.ts'
 import { relay } from './scenarios/relay.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { secured } from './scenarios/secured.ts'
@@ -80,7 +81,7 @@ function usage(): string {
     limit: 'views: maximum duration of a run in seconds',
     memory: 'views: maximum memory of the server in MiB',
     attacks: 'attacks: attacks, separated by commas, or all, or none for the crowd alone',
-    package: 'attacks: another checkout whose package is attacked',
+    package: 'attacks: another checkout whose package is attacked; packages: the checkout whose package is compared',
   }
   const lines = Object.entries(defaults).map(([name, text]) => [`--${name} ${text}`, meanings[name as keyof typeof defaults]] as const)
   return [
@@ -90,7 +91,7 @@ function usage(): string {
     ...[...lines, ['--help', 'prints this text'] as const].map(([option, meaning]) => `  ${option.padEnd(28)}${meaning}`),
     '',
     `Sets: ${Object.keys(sets).join(', ')}.`,
-    `all runs the sets without ${long.join(', ')}, which take half an hour or more each; quick runs in continuous integration.`,
+    `all runs the sets without ${separate.join(', ')}, which take long or need another checkout; quick runs in continuous integration.`,
     `Shapes: ${shapeNames.join(', ')}.`,
     'The results are printed and written to bench/out.',
   ].join('\n')
@@ -192,6 +193,11 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
   start: () => start(rounds),
   agent: () => agent(rounds),
+  async packages() {
+    if (given.package !== '') return packages(rounds, given.package)
+    progress('--set packages needs --package, the checkout whose package is compared')
+    process.exit(1)
+  },
   attacks: () =>
     attacks({
       writers,
@@ -209,8 +215,8 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       limits: { seconds: numberOf('limit'), mib: numberOf('memory') },
     }),
 }
-/** Scenarios that take long: an hour or more, the attacks half an hour. */
-const long = ['soak', 'views', 'attacks']
+/** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need another checkout. */
+const separate = ['soak', 'views', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,
@@ -245,7 +251,7 @@ if (given.help) {
   process.exit(0)
 }
 const quick = given.set === 'quick'
-const names = given.set === 'all' ? Object.keys(sets).filter((name) => !long.includes(name)) : given.set.split(',')
+const names = given.set === 'all' ? Object.keys(sets).filter((name) => !separate.includes(name)) : given.set.split(',')
 const unknown = quick ? undefined : names.find((name) => !sets[name])
 if (unknown !== undefined) {
   progress(`--set: ${JSON.stringify(unknown)} is not a set; choose from ${Object.keys(sets).join(', ')}, all, quick`)

@@ -22,7 +22,8 @@ const restSeconds = 60
 /** The goals: `start` and `command` as multiples of an empty Node process, memory in MB, CPU in milliseconds per minute. */
 const most = { start: 8, command: 5, anonymous: 35, resident: 70, cpu: 60 }
 
-type Command = (name: string) => string
+/** Returns the path of a command of a package. */
+export type Command = (name: string) => string
 
 /** Measures the installed package: the median of `rounds` starts, and one minute at rest after one minute. */
 export function agent(rounds: number): Promise<Measure[]> {
@@ -62,22 +63,26 @@ async function end(child: ChildProcess): Promise<void> {
   await ended
 }
 
-async function starts(command: Command, dir: string, rounds: number, empty: number): Promise<Measure> {
+/** Starts the agent once in the directory `dir`. Resolves with its CPU seconds until it executes the proxy. */
+export async function cpuUntilProxy(command: Command, dir: string): Promise<number> {
   const report = join(dir, 'cpu')
   const proxy = join(dir, 'reports-and-sleeps')
   writeFileSync(proxy, `#!/bin/sh\ncat /proc/$PPID/task/*/schedstat > ${report}.new; mv ${report}.new ${report}; exec sleep 1000\n`, { mode: 0o755 })
+  rmSync(report, { force: true })
+  const child = await startAgent(command, dir, proxy)
+  while (!existsSync(report)) {
+    if (child.exitCode !== null) throw new Error('the agent ended before it started the proxy')
+    await pause(10)
+  }
+  const cpu = schedCpu(readFileSync(report, 'utf8'))
+  await end(child)
+  return cpu
+}
+
+async function starts(command: Command, dir: string, rounds: number, empty: number): Promise<Measure> {
   const figures: number[] = []
   // The first start fills the compile cache.
-  for (let round = 0; round <= rounds; round++) {
-    rmSync(report, { force: true })
-    const child = await startAgent(command, dir, proxy)
-    while (!existsSync(report)) {
-      if (child.exitCode !== null) throw new Error('the agent ended before it started the proxy')
-      await pause(10)
-    }
-    figures.push(schedCpu(readFileSync(report, 'utf8')))
-    await end(child)
-  }
+  for (let round = 0; round <= rounds; round++) figures.push(await cpuUntilProxy(command, dir))
   const [first = 0, ...others] = figures
   const cpu = others.sort((one, other) => one - other)[Math.floor(others.length / 2)] ?? first
   const measure = timesEmpty('agent start', 'until the proxy is executed', { cpu, empty, atMost: most.start })
@@ -101,8 +106,14 @@ function cpuOf(pid: number): number {
   )
 }
 
-/** Measures `wait` and `request` against a server in a process of its own that responds at once. */
+/** Measures `wait` and `request`. */
 async function commands(command: Command, dir: string, empty: number): Promise<Measure[]> {
+  const cpus = await cpuOfCommands(command, dir, runs)
+  return Object.entries(cpus).map(([name, cpu]) => timesEmpty('agent command', name, { cpu, empty, atMost: most.command }))
+}
+
+/** Resolves with the mean CPU seconds of `wait` and `request` against a server in a process of its own that responds at once. */
+export async function cpuOfCommands(command: Command, dir: string, times: number): Promise<Record<'wait' | 'request', number>> {
   const port = await freePort()
   const server = spawn(process.execPath, ['-e', `require('http').createServer((_, answer) => answer.end('ok')).listen(${port})`])
   try {
@@ -114,40 +125,24 @@ async function commands(command: Command, dir: string, empty: number): Promise<M
     )
       await pause(10)
     const env = { ...process.env, PROXY_CONFIG: JSON.stringify({ proxyAdminPort: port }) }
-    return [`wait --url http://localhost:${port}`, 'request GET /stats'].map((line) => {
-      const [name = '', ...args] = line.split(' ')
-      const run = (times: number) => cpuOfRuns([command('pilot-agent'), name, ...args], times, { cwd: dir, env })
+    const cpu = (...args: string[]) => {
+      const run = (count: number) => cpuOfRuns([command('pilot-agent'), ...args], count, { cwd: dir, env })
       run(1)
-      return timesEmpty('agent command', name, { cpu: run(runs), empty, atMost: most.command })
-    })
+      return run(times)
+    }
+    return { wait: cpu('wait', '--url', `http://localhost:${port}`), request: cpu('request', 'GET', '/stats') }
   } finally {
     server.kill()
   }
 }
 
-/** Measures memory and CPU of the agent beside a real control plane and an idle Envoy, if one is available, and of bare Node. */
+/** Measures memory and CPU of the agent at rest, and of bare Node. */
 async function rest(command: Command, dir: string): Promise<Measure> {
-  const home = join(dir, 'home')
-  const control = await startControlPlane(command, join(dir, 'control'))
-  const child = await startAgent(command, workload(command, control, home), envoy() ?? sleeper(dir), {
-    config: { discoveryAddress: `localhost:${control.port}` },
-    env: {
-      POD_NAME: 'bench',
-      POD_NAMESPACE: 'bench',
-      SERVICE_ACCOUNT: 'bench',
-      MESH_META_DNS_CAPTURE: 'true',
-      DNS_PROXY_ADDR: `localhost:${await freePort()}`,
-    },
-  })
   const load = builtIns.map((name) => `require('node:${name}')`).join()
   const bare = spawn(process.execPath, ['-e', `${load}; setInterval(() => {}, 1e6)`])
   try {
-    await pause(restSeconds * 1000)
-    const before = cpuOf(child.pid as number)
-    await pause(restSeconds * 1000)
-    if (child.exitCode !== null) throw new Error('the agent ended')
-    const cpu = ((cpuOf(child.pid as number) - before) * 60) / restSeconds
-    const [own, other] = [child, bare].map(({ pid }) => memoryOf(pid as number)) as [Memory, Memory]
+    const { cpu, ...own } = await atRest(command, dir)
+    const other = memoryOf(bare.pid as number)
     const mb = (bytes: number) => bytes / 1e6
     const goals: Goal[] = [
       { what: 'anonymous memory', seen: mb(own.anonymous), most: most.anonymous, unit: 'MB' },
@@ -168,12 +163,40 @@ async function rest(command: Command, dir: string): Promise<Measure> {
     }
   } finally {
     bare.kill()
+  }
+}
+
+/**
+ * Resolves with the memory of an agent after two minutes, and its CPU seconds in the second of them, beside a real control plane and an idle
+ * Envoy, if one is available.
+ */
+export async function atRest(command: Command, dir: string): Promise<Memory & { cpu: number }> {
+  const control = await startControlPlane(command, join(dir, 'control'))
+  const child = await startAgent(command, workload(command, control, join(dir, 'home')), envoy() ?? sleeper(dir), {
+    config: { discoveryAddress: `localhost:${control.port}` },
+    env: {
+      POD_NAME: 'bench',
+      POD_NAMESPACE: 'bench',
+      SERVICE_ACCOUNT: 'bench',
+      MESH_META_DNS_CAPTURE: 'true',
+      DNS_PROXY_ADDR: `localhost:${await freePort()}`,
+    },
+  })
+  try {
+    await pause(restSeconds * 1000)
+    const before = cpuOf(child.pid as number)
+    await pause(restSeconds * 1000)
+    if (child.exitCode !== null) throw new Error('the agent ended')
+    const cpu = ((cpuOf(child.pid as number) - before) * 60) / restSeconds
+    return { cpu, ...memoryOf(child.pid as number) }
+  } finally {
     await end(child)
     await end(control.child)
   }
 }
 
-interface Memory {
+/** Bytes. */
+export interface Memory {
   readonly anonymous: number
   readonly resident: number
 }

@@ -15,7 +15,8 @@ const restMs = 2500
 /** The number of empty processes per figure, because the CPU clock in /proc has a resolution of 10 ms. */
 const emptyRuns = 10
 
-interface Start {
+/** A start: milliseconds and CPU seconds until ready, MiB resident at rest, and the CPU seconds of an empty Node process. */
+export interface Start {
   readonly ms: number
   readonly cpu: number
   readonly rss: number
@@ -32,9 +33,9 @@ export async function start(rounds: number): Promise<Measure[]> {
     ] as const
     const measures: Measure[] = []
     for (const [variant, script] of variants) {
-      await once(script)
+      await startOnce(script)
       const starts: Start[] = []
-      while (starts.length < rounds) starts.push(await once(script))
+      while (starts.length < rounds) starts.push(await startOnce(script))
       const of = (value: (start: Start) => number) => starts.map(value).sort((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0
       const empty = of((one) => one.empty)
       const names = Object.keys(starts[0]?.threads ?? {})
@@ -54,7 +55,8 @@ export async function start(rounds: number): Promise<Measure[]> {
   })
 }
 
-async function once(script: string): Promise<Start> {
+/** Starts `pilot-discovery` once. */
+export async function startOnce(script: string): Promise<Start> {
   const empty = cpuOfRuns(['-e', '0'], emptyRuns)
   const port = await freePort()
   const free = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0', '--ctrlz_port', '0']
