@@ -1,5 +1,4 @@
 /** One HTTP/2 connection of a gRPC server: its flow control, keepalive and end. */
-import { randomInt } from 'node:crypto'
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Caller } from '../../protocols/messages/identity.ts'
@@ -12,6 +11,7 @@ import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { Refusals } from '../../src/push/pacing/refusals.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
 import { isLoopbackAddress, isPassedOn } from '../http/loopback.ts'
+import { chance } from '../runtime/chance.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
@@ -51,8 +51,6 @@ export interface ConnectionEvents {
 const looks = 4
 /** Minimum interval between two pings, in milliseconds. */
 const shortestIntervalMs = 1000
-/** A random number in [0, 1), so that clients do not all act at the same moment. */
-const randomShare = (): number => randomInt(1_000_000) / 1_000_000
 /**
  * How long the streams of a connection may take to end once it is to go, and how long the peer may take to close an ended connection, in
  * milliseconds.
@@ -113,7 +111,7 @@ export class Http2Connection {
     this.isLocal = isLoopbackAddress(socket.localAddress) && isLoopbackAddress(socket.remoteAddress) && !isPassedOn(socket.remoteAddress)
     if (client)
       this.#dismissal = {
-        at: endOfCredential(client.caller.expiresAt, limits.credentialGrace, randomShare()),
+        at: endOfCredential(client.caller.expiresAt, limits.credentialGrace, chance()),
         reason: 'the client certificate has expired',
       }
     this.#socket = socket
@@ -157,7 +155,7 @@ export class Http2Connection {
   /** Applies a change of trust: a connection whose client is no longer trusted is scheduled to end. */
   checkTrust(trusts: (client: VerifiedClient) => boolean): void {
     if (!this.#client || trusts(this.#client)) return
-    this.#distrustedAt = Math.min(this.#distrustedAt, monotonicMs() + distrustedMs * randomShare())
+    this.#distrustedAt = Math.min(this.#distrustedAt, monotonicMs() + distrustedMs * chance())
   }
 
   /** Ends all streams with `Unavailable` and then the connection; the client needs a new connection for new streams. */

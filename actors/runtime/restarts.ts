@@ -1,17 +1,16 @@
 /** The restart record of one actor: when it is restarted, and its health. Times are milliseconds of any monotonic clock. */
 import type { WireError } from '../../protocols/messages/errors.ts'
+import { type Pauses, pauseAfter } from '../../src/model/back-off.ts'
 
-/** Limits and delays of restarts, in milliseconds. */
-export interface RestartPolicy {
-  readonly firstDelay: number
-  readonly longestDelay: number
+/** Delays of restarts and their limits, in milliseconds. */
+export interface RestartPolicy extends Pauses {
   /** With more ends than this within `window`, the actor counts as failing until it has run for a whole window. */
   readonly intensity: number
   readonly window: number
 }
 
 /** The policy of every actor unless a test sets another. */
-export const restartPolicy: RestartPolicy = { firstDelay: 50, longestDelay: 10_000, intensity: 5, window: 60_000 }
+export const restartPolicy: RestartPolicy = { firstMs: 50, longestMs: 10_000, intensity: 5, window: 60_000 }
 
 /** `unstable`: the actor ended and has not run for a whole window since. `failing`: it ended more often than the policy allows. */
 export type Health = 'well' | 'unstable' | 'failing'
@@ -43,9 +42,9 @@ export class RestartRecord {
     this.lastError = error
     this.restarts++
     this.#ends = [...this.#ends.filter((at) => at > now - this.#policy.window), now]
-    const { firstDelay, longestDelay, intensity } = this.#policy
+    const { longestMs, intensity } = this.#policy
     this.#failing ||= this.#ends.length > intensity
-    return this.#failing ? longestDelay : Math.min(longestDelay, firstDelay * 2 ** (this.#ends.length - 1))
+    return this.#failing ? longestMs : pauseAfter(this.#ends.length, this.#policy)
   }
 
   /** The health of the actor, and how often it ended within the last window or since it began to fail. */

@@ -14,7 +14,7 @@ const cluster = (name: string) => `outbound|80||${name}.ns.svc.cluster.local`
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`actors that throw and hang under a thousand changes a second (${mode})`, () => {
     const module = (name: string) => new URL(`parts/breakable.ts?${name}`, import.meta.url)
-    const policy = { ...restartPolicy, intensity: 100, longestDelay: 500 }
+    const policy = { ...restartPolicy, intensity: 100, longestMs: 500 }
     const discovery = new LocalDiscovery(
       { mode, module, policy },
       {

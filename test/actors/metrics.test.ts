@@ -21,7 +21,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
   describe(`metrics of actors (${mode})`, () => {
     it('are merged on scrape, and no counter decreases when an actor restarts', async () => {
       // Away for long enough to be noticed, also on a busy machine.
-      const policy = { ...restartPolicy, firstDelay: 2000 }
+      const policy = { ...restartPolicy, firstMs: 2000 }
       const supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, policy })
       const scraper = new Scraper(supervisor, new Registry())
       const value = async (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(await scraper.scrape())?.[1])

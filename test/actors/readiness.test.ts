@@ -9,7 +9,7 @@ describe('/ready', () => {
   let discovery: LocalDiscovery
   afterEach(() => discovery.dispose())
   /** Actors that end stay away for long enough to be noticed, also on a busy machine. */
-  const policy = { ...restartPolicy, firstDelay: 1000, longestDelay: 1000 }
+  const policy = { ...restartPolicy, firstMs: 1000, longestMs: 1000 }
 
   it('reports what is missing before the first complete state, then nothing', async () => {
     discovery = new LocalDiscovery({})

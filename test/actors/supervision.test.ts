@@ -129,7 +129,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     })
 
     it('at their start are retried, and leave no timer behind', async () => {
-      start(0, { firstDelay: 10, longestDelay: 50, intensity: 3, window: 60_000 })
+      start(0, { firstMs: 10, longestMs: 50, intensity: 3, window: 60_000 })
       seen.length = 0
       supervisor.start({ name: 'troubled/0', module, config: { throwsAtStart: true } })
       await until('the limit', () => state('troubled/0')?.health === 'failing')

@@ -2,6 +2,8 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { OutputConfig } from '../../../protocols/messages/agent.ts'
+import { BackOff, type Pauses } from '../../../src/model/back-off.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { type StoredFile, StoredFiles } from './stored-files.ts'
@@ -22,8 +24,8 @@ const secretNames: readonly string[] = ['key.pem', 'key.p12'] satisfies readonly
 /** The mode bit of a directory whose group its entries have. */
 const passesGroupOn = 0o2000
 
-/** The first and the maximum delay after a failed write, in milliseconds. */
-const waits = { first: 1000, longest: 60_000 }
+/** The delays after a failed write. */
+const pauses: Pauses = { firstMs: 1000, longestMs: 60_000 }
 
 /** Writes the files. A failed write is retried with back-off. */
 export class OutputFiles {
@@ -34,7 +36,7 @@ export class OutputFiles {
   #content: OutputContent | undefined
   /** Ends with the last write of the key stores, which are made one after the other. */
   #storing = Promise.resolve()
-  #failures = 0
+  readonly #backOff = new BackOff(pauses)
   /** The last reported reason. */
   #fault: string | undefined
   #timer: Timer | undefined
@@ -104,7 +106,7 @@ export class OutputFiles {
   }
 
   #succeeded(): void {
-    this.#failures = 0
+    this.#backOff.succeeded()
     this.#fault = undefined
   }
 
@@ -113,6 +115,6 @@ export class OutputFiles {
     if (this.#fault !== message) this.#failed(message)
     this.#fault = message
     this.#timer?.cancel()
-    this.#timer = after(Math.min(waits.longest, waits.first * 2 ** Math.min(this.#failures++, 20)), () => this.#try()).unref()
+    this.#timer = after(this.#backOff.failed(monotonicMs()), () => this.#try()).unref()
   }
 }

@@ -1,5 +1,6 @@
 /** Sends the requests of a token exchange, with limits on time, size and attempts. */
 import { type RequestOptions, request as requestHttp } from 'node:http'
+import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
 import type { ExchangeRequest } from '../../../src/sts/cloud-exchange.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
 import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
@@ -8,8 +9,10 @@ import { httpsClient } from '../../http/tls-client.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { pause } from '../../runtime/timers.ts'
 
-/** The limits of one exchange: timeout of an attempt in milliseconds, attempts, delay between them in milliseconds, bytes of a response. */
-const limits = { ms: 5000, tries: 5, pauseMs: 10, answerBytes: 65_536 }
+/** The limits of one exchange: timeout of an attempt in milliseconds, attempts, bytes of a response. */
+const limits = { ms: 5000, tries: 5, answerBytes: 65_536 }
+/** The delays between attempts. */
+const pauses: Pauses = { firstMs: 10, longestMs: 10 }
 
 /** A response with a 4xx status. It is not retried, because the server would refuse again. */
 class Refusal extends Error {}
@@ -33,7 +36,7 @@ export async function exchange(request: ExchangeRequest, calls: OutgoingRequests
       const { message } = error as Error
       log.debug(`attempt ${attempt} of ${limits.tries} at ${host} failed: ${message}`)
       if (error instanceof Refusal || attempt === limits.tries || unwanted.aborted) throw new Error(`${host}: ${message}`)
-      await pause(limits.pauseMs)
+      await pause(pauseAfter(attempt, pauses))
     }
   }
 }

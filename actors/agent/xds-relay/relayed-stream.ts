@@ -2,14 +2,14 @@
  * One stream of the proxy and the attempts to serve it from discovery (docs/agent.md, X4 and X5). Until discovery has sent something for
  * the proxy, the proxy's requests are buffered and replayed on the next attempt. From then on the end of either side ends both.
  */
-import { randomInt } from 'node:crypto'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import type { XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
+import type { BackOff, Pauses } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
-import type { BackOff } from '../../../src/relay/back-off.ts'
 import { ByteStore } from '../../../src/relay/byte-store.ts'
 import { endOfStream } from '../../../src/relay/stream-end.ts'
 import { BadFrame } from '../../../src/xds/stream/frames.ts'
+import { chance } from '../../runtime/chance.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -31,6 +31,14 @@ const maxKept = 4_194_304
  * server reconnect spread over time.
  */
 const leaveMs = 1000
+
+/**
+ * The delays between attempts to open a stream to discovery (docs/agent.md, X5). All streams of a proxy share one back-off, so that a quick
+ * succession of streams does not overload discovery, whichever side ends them.
+ */
+export const reconnects: Pauses = { firstMs: 500, longestMs: 10_000, jitter: 1, longestAskedMs: 60_000 }
+/** A stream on which discovery sent responses for at least this time is a success, in milliseconds. */
+const lastingMs = 10_000
 
 /** The dependencies that all streams of a relay share. */
 export interface RelayParts {
@@ -62,8 +70,6 @@ const following: Readonly<Record<Phase, readonly Phase[]>> = {
   'stand-in': ['finished'],
   finished: [],
 }
-
-const chance = () => randomInt(1_000_000) / 1_000_000
 
 /** One relayed stream. */
 export class RelayedStream {
@@ -149,7 +155,10 @@ export class RelayedStream {
   #attemptOver(attempt: Attempt, askedMs: number): void {
     this.#attempt = undefined
     this.#isTrying = false
-    this.#parts.backOff.ended({ servedMs: attempt.servedMs, askedMs }, monotonicMs(), chance())
+    const { backOff } = this.#parts
+    if (attempt.servedMs >= lastingMs) backOff.succeeded()
+    else backOff.failed(monotonicMs(), chance())
+    backOff.postpone(askedMs, monotonicMs(), chance())
     attempt.close()
   }
 
@@ -193,7 +202,7 @@ export class RelayedStream {
       credentials = await this.#parts.credentials()
     } catch (error) {
       if (this.#phase === 'finished') return
-      this.#parts.backOff.ended({ servedMs: 0, askedMs: 0 }, monotonicMs(), chance())
+      this.#parts.backOff.failed(monotonicMs(), chance())
       return this.#failed({ code: status.unavailable, message: (error as Error).message, hasStatus: false, retryAfterMs: 0 })
     }
     if (this.#phase === 'finished') return
@@ -248,7 +257,7 @@ export class RelayedStream {
     const { log, backOff, address } = this.#parts
     log.info(`${address.host}:${address.port} answers again: the stream of the proxy is ended so that it reconnects`)
     this.end(status.ok, '')
-    backOff.reset()
+    backOff.succeeded()
   }
 
   /** Called after a GOAWAY: leaves the connection after a short random delay, between two responses. */

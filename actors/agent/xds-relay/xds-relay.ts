@@ -8,8 +8,8 @@ import type { NameTableChanged } from '../../../protocols/messages/name-table.ts
 import type { ExchangedToken } from '../../../protocols/messages/sts.ts'
 import type { TrustBundleChanged } from '../../../protocols/messages/trust-bundle.ts'
 import type { XdsRelayConfig, XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
+import { BackOff } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
-import { BackOff } from '../../../src/relay/back-off.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -19,7 +19,7 @@ import type { StreamCredentials } from './discovery-stream.ts'
 import { relayMetrics } from './metrics.ts'
 import { ProxyServer } from './proxy-server.ts'
 import type { ProxyStream } from './proxy-stream.ts'
-import { RelayedStream, type RelayParts } from './relayed-stream.ts'
+import { RelayedStream, type RelayParts, reconnects } from './relayed-stream.ts'
 
 /** What the relay tells other actors of the agent, and the kind of actor that each message is for. */
 type Sent = NameTableChanged | TrustBundleChanged
@@ -49,7 +49,7 @@ class XdsRelay implements Behaviour<HealthChanged, Sent> {
       address: config.discovery.address,
       log: this.#log,
       metrics: relayMetrics(metrics),
-      backOff: new BackOff(),
+      backOff: new BackOff(reconnects),
       own: { asksNameTable: config.asksNameTable, asksTrust: config.asksTrust, health: () => this.#health },
       credentials: () => this.#credentials(),
       named: (table) => this.#say({ type: 'NameTableChanged', table }),

@@ -7,6 +7,8 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync, readlinkSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, join } from 'node:path'
+import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
+import { chance } from '../../runtime/chance.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import { isFull, replaceFile, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
@@ -27,8 +29,9 @@ interface Holder {
 const signMs = 3_000
 /** Age of the last touch after which a holder that cannot be seen in /proc counts as dead, in milliseconds. */
 const silentMs = 20_000
-/** Number of attempts to take the lock, and maximum pause between two of them in milliseconds: the previous holder may be about to end. */
-const tries = { most: 12, pauseMs: 150 }
+/** Number of attempts to take the lock, and the pauses between them: the previous holder may be about to end. */
+const maxTries = 12
+const pauses: Pauses = { firstMs: 150, longestMs: 150, jitter: 1 }
 
 const prefix = 'lock.'
 
@@ -44,14 +47,13 @@ export class DirectoryLock {
 
   /** Takes the lock. Rejects with an Error that names the process that holds it. */
   static async take(directory: string): Promise<DirectoryLock> {
-    for (let left = tries.most; ; left--) {
+    for (let attempt = 1; ; attempt++) {
       const path = writeLock(directory)
       const other = livingHolder(directory, path)
       if (other === undefined) return new DirectoryLock(path)
       rmSync(path, { force: true })
-      if (left <= 1) throw new Error(`${directory}: is in use by ${describe(other)}`)
-      // A random pause, so that concurrent processes do not retry in step.
-      await pause(tries.pauseMs * chance())
+      if (attempt === maxTries) throw new Error(`${directory}: is in use by ${describe(other)}`)
+      await pause(pauseAfter(attempt, pauses, chance()))
     }
   }
 
@@ -115,8 +117,6 @@ function contentOf(path: string): Partial<Record<keyof Holder, unknown>> {
   const [pid, started, boot, host] = JSON.parse(Buffer.from(named, 'base64url').toString())
   return { pid, started, boot, host, command: '' }
 }
-
-const chance = (): number => Number.parseInt(randomUUID().slice(0, 4), 16) / 0xffff
 
 /** Returns another living process that has a lock file in the directory. Removes lock files of dead processes. */
 function livingHolder(directory: string, own: string): Holder | undefined {

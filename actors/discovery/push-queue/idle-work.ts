@@ -2,7 +2,7 @@
  * Deferred work of the push queue: encoding resources ahead of the first proxy, removing resources whose grace period has passed, and trying
  * again what failed.
  */
-import { Retry } from '../../../src/push/pacing/retry.ts'
+import { BackOff, type Pauses } from '../../../src/model/back-off.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -78,9 +78,12 @@ export class DeferredRemovals {
   }
 }
 
+/** The delays before an advance that failed is tried again. */
+const pauses: Pauses = { firstMs: 1000, longestMs: 60_000 }
+
 /** Tries an advance that failed again, on a timer of its own, so that the last changes do not wait for the next one. */
 export class Retries {
-  readonly #retry = new Retry()
+  readonly #backOff = new BackOff(pauses)
   readonly #again: () => void
   #timer: Timer | undefined
 
@@ -92,14 +95,13 @@ export class Retries {
   /** Records the outcome of an attempt. */
   ended(succeeded: boolean): void {
     this.#timer?.cancel()
-    this.#retry.ended(succeeded, monotonicMs())
-    const { due } = this.#retry
-    if (due !== undefined) this.#timer = after(due - monotonicMs(), this.#again)
+    if (succeeded) return this.#backOff.succeeded()
+    this.#timer = after(this.#backOff.failed(monotonicMs()), this.#again)
   }
 
   /** Something failed outside an attempt: sees to it that one is due. */
   needed(): void {
-    if (this.#retry.due === undefined) this.ended(false)
+    if (this.#backOff.failures === 0) this.ended(false)
   }
 
   close(): void {

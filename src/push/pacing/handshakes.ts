@@ -2,6 +2,7 @@
  * Order and pace of TLS handshakes, which run on a thread that serves others (docs/xds-protocol.md, H1 to H5). Times are monotonic
  * milliseconds, costs are milliseconds of CPU.
  */
+import { pauseAfter } from '../../model/back-off.ts'
 
 /** Bytes of a handshake that wait to be processed. */
 export interface WaitingBytes {
@@ -73,8 +74,8 @@ export class HandshakeOrder {
     if (ms < costlyMs) return false
     const record = this.#record(client, now)
     if (now - record.until > pauses.forgottenMs) record.costly = 0
-    record.until = now + Math.min(pauses.longestMs, pauses.firstMs * 2 ** record.costly)
     record.costly++
+    record.until = now + pauseAfter(record.costly, pauses)
     return true
   }
 
@@ -155,7 +156,7 @@ export class NativeRight {
   withdraw(address: string, now: number): void {
     const times = (this.#withdrawn.get(address)?.times ?? 0) + 1
     this.#withdrawn.delete(address)
-    this.#withdrawn.set(address, { times, until: now + Math.min(withoutNative.longestMs, withoutNative.firstMs * 2 ** (times - 1)) })
+    this.#withdrawn.set(address, { times, until: now + pauseAfter(times, withoutNative) })
     if (this.#withdrawn.size > remembered.addresses) this.#withdrawn.delete(this.#withdrawn.keys().next().value as string)
     this.#lately = [...this.#recent(now), now].slice(-withoutNative.all)
   }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { RestartRecord } from '../../../actors/runtime/restarts.ts'
 
-const policy = { firstDelay: 50, longestDelay: 1000, intensity: 3, window: 60_000 }
+const policy = { firstMs: 50, longestMs: 1000, intensity: 3, window: 60_000 }
 const error = (message: string) => ({ name: 'Error', message, stack: '' })
 
 describe('the restart record of an actor', () => {

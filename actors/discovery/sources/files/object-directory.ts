@@ -9,6 +9,7 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import { faultyFile, type ParsedFile, parseConfigFile } from '../../../../src/config/parse.ts'
 import { PatternChecks } from '../../../../src/config/patterns.ts'
+import { BackOff, type Pauses } from '../../../../src/model/back-off.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import type { Settings } from '../../../../src/snapshot/snapshot.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
@@ -35,8 +36,8 @@ const patternsMs = 25
 const parseDeadlineMs = 30_000
 /** Debounce time of changed files, in milliseconds. */
 const debounceMs = 10
-/** Delays before files that could not be read are retried, in milliseconds: the first one, doubled each time up to the longest. */
-const retryMs = { first: 250, longest: 30_000 }
+/** The delays before files that could not be read are retried. */
+const pauses: Pauses = { firstMs: 250, longestMs: 30_000 }
 /**
  * Number of files that are read ahead of the one that is parsed. Each occupies a thread of Node's pool when its file system does not answer,
  * so it must not exceed the number of operations that `FileTimeouts` lets time out.
@@ -74,7 +75,7 @@ export class ObjectDirectory {
   #pending = new Set<string>()
   #debounceTimer: Timer | undefined
   #retryTimer: Timer | undefined
-  #retryMs = retryMs.first
+  readonly #backOff = new BackOff(pauses)
   #pool: Pool | undefined
   #isClosed = false
 
@@ -215,12 +216,11 @@ export class ObjectDirectory {
     if (troubles.length === 0) {
       this.#retryTimer?.cancel()
       this.#retryTimer = undefined
-      this.#retryMs = retryMs.first
+      this.#backOff.succeeded()
       return
     }
-    this.#retryTimer ??= after(this.#retryMs, () => {
+    this.#retryTimer ??= after(this.#backOff.failed(monotonicMs()), () => {
       this.#retryTimer = undefined
-      this.#retryMs = Math.min(this.#retryMs * 2, retryMs.longest)
       if (this.#listing.troubles.size > 0) this.#scan()
       else for (const { path } of this.troubles()) this.#changed(path)
     }).unref()

@@ -1,0 +1,66 @@
+/** The one back-off: how long whatever repeats failed attempts waits before the next. Times are milliseconds of a monotonic clock. */
+
+/** How the delays between attempts at one thing grow. */
+export interface Pauses {
+  /** The delay after the first failure, doubled by each further one in a row. */
+  readonly firstMs: number
+  readonly longestMs: number
+  /** The share of a delay, 0 to 1, by which it is shortened at random at most, so that many who lost one server come back spread over time. */
+  readonly jitter?: number
+  /** The longest delay that the other side may ask for. Up to a fifth of what it asks for is added at random. */
+  readonly longestAskedMs?: number
+}
+
+/** The exponent from which delays do not grow, so that they stay finite. */
+const maxDoublings = 40
+/** The share of a delay that the other side asks for by which it is extended at random at most. */
+const askedJitter = 0.2
+
+/** Returns the delay after a number of failures in a row, which is at least 1. `chance` is a random number from 0 to 1. */
+export function pauseAfter(failures: number, { firstMs, longestMs, jitter = 0 }: Pauses, chance = 0): number {
+  return Math.min(longestMs, firstMs * 2 ** Math.min(failures - 1, maxDoublings)) * (1 - jitter * chance)
+}
+
+/** Counts the failures of attempts at one thing, and tells when the next attempt is due. */
+export class BackOff {
+  readonly #pauses: Pauses
+  #failures = 0
+  #dueAt = Number.NEGATIVE_INFINITY
+
+  constructor(pauses: Pauses) {
+    this.#pauses = pauses
+  }
+
+  /** The number of failures since the last success. */
+  get failures(): number {
+    return this.#failures
+  }
+
+  /**
+   * Records a failure. Returns the delay until the next attempt. `longestMs` is the longest delay, where that differs from one failure to
+   * the next.
+   */
+  failed(now: number, chance = 0, longestMs = this.#pauses.longestMs): number {
+    this.#failures++
+    const pause = pauseAfter(this.#failures, { ...this.#pauses, longestMs }, chance)
+    this.#dueAt = now + pause
+    return pause
+  }
+
+  /** Puts the next attempt off, because the other side asked for a delay of at least `askedMs`, whether it failed or not. */
+  postpone(askedMs: number, now: number, chance = 0): void {
+    const least = Math.min(this.#pauses.longestAskedMs ?? 0, askedMs) * (1 + askedJitter * chance)
+    this.#dueAt = Math.max(this.#dueAt, now + least)
+  }
+
+  /** Records a success. The next attempt is due at once. */
+  succeeded(): void {
+    this.#failures = 0
+    this.#dueAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Returns the delay until the next attempt; 0 when it is due. */
+  wait(now: number): number {
+    return Math.max(0, this.#dueAt - now)
+  }
+}
