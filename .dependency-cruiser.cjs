@@ -19,7 +19,7 @@ const rooms = {
   'src/iptables': ['src/config'],
   'src/health': ['src/config', 'src/xds'],
   'src/sts': ['src/names', 'src/config'],
-  'src/cli': ['src/config', 'src/identity', 'src/bootstrap', 'src/iptables', 'src/logging'],
+  'src/cli': ['src/names', 'src/config', 'src/identity', 'src/bootstrap', 'src/iptables', 'src/logging'],
   'src/logging': [],
   'actors/runtime': ['src/model', 'src/logging'],
   'actors/rpc': ['src/model', 'src/identity', 'actors/runtime'],

@@ -19,6 +19,8 @@ export interface TableParts {
   /** With the actual listening addresses. */
   readonly options: DiscoveryOptions
   readonly features: Features
+  /** Names of sources that have no actor; with one of them, nothing is ever served. */
+  readonly missingSources: readonly string[]
   /** Whether local callers may use client status without a credential. */
   readonly statusOnLoopback: boolean
   /** Number of writers. */
@@ -37,7 +39,7 @@ export interface TableParts {
 
 /** The actors to start, the links between them, and the sources. */
 export interface DiscoveryWiring extends Wiring {
-  /** Names of the actors whose first replay the first push waits for. */
+  /** Names of the sources whose first replay the first push waits for. */
   readonly sources: readonly string[]
 }
 
@@ -98,7 +100,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread',
     actors: options.registries.includes('Mock') ? [{ name: 'registry-watcher/mock', config: { features, domain } }] : [],
   }
-  const sources = [...files.actors, ...mock.actors].map(({ name }) => name)
+  const sources = [...[...files.actors, ...mock.actors].map(({ name }) => name), ...parts.missingSources]
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },

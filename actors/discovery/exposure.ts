@@ -4,7 +4,7 @@ import type { Features } from '../../src/config/features.ts'
 
 /** A log line. */
 export interface Notice {
-  readonly level: 'info' | 'warn'
+  readonly level: 'info' | 'warn' | 'error'
   readonly message: string
 }
 

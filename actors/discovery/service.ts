@@ -28,6 +28,7 @@ import { isOpenOnLoopback } from './given-access.ts'
 import { type GivenAuthority, givenAuthority } from './given-authority.ts'
 import { checkGivenFiles } from './given-files.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
+import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 
 /** A running discovery service. */
@@ -60,13 +61,13 @@ export interface ActorSettings {
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
-  const { features, warnings, identity, authority, serving, files, certificate, openOnLoopback, writers, claim } = await checkGiven(given)
+  const { features, warnings, sources, identity, authority, serving, files, certificate, openOnLoopback, writers, claim } = await checkGiven(given)
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
   const listen = listenOn(options, serving, authority)
   const opened = openLog(logOptions)
   const { log } = opened
-  const said = [...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
+  const said = [...sources.notices, ...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
   sayAtStart(log, options, warnings, said)
 
   const metrics = new Registry()
@@ -86,6 +87,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const wiring = actorTable({
     options,
     features,
+    missingSources: sources.missing,
     statusOnLoopback: openOnLoopback,
     writers,
     listen,
@@ -94,7 +96,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     mode,
     module,
   })
-  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources)
+  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice)
   const levels: LevelsInForce = {
     get: () => opened.levels,
     async set(next) {
@@ -148,6 +150,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
 async function checkGiven(given: DiscoveryOptions) {
   const { features, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
+  const sources = givenSources(given, features)
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
@@ -162,7 +165,7 @@ async function checkGiven(given: DiscoveryOptions) {
     { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
-  return { features, warnings, identity, authority, serving, files, certificate, openOnLoopback, writers, claim }
+  return { features, warnings, sources, identity, authority, serving, files, certificate, openOnLoopback, writers, claim }
 }
 
 /** The listening addresses of the writers. */

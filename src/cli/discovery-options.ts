@@ -4,6 +4,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { TokenOrder } from '../../protocols/messages/identity.ts'
 import { canonicalTrustDomain, trustDomainFault } from '../config/trust-domain.ts'
 import { isAccount, isNamespace } from '../identity/spiffe-id.ts'
+import { canonicalRegistry } from '../names/mesh-names.ts'
 import { discoveryFlags, plugins, rootFlags, type tokenFlags, unbuiltPlugin } from './discovery-flags.ts'
 import { type FlagValues, notYetOf } from './flags.ts'
 
@@ -27,7 +28,8 @@ export function discoveryOptions(values: Values, texts: ReadonlyMap<string, stri
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
   const trustDomain = values['trust-domain'] === '' ? '' : canonicalTrustDomain(values['trust-domain'])
   if (trustDomain === undefined) throw new Error(`--trust-domain: ${trustDomainFault(values['trust-domain'])}`)
-  for (const registry of values.registries)
+  const registries = values.registries.map(canonicalRegistry)
+  for (const registry of registries)
     if (registry !== 'Orchestrator' && registry !== 'Mock')
       throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
   const flags: FlagInput = { ...rootFlags, ...discoveryFlags }
@@ -35,12 +37,6 @@ export function discoveryOptions(values: Values, texts: ReadonlyMap<string, stri
     const notYet = notYetOf(flags[name])
     return notYet ? [{ level: 'warn' as const, message: `flag --${name} has no effect yet: ${notYet}` }] : []
   })
-  if (values.registries.includes('Orchestrator'))
-    notices.push({
-      // Without the flag nobody chose it: it is in the default.
-      level: given.includes('registries') ? 'warn' : 'info',
-      message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
-    })
   for (const plugin of values.plugins) {
     if (plugins.includes(plugin)) continue
     const why = plugin === unbuiltPlugin ? 'there is no exchange of metadata yet' : `it is none of ${[...plugins, unbuiltPlugin].join(', ')}`
@@ -56,6 +52,7 @@ export function discoveryOptions(values: Values, texts: ReadonlyMap<string, stri
   const ctrlzAddr = values.ctrlz_port === 0 ? '' : `${values.ctrlz_address}:${values.ctrlz_port}`
   return {
     ...values,
+    registries,
     ctrlzAddr,
     trustDomain,
     namespace,

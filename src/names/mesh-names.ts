@@ -124,6 +124,9 @@ export function typeUrlsOf(message: string): { readonly mesh: string; readonly a
 /** The name of an orchestrator's registry in messages with an alias name. */
 export const orchestratorAlias = 'Kubernetes'
 
+/** Returns the name of a registry in the mesh form. Other names are returned unchanged. */
+export const canonicalRegistry = (name: string): string => (name === orchestratorAlias ? 'Orchestrator' : name)
+
 /** Returns node metadata with alias keys in the mesh form. The mesh form has precedence where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)

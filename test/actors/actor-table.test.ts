@@ -10,6 +10,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
   actorTable({
     options: { registries: [], configDir: '', ...options } as unknown as DiscoveryOptions,
     features: readFeatures({}).features,
+    missingSources: [],
     statusOnLoopback: true,
     writers: 2,
     listen: { plain: { host: '127.0.0.1', port: 0 }, secure: undefined },

@@ -11,9 +11,9 @@ export interface Readiness {
 /**
  * Determines readiness from the states of all actors. The service is not ready while an actor is failing or no writer serves a complete
  * state. `before`: whether it has been ready already. If not, it becomes ready only when every running writer serves a complete state and
- * no actor is in its first start.
+ * no actor is in its first start. `advice`: what the operator has to do first.
  */
-export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean): Readiness {
+export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean, advice?: string): Readiness {
   const writers = states.filter(({ name }) => name.startsWith('xds-writer/'))
   const serving = writers.filter(({ notes }) => notes.get(servingNote) === true)
   const failing = states.some(({ health }) => health === 'failing')
@@ -27,6 +27,7 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
     ...(ready
       ? []
       : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: the complete configuration is not served yet']),
+    ...(advice === undefined ? [] : [advice]),
     ...unsynced.map((source) => `source ${source} has not delivered its complete state yet`),
     ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
     ...new Set(states.flatMap(({ notes }) => (notes.get(attentionNote) as readonly string[] | undefined) ?? [])),
@@ -39,16 +40,18 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
 export class ReadinessJudge {
   readonly #states: () => readonly ActorState[]
   readonly #sources: readonly string[]
+  readonly #advice: string | undefined
   #wasReady = false
 
-  /** `states`: the present states of all actors. `sources`: the names of the source actors. */
-  constructor(states: () => readonly ActorState[], sources: readonly string[]) {
+  /** `states`: the present states of all actors. `sources`: the names of the sources. `advice`: what the operator has to do first. */
+  constructor(states: () => readonly ActorState[], sources: readonly string[], advice?: string) {
     this.#states = states
     this.#sources = sources
+    this.#advice = advice
   }
 
   judge(): Readiness {
-    const judged = readiness(this.#states(), this.#sources, this.#wasReady)
+    const judged = readiness(this.#states(), this.#sources, this.#wasReady, this.#advice)
     this.#wasReady ||= judged.ready
     return judged
   }
