@@ -1,6 +1,7 @@
 /** Whether the network namespace of this process has IPv6 (docs/agent.md, B7, R5). */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { readKernelFile } from '../runtime/kernel-file.ts'
 
 /**
  * - `absent`: the kernel has no IPv6, and no socket can be opened;
@@ -14,7 +15,7 @@ export type KernelIpv6 = 'absent' | 'off' | 'on'
 export function kernelIpv6(proc = '/proc'): KernelIpv6 {
   if (!existsSync(join(proc, 'net/if_inet6'))) return 'absent'
   const settings = join(proc, 'sys/net/ipv6/conf')
-  const isOff = (scope: string) => readFileSync(join(settings, scope, 'disable_ipv6'), 'utf8').trim() === '1'
+  const isOff = (scope: string) => readKernelFile(join(settings, scope, 'disable_ipv6')).trim() === '1'
   try {
     // `all` only holds what was last written for all at once; `default` is for interfaces to come.
     return readdirSync(settings).every((scope) => scope === 'all' || isOff(scope)) ? 'off' : 'on'

@@ -1,6 +1,5 @@
 /** The only function that reads private keys in PEM from files, so that no error message quotes a key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import type { Stats } from 'node:fs'
 import { readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { checkOwnFile } from '../runtime/own-directory.ts'
 
@@ -13,11 +12,7 @@ const largestKey = 65_536
  * only. `given`: a key provided by the user may be a symbolic link, as in mounted volumes, and may have any mode.
  */
 export function readPrivateKey(path: string, whose: 'own' | 'given'): KeyObject {
-  const check = (found: Stats) => {
-    if (whose === 'own') checkOwnFile(path, found)
-    if (!found.isFile() || found.size > largestKey) throw new Error(`${path}: is not a file of at most ${largestKey} bytes`)
-  }
-  const pem = readBoundedFileSync(path, { most: largestKey, check, refusesLinks: whose === 'own' })
+  const pem = readBoundedFileSync(path, { most: largestKey, ...(whose === 'own' ? { check: checkOwnFile, refusesLinks: true } : {}) })
   try {
     return createPrivateKey(pem)
   } catch {

@@ -1,13 +1,13 @@
 /** Issues workload tokens signed with a key of this machine (docs/identity.md, K6 and K10), for `pilot-discovery token`. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
-import { linkSync, lstatSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, type JWK, SignJWT } from 'jose'
 import type { TokenOrder } from '../../protocols/messages/identity.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { localIssuer, localKeysFile, tokenAudiences } from '../../src/identity/token-rules.ts'
+import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { wallClockMs } from '../runtime/clock.ts'
-import { isGone } from '../runtime/directory-watch.ts'
 import { syncDirectory, writeNewFile } from '../runtime/durable-file.ts'
 import { ownDirectory } from '../runtime/own-directory.ts'
 import { readPrivateKey } from './private-key-file.ts'
@@ -81,7 +81,7 @@ function isThere(path: string): boolean {
 /** Writes the public key where the service looks for it, unless it is there already. */
 function publish(path: string, keys: string): void {
   try {
-    if (readFileSync(path, 'utf8') === keys) return
+    if (readBoundedFileSync(path) === keys) return
   } catch {
     // The file is missing or unreadable, and is written again.
   }

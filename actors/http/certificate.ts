@@ -1,12 +1,9 @@
 /** The certificate of a TLS server: read from files, checked, and put in force. */
 import { constants, createPrivateKey, X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext, type SecureContextOptions, type Server } from 'node:tls'
 import type { CertificateFiles, NamedFile, ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { certificatesOf } from '../../src/identity/pem.ts'
-
-/** Maximum size of a certificate file, in bytes. */
-const fileBytes = 1_048_576
+import { FileError, readBoundedFile } from '../runtime/bounded-file.ts'
 
 /**
  * Common settings of TLS servers: minimum version, handshake timeout in milliseconds, and no session resumption. Every connection makes a
@@ -63,10 +60,7 @@ const named = ({ flag, path }: NamedFile): string => `--${flag} ${path}`
 
 async function read(file: NamedFile): Promise<string> {
   try {
-    const found = await stat(file.path)
-    if (!found.isFile()) throw new Error('is not a file')
-    if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
-    return await readFile(file.path, 'utf8')
+    return await readBoundedFile(file.path)
   } catch (error) {
     throw failure(file, error)
   }
@@ -80,4 +74,4 @@ function within<T>(file: NamedFile, make: () => T): T {
   }
 }
 
-const failure = (file: NamedFile, error: unknown): Error => new Error(`${named(file)}: ${(error as Error).message}`)
+const failure = ({ flag, path }: NamedFile, error: unknown): Error => new Error(`--${flag} ${FileError.of(path, error).message}`)

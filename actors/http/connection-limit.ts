@@ -1,7 +1,7 @@
 /** Limits the number of connections, so that the process does not run out of file descriptors for its own files and pages. */
-import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { clientKey, plainAddress } from '../../src/model/client-address.ts'
+import { readKernelFile } from '../runtime/kernel-file.ts'
 import { every } from '../runtime/timers.ts'
 
 /**
@@ -35,7 +35,7 @@ function reserveOf(descriptors: number, writers: number): number {
 export function descriptorLimit(): number {
   let limits: string
   try {
-    limits = readFileSync('/proc/self/limits', 'utf8')
+    limits = readKernelFile('/proc/self/limits')
   } catch {
     return Number.POSITIVE_INFINITY
   }

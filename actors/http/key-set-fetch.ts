@@ -1,9 +1,8 @@
 /** Fetches the key sets of token issuers: by URL, or by the issuer's OpenID configuration. Limited in time and size. */
 import { readRanges } from '../../src/policy/key-addresses.ts'
 import { openIdPrefix } from '../../src/snapshot/key-sources.ts'
-import { readBoundedFileSync } from '../runtime/bounded-file.ts'
+import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { isGone } from '../runtime/directory-watch.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
 import type { Documents } from './fetch-task.ts'
@@ -35,9 +34,9 @@ export function fetchBounds(
   }
   const authorities: string[] = []
   try {
-    authorities.push(readBoundedFileSync(authoritiesFile, { most: 1_048_576 }))
+    authorities.push(readBoundedFileSync(authoritiesFile))
   } catch (error) {
-    if (!isGone(error)) refused(`${authoritiesFile}: ${(error as Error).message}; its certificates are not used for fetches`)
+    if (!isGone(error)) refused(`${(error as Error).message}; its certificates are not used for fetches`)
   }
   return { timeoutMs, bytes: 1_048_576, redirects: 3, allowed, authorities }
 }

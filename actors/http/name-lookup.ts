@@ -3,10 +3,10 @@
  * two threads that a process has for lookups and cannot be ended, so that two names whose servers do not answer would make all others wait.
  */
 import { type LookupAddress, type LookupAllOptions, lookup, Resolver } from 'node:dns'
-import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { addressesInHosts, fullNames, isFromServers } from '../../src/dns/name-search.ts'
 import { readResolvConf } from '../../src/dns/resolv-conf.ts'
+import { readBoundedFile } from '../runtime/bounded-file.ts'
 
 type Done = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void
 
@@ -75,5 +75,8 @@ function addressesOf(resolver: Resolver, name: string, family: number, signal: A
   })
 }
 
+/** Maximum size of a file of the system, in bytes: some list a million hosts. */
+const systemBytes = 67_108_864
+
 /** The content of a file of `/etc`; undefined when it cannot be read. */
-const textOf = (name: string): Promise<string | undefined> => readFile(`/etc/${name}`, 'utf8').catch(() => undefined)
+const textOf = (name: string): Promise<string | undefined> => readBoundedFile(`/etc/${name}`, { most: systemBytes }).catch(() => undefined)

@@ -3,10 +3,11 @@
  * the peer in the tables of the kernel, then the process that has it open. The user of a process does not count. Look-ups take at most a
  * quarter of a thread, all that wait share one, and what exceeds a bound counts as not answered (docs/limits.md).
  */
-import { closeSync, type Dir, opendirSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
+import { closeSync, type Dir, opendirSync, openSync, readlinkSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
 import { type ConnectionEnds, SocketSearch } from '../../src/identity/socket-table.ts'
 import { monotonicMs, threadCpuMs } from '../runtime/clock.ts'
+import { readKernelFile } from '../runtime/kernel-file.ts'
 import { pause } from '../runtime/timers.ts'
 
 /**
@@ -260,7 +261,7 @@ function* descendants(proc: string, first: number): Generator<void, number[]> {
 /** The parent and the session of a process (proc(5), `stat`); none when it has ended. */
 function lineageOf(path: string): { readonly parent?: number; readonly session?: number } {
   try {
-    const text = readFileSync(path, 'latin1')
+    const text = readKernelFile(path)
     // The second field is the name of the program in parentheses, which may contain anything.
     const [, parent, , session] = text.slice(text.lastIndexOf(')') + 2).split(' ', 4)
     return { parent: Number(parent), session: Number(session) }

@@ -2,7 +2,7 @@
 import { link, lstat, rename, stat, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
-import { isGone } from '../runtime/directory-watch.ts'
+import { isGone } from '../runtime/bounded-file.ts'
 import { trustedDirectory } from '../runtime/trusted-directory.ts'
 
 /** Maximum length of a socket path in bytes, without the terminating NUL (`sun_path` in `unix(7)`). */

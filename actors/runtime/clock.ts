@@ -3,7 +3,7 @@
  * {@link readClocks} compares the wall clock with one that nobody can set.
  */
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readKernelFile } from './kernel-file.ts'
 
 /**
  * Monotonic time in milliseconds with fractions, from one clock that all threads of the process share: for durations and deadlines, never
@@ -61,8 +61,8 @@ export function readClocks(): Clocks {
 function bootClock(monotonic: number): Omit<Clocks, 'wall'> {
   if (process.platform === 'linux')
     try {
-      bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-      const boot = Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000
+      bootId ??= readKernelFile('/proc/sys/kernel/random/boot_id').trim()
+      const boot = Number(readKernelFile('/proc/uptime').split(' ')[0]) * 1000
       if (Number.isFinite(boot)) return { boot, bootId }
     } catch {
       // A container may hide these files.

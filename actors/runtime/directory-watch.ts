@@ -2,6 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
+import { isGone } from './bounded-file.ts'
 import { FileTimeouts } from './file-timeouts.ts'
 
 /** The callbacks of a watch. */
@@ -12,12 +13,6 @@ export interface DirectoryListener {
   everything(): void
   /** Called when a directory exists and cannot be watched. */
   unwatchable(directory: string, error: Error): void
-}
-
-/** Whether a file system error means that the file does not exist. After any other error it may exist. */
-export function isGone(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException
-  return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
 /** The watch of one directory. `identity` distinguishes the directory from a later one at the same path. */

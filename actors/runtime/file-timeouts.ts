@@ -2,6 +2,7 @@
 
 import { count } from '../../src/model/counts.ts'
 import { monotonicMs } from './clock.ts'
+import { unowned } from './owner.ts'
 import { checkEvery, type Timer } from './timers.ts'
 
 /** Default timeout of one operation, in milliseconds. */
@@ -43,7 +44,7 @@ export class FileTimeouts {
       }
       this.#waiting.set(operation, { until: monotonicMs() + this.#ms, late })
       // One shared timer: most operations return at once, and a timer for each would be too expensive.
-      this.#timer ??= checkEvery(this.#ms / 4, () => this.#check()).unref()
+      this.#timer ??= unowned(() => checkEvery(this.#ms / 4, () => this.#check()).unref())
       ask().then(
         (answer) => {
           over()
@@ -69,3 +70,6 @@ export class FileTimeouts {
     this.#timer = undefined
   }
 }
+
+/** The timeouts of the files of this thread that have no others. */
+export const fileTimeouts = new FileTimeouts()

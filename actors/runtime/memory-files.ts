@@ -2,7 +2,8 @@
  * Keeps the memory of the process (keys, tokens) out of files: core dumps, diagnostic reports, heap snapshots. Node offers no access to
  * the system calls for this (`setrlimit`, `prctl`), so other system interfaces are used.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
+import { readKernelFile } from './kernel-file.ts'
 
 /** Options of Node that expose the memory of the process and cannot be undone at run time. */
 const revealing = /^--(inspect(?!-port)|heapsnapshot-near-heap-limit|heap-prof|prof\b)/
@@ -53,7 +54,7 @@ function emptyCoreDumps(): boolean {
   const path = '/proc/self/coredump_filter'
   try {
     writeFileSync(path, '0')
-    return Number.parseInt(readFileSync(path, 'utf8'), 16) === 0
+    return Number.parseInt(readKernelFile(path), 16) === 0
   } catch {
     return false
   }
@@ -74,5 +75,5 @@ async function noCoreDumps(): Promise<string | undefined> {
 
 /** The size limit in force, in bytes or `unlimited`. */
 function coreLimit(): string | undefined {
-  return /^Max core file size\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+  return /^Max core file size\s+(\S+)/m.exec(readKernelFile('/proc/self/limits'))?.[1]
 }

@@ -19,17 +19,10 @@ export function ownDirectory(path: string): void {
   }
 }
 
-/**
- * Throws an Error that names the file unless it is a regular file that only this user may access. `found` is its `lstat` or `fstat`
- * result.
- */
-export function checkOwnFile(path: string, found: Stats): void {
-  try {
-    if (!found.isFile()) throw new Error('is not a regular file')
-    if (isOpenToOthers(found)) throw new Error(`${openToOthers(found)}: chmod 600 it, and make a new key if someone may have read it`)
-  } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`)
-  }
+/** Throws an Error with the reason unless a file (by its `lstat` or `fstat`) is a regular file that only this user may access. */
+export function checkOwnFile(found: Stats): void {
+  if (!found.isFile()) throw new Error('is not a regular file')
+  if (isOpenToOthers(found)) throw new Error(`${openToOthers(found)}: chmod 600 it, and make a new key if someone may have read it`)
 }
 
 /** Whether other users have access; always false on systems without user ids. Throws an Error when the file belongs to another user. */

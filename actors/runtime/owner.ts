@@ -56,6 +56,11 @@ export function currentOwner(): Owner | undefined {
   return current.getStore()
 }
 
+/** Runs code as no owner: its timers stay when the actor that runs it ends. */
+export function unowned<T>(work: () => T): T {
+  return current.exit(work)
+}
+
 let catching = false
 
 /**

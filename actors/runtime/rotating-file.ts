@@ -1,6 +1,7 @@
 /** The file of `--log_rotate`: renamed when it reaches its maximum size; backups that are too many or too old are deleted. */
-import { existsSync, lstatSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
+import { readBoundedFileSync } from './bounded-file.ts'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import { FileOutput, type Output } from './log-output.ts'
 
@@ -102,7 +103,7 @@ export class RotatingFile implements Output {
   #backups(): string[] {
     let text = ''
     try {
-      text = readFileSync(this.#record, 'utf8')
+      text = readBoundedFileSync(this.#record)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     }

@@ -1,7 +1,8 @@
 /** Maps operating system signals to actions of the service, whether or not launchers (npm, the wrapper) stand between it and the user. */
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { monotonicMs } from './clock.ts'
+import { readKernelFile } from './kernel-file.ts'
 import { SignalCopies, type Way } from './signal-copies.ts'
 import { every } from './timers.ts'
 
@@ -124,7 +125,7 @@ function launchers(script: string): [pid: number, parent: number | undefined][] 
 /** Whether a process belongs to the same npm script. */
 function isPartOf(pid: number, script: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`npm_lifecycle_script=${script}\0`)
+    return readKernelFile(`/proc/${pid}/environ`).includes(`npm_lifecycle_script=${script}\0`)
   } catch {
     return false
   }
@@ -133,7 +134,7 @@ function isPartOf(pid: number, script: string): boolean {
 function parentOf(pid: number): number | undefined {
   if (pid === process.pid) return process.ppid
   try {
-    return Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+    return Number(/^PPid:\s*(\d+)$/m.exec(readKernelFile(`/proc/${pid}/status`))?.[1])
   } catch {
     return undefined
   }

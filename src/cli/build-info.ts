@@ -1,4 +1,5 @@
 /** Build information: version, revision and state of the source. */
+// biome-ignore lint/style/noRestrictedImports: reads a file of this package
 import { readFileSync } from 'node:fs'
 
 /** Build information as `version` prints it. */

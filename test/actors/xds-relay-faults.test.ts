@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process'
-import { readdirSync, readlinkSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { fileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { KeptConfiguration } from '../../src/relay/kept-configuration.ts'
 import { fieldHead, textField } from '../../src/xds/slab/wire.ts'
@@ -14,16 +13,27 @@ import { type DiscoveryCall, sotw } from '../harness/relay.ts'
 import { nameTable, node, RelayFixture, response } from '../harness/relay-fixture.ts'
 import { until } from '../harness/until.ts'
 
-/** Whether this process has the file open. */
-const hasOpen = (file: string): boolean =>
-  readdirSync('/proc/self/fd').some((descriptor) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${descriptor}`) === file
-    } catch {
-      // Closed meanwhile.
-      return false
-    }
-  })
+/** Makes all file operations of this thread wait until `answer` is called. `asked` resolves when there is one. */
+function silentFiles() {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+  const { run } = fileTimeouts
+  const left = new Set<Promise<unknown>>()
+  fileTimeouts.run = (operation) => {
+    ask()
+    const done = answered.then(() => run.call(fileTimeouts, operation))
+    left.add(done)
+    return done as ReturnType<typeof operation>
+  }
+  return {
+    asked,
+    async answer() {
+      fileTimeouts.run = run
+      answer()
+      await Promise.allSettled(left)
+    },
+  }
+}
 
 describe('the XDS relay', () => {
   const at = new RelayFixture()
@@ -33,8 +43,10 @@ describe('the XDS relay', () => {
   it('never mixes the stored configuration into a stream that discovery has begun to serve while the file was read', async () => {
     const server = await at.discovery()
     const file = join(at.dir, 'kept')
-    // The file is read when the test writes it, and not before.
-    execFileSync('mkfifo', [file])
+    const stored = new KeptConfiguration(node.id)
+    stored.take(false, response(false, clusterType, textField(1, 'stored')))
+    writeFileSync(file, Buffer.concat(stored.encode()))
+    const files = silentFiles()
     let isBack = false
     let served: DiscoveryCall | undefined
     server.onCall = (call) => {
@@ -45,16 +57,12 @@ describe('the XDS relay', () => {
     const { state } = await at.relayTo(server.port, { keeps: { file, everyMs: 3_600_000, fallbackAfterMs: 0 } })
     const client = at.proxy()
     client.send(sotw({ node, typeUrl: clusterType }))
-    const pipe = await open(file, 'w')
+    await files.asked
     isBack = true
     await until('the next attempt', () => served?.messages.length === 1)
     served?.send(response(false, clusterType, textField(1, 'live')))
     await until('the response', () => client.messages.length === 1)
-    const stored = new KeptConfiguration(node.id)
-    stored.take(false, response(false, clusterType, textField(1, 'stored')))
-    for (const part of stored.encode()) await pipe.writeFile(part)
-    await pipe.close()
-    await until('the file to be read', () => !hasOpen(file))
+    await files.answer()
     client.send(sotw({ node, typeUrl: listenerType }))
     await until('the request to pass', () => served?.messages.length === 2)
     served?.send(response(false, listenerType, textField(1, 'live')))

@@ -5,9 +5,9 @@ import { hasUnspecified } from '../../../src/bootstrap/node.ts'
 import type { PodFacts } from '../../../src/bootstrap/prepared.ts'
 import type { ConfigLayer } from '../../../src/bootstrap/proxy-config.ts'
 import { isMapping } from '../../../src/config/shape.ts'
+import { readIfThere } from '../../runtime/bounded-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { pause } from '../../runtime/timers.ts'
-import { readIfThere } from '../credentials/credential-file.ts'
 
 /** The files that the orchestrator mounts into the pod. */
 const podFiles = {

@@ -3,7 +3,7 @@ import { renderTemplate } from '../../../src/bootstrap/go-template/execute.ts'
 import type { PreparedSettings } from '../../../src/bootstrap/prepared.ts'
 import type { BootstrapSettings } from '../../../src/bootstrap/settings.ts'
 import { templateParameters } from '../../../src/bootstrap/template-parameters.ts'
-import { readIfThere } from '../credentials/credential-file.ts'
+import { readIfThere } from '../../runtime/bounded-file.ts'
 
 /** Renders the template. Rejects with an Error that names the file, and the line of a fault in the template. */
 export async function fromTemplate(file: string, settings: BootstrapSettings, { options, features, platform }: PreparedSettings): Promise<string> {

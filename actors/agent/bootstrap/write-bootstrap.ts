@@ -8,11 +8,11 @@ import { bootstrapSettings, type PreparedSettings } from '../../../src/bootstrap
 import { splitAddress } from '../../../src/bootstrap/proxy-config.ts'
 import type { BootstrapSettings } from '../../../src/bootstrap/settings.ts'
 import { tracerFault } from '../../../src/bootstrap/tracer.ts'
+import { readIfThere } from '../../runtime/bounded-file.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'
 import { trustedDirectory } from '../../runtime/trusted-directory.ts'
-import { readIfThere } from '../credentials/credential-file.ts'
 
 /** The command line of Envoy. */
 export interface WrittenBootstrap {

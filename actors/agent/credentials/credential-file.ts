@@ -2,10 +2,7 @@
 import { createPrivateKey } from 'node:crypto'
 import type { PairFiles, RootsSource } from '../../../protocols/messages/credentials.ts'
 import { certificatesOf, pemOf, readPem } from '../../../src/identity/pem.ts'
-import { readBoundedFile } from '../../runtime/bounded-file.ts'
-
-/** The maximum size of a file, in bytes. */
-const fileBytes = 1_048_576
+import { inFile, readIfThere } from '../../runtime/bounded-file.ts'
 
 /** A certificate chain, leaf first, and the private key of the leaf, both in PEM. */
 export interface PairText {
@@ -21,20 +18,6 @@ async function readCredentialFile(path: string): Promise<string> {
   const text = await readIfThere(path)
   if (text === undefined) throw new Error(`${path}: there is no such file`)
   return text
-}
-
-/**
- * Reads a file; undefined when it does not exist. Rejects with an Error that names the file when it cannot be read, is not a regular file
- * or is larger than 1 MiB.
- */
-export async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readBoundedFile(path, { most: fileBytes })
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new Error(`${path}: ${message}`)
-  }
 }
 
 /** Reads a bearer token and trims whitespace. Rejects with an Error that names the file when it contains no token. */
@@ -88,7 +71,7 @@ export function authoritiesReader(path: string): FilesReader<string> {
 export function revocableReader(authorities: string, revocations: string): FilesReader<{ authorities: string; revocations: string }> {
   return readerOf([authorities, revocations], (roots, lists) => ({
     authorities: authoritiesIn(authorities, roots),
-    revocations: within(revocations, () => revocationsIn(lists)),
+    revocations: inFile(revocations, () => revocationsIn(lists)),
   }))
 }
 
@@ -98,7 +81,7 @@ function revocationsIn(text: string): string {
   return lists.map(({ der }) => pemOf('X509 CRL', der)).join('')
 }
 
-const authoritiesIn = (path: string, text: string): string => within(path, () => certificatesOf(text).join(''))
+const authoritiesIn = (path: string, text: string): string => inFile(path, () => certificatesOf(text).join(''))
 
 /**
  * Returns a reader of a certificate chain with its key; from the chain's file only certificates are read. The reader resolves with
@@ -121,7 +104,7 @@ export function readPair(files: PairFiles): Promise<PairText | undefined> {
 function readerOf<T>(paths: readonly string[], make: (...texts: string[]) => T): FilesReader<T> {
   let last: { readonly texts: readonly string[]; readonly made: T } | undefined
   return async () => {
-    const found = await Promise.all(paths.map(readIfThere))
+    const found = await Promise.all(paths.map((path) => readIfThere(path)))
     const texts = found.filter((text): text is string => text !== undefined && text !== '')
     if (texts.length < paths.length) return undefined
     if (!last || texts.some((text, index) => text !== last?.texts[index])) last = { texts, made: make(...texts) }
@@ -130,8 +113,8 @@ function readerOf<T>(paths: readonly string[], make: (...texts: string[]) => T):
 }
 
 function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {
-  const certificates = within(files.chain, () => certificatesOf(chain))
-  const privateKey = within(files.key, () => {
+  const certificates = inFile(files.chain, () => certificatesOf(chain))
+  const privateKey = inFile(files.key, () => {
     try {
       return createPrivateKey(key)
     } catch {
@@ -141,12 +124,4 @@ function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {
   })
   if (!certificates[0]?.checkPrivateKey(privateKey)) throw new Error(`${files.key}: is not the key of the certificate in ${files.chain}`)
   return { chain: certificates.join(''), key }
-}
-
-function within<T>(path: string, make: () => T): T {
-  try {
-    return make()
-  } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`)
-  }
 }

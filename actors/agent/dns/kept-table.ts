@@ -1,7 +1,6 @@
 /** The file that preserves the last name table over a restart of the agent (docs/agent.md, D7). */
 import { join } from 'node:path'
-import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
-import { isGone } from '../../runtime/directory-watch.ts'
+import { FileError, isGone, readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 
@@ -13,12 +12,12 @@ const fileBytes = 96 * 1024 * 1024
 export function readKeptTable(directory: string, domain: string): Uint8Array | undefined {
   const path = join(directory, fileName)
   try {
-    const text = readBoundedFileSync(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), refusesLinks: true })
+    const text = readBoundedFileSync(path, { most: fileBytes, check: checkOwnFile, refusesLinks: true })
     const kept = JSON.parse(text) as { readonly domain?: unknown; readonly table?: unknown }
     return kept.domain === domain && typeof kept.table === 'string' ? Buffer.from(kept.table, 'base64') : undefined
   } catch (error) {
     if (isGone(error)) return undefined
-    throw new Error(`${path}: ${(error as Error).message}`, { cause: error })
+    throw FileError.of(path, error)
   }
 }
 

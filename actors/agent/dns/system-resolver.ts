@@ -6,8 +6,6 @@ import { monotonicMs } from '../../runtime/clock.ts'
 
 /** The minimum interval between two checks of the file, in milliseconds. The file is checked only when a query arrives. */
 const checkMs = 1000
-/** The maximum size of the file, in bytes. */
-const fileBytes = 1_048_576
 
 /** Reads the configuration, and reads it again after a change. */
 export class SystemResolver {
@@ -65,10 +63,4 @@ function markOf(path: string): string {
   return [dev, ino, size, mtimeMs, ctimeMs].join()
 }
 
-function read(path: string): ResolverConfig {
-  try {
-    return readResolvConf(readBoundedFileSync(path, { most: fileBytes }))
-  } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`, { cause: error })
-  }
-}
+const read = (path: string): ResolverConfig => readResolvConf(readBoundedFileSync(path))

@@ -1,12 +1,12 @@
 /** Forwards queries to the DNS servers of the system (docs/agent.md, D4). */
 import { randomInt } from 'node:crypto'
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
-import { readFileSync } from 'node:fs'
 import { connect, isIPv6 } from 'node:net'
 import { isAnswerTo, type Query, withId } from '../../../src/dns/message.ts'
 import { sourcePorts } from '../../../src/dns/source-ports.ts'
 import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
+import { readKernelFile } from '../../runtime/kernel-file.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import type { DnsMetrics } from './metrics.ts'
 import { framed, MessageReader } from './stream-messages.ts'
@@ -167,7 +167,7 @@ export class Upstream {
 /** The source ports outside the kernel's ephemeral range (`sourcePorts`). Undefined where the range cannot be read. */
 function ownSourcePorts(): ReturnType<typeof sourcePorts> {
   try {
-    return sourcePorts(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'))
+    return sourcePorts(readKernelFile('/proc/sys/net/ipv4/ip_local_port_range'))
   } catch {
     return undefined
   }

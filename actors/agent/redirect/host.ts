@@ -1,9 +1,9 @@
 /** Reads the facts of the host that redirection depends on: addresses, users and DNS servers. */
-import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import type { RedirectHost } from '../../../src/iptables/options.ts'
 import type { RedirectOrder } from '../../../src/iptables/order.ts'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { kernelIpv6 } from '../kernel-ipv6.ts'
 
 /** Exit status of a command that could not change the rules. */
@@ -39,16 +39,19 @@ export function readHost({ redirectDns, proxyUser }: RedirectOrder): HostFacts {
 
 function readResolvConf(): string {
   try {
-    return readFileSync('/etc/resolv.conf', 'utf8')
+    return readBoundedFileSync('/etc/resolv.conf')
   } catch (error) {
     throw new ExitError(`--redirect-dns: the DNS servers cannot be read: ${(error as Error).message}`, failedRules)
   }
 }
 
+/** The maximum size of a file of the system, in bytes: some list a million users. */
+const systemBytes = 134_217_728
+
 /** Returns the content of a file. Empty when it cannot be read. */
 function readOptional(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readBoundedFileSync(path, { most: systemBytes })
   } catch {
     return ''
   }

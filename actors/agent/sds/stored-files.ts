@@ -5,7 +5,7 @@
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import { readPem } from '../../../src/identity/pem.ts'
 import { passwordOf } from '../../../src/keystore/password.ts'
-import { readIfThere } from '../credentials/credential-file.ts'
+import { readIfThere } from '../../runtime/bounded-file.ts'
 
 /** The names of the key stores. */
 export type StoredFile = 'key.p12' | 'truststore.p12'

@@ -1,11 +1,13 @@
 /** Stores the proxy's last configuration in a file (docs/agent.md, X9). */
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { KeepingConfig } from '../../../protocols/messages/xds-relay.ts'
 import { readFirst } from '../../../src/relay/kept-answers.ts'
 import { KeptConfiguration } from '../../../src/relay/kept-configuration.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, FrameBuffers, FrameReader } from '../../../src/xds/stream/frames.ts'
+import { type FileError, inFile, readBoundedBytes } from '../../runtime/bounded-file.ts'
 import { unfinished } from '../../runtime/durable-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -64,13 +66,15 @@ export class ConfigurationFile {
   /** Returns the stored configuration of a proxy and when it was written, in Unix milliseconds. Undefined when there is none. */
   async read(nodeId: string): Promise<{ kept: KeptConfiguration; writtenAt: number } | undefined> {
     try {
-      const { size, mtimeMs } = await stat(this.#path)
-      if (size > largest.file) throw new Error(`has more than ${largest.file} bytes`)
-      const kept = KeptConfiguration.decode(await readFile(this.#path))
-      if (kept.nodeId !== nodeId) return undefined
-      return { kept, writtenAt: mtimeMs }
+      let writtenAt = 0
+      const check = ({ mtimeMs }: Stats) => {
+        writtenAt = mtimeMs
+      }
+      const bytes = await readBoundedBytes(this.#path, { most: largest.file, check })
+      const kept = inFile(this.#path, () => KeptConfiguration.decode(bytes))
+      return kept.nodeId === nodeId ? { kept, writtenAt } : undefined
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log.warn(`${this.#path}: ${(error as Error).message}`)
+      if ((error as FileError).code !== 'ENOENT') this.#log.warn((error as FileError).message)
       return undefined
     }
   }

@@ -9,6 +9,7 @@ import type { AuthorityPage } from '../../../protocols/messages/authority-page.t
 import { chainFault, findChain } from '../../../src/ca/chain.ts'
 import type { AuthorityFiles } from '../../../src/cli/ca.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
+import { FileError } from '../../runtime/bounded-file.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
 import { readPrivateKey } from '../private-key-file.ts'
 import { readKey } from './key-storage.ts'
@@ -134,17 +135,9 @@ function placeAll(directory: string, files: readonly (readonly [name: string, co
 }
 
 function readKeyFile(path: string, certificate: string): KeyObject {
-  const key = privateKeyIn(path)
+  const key = readPrivateKey(path, 'given')
   if (!new X509Certificate(certificate).checkPrivateKey(key)) throw new Error(`${path}: is not the key of the signing certificate`)
   return key
-}
-
-function privateKeyIn(path: string): KeyObject {
-  try {
-    return readPrivateKey(path, 'given')
-  } catch (error) {
-    throw ofFile(path, error)
-  }
 }
 
 const readCertificates = (path: string): Promise<string> => within(path, () => readCertificatesFile(path))
@@ -153,11 +146,6 @@ async function within<T>(path: string, make: () => T | Promise<T>): Promise<T> {
   try {
     return await make()
   } catch (error) {
-    throw ofFile(path, error)
+    throw FileError.of(path, error)
   }
-}
-
-function ofFile(path: string, error: unknown): Error {
-  const { message } = error as Error
-  return new Error(message.startsWith(`${path}: `) ? message : `${path}: ${message}`)
 }

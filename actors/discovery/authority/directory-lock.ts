@@ -4,14 +4,15 @@
  * removed. On a full disk the file is empty and its name says what its content says otherwise.
  */
 import { randomUUID } from 'node:crypto'
-import { readdirSync, readFileSync, readlinkSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { readdirSync, readlinkSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, join } from 'node:path'
 import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
+import { isGone, readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { chance } from '../../runtime/chance.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
-import { isGone } from '../../runtime/directory-watch.ts'
 import { isFull, replaceFile, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
+import { readKernelFile } from '../../runtime/kernel-file.ts'
 import { every, pause, type Timer } from '../../runtime/timers.ts'
 
 /** Identifies a process. */
@@ -113,7 +114,7 @@ function inName({ pid, started, boot, host }: Holder): string {
 /** Reads the content of a lock file, or the form that its name has instead. Throws when the file is gone, or a SyntaxError. */
 function contentOf(path: string): Partial<Record<keyof Holder, unknown>> {
   const [, , named] = basename(path).split('.')
-  if (named === undefined) return JSON.parse(readFileSync(path, 'utf8'))
+  if (named === undefined) return JSON.parse(readBoundedFileSync(path))
   const [pid, started, boot, host] = JSON.parse(Buffer.from(named, 'base64url').toString())
   return { pid, started, boot, host, command: '' }
 }
@@ -178,7 +179,7 @@ function startOf(pid: number): string | undefined {
   const path = `/proc/${pid}/stat`
   let stat: string
   try {
-    stat = readFileSync(path, 'utf8')
+    stat = readKernelFile(path)
   } catch (error) {
     // The process may end between opening and reading.
     if (isGone(error) || (error as NodeJS.ErrnoException).code === 'ESRCH') return undefined
@@ -194,7 +195,7 @@ function startOf(pid: number): string | undefined {
 /** The boot id and the PID namespace; empty where the system offers neither. */
 function bootOf(): string {
   try {
-    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
+    return `${readKernelFile('/proc/sys/kernel/random/boot_id').trim()} ${readlinkSync('/proc/self/ns/pid')}`
   } catch {
     return ''
   }

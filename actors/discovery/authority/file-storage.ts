@@ -2,11 +2,11 @@
  * Stores the state of the certificate authority in a directory (docs/certificates.md, "Where it is kept"): `state.json`, one file per
  * private key in `keys/`, and notes. The directory is accessible to its user only, and used by one process at a time.
  */
-import { constants, lstatSync, readdirSync, rmSync } from 'node:fs'
-import { open, readFile, rename } from 'node:fs/promises'
+import { lstatSync, readdirSync, rmSync } from 'node:fs'
+import { open, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type AuthorityState, emptyState, readState } from '../../../src/ca/state.ts'
-import { isGone } from '../../runtime/directory-watch.ts'
+import { inFile, readIfThere } from '../../runtime/bounded-file.ts'
 import { replaceFile, syncDirectory, unfinished } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 import { DirectoryLock } from './directory-lock.ts'
@@ -29,7 +29,7 @@ export async function openFileStorage(directory: string): Promise<CaStorage> {
   try {
     for (const path of [root, keys])
       for (const name of readdirSync(path)) if (name.endsWith(unfinished) && !name.startsWith('lock.')) rmSync(join(path, name), { force: true })
-    for (const name of readdirSync(keys)) if (name.endsWith('.pem')) checkOwnFile(join(keys, name), lstatSync(join(keys, name)))
+    for (const name of readdirSync(keys)) if (name.endsWith('.pem')) inFile(join(keys, name), () => checkOwnFile(lstatSync(join(keys, name))))
     return await FileStorage.open(root, keys, lock)
   } catch (error) {
     lock.release()
@@ -80,7 +80,7 @@ class FileStorage implements CaStorage {
   }
 
   async readNote(name: string): Promise<string | undefined> {
-    return readBounded(this.#note(name), largest.note)
+    return readIfThere(this.#note(name), { most: largest.note, refusesLinks: true })
   }
 
   async writeNote(name: string, pieces: Iterable<string>): Promise<void> {
@@ -124,7 +124,7 @@ class FileStorage implements CaStorage {
   }
 
   async #read(): Promise<Stored | undefined> {
-    const text = await readBounded(this.#path, largest.state)
+    const text = await readIfThere(this.#path, { most: largest.state, refusesLinks: true })
     if (text === undefined) return undefined
     try {
       const { format: written, version, state } = (JSON.parse(text) ?? {}) as { format?: unknown; version?: unknown; state?: unknown }
@@ -136,22 +136,5 @@ class FileStorage implements CaStorage {
         `${this.#path}: is damaged and stays as it is: ${(error as Error).message}; restore it, or move the whole directory away to begin with a new root`,
       )
     }
-  }
-}
-
-/** Reads a text file; undefined when there is none. */
-async function readBounded(path: string, bytes: number): Promise<string | undefined> {
-  try {
-    const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
-    try {
-      const { size } = await file.stat()
-      if (size > bytes) throw new Error(`has more than ${bytes} bytes`)
-      return await readFile(file, 'utf8')
-    } finally {
-      await file.close()
-    }
-  } catch (error) {
-    if (isGone(error)) return undefined
-    throw new Error(`${path}: ${(error as Error).message}`)
   }
 }

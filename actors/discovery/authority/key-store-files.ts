@@ -5,10 +5,7 @@
 import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { pemOf, readPem } from '../../../src/identity/pem.ts'
 import { passwordOf } from '../../../src/keystore/password.ts'
-import { readBoundedBytes, readBoundedFile } from '../../runtime/bounded-file.ts'
-
-/** Maximum size of a file that is read, in bytes. */
-const largest = 1_048_576
+import { inFile, readBoundedBytes, readBoundedFile } from '../../runtime/bounded-file.ts'
 
 /** An authority from a key store. Certificates are PEM. */
 export interface StoredAuthorityFile {
@@ -23,10 +20,10 @@ export interface StoredAuthorityFile {
 
 /**
  * Reads a PKCS #12 file with one private key. The password is the first line of `passwordFile`; none when that is empty. Rejects with an
- * Error that says what is wrong, without the name of the file except for faults of the password file.
+ * Error that says what is wrong; faults of the content are without the name of the file.
  */
 export async function readKeyStore(path: string, passwordFile: string): Promise<StoredAuthorityFile> {
-  const bytes = await readBoundedBytes(path, { most: largest })
+  const bytes = await readBoundedBytes(path)
   const password = passwordFile === '' ? '' : await readPassword(passwordFile)
   const { readPkcs12 } = await import('../../../src/keystore/pkcs12.ts')
   const { WrongPassword } = await import('../../../src/keystore/fault.ts')
@@ -72,11 +69,11 @@ function certificateOf(bytes: Buffer, number: number): X509Certificate {
 const sequenceByte = 0x30
 
 /**
- * Reads the certificates of a file in PEM, or in PKCS #7 (DER or PEM), as a text in PEM. Rejects with an Error that says what is wrong,
- * without the name of the file.
+ * Reads the certificates of a file in PEM, or in PKCS #7 (DER or PEM), as a text in PEM. Rejects with an Error that says what is wrong;
+ * faults of the content are without the name of the file.
  */
 export async function readCertificatesFile(path: string): Promise<string> {
-  const bytes = await readBoundedBytes(path, { most: largest })
+  const bytes = await readBoundedBytes(path)
   const text = bytes.toString('utf8')
   const held = bytes[0] === sequenceByte ? bytes : readPem(text, (label) => label === 'PKCS7' || label === 'CMS')[0]?.der
   if (held === undefined) return text
@@ -107,9 +104,6 @@ export async function trustStoreOf(path: string, roots: readonly string[], passw
 }
 
 async function readPassword(path: string): Promise<string> {
-  try {
-    return passwordOf(await readBoundedFile(path, { most: largest }))
-  } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`)
-  }
+  const text = await readBoundedFile(path)
+  return inFile(path, () => passwordOf(text))
 }

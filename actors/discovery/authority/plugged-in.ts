@@ -4,8 +4,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Chain, chainFault, findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf, readPem } from '../../../src/identity/pem.ts'
-import { readBoundedFile } from '../../runtime/bounded-file.ts'
-import { isGone } from '../../runtime/directory-watch.ts'
+import { FileError, inFile, isGone, readIfThere } from '../../runtime/bounded-file.ts'
 import { exposureOf } from '../../runtime/own-directory.ts'
 import type { SigningReference } from './sign-task.ts'
 
@@ -24,9 +23,6 @@ export interface PluggedIn {
 /** The content of the directory: an authority, or only roots that are trusted in addition to the own root. */
 export type PluggedInFiles = PluggedIn | { readonly by: undefined; readonly keyStamp?: undefined; readonly roots: readonly string[] }
 
-/** Maximum size of a file that is read, in bytes. */
-const fileBytes = 1_048_576
-
 /** The conventional file names of plugged-in authorities. */
 const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pem', roots: 'root-cert.pem' } as const
 
@@ -43,14 +39,14 @@ export const isPluggedIn = async (directory: string): Promise<boolean> => (await
  */
 export async function readPluggedIn(directory: string, wasThere = false): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
-  const roots = rootsOf(at('roots'), await read(at('roots')))
+  const roots = rootsOf(at('roots'), await readIfThere(at('roots')))
   const keyFile = await statusOf(at('key'))
   if (keyFile === undefined && roots.length === 0 && wasThere && !(await statusOf(directory))) throw new Error(`${directory}: is not there any more`)
   if (keyFile === undefined) return { by: undefined, roots }
-  const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
+  const [signing, chain] = [await readIfThere(at('signing')), (await readIfThere(at('chain'))) ?? '']
   if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
   if (roots.length === 0) throw new Error(`${at('roots')}: is not there, but ${at('key')} is`)
-  const found = within(at('signing'), () => findChain(signing, chain, roots.join('')))
+  const found = inFile(at('signing'), () => findChain(signing, chain, roots.join('')))
   const certificate = pemOf('CERTIFICATE', found.signing.encoded)
   return {
     by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } },
@@ -68,22 +64,14 @@ export function invalidAt({ by, chain }: PluggedInFiles & { readonly chain?: Cha
 
 function rootsOf(path: string, text: string | undefined): readonly string[] {
   if (text === undefined) return []
-  const roots = within(path, () =>
+  const roots = inFile(path, () =>
     readPem(text)
       .filter(({ label }) => label === 'CERTIFICATE')
       .map(({ der }) => pemOf('CERTIFICATE', der)),
   )
-  for (const root of roots) within(path, () => fingerprintOf(root))
+  for (const root of roots) inFile(path, () => fingerprintOf(root))
   if (roots.length === 0) throw new Error(`${path}: holds no certificate in PEM`)
   return roots
-}
-
-function within<T>(path: string, make: () => T): T {
-  try {
-    return make()
-  } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`)
-  }
 }
 
 const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => [dev, ino, size, mtimeMs, ctimeMs].join()
@@ -94,15 +82,6 @@ async function statusOf(path: string): Promise<Stats | undefined> {
     return await stat(path)
   } catch (error) {
     if (isGone(error)) return undefined
-    throw new Error(`${path}: ${(error as Error).message}`)
-  }
-}
-
-async function read(path: string): Promise<string | undefined> {
-  try {
-    return await readBoundedFile(path, { most: fileBytes })
-  } catch (error) {
-    if (isGone(error)) return undefined
-    throw new Error(`${path}: ${(error as Error).message}`)
+    throw FileError.of(path, error)
   }
 }

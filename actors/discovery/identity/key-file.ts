@@ -2,8 +2,8 @@
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import { NotAFile, readBoundedFile } from '../../runtime/bounded-file.ts'
-import { DirectoryWatch, isGone } from '../../runtime/directory-watch.ts'
+import { type FileError, isGone, NotAFile, readBoundedFile } from '../../runtime/bounded-file.ts'
+import { DirectoryWatch } from '../../runtime/directory-watch.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { WorkQueue } from '../../runtime/work-queue.ts'
 
@@ -23,8 +23,6 @@ export interface KeyFileListener {
   unwatchable(directory: string, error: Error): void
 }
 
-/** Maximum size of the file, in bytes. */
-const largest = 1_048_576
 /** Interval at which the file is read without an event, in milliseconds. */
 const auditMs = 10_000
 
@@ -73,9 +71,9 @@ export class KeyFile {
     return this.#work.add(this.#path, async () => {
       let content: string
       try {
-        content = await readBoundedFile(this.#path, { most: largest, check: (found) => this.#check(found) })
+        content = await readBoundedFile(this.#path, { check: (found) => this.#check(found) })
       } catch (error) {
-        return this.#refuse(...(await this.#reasonOf(error as NodeJS.ErrnoException)))
+        return this.#refuse(...(await this.#reasonOf(error as FileError)))
       }
       this.#why = undefined
       this.#reason = undefined
@@ -97,10 +95,10 @@ export class KeyFile {
   }
 
   /** A file that was there is missing only if its directory is there: an unmounted directory, for example, says nothing about its files. */
-  async #reasonOf(error: NodeJS.ErrnoException): Promise<[string, NoContent]> {
+  async #reasonOf(error: FileError): Promise<[string, NoContent]> {
     if (error instanceof NotAFile) return ['it is not a file', 'missing']
-    if (error.code === undefined) return [error.message, 'unusable']
-    if (!isGone(error)) return [error.message, 'unreadable']
+    if (error.code === undefined) return [error.reason, 'unusable']
+    if (!isGone(error)) return [error.reason, 'unreadable']
     try {
       await stat(dirname(this.#path))
       return ['it is not there', 'missing']

@@ -1,11 +1,11 @@
 /** Settings of the authenticator, read from environment variables at start; an invalid variable keeps the service from starting. */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Features } from '../../../src/config/features.ts'
 import { type BundleEndpoint, readBundleEndpoints } from '../../../src/identity/spiffe-bundle.ts'
 import { checkJwtPolicy } from '../../../src/identity/token-review.ts'
 import { type OwnToken, type TokenRule, tokenRules } from '../../../src/identity/token-rules.ts'
 import { readToken } from '../../../src/policy/signed-token.ts'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 
 /** Configuration of the authenticator. */
 export interface AuthenticatorConfig {
@@ -38,7 +38,7 @@ export function authenticatorConfig(features: Features): AuthenticatorConfig {
 function ownToken(paths: readonly string[]): OwnToken | undefined {
   for (const path of paths) {
     try {
-      const read = readToken(readFileSync(path, 'utf8').trim())
+      const read = readToken(readBoundedFileSync(path).trim())
       if (typeof read === 'string') continue
       const { iss, aud } = read.claims
       const audiences = (Array.isArray(aud) ? aud : [aud]).filter((audience) => typeof audience === 'string')

@@ -4,7 +4,7 @@
  */
 import { lstat, opendir, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
-import { isGone } from '../../../runtime/directory-watch.ts'
+import { isGone } from '../../../runtime/bounded-file.ts'
 import type { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 

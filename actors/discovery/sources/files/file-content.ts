@@ -4,8 +4,7 @@ import { lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileText } from '../../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
-import { NotAFile, readBoundedBytes } from '../../../runtime/bounded-file.ts'
-import { isGone } from '../../../runtime/directory-watch.ts'
+import { type FileError, FileTooLarge, isGone, NotAFile, readBoundedBytes } from '../../../runtime/bounded-file.ts'
 import type { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 
 /**
@@ -29,11 +28,10 @@ export interface FoundFile {
 export async function readFile(file: string, timeouts: FileTimeouts): Promise<FoundFile> {
   let signature = ''
   const check = (found: Stats) => {
-    if (found.size > fileLimits.bytes) throw new TooLarge()
     signature = signatureIn(found)
   }
   try {
-    const bytes = await timeouts.run(() => readBoundedBytes(file, { most: fileLimits.bytes, check }))
+    const bytes = await readBoundedBytes(file, { most: fileLimits.bytes, check, timeouts })
     return { content: { text: fileText(bytes) }, signature }
   } catch (error) {
     const content = await faultOf(file, error, timeouts)
@@ -44,17 +42,15 @@ export async function readFile(file: string, timeouts: FileTimeouts): Promise<Fo
 /** Returns why a file could not be read. Undefined if there is no such file. */
 async function faultOf(file: string, error: unknown, timeouts: FileTimeouts): Promise<Content | undefined> {
   if (error instanceof NotAFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
-  if (error instanceof TooLarge) return { fault: tooLarge }
-  const { message, code } = error as NodeJS.ErrnoException
+  if (error instanceof FileTooLarge) return { fault: tooLarge }
+  const { reason, code } = error as FileError
   // The error for opening a socket.
-  if (code === 'ENXIO') return { fault: `cannot be read: ${message}`, isNoFile: true }
-  const fault = `cannot be read: ${message}`
+  if (code === 'ENXIO') return { fault: `cannot be read: ${reason}`, isNoFile: true }
+  const fault = `cannot be read: ${reason}`
   if (!isGone(error)) return { fault }
   // A parent of the path is not a directory. There can be no file, but the objects of a file that was there before are not gone.
   return (await hasEntry(file, timeouts)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
 }
-
-class TooLarge extends Error {}
 
 /**
  * Whether there may be an entry of the name. A dangling symbolic link counts as one, and so does a path whose state cannot be determined,
