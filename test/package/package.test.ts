@@ -70,7 +70,7 @@ describe('the package', () => {
     expect(scripts).not.to.have.any.keys('preinstall', 'install', 'postinstall')
   })
 
-  it('has a manifest of its commands, so that version --short uses less than 100 ms of CPU more than an empty script', () => {
+  it('has a manifest of its commands, so that version --short uses less than 150 ms of CPU more than an empty script', () => {
     const cpu = (args: readonly string[]) => {
       const { output } = spawnSync(process.execPath, ['--require', join(root, 'test/harness/report-cpu.cjs'), ...args], {
         encoding: 'utf8',
@@ -80,7 +80,7 @@ describe('the package', () => {
     }
     const version = [join(installed, 'bin/pilot-discovery.js'), 'version', '--short']
     const more = Array.from({ length: 7 }, () => cpu(version) - cpu(['-e', '0'])).sort((one, next) => one - next)
-    expect(more[3], `${more} ms`).to.be.greaterThan(1).and.to.be.lessThan(100)
+    expect(more[3], `${more} ms`).to.be.greaterThan(1).and.to.be.lessThan(150)
     const { commands } = JSON.parse(readFileSync(join(installed, 'dist/bin/agent/oclif.manifest.json'), 'utf8')) as { commands: object }
     expect(commands).to.have.all.keys('mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait')
   })

@@ -74,7 +74,7 @@ describe('a root that is distrusted', function () {
     expect(await uses(), 'nothing has changed').to.have.property(root, 'sent to workloads,accepted from clients')
     expect((await ca('distrust', 'ffffffff')).stderr).to.match(/^Error: no root begins with ffffffff; there are: /)
     expect((await ca('distrust', root.slice(0, 4))).stderr).to.include('at least 8 digits of its fingerprint are needed')
-    expect((await ca('distrust')).stderr).to.include('missing argument for "ca distrust": root')
+    expect((await ca('distrust')).stderr).to.include('Missing 1 required arg:\nroot ')
 
     const { stdout } = await ca('distrust', root.slice(0, 16))
     // The connection ends within seconds, although the wall clock is an hour behind now.
