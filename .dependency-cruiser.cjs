@@ -13,7 +13,7 @@ const rooms = {
   'src/ca': ['src/model', 'src/identity'],
   'src/keystore': [],
   'src/agent': ['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/sts'],
-  'src/bootstrap': ['src/names', 'src/config', 'src/agent'],
+  'src/bootstrap': ['src/names', 'src/config', 'src/agent', 'src/sts'],
   'src/relay': ['src/model', 'src/xds'],
   'src/dns': ['src/names'],
   'src/iptables': ['src/config'],

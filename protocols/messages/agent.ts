@@ -25,6 +25,8 @@ export interface SecretAgentConfig {
 export interface CertificateConfig {
   /** The certificate authority. */
   readonly authority: ServerConnection
+  /** What calls of a cloud's certificate service need; undefined for authorities that speak as the discovery service does. */
+  readonly cloud: CloudAuthority | undefined
   /** The metadata `clusterid` of calls; empty: not sent. */
   readonly clusterId: string
   /** The SPIFFE id in certificate requests; undefined: none. */
@@ -36,6 +38,14 @@ export interface CertificateConfig {
   readonly graceRatio: number
   /** Directory in which the certificate is kept over a restart; undefined: it is not kept. */
   readonly keptIn: string | undefined
+}
+
+/** The certificate service of a cloud: how the token is exchanged for one that it accepts, and the zone of the workload. */
+export interface CloudAuthority {
+  readonly federatedUrl: string
+  readonly audience: string
+  /** Undefined when the URL of the cluster does not name it. */
+  readonly zone: string | undefined
 }
 
 /** Kind of a private key, and the form of its PEM. */

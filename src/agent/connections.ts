@@ -4,13 +4,15 @@
  */
 import type { PairFiles, RootsSource, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
-import { canonicalEnvironment } from '../names/mesh-names.ts'
+import { canonicalCloudName, canonicalEnvironment } from '../names/mesh-names.ts'
 
 /** The server name that the discovery service's certificate is verified against when discovery is called on localhost. */
 const discoveryName = 'meshd.mesh-system.svc'
 /** The server name that a separate certificate authority's certificate is verified against (any host with `citadel` in it). */
 const ownAuthorityName = 'mesh-citadel'
 const plainPort = 15010
+
+type Texts = Readonly<Record<string, string | undefined>>
 
 const tokenFiles: Readonly<Record<string, string>> = {
   'third-party-jwt': './var/run/secrets/tokens/mesh-token',
@@ -47,8 +49,27 @@ export function keptIn(features: AgentFeatures): string | undefined {
   return directory === '' ? undefined : `${directory}/secrets`
 }
 
+/** The value of `CA_PROVIDER` that selects a cloud's certificate service, the domain of its addresses, and its default address. */
+const cloudProvider = 'CloudCA'
+const cloudDomain = 'googleapis.com'
+const cloudAddress = `meshca.${cloudDomain}:443`
+
+/** Whether certificates come from the certificate service of a cloud (docs/certificates.md, N8). */
+export const isCloudAuthority = ({ CA_PROVIDER: provider, CA_ADDR: address }: AgentFeatures): boolean =>
+  canonicalCloudName(provider) === cloudProvider || address.includes(cloudDomain)
+
+function cloudConnection(features: AgentFeatures): ServerConnection {
+  const { CA_ADDR: given, CA_ROOT_CA: pinned } = features
+  const files = pinned === '' || pinned === systemRoots ? undefined : [pinned]
+  return {
+    address: serverAddress('environment variable CA_ADDR', given || cloudAddress),
+    credentials: { roots: { files, isPinned: true, learned: undefined }, tokenFile: tokenFile(features), pair: undefined },
+  }
+}
+
 /** Returns how the certificate authority is called. Throws an Error that names the variable when the address is invalid. */
 export function authorityConnection(features: AgentFeatures, discoveryAddress: string): ServerConnection {
+  if (isCloudAuthority(features)) return cloudConnection(features)
   const { CA_ADDR: given, CA_ROOT_CA: pinned, PROV_CERT: provisioned } = features
   const address = given || discoveryAddress
   const files = orchestrated(features)
@@ -63,25 +84,23 @@ export function authorityConnection(features: AgentFeatures, discoveryAddress: s
   }
 }
 
-/** Returns how discovery is called. Throws an Error when the address is invalid. */
+/** Returns how discovery is called: with `CALL_CREDENTIALS` by a token alone. Throws an Error when the address is invalid. */
 export function discoveryConnection(features: AgentFeatures, proxy: DiscoverySettings): ServerConnection {
   const mounted = features.FILE_MOUNTED_CERTS
   const given = canonicalEnvironment(proxy.proxyMetadata)
-  const metadata = (name: string) => given[name] ?? ''
-  const root = mounted ? metadata('MESH_META_TLS_CLIENT_ROOT_CERT') : ''
+  const root = mounted ? given.MESH_META_TLS_CLIENT_ROOT_CERT : ''
   const otherwise = orchestrated(features)
     ? orchestratorRoots
     : features.PROV_CERT === ''
       ? root || defaultRoots
       : `${features.PROV_CERT}/root-cert.pem`
   const address = serverAddress('discovery address', proxy.discoveryAddress)
-  const [chain, key] = [metadata('MESH_META_TLS_CLIENT_CERT_CHAIN'), metadata('MESH_META_TLS_CLIENT_KEY')]
   return {
     address: { ...address, isPlain: address.isPlain || proxy.controlPlaneAuthPolicy === 'NONE' },
     credentials: {
       roots: rootsSource(features, features.XDS_ROOT_CA, [mountedRoots, otherwise]),
       tokenFile: mounted ? undefined : tokenFile(features),
-      pair: mounted ? (chain === '' || key === '' ? undefined : { chain, key }) : provisionedPair(features),
+      pair: features.CALL_CREDENTIALS ? undefined : mounted ? mountedPair(given) : provisionedPair(features),
     },
   }
 }
@@ -105,6 +124,10 @@ function rootsSource(features: AgentFeatures, pinned: string, files: readonly st
     isPinned: pinned !== '',
     learned: pinned !== '' || kept === undefined ? undefined : `${kept}/root-cert.pem`,
   }
+}
+
+function mountedPair({ MESH_META_TLS_CLIENT_CERT_CHAIN: chain, MESH_META_TLS_CLIENT_KEY: key }: Texts): PairFiles | undefined {
+  return chain && key ? { chain, key } : undefined
 }
 
 function provisionedPair({ PROV_CERT: directory }: AgentFeatures): PairFiles | undefined {

@@ -1,11 +1,12 @@
 /** Reads the settings of the workload's secrets from the environment. */
 import { resolve } from 'node:path'
-import type { CertificateConfig, FetcherConfig, OutputConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
+import type { CertificateConfig, CloudAuthority, FetcherConfig, OutputConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { workloadId } from '../identity/spiffe-id.ts'
 import { canonicalCloudName } from '../names/mesh-names.ts'
-import { exchangingProvider } from '../sts/settings.ts'
-import { authorityConnection, defaultRoots, keptIn, mountedCertificates, tokenFile } from './connections.ts'
+import { exchangingProvider, federatedExchange } from '../sts/settings.ts'
+import { authorityConnection, defaultRoots, isCloudAuthority, keptIn, mountedCertificates, tokenFile } from './connections.ts'
+import { platformMetadata } from './platform.ts'
 
 /** The Unix socket on which Envoy connects for secrets. */
 export const secretSocket = './etc/mesh/proxy/SDS'
@@ -58,15 +59,14 @@ function fetcherConfig(features: AgentFeatures): FetcherConfig | undefined {
   return { from: 'local', socket: features.MESHD_ADMIN_SOCKET, namespace, account, tokenFile: file, rootsFile: defaultRoots }
 }
 
-/** The value of `CA_PROVIDER` that selects a cloud's certificate service, and the domain of its addresses. */
-const cloudProvider = 'CloudCA'
-const cloudDomain = 'googleapis.com'
-
-function checkProvider(features: AgentFeatures): void {
-  const [provider, address] = [features.CA_PROVIDER, features.CA_ADDR]
-  const why = 'the certificate service of this cloud needs a client that this agent does not have'
-  if (canonicalCloudName(provider) === cloudProvider) throw new Error(`environment variable CA_PROVIDER: ${provider}: ${why}`)
-  if (address.includes(cloudDomain)) throw new Error(`environment variable CA_ADDR: ${JSON.stringify(address.slice(0, 200))}: ${why}`)
+function cloudAuthority(features: AgentFeatures): CloudAuthority | undefined {
+  if (!isCloudAuthority(features)) return undefined
+  const variable = `environment variables CA_PROVIDER, CA_ADDR: the certificate service of a cloud needs`
+  if (tokenFile(features) === undefined) throw new Error(`${variable} JWT_POLICY to name a token`)
+  const exchange = federatedExchange(features, platformMetadata(features.CLOUD_METADATA, features.CLOUD_CLUSTER_URL))
+  if ('fault' in exchange) throw new Error(`${variable} to know the cluster: ${exchange.fault}`)
+  const zone = /\/projects\/[^/]*\/locations\/([^/]+)\/clusters\//.exec(exchange.cluster)?.[1]
+  return { federatedUrl: exchange.federatedUrl, audience: exchange.audience, zone }
 }
 
 /** The known values of `PILOT_CERT_PROVIDER`. `istiod` and `kubernetes` are the names that the reference uses. */
@@ -77,7 +77,9 @@ function noticesOf(features: AgentFeatures): string[] {
   const quoted = (value: string) => JSON.stringify(value.slice(0, 100))
   const known = ['', localFetcher, cloudFetcher]
   return [
-    ...(provider === 'Citadel' ? [] : [`CA_PROVIDER: ${quoted(provider)} has no client of its own: the one for Citadel is used`]),
+    ...(provider === 'Citadel' || isCloudAuthority(features)
+      ? []
+      : [`CA_PROVIDER: ${quoted(provider)} has no client of its own: the one for Citadel is used`]),
     ...(known.includes(canonicalCloudName(fetcher))
       ? []
       : [`CREDENTIAL_FETCHER_TYPE: ${quoted(fetcher)} has no effect: it is neither CloudComputeEngine nor meshd`]),
@@ -103,9 +105,9 @@ function certificateConfig(features: AgentFeatures, discoveryAddress: string): C
   const { ECC_SIGNATURE_ALGORITHM: algorithm } = features
   if (algorithm !== '' && algorithm !== 'ECDSA')
     throw new Error(`environment variable ECC_SIGNATURE_ALGORITHM: ${JSON.stringify(algorithm.slice(0, 100))} is not ECDSA, nor empty for RSA`)
-  checkProvider(features)
   return {
     authority: authorityConnection(features, discoveryAddress),
+    cloud: cloudAuthority(features),
     clusterId: features.MESH_META_CLUSTER_ID,
     identity: identityOf(features),
     key: { type: algorithm === 'ECDSA' ? 'ec' : 'rsa', format: features.PKCS8_KEY ? 'pkcs8' : 'traditional' },

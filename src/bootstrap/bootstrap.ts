@@ -8,7 +8,7 @@ import type {
   LayeredRuntimeJson,
 } from '../../protocols/gen/envoy/config/bootstrap/v3/bootstrap_pb.js'
 import type { ApiConfigSourceJson } from '../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
-import type { GrpcServiceJson } from '../../protocols/gen/envoy/config/core/v3/grpc_service_pb.js'
+import type { GrpcService_GoogleGrpcJson, GrpcServiceJson } from '../../protocols/gen/envoy/config/core/v3/grpc_service_pb.js'
 import type { ListenerJson } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import type { OverloadManagerJson } from '../../protocols/gen/envoy/config/overload/v3/overload_pb.js'
 import { agentProgramSize } from '../config/program-bounds.ts'
@@ -91,24 +91,42 @@ function dynamicResources(settings: BootstrapSettings): Bootstrap_DynamicResourc
   return { ldsConfig: aggregated, cdsConfig: aggregated, adsConfig }
 }
 
-function discoveryService({ config, callCredentials, discovery: { roots } }: BootstrapSettings): GrpcServiceJson {
+function discoveryService({ config, callCredentials, discovery: { roots, address } }: BootstrapSettings): GrpcServiceJson {
   if (!callCredentials) return { envoyGrpc: { clusterName: 'xds-grpc' } }
+  const { host, serverName } = address
   return {
     googleGrpc: {
       targetUri: config.discoveryAddress,
       statPrefix: 'googlegrpcxds',
       channelCredentials: { sslCredentials: roots === undefined ? {} : { rootCerts: { filename: roots } } },
-      callCredentials: [
-        {
-          stsService: {
-            tokenExchangeServiceUri: `http://localhost:${callCredentials.stsPort}/token`,
-            subjectTokenPath: callCredentials.tokenFile,
-            subjectTokenType: 'urn:ietf:params:oauth:token-type:jwt',
-            scope: 'https://www.googleapis.com/auth/cloud-platform',
-          },
-        },
-      ],
+      ...(serverName !== host && { channelArgs: { args: { 'grpc.ssl_target_name_override': { stringValue: serverName } } } }),
+      ...tokenCredentials(callCredentials),
     },
+  }
+}
+
+/** Envoy's plugin for a token that is read from its file for each call. */
+const fileCredentials = 'envoy.grpc_credentials.file_based_metadata'
+
+function tokenCredentials({ stsPort, tokenFile }: NonNullable<BootstrapSettings['callCredentials']>): Partial<GrpcService_GoogleGrpcJson> {
+  if (stsPort === undefined) {
+    const typedConfig = typed('envoy.config.grpc_credential.v3.FileBasedMetadataConfig', {
+      secretData: { filename: tokenFile },
+      headerPrefix: 'Bearer ',
+    })
+    return { credentialsFactoryName: fileCredentials, callCredentials: [{ fromPlugin: { name: fileCredentials, typedConfig } }] }
+  }
+  return {
+    callCredentials: [
+      {
+        stsService: {
+          tokenExchangeServiceUri: `http://localhost:${stsPort}/token`,
+          subjectTokenPath: tokenFile,
+          subjectTokenType: 'urn:ietf:params:oauth:token-type:jwt',
+          scope: 'https://www.googleapis.com/auth/cloud-platform',
+        },
+      },
+    ],
   }
 }
 

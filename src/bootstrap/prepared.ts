@@ -8,6 +8,7 @@ import { type DiscoverySettings, discoveryConnection } from '../agent/connection
 import { localityOf, platformMetadata } from '../agent/platform.ts'
 import { type AgentFeatures, readAgentFeatures } from '../config/agent-features.ts'
 import { canonicalEnvironment, type MeshNames } from '../names/mesh-names.ts'
+import { tokenServiceConfig } from '../sts/settings.ts'
 import { nodeMetadata } from './metadata.ts'
 import { areIpv6Only, domainOf, nodeId, type WorkloadNode, workloadAddresses } from './node.ts'
 import { type ConfigLayer, checkProxyConfig, concurrencyOf, mergeProxyConfig, type ProxyConfig, withHostAddress } from './proxy-config.ts'
@@ -143,16 +144,18 @@ function workloadNode(
 }
 
 /**
- * Returns the token settings that replace certificates. Throws an Error that names what is missing when there is no token or no token
- * service.
+ * Returns the token settings with which the proxy calls discovery by itself: undefined with certificates, and when the agent calls in its
+ * place and sends the token. Throws an Error that names what is missing when no token is sent, or no connection may carry one.
  */
-function callCredentials({ options: { stsPort }, features, discovery }: PreparedSettings): BootstrapSettings['callCredentials'] {
+function callCredentials({ options, features, platform, node, discovery }: PreparedSettings): BootstrapSettings['callCredentials'] {
   if (!features.CALL_CREDENTIALS) return undefined
   const { tokenFile } = discovery.credentials
-  if (stsPort === 0) throw new Error('environment variable CALL_CREDENTIALS: needs the token service, which the flag --stsPort starts')
   if (tokenFile === undefined)
     throw new Error('environment variable CALL_CREDENTIALS: needs a token, and JWT_POLICY or FILE_MOUNTED_CERTS says that there is none')
-  return { stsPort, tokenFile }
+  if (discovery.address.isPlain) throw new Error('environment variable CALL_CREDENTIALS: needs TLS to discovery, and no token is sent without it')
+  const service = tokenServiceConfig(features, { ...options, platform, isIpv6Only: node.isIpv6Only })
+  if (service?.port !== undefined && !('fault' in service.plugin)) return { stsPort: service.port, tokenFile }
+  return features.PROXY_XDS_VIA_AGENT ? undefined : { stsPort: undefined, tokenFile }
 }
 
 /** Facts that are determined when the bootstrap is written. */

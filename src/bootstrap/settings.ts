@@ -30,8 +30,11 @@ export interface BootstrapSettings {
   readonly isViaAgent: boolean
   /** Whether the proxy uses delta xDS. */
   readonly isDelta: boolean
-  /** The source of tokens for the discovery service, when tokens replace certificates. */
-  readonly callCredentials: { readonly stsPort: number; readonly tokenFile: string } | undefined
+  /**
+   * The token with which the proxy calls discovery by itself instead of with a certificate: exchanged by the token service on `stsPort`, or
+   * that of the file.
+   */
+  readonly callCredentials: { readonly stsPort: number | undefined; readonly tokenFile: string } | undefined
   /** The discovery service, for a proxy that connects to it directly. */
   readonly discovery: DiscoveryPeer
   /** The ports of the bootstrap's own listeners: readiness and metrics. */

@@ -39,7 +39,7 @@ export function templateParameters(settings: BootstrapSettings, { certificatePro
     pilot_grpc_address: socketAddress(config.discoveryAddress),
     provisioned_cert: discovery.pair?.chain.replace(/\/[^/]*$/, ''),
     pilot_cert_provider: certificateProvider,
-    call_credentials: settings.callCredentials && true,
+    call_credentials: settings.callCredentials?.stsPort && true,
     sts: stsPort > 0 || undefined,
     sts_port: stsPort > 0 ? String(stsPort) : undefined,
     gcp_project_id: project || undefined,

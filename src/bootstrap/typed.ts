@@ -20,8 +20,15 @@ export interface DnsClusterJson {
   readonly respectDnsTtl?: boolean
 }
 
+/** `envoy.config.grpc_credential.v3.FileBasedMetadataConfig`: a header of calls whose value is read from a file for each call. */
+export interface FileBasedMetadataJson {
+  readonly secretData: { readonly filename: string }
+  readonly headerPrefix: string
+}
+
 /** The messages that a bootstrap packs into `Any`, by type name. */
 interface Messages {
+  'envoy.config.grpc_credential.v3.FileBasedMetadataConfig': FileBasedMetadataJson
   'envoy.config.metrics.v3.MetricsServiceConfig': MetricsServiceConfigJson
   'envoy.config.metrics.v3.StatsdSink': StatsdSinkJson
   'envoy.config.trace.v3.DatadogConfig': DatadogConfigJson

@@ -9,7 +9,8 @@ export const agentVariables = {
   CALL_CREDENTIALS: {
     type: 'boolean',
     default: false,
-    meaning: 'uses the JWT directly instead of mTLS: the proxy calls discovery by itself with a token of the STS',
+    meaning:
+      'uses the JWT directly instead of mTLS in calls of discovery; where the STS exchanges tokens, the proxy calls by itself with such a token',
   },
   CA_ADDR: { type: 'string', default: '', meaning: 'address of the SPIFFE certificate provider; the discovery address when empty' },
   CA_ROOT_CA: {
@@ -20,7 +21,7 @@ export const agentVariables = {
   CA_PROVIDER: {
     type: 'string',
     default: 'Citadel',
-    meaning: 'name of the certificate provider; there is one client, for providers that speak as the discovery service does',
+    meaning: 'name of the certificate provider: CloudCA for the service of the cloud; all others are called as the discovery service is',
   },
   CLOUD_ACCESS_TOKEN_URL: {
     type: 'string',

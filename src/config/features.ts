@@ -306,6 +306,12 @@ export const variables = {
     meaning:
       'issuers whose workload tokens are accepted: JSON object with issuer, audiences, and jwks_uri (https: or file:) or jwks (a key set), or a list of such objects; without keys, they are fetched from the issuer (OpenID discovery)',
   },
+  REVISION: {
+    type: 'string',
+    default: '',
+    meaning:
+      'revision of this control plane: objects in files with another one in the label mesh.io/rev are left out; those without the label count for all',
+  },
   CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
   PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'number of services that the Mock registry generates' },
   PILOT_MOCK_ENDPOINTS: { type: 'integer', default: 3, range: [0, 100000], meaning: 'endpoints of each Mock service' },

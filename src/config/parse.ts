@@ -45,7 +45,7 @@ export interface ParsedFile {
    * version, because leaving a policy out would allow what it was meant to deny.
    */
   readonly standIns: ReadonlyMap<string, StandIn>
-  /** The number of documents that are not mesh configuration, by kind and group. */
+  /** The number of documents that are not configuration of this control plane, by kind, and group or revision. */
   readonly foreign: ReadonlyMap<string, number>
 }
 
@@ -60,7 +60,8 @@ export function faultyFile(file: string, reason: string): ParsedFile {
 
 /**
  * Parses one file. Never throws: errors are in `faults`, and the valid documents are in `objects`. The result must be discarded if
- * `patterns` are exhausted afterwards. `optOuts`: disabled checks of policies.
+ * `patterns` are exhausted afterwards. `optOuts`: disabled checks of policies. `revision`: that of this control plane; objects labelled with
+ * another one are left out.
  */
 export function parseConfigFile(
   file: string,
@@ -68,9 +69,10 @@ export function parseConfigFile(
   names: MeshNames,
   patterns = new PatternChecks(),
   optOuts: OptOuts = new Set(),
+  revision = '',
 ): ParsedFile {
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
-  const reading = new FileReading(file, names, { patterns, optOuts })
+  const reading = new FileReading(file, names, { patterns, optOuts, revision })
   for (const [index, document] of readDocuments(content).entries()) {
     if (patterns.isExhausted) break
     if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
@@ -88,7 +90,9 @@ interface Defined {
   readonly document: number
 }
 
-type Checks = Pick<Report, 'patterns' | 'optOuts'>
+interface Checks extends Pick<Report, 'patterns' | 'optOuts'> {
+  readonly revision: string
+}
 
 /** Collects the objects and faults of a file's documents. */
 class FileReading {
@@ -295,7 +299,7 @@ interface ReadObject {
 type ReadValue = ReadObject | { readonly foreign: string } | { readonly unknown: Fault } | undefined
 
 /** Reads a document or an item of a list. `place` names it where its own name is missing. */
-function readObject(value: unknown, origin: string, place: string, names: MeshNames, checks: Checks): ReadValue {
+function readObject(value: unknown, origin: string, place: string, names: MeshNames, { revision, ...checks }: Checks): ReadValue {
   // Fields without effect are reported for all objects in one place (`without-effect.ts`), so they are not among the warnings here.
   const report: Report = { faults: [], warnings: [], idle: [], ...checks, names }
   if (!isMapping(value)) return { unknown: { path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' } }
@@ -307,6 +311,8 @@ function readObject(value: unknown, origin: string, place: string, names: MeshNa
   const version = apiVersion.slice(slash + 1)
   const kind = kinds.get(kindName)
   if (!kind || group !== `${kind.group}.${names.domain}`) return readUnknown(value, kindName, apiVersion, place, names)
+  const meantFor = revisionOf(value.metadata, names)
+  if (meantFor !== undefined && meantFor !== revision) return { foreign: `${kindName} of revision ${JSON.stringify(meantFor.slice(0, 100))}` }
   if (!kind.versions.includes(version))
     report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
   const isPolicy = isPolicyKind(kindName)
@@ -332,6 +338,13 @@ function readObject(value: unknown, origin: string, place: string, names: MeshNa
     origin,
   }
   return { key: configKey(object), kind: kindName, isCertain, object, report }
+}
+
+/** Returns the revision of the control plane that an object is meant for, by its label `mesh.io/rev`. Undefined: for every one. */
+function revisionOf(metadata: unknown, names: MeshNames): string | undefined {
+  if (!isMapping(metadata) || !isMapping(metadata.labels)) return undefined
+  const revision = names.canonicalKeys(metadata.labels as Readonly<Record<string, string>>)[`${names.domain}/rev`]
+  return typeof revision === 'string' ? revision : undefined
 }
 
 /** The top-level fields of a policy document. The status is set by the orchestrator. */

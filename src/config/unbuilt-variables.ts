@@ -82,7 +82,6 @@ export const unbuiltVariables = {
   },
   INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   ORCH_SIGNER: { type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },
-  REVISION: { type: 'string', default: '', meaning: '' },
   USE_REMOTE_CERTS: {
     type: 'boolean',
     default: false,

@@ -28,7 +28,10 @@ export interface Expiring {
 }
 
 /** Returns the request for a federated token. */
-export function federatedRequest({ federatedUrl, audience }: CloudExchange, { subjectToken, scope }: TokenRequest): ExchangeRequest {
+export function federatedRequest(
+  { federatedUrl, audience }: Pick<CloudExchange, 'federatedUrl' | 'audience'>,
+  { subjectToken, scope }: TokenRequest,
+): ExchangeRequest {
   const body = {
     audience,
     grantType: 'urn:ietf:params:oauth:grant-type:token-exchange',

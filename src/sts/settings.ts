@@ -34,16 +34,44 @@ function pluginOf(
 ): TokenServiceConfig['plugin'] {
   if (canonicalCloudName(name) !== pluginName)
     return { fault: `--tokenManagerPlugin ${JSON.stringify(name.slice(0, 100))} is not known; ${pluginName} is` }
-  const { gcp_project: project, gcp_project_number: projectNumber, gcp_gke_cluster_name: clusterName, gcp_location: zone } = platform
-  if (!projectNumber) return { fault: 'the number of the project is not known: CLOUD_METADATA is not <id>|<number>|<cluster>|<zone>' }
-  const cluster = features.CLOUD_CLUSTER_URL || `https://container.googleapis.com/v1/projects/${project}/locations/${zone}/clusters/${clusterName}`
+  const { gcp_project_number: projectNumber } = platform
+  if (!projectNumber) return { fault: unknownCluster('number of the project') }
+  const exchange = federatedExchange(features, platform)
+  if ('fault' in exchange) return exchange
+  const { federatedUrl, audience } = exchange
+  return {
+    federatedUrl,
+    accessUrl: checkedUrl('CLOUD_ACCESS_TOKEN_URL', features.CLOUD_ACCESS_TOKEN_URL.replaceAll('{project}', encodeURIComponent(projectNumber))),
+    audience,
+  } satisfies CloudExchange
+}
+
+const unknownCluster = (what: string) => `the ${what} is not known: CLOUD_METADATA is not <id>|<number>|<cluster>|<zone>`
+
+/** How a token of the workload is exchanged for a federated token, and the URL of the workload's cluster; empty when it is not known. */
+interface FederatedExchange extends Pick<CloudExchange, 'federatedUrl' | 'audience'> {
+  readonly cluster: string
+}
+
+/**
+ * Returns how a federated token is obtained, or why none can be. `platform` is the platform metadata. Throws an Error that names the
+ * variable with an invalid URL.
+ */
+export function federatedExchange(
+  features: AgentFeatures,
+  { gcp_project: project, gcp_gke_cluster_name: clusterName, gcp_location: zone }: TokenServiceFlags['platform'],
+): FederatedExchange | { readonly fault: string } {
+  const located =
+    project && clusterName && zone && `https://container.googleapis.com/v1/projects/${project}/locations/${zone}/clusters/${clusterName}`
+  const cluster = features.CLOUD_CLUSTER_URL || located || ''
   const isInstance = canonicalCloudName(features.CREDENTIAL_FETCHER_TYPE) === fetcherOfInstances
   const provider = isInstance ? features.CREDENTIAL_IDENTITY_PROVIDER : cluster
+  if (provider === '') return { fault: `${unknownCluster('cluster')}, and CLOUD_CLUSTER_URL is empty` }
   return {
+    cluster,
     federatedUrl: checkedUrl('CLOUD_FEDERATED_TOKEN_URL', features.CLOUD_FEDERATED_TOKEN_URL),
-    accessUrl: checkedUrl('CLOUD_ACCESS_TOKEN_URL', features.CLOUD_ACCESS_TOKEN_URL.replaceAll('{project}', encodeURIComponent(projectNumber))),
     audience: `identitynamespace:${features.TRUST_DOMAIN}:${provider}`,
-  } satisfies CloudExchange
+  }
 }
 
 /** Validates a URL: tokens are sent over TLS or stay on this machine. */

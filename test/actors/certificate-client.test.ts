@@ -16,7 +16,7 @@ const none = { token: undefined, pair: undefined, roots: undefined }
 const chain = messageFrame(Buffer.concat([textField(1, 'leaf'), textField(1, 'root')]))
 const headers = { ':status': 200, 'content-type': 'application/grpc' }
 
-const clientOf = (port: number) => new CertificateClient({ host: '127.0.0.1', port, isPlain: true, serverName: '127.0.0.1' })
+const clientOf = (port: number) => new CertificateClient({ host: '127.0.0.1', port, isPlain: true, serverName: '127.0.0.1' }, undefined)
 
 /** Answers with these bytes, then with these trailers. */
 const answering = (bytes: Buffer, trailers: Record<string, string>) => (stream: ServerHttp2Stream) => {

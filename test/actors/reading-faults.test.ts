@@ -184,7 +184,7 @@ describe('unreadable content of a configuration directory', () => {
     ])
     expect(directory.isComplete).to.equal(false)
     expect(logged).to.include(`${root}: pipes, sockets and devices are not read: pipe.yaml`)
-    expect(logged).to.include('values.yaml: ignored, not mesh configuration: a document without apiVersion and kind (1)')
+    expect(logged).to.include('values.yaml: ignored, not configuration of this control plane: a document without apiVersion and kind (1)')
     expect(directory.standIns().map(({ key, origin }) => `${key} ${origin}`)).to.deep.equal(['AuthorizationPolicy/ns/p policy.yaml#1'])
     rmSync(at('a.yaml'))
     rmSync(at('garbage.yaml'))

@@ -50,7 +50,7 @@ describe('a token of a metadata server', () => {
     expect(seen).to.deep.equal([
       { url: '/computeMetadata/v1/instance/service-accounts/default/identity?audience=cluster.local&format=full', flavor: 'Google' },
     ])
-    expect([at.read('tokens/fetched'), statSync(at.path('tokens/fetched')).mode & 0o777]).to.deep.equal([`${fetched}\n`, 0o640])
+    expect([at.read('tokens/fetched'), statSync(at.path('tokens/fetched')).mode & 0o777]).to.deep.equal([fetched, 0o640])
     expect(at.lines.join('\n')).not.to.include(fetched.slice(4, 30))
     expect(at.scopes).to.include('cloudcred')
   })
@@ -59,7 +59,7 @@ describe('a token of a metadata server', () => {
     const next = token('second', 3600)
     answer = (_, response) => response.writeHead(200, { 'Metadata-Flavor': 'Google' }).end(seen.length === 1 ? token('first', 2) : next)
     await at.start({ fetcher: fetcher() })
-    await until('the second', () => at.read('tokens/fetched') === `${next}\n`)
+    await until('the second', () => at.read('tokens/fetched') === next)
     expect(seen).to.have.length(2)
   })
 

@@ -46,7 +46,11 @@ const proxies: Record<string, GivenProxy> = {
     },
     found: { statsd: { host: 'fd00::1', port: 9125 } },
   },
-  'a proxy with a token instead of certificates': { options: { stsPort: 15463 }, env: { CALL_CREDENTIALS: 'true' } },
+  'a proxy with an exchanged token instead of certificates': {
+    options: { stsPort: 15463, tokenManagerPlugin: 'CloudTokenExchange' },
+    env: { CALL_CREDENTIALS: 'true', CLOUD_METADATA: 'p|1|c|r-z' },
+  },
+  'a proxy with the token of its file instead of certificates': { env: { CALL_CREDENTIALS: 'true', PROXY_XDS_VIA_AGENT: 'false' } },
   'a proxy with custom tags and inclusion rules for statistics': {
     proxyConfig: {
       extraStatTags: ['my.tag', 'a(b', '$'],

@@ -68,6 +68,7 @@ export class AgentSecrets {
   async agent(service: SigningService, changes: Partial<CertificateConfig> = {}, parts: Partial<SecretAgentConfig> = {}): Promise<() => SecretState> {
     const certificate: CertificateConfig = {
       authority: this.connection(service),
+      cloud: undefined,
       clusterId: 'east',
       identity: workload,
       key: { type: 'ec', format: 'traditional' },

@@ -154,6 +154,7 @@ export class TwoSidecars {
             pair: undefined,
           },
         },
+        cloud: undefined,
         clusterId: '',
         identity: `spiffe://cluster.local/ns/shop/sa/${role}`,
         key: { type: role === 'server' ? 'rsa' : 'ec', format: 'traditional' },

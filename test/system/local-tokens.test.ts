@@ -29,6 +29,7 @@ describe('a token from the admin socket', () => {
           address: { host: '127.0.0.1', port, isPlain: false, serverName: '127.0.0.1' },
           credentials: { roots: { files: [files.rootsFile], isPinned: false, learned: undefined }, tokenFile: files.tokenFile, pair: undefined },
         },
+        cloud: undefined,
         clusterId: '',
         identity: 'spiffe://cluster.local/ns/shop/sa/web',
         key: { type: 'ec', format: 'traditional' },

@@ -92,12 +92,13 @@ export class TokenFetcher {
   }
 
   /**
-   * Writes the token and roots to their files, which connections to discovery read. A failed write is only logged, because calls to the
+   * Writes the token and roots to their files, which connections to discovery read; a proxy that reads the token itself sends all that is in
+   * its file. A failed write is only logged, because calls to the
    * authority use the token in memory.
    */
   #write({ token, roots }: Fetched): void {
     const { tokenFile, from } = this.#config
-    const files: [path: string, content: string, mode: number][] = [[tokenFile, `${token}\n`, tokenModes[from]]]
+    const files: [path: string, content: string, mode: number][] = [[tokenFile, token, tokenModes[from]]]
     if (roots !== undefined && this.#config.from === 'local') files.push([this.#config.rootsFile, roots, rootsMode])
     for (const [path, content, mode] of files)
       try {

@@ -4,7 +4,7 @@
  */
 import { generateKeyPair, type KeyObject, randomInt } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { CertificateConfig, SecretState } from '../../../protocols/messages/agent.ts'
+import type { CertificateConfig, CloudAuthority, SecretState } from '../../../protocols/messages/agent.ts'
 import { BadAnswer, type Issued, leadsTo, readAnnounced, readIssued } from '../../../src/agent/issued.ts'
 import { type KeptSecrets, keyText, restore } from '../../../src/agent/kept-secrets.ts'
 import type { PairSecret, RootsSecret } from '../../../src/agent/secret-resources.ts'
@@ -12,12 +12,14 @@ import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secret
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
 import { count } from '../../../src/model/counts.ts'
 import { status } from '../../../src/model/status-codes.ts'
+import { federatedRequest, readFederated } from '../../../src/sts/cloud-exchange.ts'
 import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Logger, ScopedLogger } from '../../runtime/logger.ts'
 import type { Registry } from '../../runtime/metrics.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
+import { exchange } from '../exchange-client.ts'
 import { CallFailed } from '../unary-call.ts'
 import { CertificateClient, type Credentials } from './certificate-client.ts'
 import { readKeptFile, writeKeptFile } from './kept-file.ts'
@@ -49,6 +51,9 @@ export class WorkloadCertificate {
   readonly #secrets: WorkloadSecrets
   readonly #client: CertificateClient
   readonly #calls: OutgoingRequests
+  readonly #exchanges: OutgoingRequests
+  /** Ends a running exchange of tokens when it is aborted. */
+  readonly #closed = new AbortController()
   /** The number of failed calls since the last success. It selects the credentials of the next call in turn (docs/certificates.md, N4). */
   #attempts = 0
   #fault: string | undefined
@@ -68,8 +73,10 @@ export class WorkloadCertificate {
     this.#fetchedToken = token
     this.#changed = changed
     this.#secrets = new WorkloadSecrets(config.graceRatio)
-    this.#client = new CertificateClient(config.authority.address)
-    this.#calls = outgoingMetrics(metrics)('csr')
+    this.#client = new CertificateClient(config.authority.address, config.cloud)
+    const outgoing = outgoingMetrics(metrics)
+    this.#calls = outgoing('csr')
+    this.#exchanges = outgoing('token_exchange')
   }
 
   /** The certificate that may be served at present, with its key. */
@@ -166,6 +173,7 @@ export class WorkloadCertificate {
 
   close(): void {
     this.#isOver = true
+    this.#closed.abort()
     this.#timer?.cancel()
   }
 
@@ -223,17 +231,30 @@ export class WorkloadCertificate {
 
   async #credentials(): Promise<Credentials> {
     const { address, credentials } = this.#config.authority
-    const token = this.#fetchedToken() ?? (credentials.tokenFile && (await this.#given(readToken(credentials.tokenFile), 'token')))
+    const own = this.#fetchedToken() ?? (credentials.tokenFile && (await this.#given(readToken(credentials.tokenFile), 'token')))
     const roots = address.isPlain
       ? undefined
       : await readRoots(credentials.roots, this.#secrets.roots?.pem).catch((error: Error) => {
           throw new CallFailed(status.unavailable, `roots of the authority: ${error.message}`)
         })
+    const { cloud } = this.#config
+    if (cloud) return { token: await this.#federated(cloud, own), roots, pair: undefined }
     const provisioned = credentials.pair && (await this.#given(readPair(credentials.pair), 'provisioned certificate'))
     const pairs = [this.#secrets.pair(now()), provisioned].filter((pair) => pair !== undefined)
     // Attempts alternate between the available client certificates and the token alone.
-    const ways = token === undefined ? pairs : [...pairs, undefined]
-    return { token, roots, pair: ways[this.#attempts % Math.max(1, ways.length)] }
+    const ways = own === undefined ? pairs : [...pairs, undefined]
+    return { token: own, roots, pair: ways[this.#attempts % Math.max(1, ways.length)] }
+  }
+
+  /** Exchanges the token of the workload for one that the certificate service of the cloud accepts (docs/certificates.md, N8). */
+  async #federated(cloud: CloudAuthority, token: string | undefined): Promise<string> {
+    if (token === undefined) throw new CallFailed(status.unauthenticated, 'there is no token to exchange')
+    try {
+      const request = federatedRequest(cloud, { subjectToken: token, scope: '' })
+      return readFederated(await exchange(request, this.#exchanges, this.#log, this.#closed.signal), wallClockMs()).token
+    } catch (error) {
+      throw new CallFailed(status.unavailable, `the token could not be exchanged: ${(error as Error).message}`)
+    }
   }
 
   /** Resolves with the result, or with undefined after a logged warning when the file cannot be used. */

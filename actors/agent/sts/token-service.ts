@@ -16,7 +16,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { exchange } from './exchange-client.ts'
+import { exchange } from '../exchange-client.ts'
 
 /** The maximum number of connections, the timeout for receiving a request in milliseconds, and the maximum number of concurrent exchanges. */
 const limits = { connections: 128, requestMs: 10_000, exchanges: 16 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { callEnd } from '../../../src/agent/call-end.ts'
-import { certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
+import { certificateChain, certificateRequest, cloudCertificateRequest } from '../../../src/agent/certificate-call.ts'
 import { fieldHead, textField, varintField, WireError } from '../../../src/xds/slab/wire.ts'
 
 const field = (number: number, ...parts: readonly Buffer[]) => {
@@ -19,6 +19,12 @@ const details = (seconds: number, nanos: number) => {
 describe('the CreateCertificate call of the agent', () => {
   it('encodes the signing request and the requested lifetime', () => {
     expect(certificateRequest('csr', 86_400)).to.deep.equal(Buffer.from([0x0a, 3, ...Buffer.from('csr'), 0x18, 0x80, 0xa3, 0x05]))
+  })
+
+  it('encodes the request of a cloud with its id and the lifetime as a duration', () => {
+    expect(cloudCertificateRequest('id', 'csr', 86_400)).to.deep.equal(
+      Buffer.concat([textField(1, 'id'), textField(2, 'csr'), field(3, varintField(1, 86_400))]),
+    )
   })
 
   it('decodes the certificate chain of the response, and rejects bytes that are not a valid message', () => {

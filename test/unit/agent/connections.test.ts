@@ -47,6 +47,15 @@ describe('connection of the agent to the certificate authority', () => {
 })
 
 describe('connection of the agent to discovery', () => {
+  it('has no client certificate when the token is used in its place', () => {
+    const pair = { MESH_META_TLS_CLIENT_CERT_CHAIN: '/c', MESH_META_TLS_CLIENT_KEY: '/k' }
+    const givens: Environment[] = [{ PROV_CERT: '/prov' }, { FILE_MOUNTED_CERTS: 'true' }]
+    for (const environment of givens) {
+      expect(xds(environment, pair).credentials.pair).to.not.equal(undefined)
+      expect(xds({ ...environment, CALL_CREDENTIALS: 'true' }, pair).credentials.pair).to.equal(undefined)
+    }
+  })
+
   it('uses TLS unless controlPlaneAuthPolicy is NONE or the port is the plaintext port', () => {
     expect(xds({}).address).to.deep.equal({ host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' })
     expect(xds({}, {}, discovery, 'NONE').address.isPlain).to.equal(true)

@@ -20,6 +20,7 @@ describe("settings of the agent's secrets", () => {
             pair: undefined,
           },
         },
+        cloud: undefined,
         clusterId: '',
         identity: 'spiffe://cluster.local/ns/shop/sa/web',
         key: { type: 'rsa', format: 'traditional' },
@@ -61,6 +62,7 @@ describe("settings of the agent's secrets", () => {
           pair: undefined,
         },
       },
+      cloud: undefined,
       clusterId: 'east',
       identity: 'spiffe://example.com/ns/shop/sa/web',
       key: { type: 'ec', format: 'pkcs8' },
@@ -104,7 +106,7 @@ describe("settings of the agent's secrets", () => {
     expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', JWT_POLICY: 'none' })).to.throw('needs JWT_POLICY to name a token')
   })
 
-  it('give a notice for variables without effect, and reject certificate services that are not supported', () => {
+  it('give a notice for variables without effect', () => {
     const odd = {
       CA_PROVIDER: 'other',
       CREDENTIAL_FETCHER_TYPE: 'mock',
@@ -114,9 +116,37 @@ describe("settings of the agent's secrets", () => {
       XDS_AUTH_PROVIDER: 'aws',
     }
     expect(settings(odd).notices.map((line) => line.split(':')[0])).to.deep.equal(Object.keys(odd))
-    for (const CA_PROVIDER of ['CloudCA', 'GoogleCA'])
-      expect(() => settings({ CA_PROVIDER })).to.throw(`CA_PROVIDER: ${CA_PROVIDER}: the certificate service`)
-    expect(() => settings({ CA_ADDR: 'meshca.googleapis.com:443' })).to.throw('CA_ADDR: "meshca.googleapis.com:443": the certificate service')
+  })
+
+  it('call the certificate service of the cloud, with an exchanged token and verified by the roots of the system, when it is the provider', () => {
+    const metadata = { CLOUD_METADATA: 'shop|42|east|us-east1-b' }
+    const cluster = 'https://container.googleapis.com/v1/projects/shop/locations/us-east1-b/clusters/east'
+    const cloud = {
+      federatedUrl: 'https://securetoken.googleapis.com/v1/identitybindingtoken',
+      audience: `identitynamespace:cluster.local:${cluster}`,
+      zone: 'us-east1-b',
+    }
+    const given = { ...metadata, PROV_CERT: '/prov' }
+    for (const environment of [{ CA_PROVIDER: 'CloudCA' }, { CA_PROVIDER: 'GoogleCA' }, { CA_ADDR: 'meshca.googleapis.com:443' }]) {
+      const { certificate, notices } = settings({ ...given, ...environment })
+      expect(certificate).to.deep.include({ cloud })
+      expect(certificate?.authority).to.deep.equal({
+        address: { host: 'meshca.googleapis.com', port: 443, isPlain: false, serverName: 'meshca.googleapis.com' },
+        credentials: {
+          roots: { files: undefined, isPinned: true, learned: undefined },
+          tokenFile: './var/run/secrets/tokens/mesh-token',
+          pair: undefined,
+        },
+      })
+      expect(notices).to.deep.equal([])
+    }
+    const other = { CA_PROVIDER: 'CloudCA', CA_ADDR: 'ca.test:1', CA_ROOT_CA: '/roots.pem', CLOUD_CLUSTER_URL: 'https://c', TRUST_DOMAIN: 'td' }
+    expect(settings(other).certificate).to.deep.include({
+      cloud: { ...cloud, audience: 'identitynamespace:td:https://c', zone: undefined },
+    })
+    expect(settings(other).certificate?.authority.credentials.roots.files).to.deep.equal(['/roots.pem'])
+    expect(() => settings({ CA_PROVIDER: 'CloudCA' })).to.throw('the certificate service of a cloud needs to know the cluster')
+    expect(() => settings({ CA_PROVIDER: 'CloudCA', JWT_POLICY: 'none', ...metadata })).to.throw('needs JWT_POLICY to name a token')
   })
 
   it('request no identity if namespace or service account is unknown', () => {

@@ -169,14 +169,29 @@ describe('the effective proxy configuration', () => {
     expect(off.bootstrap.staticResources?.listeners).to.have.length(1)
   })
 
-  it('rejects call credentials without a token or without the token service', () => {
+  it('rejects call credentials without a token, or without TLS', () => {
     const env = { CALL_CREDENTIALS: 'true' }
-    expect(() => prepareTestProxy({ env })).to.throw(
-      'environment variable CALL_CREDENTIALS: needs the token service, which the flag --stsPort starts',
-    )
     expect(() => prepareTestProxy({ env: { ...env, JWT_POLICY: 'none' }, options: { stsPort: 1 } })).to.throw(
       'environment variable CALL_CREDENTIALS: needs a token',
     )
+    expect(() => prepareTestProxy({ env, proxyConfig: { discoveryAddress: 'meshd:15010' } })).to.throw(
+      'environment variable CALL_CREDENTIALS: needs TLS to discovery',
+    )
+  })
+
+  it('uses call credentials from the token service where it exchanges tokens, else from the file, else leaves them to the agent', () => {
+    const used = (env: Record<string, string>, stsPort: number) =>
+      prepareTestProxy({ env: { CALL_CREDENTIALS: 'true', ...env }, options: { stsPort, tokenManagerPlugin: 'CloudTokenExchange' } }).settings
+        .callCredentials
+    const [cloud, direct] = [{ CLOUD_METADATA: 'p|1|c|r-z' }, { PROXY_XDS_VIA_AGENT: 'false' }]
+    const tokenFile = './var/run/secrets/tokens/mesh-token'
+    expect(used({ ...cloud, ...direct }, 15_463)).to.deep.equal({ stsPort: 15_463, tokenFile })
+    for (const [env, port] of [
+      [direct, 15_463],
+      [{ ...cloud, ...direct }, 0],
+    ] as const)
+      expect(used(env, port)).to.deep.equal({ stsPort: undefined, tokenFile })
+    expect(used(cloud, 0)).to.equal(undefined)
   })
 
   it('rejects TLS settings whose required files are missing, with the field', () => {

@@ -18,6 +18,26 @@ const rule = (spec: string, name = 'r', apiVersion = 'networking.mesh.io/v1alpha
   `apiVersion: ${apiVersion}\nkind: DestinationRule\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
 
 describe('the parser of configuration files', () => {
+  it('leaves out what is labelled with another revision, in either form, and reports none of its faults', () => {
+    const labelled = (name: string, labels: string, action = 'ALLOW') =>
+      `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns, labels: ${labels}}\nspec: {action: ${action}}\n`
+    const documents = [
+      labelled('all', '{}'),
+      labelled('first', '{istio.io/rev: canary}'),
+      labelled('second', '{mesh.io/rev: stable}'),
+      labelled('wrong', '{mesh.io/rev: other}', 'WRONG'),
+    ]
+    const read = (revision: string) => {
+      const { objects, faults, foreign } = parseConfigFile('f', documents.join('---\n'), names, undefined, undefined, revision)
+      return { names: objects.map(({ name }) => name), faults: faults.length, foreign: [...foreign] }
+    }
+    const left = (...revisions: string[]) => revisions.map((revision) => [`AuthorizationPolicy of revision "${revision}"`, 1])
+    expect(read('')).to.deep.equal({ names: ['all'], faults: 0, foreign: left('canary', 'stable', 'other') })
+    expect(read('canary')).to.deep.equal({ names: ['all', 'first'], faults: 0, foreign: left('stable', 'other') })
+    expect(read('other').faults).to.be.above(0)
+    expect(parse(labelled('all', '{mesh.io/rev: 7}')).faults).to.have.length.above(0)
+  })
+
   it('compiles each regular expression once, and within a time limit', () => {
     const match = (regex: string) => `{match: [{uri: {regex: "${regex}"}}], route: [{destination: {host: a}}]}`
     const document = (...regexes: string[]) =>
@@ -53,11 +73,11 @@ describe('the parser of configuration files', () => {
 
   it('accepts istio.io as an alias of the mesh domain in groups, labels and annotations', () => {
     const { objects } = parse(
-      'apiVersion: networking.istio.io/v1beta1\nkind: Sidecar\nmetadata: {name: s, labels: {istio.io/rev: x}, annotations: {sidecar.istio.io/inject: "true"}}\nspec: {}\n',
+      'apiVersion: networking.istio.io/v1beta1\nkind: Sidecar\nmetadata: {name: s, labels: {topology.istio.io/network: x}, annotations: {sidecar.istio.io/inject: "true"}}\nspec: {}\n',
     )
     expect(objects[0]).to.deep.include({
       group: 'networking.mesh.io',
-      labels: { 'mesh.io/rev': 'x' },
+      labels: { 'topology.mesh.io/network': 'x' },
       annotations: { 'sidecar.mesh.io/inject': 'true' },
     })
   })

@@ -90,8 +90,8 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     }
     const root = config.configDir === '' ? '' : resolve(config.configDir)
     this.#settings = new SettingsFiles(config, parts)
-    const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS } = config.features as Features
-    const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS) }
+    const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION } = config.features as Features
+    const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION }
     this.#secrets = new SecretDelivery(
       (key) => this.#objects.isAbsent(key),
       (reader, secret) => mayReadSecret(reader, secret, read.optOuts.has('secret-accounts')),

@@ -281,7 +281,7 @@ export class HeldObjects {
     }
     const foreign = foreignIn(parsed)
     if (foreign !== '' && foreign !== before?.foreign)
-      this.#listener.log('validation').info(`${reading.name}: ignored, not mesh configuration: ${foreign}`)
+      this.#listener.log('validation').info(`${reading.name}: ignored, not configuration of this control plane: ${foreign}`)
     for (const warning of parsed.warnings) report('warn', warning)
     for (const key of objects.keys()) unusable.delete(key)
     const unknown = before && before.unknown === undefined ? undefined : unknownIn(parsed)

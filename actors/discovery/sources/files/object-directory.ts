@@ -56,11 +56,18 @@ export interface FileTrouble {
   readonly reason: string
 }
 
+/** How documents are read. */
+interface ReadSettings extends Pick<Settings, 'names' | 'optOuts'> {
+  /** The revision of this control plane; none by default. */
+  readonly revision?: string
+}
+
 /** Reads and watches a directory; with an empty path it does nothing. */
 export class ObjectDirectory {
   readonly #root: string
   readonly #names: MeshNames
   readonly #optOuts: OptOuts
+  readonly #revision: string
   readonly #parts: DirectoryParts
   readonly #work: WorkQueue
   /** Queue of the files that are parsed on the pool. */
@@ -79,10 +86,11 @@ export class ObjectDirectory {
   #pool: Pool | undefined
   #isClosed = false
 
-  constructor(root: string, { names, optOuts }: Pick<Settings, 'names' | 'optOuts'>, register: Registry, parts: DirectoryParts) {
+  constructor(root: string, { names, optOuts, revision }: ReadSettings, register: Registry, parts: DirectoryParts) {
     this.#root = root
     this.#names = names
     this.#optOuts = optOuts
+    this.#revision = revision ?? ''
     this.#parts = parts
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#work = queue()
@@ -309,7 +317,7 @@ export class ObjectDirectory {
     if (before && 'fault' in before.content) this.#parts.log('source').info(`${name} can be read again`)
     const patterns = new PatternChecks(patternsMs, monotonicMs)
     if (content.text.length < pooledBytes) {
-      const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts)
+      const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts, this.#revision)
       if (!patterns.isExhausted) {
         this.#parsing.delete(file)
         readings.set(file, { name, content, signature, parsed })
@@ -344,7 +352,7 @@ export class ObjectDirectory {
   async #parseOnPool(name: string, content: string): Promise<ParsedFile> {
     this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
     try {
-      const task: ParseTask = { name, content, domain: this.#names.domain, optOuts: [...this.#optOuts].join(',') }
+      const task: ParseTask = { name, content, domain: this.#names.domain, optOuts: [...this.#optOuts].join(','), revision: this.#revision }
       return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
     } catch (error) {
       return faultyFile(name, `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`)

@@ -12,9 +12,10 @@ export interface ParseTask {
   readonly domain: string
   /** Names of the policy checks that are switched off, separated by commas. */
   readonly optOuts: string
+  readonly revision: string
 }
 
 /** Runs on a thread of the pool. */
 export default function parse(task: ParseTask): ParsedFile {
-  return parseConfigFile(task.name, task.content, meshNames(task.domain), new PatternChecks(), readOptOuts(task.optOuts))
+  return parseConfigFile(task.name, task.content, meshNames(task.domain), new PatternChecks(), readOptOuts(task.optOuts), task.revision)
 }

@@ -1,13 +1,13 @@
 /** Sends the requests of a token exchange, with limits on time, size and attempts. */
 import { type RequestOptions, request as requestHttp } from 'node:http'
-import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
-import type { ExchangeRequest } from '../../../src/sts/cloud-exchange.ts'
-import { boundedBody } from '../../http/bounded-body.ts'
-import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
-import { refuseUpgrade } from '../../http/refused-upgrade.ts'
-import { httpsClient } from '../../http/tls-client.ts'
-import type { ScopedLogger } from '../../runtime/logger.ts'
-import { pause } from '../../runtime/timers.ts'
+import { type Pauses, pauseAfter } from '../../src/model/back-off.ts'
+import type { ExchangeRequest } from '../../src/sts/cloud-exchange.ts'
+import { boundedBody } from '../http/bounded-body.ts'
+import type { OutgoingRequests } from '../http/outgoing-metrics.ts'
+import { refuseUpgrade } from '../http/refused-upgrade.ts'
+import { httpsClient } from '../http/tls-client.ts'
+import type { ScopedLogger } from '../runtime/logger.ts'
+import { pause } from '../runtime/timers.ts'
 
 /** The limits of one exchange: timeout of an attempt in milliseconds, attempts, bytes of a response. */
 const limits = { ms: 5000, tries: 5, answerBytes: 65_536 }
