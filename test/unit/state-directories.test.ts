@@ -1,4 +1,4 @@
-/** The commands of `npm run check` and `npm run format` read no directory in which the commands of the project keep keys and tokens. */
+/** `npm run check`, `npm run format` and git read no directory in which the commands of the project keep keys and tokens. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -48,6 +48,13 @@ describe('state directories', () => {
   })
 
   it('are those of the variables too', () => expect(state).to.include.members(['./var/lib/mesh/ca', './var/lib/mesh/data', './var/run/mesh']))
+
+  it('are ignored by git', () => {
+    spawnSync('git', ['init', '--quiet'], { cwd: dir })
+    const { stdout } = spawnSync('git', ['ls-files', '--others', '--exclude-standard'], { cwd: dir, encoding: 'utf8' })
+    expect(stdout.split('\n')).to.include('src/seen.ts')
+    expect(stdout).not.to.match(/\/state\./)
+  })
 
   for (const script of scripts)
     it(`are not read by npm run ${script}`, () => {
