@@ -5,6 +5,7 @@
  */
 import { closeSync, type Dir, opendirSync, openSync, readlinkSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
+import { ownPorts } from '../../src/config/own-ports.ts'
 import { type ConnectionEnds, SocketSearch } from '../../src/identity/socket-table.ts'
 import { monotonicMs, threadCpuMs } from '../runtime/clock.ts'
 import { readKernelFile } from '../runtime/kernel-file.ts'
@@ -34,6 +35,23 @@ interface Question {
   /** Its ends when it was asked about, because a socket that is closed forgets them. */
   readonly ends: ConnectionEnds
   readonly answer: PromiseWithResolvers<PeerProgram>
+}
+
+/** How long a look-up waits for the ports of proxies, in milliseconds. */
+const portsMs = 1000
+
+/**
+ * Returns a function that asks for the ports of proxies (docs/resources.md, E8): it returns the last known ones while nobody answers, and
+ * those of no configuration before the first answer.
+ */
+export function portsOfProxies(ask: () => Promise<readonly number[]>): () => Promise<ReadonlySet<number>> {
+  let known = ownPorts
+  return async () => {
+    const asked = ask().catch(() => undefined)
+    const ports = await Promise.race([asked, pause(portsMs)])
+    if (ports) known = new Set(ports)
+    return known
+  }
 }
 
 /** Thrown when a look-up exceeds a bound. */

@@ -8,7 +8,7 @@ import type { MeshConfig } from './mesh-config.ts'
 export const ownPorts: ReadonlySet<number> = new Set([15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090])
 
 /** The ports of a proxy and its agent, as the mesh configures them: {@link ownPorts}, and those that it names. */
-export function proxyPorts({ defaultConfig, proxyListenPort, proxyHttpPort }: MeshConfig): ReadonlySet<number> {
+export function proxyPorts({ defaultConfig, proxyListenPort, proxyHttpPort }: MeshConfig): Set<number> {
   const { proxyAdminPort, statusPort } = defaultConfig
   const named = [proxyAdminPort, statusPort, proxyListenPort, proxyHttpPort].filter((port) => port !== undefined && port !== 0)
   return new Set([...ownPorts, ...(named as number[])])

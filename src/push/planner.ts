@@ -107,6 +107,11 @@ export class Planner {
     return this.#instances.of(addresses, isOptedOut ? undefined : namespace)
   }
 
+  /** The classes in use. */
+  classes(): Iterable<ProxyClass> {
+    return this.#classes.values()
+  }
+
   /** The number of classes in use. */
   get classCount(): number {
     return this.#classes.size

@@ -39,8 +39,6 @@ for (const { version, path: binary } of envoysWith({})) {
       for (const [name, file] of Object.entries({ 'cert-chain': chain, key, 'root-cert': authority.root }))
         agent.write(`etc/certs/${name}.pem`, readFileSync(file, 'utf8'))
       await agent.start()
-      // The port at which discovery recognises the proxy.
-      service.write('mesh-config', `defaultConfig: {proxyAdminPort: ${agent.adminPort}}`)
       const entry = (name: string, to: number) =>
         document(
           'ServiceEntry',

@@ -35,6 +35,20 @@ describe('selection of a connection by a debug page', () => {
   })
 })
 
+describe('the ports of proxies', () => {
+  it('are those of E8, of the mesh, and of the connected proxies', () => {
+    const planner = new Planner(testSettings())
+    const ports = () => {
+      planner.advance()
+      return debugAnswers(planner, { pushAgain: () => 0, shares: () => [] }, () => true).portsOfProxies()
+    }
+    expect(ports()).to.include.members([15_000, 15_021]).and.not.to.include.members([15_100])
+    const metadata = { PROXY_CONFIG: { proxyAdminPort: 15_100, statusPort: 15_120 }, PROXY_STATUS_PORT: '15121', STS_PORT: '15122' }
+    planner.connect('one', readNode({ id: 'sidecar~127.0.0.12~a.ns~ns.svc', metadata, locality: undefined }, names, false))
+    expect(ports()).to.include.members([15_000, 15_100, 15_120, 15_121, 15_122])
+  })
+})
+
 describe('the debug page of service instances', () => {
   it('shows each proxy its own address although proxies share a class', () => {
     const planner = new Planner(testSettings())

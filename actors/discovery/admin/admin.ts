@@ -4,13 +4,11 @@ import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
-import type { MeshConfig } from '../../../src/config/mesh-config.ts'
-import { ownPorts, proxyPorts } from '../../../src/config/own-ports.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
 import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
 import { type Answer, Page, PageServer, type PageServerOptions } from '../../http/page-server.ts'
-import { PeerPrograms } from '../../http/peer-programs.ts'
+import { PeerPrograms, portsOfProxies } from '../../http/peer-programs.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
@@ -111,7 +109,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),
     names: () => supervisor.ask('push-queue', 'mesh'),
-    peers: new PeerPrograms({ listeningOn: portsOfProxies(supervisor) }),
+    peers: new PeerPrograms({ listeningOn: portsOfProxies(() => supervisor.ask('push-queue', 'portsOfProxies')) }),
     warn: (line) => log('default').warn(line),
   })
   const rpcs = { ...debug, levels: parts.levels, domain: features.MESH_DOMAIN }
@@ -182,17 +180,6 @@ async function startIntrospection(
     if (ctrlzAddr !== `${controlZ.address}:${controlZ.port}`) throw error
     log('default').warn(`${(error as Error).message}; ControlZ is not served (set another port with --ctrlz_port; 0 disables it)`)
     return []
-  }
-}
-
-/** Returns a function that returns the ports of proxies: those of the mesh, or the last known ones while the push queue does not answer. */
-function portsOfProxies(supervisor: Supervisor): () => Promise<ReadonlySet<number>> {
-  let known = ownPorts
-  return async () => {
-    const asked = supervisor.ask<MeshConfig>('push-queue', 'mesh').catch(() => undefined)
-    const mesh = await Promise.race([asked, pause(quietMs)])
-    if (mesh) known = proxyPorts(mesh)
-    return known
   }
 }
 

@@ -44,6 +44,7 @@ export function statusAnswers(supervisor: Supervisor, { features, log, readiness
     },
     connections: async (withMetadata: boolean): Promise<ConnectionStatus[]> =>
       (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
+    portsOfProxies: (): Promise<readonly number[]> => sources.queue('portsOfProxies'),
     isReady: (): boolean => readiness.judge().ready,
     ...passedOn(supervisor),
     debugPage: async (question: PageQuestion): Promise<PageReply> => {

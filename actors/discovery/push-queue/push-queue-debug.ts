@@ -1,12 +1,14 @@
 /** The push queue's answers to the debug pages. */
 
 import { configKey } from '../../../src/config/kinds.ts'
+import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import { effectRows } from '../../../src/config/without-effect.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
+import { configuredPorts } from '../../../src/xds/endpoints/own-machine.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 
 /**
@@ -79,9 +81,16 @@ function stateAnswers(planner: Planner) {
   }
 }
 
-/** Answers about one proxy or all proxies: service instances, authorization, Sidecar scope. */
+/** Answers about one proxy or all proxies: ports, service instances, authorization, Sidecar scope. */
 function proxyAnswers(planner: Planner) {
   return {
+    /** The ports of E8: those of the mesh, and those that connected proxies name. */
+    portsOfProxies: () => {
+      const { mesh } = planner.snapshot
+      const ports = proxyPorts(mesh)
+      for (const { traits } of planner.classes()) for (const port of configuredPorts(traits, mesh)) ports.add(port)
+      return [...ports]
+    },
     instances: () =>
       // Asked by proxy and not by class: proxies of one class share the endpoints behind a port, but not their addresses.
       planner.proxies().map(({ connection, node }) => ({

@@ -14,7 +14,6 @@ import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/me
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { ownPorts } from '../../../src/config/own-ports.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -37,7 +36,7 @@ import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method } from '../../grpc/methods.ts'
 import { StandstillTimer } from '../../grpc/standstill-timer.ts'
-import { PeerPrograms } from '../../http/peer-programs.ts'
+import { PeerPrograms, portsOfProxies } from '../../http/peer-programs.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
@@ -173,7 +172,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const access = new StatusAccess({
       admission,
       onLoopback: context.config.statusOnLoopback,
-      peers: new PeerPrograms({ listeningOn: async () => ownPorts }),
+      peers: new PeerPrograms({ listeningOn: portsOfProxies(() => context.ask('portsOfProxies')) }),
       names: () => this.#secured.names,
       warn: (kind, line) => this.#warn(kind, line, 'status'),
     })

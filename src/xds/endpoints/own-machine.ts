@@ -1,6 +1,7 @@
 /** Endpoints on the machine of their caller, and the ports and sockets there that no endpoint may use (docs/resources.md, E7 and E8). */
 import type { Endpoint, Service } from '../../../protocols/data.ts'
 import { isIp, leadsToCaller } from '../../config/addresses.ts'
+import type { MeshConfig } from '../../config/mesh-config.ts'
 import { ownPorts } from '../../config/own-ports.ts'
 import { portOf, servesPort } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
@@ -11,10 +12,15 @@ import type { Traits } from '../traits.ts'
 const ownSockets = /(^|\/)(etc\/(mesh|istio)\/proxy|workload-spiffe-uds)\/|\/(SDS|XDS)$/
 
 /** Whether a port on the machine of a proxy belongs to the proxy or its agent as configured. */
-export function isOwnPort(port: number, { proxyConfig, bootstrapPorts, tokenPort }: Traits, { mesh }: MeshSnapshot): boolean {
-  if (ownPorts.has(port) || port === tokenPort || bootstrapPorts.includes(port)) return true
+export function isOwnPort(port: number, traits: Traits, { mesh }: MeshSnapshot): boolean {
+  return ownPorts.has(port) || configuredPorts(traits, mesh).includes(port)
+}
+
+/** The ports of a proxy and its agent that its metadata and the mesh configuration name, beside {@link ownPorts}. */
+export function configuredPorts({ proxyConfig, bootstrapPorts, tokenPort }: Traits, mesh: MeshConfig): number[] {
   const { proxyAdminPort, statusPort } = { ...mesh.defaultConfig, ...proxyConfig }
-  return port !== 0 && [proxyAdminPort, statusPort, mesh.proxyListenPort, mesh.proxyHttpPort].includes(port)
+  const named = [proxyAdminPort, statusPort, mesh.proxyListenPort, mesh.proxyHttpPort, tokenPort, ...bootstrapPorts]
+  return named.filter((port) => port !== undefined && port !== 0) as number[]
 }
 
 /** Whether an address, starting with `unix://`, is that of a socket of the agent. */
