@@ -1,6 +1,10 @@
-/** Unary gRPC calls of the agent: one call on a connection of its own, with a deadline (ARCHITECTURE, "Decisions"). */
+/**
+ * Unary gRPC calls of the agent, each on a connection of its own (docs/decisions.md): their deadlines, the names of a method, and what a
+ * server says about the delay before a call is repeated. A call that is repeated until it succeeds is a `Renewal`.
+ */
 import type { ClientHttp2Session, IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
 import { callEnd } from '../../src/agent/call-end.ts'
+import type { FailureTerms } from '../../src/model/back-off.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 import { deadlineAfter } from '../runtime/timers.ts'
@@ -17,10 +21,31 @@ export class CallFailed extends Error {
   }
 }
 
+/** A method: its names, `/<service>/<method>`, in the order of attempts. The one that a server implemented last comes first from then on. */
+export class UnaryMethod {
+  #paths: readonly string[]
+
+  constructor(...paths: readonly string[]) {
+    this.#paths = paths
+  }
+
+  /** Attempts a call by each name until the server implements it. */
+  async attempt<Answer>(call: (path: string) => Promise<Answer>): Promise<Answer> {
+    for (let left = this.#paths.length - 1; ; left--) {
+      const path = this.#paths[0] as string
+      try {
+        return await call(path)
+      } catch (error) {
+        if (left === 0 || !(error instanceof CallFailed) || error.code !== status.unimplemented) throw error
+        this.#paths = [...this.#paths.slice(1), path]
+      }
+    }
+  }
+}
+
 /** A call. */
 export interface UnaryCall<Answer> {
-  /** `/<service>/<method>`. */
-  readonly path: string
+  readonly method: UnaryMethod
   /** The metadata. */
   readonly headers: OutgoingHttpHeaders
   /** The encoded request. */
@@ -38,7 +63,11 @@ export interface UnaryCall<Answer> {
 }
 
 /** Resolves with the decoded answer; rejects with {@link CallFailed}. The connection is gone afterwards. */
-export function callOnce<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
+export function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
+  return call.method.attempt((path) => callPath(path, call))
+}
+
+function callPath<Answer>(path: string, call: UnaryCall<Answer>): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let session: ClientHttp2Session | undefined
     const { seconds = Number.POSITIVE_INFINITY, signal } = call
@@ -58,7 +87,7 @@ export function callOnce<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
       session = call.connect()
       session.on('error', failed)
       session.on('close', () => fail(new CallFailed(status.unavailable, 'the connection was closed before a response arrived')))
-      send(session, call, (outcome) => (outcome instanceof CallFailed ? fail(outcome) : done(() => resolve(outcome.answer))))
+      send(session, path, call, (outcome) => (outcome instanceof CallFailed ? fail(outcome) : done(() => resolve(outcome.answer))))
     } catch (error) {
       failed(error)
     }
@@ -67,10 +96,10 @@ export function callOnce<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
 
 type Outcome<Answer> = CallFailed | { readonly answer: Answer }
 
-function send<Answer>(session: ClientHttp2Session, call: UnaryCall<Answer>, done: (outcome: Outcome<Answer>) => void): void {
+function send<Answer>(session: ClientHttp2Session, path: string, call: UnaryCall<Answer>, done: (outcome: Outcome<Answer>) => void): void {
   const stream = session.request({
     ':method': 'POST',
-    ':path': call.path,
+    ':path': path,
     'content-type': 'application/grpc',
     te: 'trailers',
     ...(call.seconds === undefined ? {} : { 'grpc-timeout': `${call.seconds}S` }),
@@ -114,3 +143,6 @@ function outcomeOf<Answer>(read: { readonly answer: Answer } | undefined, traile
   if (code !== status.ok) return new CallFailed(code, message, retryAfterMs)
   return read ?? new CallFailed(status.internal, 'the answer has no message')
 }
+
+/** Returns what a failure says about the delay before the call is repeated. */
+export const termsOf = (error: Error): FailureTerms => (error instanceof CallFailed ? { askedMs: error.retryAfterMs } : {})

@@ -2,6 +2,7 @@
  * When a workload certificate is renewed, and how long the agent waits after a failed call to the authority (docs/certificates.md, N1 to
  * N5).
  */
+import type { Pauses } from '../model/back-off.ts'
 
 /** The bounds of the share of a certificate's life that is left when its renewal begins, whatever ratio is configured. */
 const minShare = 0.1
@@ -21,26 +22,16 @@ export function renewalDelay(lifeMs: number, ratio: number, chance: number): num
   return lifeMs * (1 - Math.min(maxShare, share * (1 + renewalSpread * chance)))
 }
 
-/** The first delay after a failed call, and the maximum delays with and without a valid certificate, in milliseconds. */
-const firstWait = 100
-const longestWait = { with: 60_000, without: 15_000 }
-/** The maximum delay that the server can ask for, in milliseconds. */
-const longestAsked = 600_000
+/** The delays after a failed call to the authority while there is no valid certificate. */
+export const callPauses: Pauses = { firstMs: 100, longestMs: 15_000, jitter: 0.5, longestAskedMs: 600_000 }
 /**
- * With a valid certificate, the delay is at most this share of the certificate's remaining life, but `restLeast` milliseconds are always
- * allowed.
+ * The longest delay with a valid certificate, in milliseconds, and the share of the certificate's remaining life that a delay has at most;
+ * `leastMs` are always allowed.
  */
-const restShare = 1 / 8
-const restLeast = 1000
+const withCertificate = { longestMs: 60_000, restShare: 1 / 8, leastMs: 1000 }
 
-/**
- * The delay before the next call after `failures` failures in a row, in milliseconds: exponential back-off from 100 ms, less up to half of
- * it at random. The maximum is 15 s without a certificate; with one that is valid for another `restMs`, one minute or an eighth of
- * `restMs`, whichever is less, but at least one second. The delay that the authority asked for (`askedMs`, ten minutes at most, plus up to
- * a fifth at random) is a lower bound. `restMs` is 0 without a certificate; `chance` is a random number from 0 to 1.
- */
-export function retryDelay(failures: number, askedMs: number, restMs: number, chance: number): number {
-  const longest = restMs > 0 ? Math.min(longestWait.with, Math.max(restLeast, restMs * restShare)) : longestWait.without
-  const wait = Math.min(longest, firstWait * 2 ** Math.min(failures - 1, 20)) * (1 - chance / 2)
-  return Math.max(wait, Math.min(longestAsked, askedMs) * (1 + chance / 5))
+/** Returns the longest delay after a failed call, in milliseconds; `restMs` is the remaining life of the certificate, 0 without one. */
+export function longestPause(restMs: number): number {
+  const { longestMs, restShare, leastMs } = withCertificate
+  return restMs > 0 ? Math.min(longestMs, Math.max(leastMs, restMs * restShare)) : callPauses.longestMs
 }

@@ -11,6 +11,14 @@ export interface Pauses {
   readonly longestAskedMs?: number
 }
 
+/** What determines the delay after one failure, beside the pauses; in milliseconds. */
+export interface FailureTerms {
+  /** The longest delay, where that differs from one failure to the next. */
+  readonly longestMs?: number
+  /** The delay that the other side asks for. */
+  readonly askedMs?: number
+}
+
 /** The exponent from which delays do not grow, so that they stay finite. */
 const maxDoublings = 40
 /** The share of a delay that the other side asks for by which it is extended at random at most. */
@@ -36,21 +44,21 @@ export class BackOff {
     return this.#failures
   }
 
-  /**
-   * Records a failure. Returns the delay until the next attempt. `longestMs` is the longest delay, where that differs from one failure to
-   * the next.
-   */
-  failed(now: number, chance = 0, longestMs = this.#pauses.longestMs): number {
+  /** Records a failure. Returns the delay until the next attempt. `chance` is a random number from 0 to 1. */
+  failed(now: number, chance = 0, { longestMs = this.#pauses.longestMs, askedMs = 0 }: FailureTerms = {}): number {
     this.#failures++
-    const pause = pauseAfter(this.#failures, { ...this.#pauses, longestMs }, chance)
-    this.#dueAt = now + pause
-    return pause
+    const wait = Math.max(pauseAfter(this.#failures, { ...this.#pauses, longestMs }, chance), this.#least(askedMs, chance))
+    this.#dueAt = now + wait
+    return wait
   }
 
-  /** Puts the next attempt off, because the other side asked for a delay of at least `askedMs`, whether it failed or not. */
+  /** Puts the next attempt off after a success, because the other side asks for a delay. */
   postpone(askedMs: number, now: number, chance = 0): void {
-    const least = Math.min(this.#pauses.longestAskedMs ?? 0, askedMs) * (1 + askedJitter * chance)
-    this.#dueAt = Math.max(this.#dueAt, now + least)
+    this.#dueAt = now + this.#least(askedMs, chance)
+  }
+
+  #least(askedMs: number, chance: number): number {
+    return Math.min(this.#pauses.longestAskedMs ?? 0, askedMs) * (1 + askedJitter * chance)
   }
 
   /** Records a success. The next attempt is due at once. */

@@ -12,7 +12,7 @@ import { pemOf } from '../../src/identity/pem.ts'
 const hour = 3_600_000
 
 describe("a writer's own serving certificate", () => {
-  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.now() }))
   afterEach(() => mock.timers.reset())
 
   /** An authority that issues certificates of the given lifetime, unless the test lets it answer otherwise. */

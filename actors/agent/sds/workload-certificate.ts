@@ -2,35 +2,32 @@
  * The workload's certificate: requested from the certificate authority for a generated key, renewed before its expiry, and stored for a
  * restart (docs/certificates.md, N1 to N7, H1 to H4).
  */
-import { generateKeyPair, type KeyObject, randomInt } from 'node:crypto'
+import { generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { CertificateConfig, CloudAuthority, SecretState } from '../../../protocols/messages/agent.ts'
 import { BadAnswer, type Issued, leadsTo, readAnnounced, readIssued } from '../../../src/agent/issued.ts'
 import { type KeptSecrets, keyText, restore } from '../../../src/agent/kept-secrets.ts'
+import { callPauses } from '../../../src/agent/renewal.ts'
 import type { PairSecret, RootsSecret } from '../../../src/agent/secret-resources.ts'
-import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
+import { WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
 import { count } from '../../../src/model/counts.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { federatedRequest, readFederated } from '../../../src/sts/cloud-exchange.ts'
 import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
-import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { chance } from '../../runtime/chance.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
 import type { Logger, ScopedLogger } from '../../runtime/logger.ts'
 import type { Registry } from '../../runtime/metrics.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import { Renewal } from '../../runtime/renewal.ts'
 import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
 import { exchange } from '../exchange-client.ts'
-import { CallFailed } from '../unary-call.ts'
+import { CallFailed, termsOf } from '../unary-call.ts'
 import { CertificateClient, type Credentials } from './certificate-client.ts'
 import { readKeptFile, writeKeptFile } from './kept-file.ts'
 
-/** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */
-const checkMs = 60_000
 /** The time over which agents renew certificates that lead to no root any more, in milliseconds (docs/certificates.md, R17). */
 const untrustedMs = 10_000
-
-const now = (): Moment => ({ wall: wallClockMs(), monotonic: monotonicMs() })
-const chance = () => randomInt(1_000_000) / 1_000_000
 
 /** The dependencies of {@link WorkloadCertificate}. */
 export interface CertificateParts {
@@ -40,6 +37,12 @@ export interface CertificateParts {
   readonly token: () => string | undefined
   /** Called when the certificate or the roots have changed. */
   readonly changed: () => void
+}
+
+/** An issued certificate and its private key (PEM). */
+interface Answer {
+  readonly issued: Issued
+  readonly key: string
 }
 
 /** Requests, renews and stores the certificate. */
@@ -54,8 +57,7 @@ export class WorkloadCertificate {
   readonly #exchanges: OutgoingRequests
   /** Ends a running exchange of tokens when it is aborted. */
   readonly #closed = new AbortController()
-  /** The number of failed calls since the last success. It selects the credentials of the next call in turn (docs/certificates.md, N4). */
-  #attempts = 0
+  readonly #renewal: Renewal<Answer>
   #fault: string | undefined
   /** What is stored. */
   #kept: KeptSecrets | undefined
@@ -63,9 +65,6 @@ export class WorkloadCertificate {
   #announced: string | undefined
   /** The last logged reason why the certificate could not be stored. */
   #keptFault: string | undefined
-  #timer: Timer | undefined
-  #isWanted = false
-  #isOver = false
 
   constructor(config: CertificateConfig, { log, metrics, token, changed }: CertificateParts) {
     this.#config = config
@@ -77,11 +76,18 @@ export class WorkloadCertificate {
     const outgoing = outgoingMetrics(metrics)
     this.#calls = outgoing('csr')
     this.#exchanges = outgoing('token_exchange')
+    this.#renewal = new Renewal({
+      pauses: callPauses,
+      obtain: (failures) => this.#ask(failures),
+      use: (answer) => this.#use(answer),
+      failed: (error, _, waitMs) => this.#failed(error, waitMs),
+      terms: (error) => ({ ...termsOf(error), longestMs: this.#secrets.longestPause(wallClockMs()) }),
+    })
   }
 
   /** The certificate that may be served at present, with its key. */
   get pair(): PairSecret | undefined {
-    return this.#secrets.pair(now())
+    return this.#secrets.pair(wallClockMs())
   }
 
   /** The roots of the last response, or those announced since. */
@@ -90,7 +96,7 @@ export class WorkloadCertificate {
   }
 
   get state(): SecretState {
-    const pair = this.#secrets.pair(now())
+    const pair = this.#secrets.pair(wallClockMs())
     return { notAfter: pair?.notAfter, identity: pair?.identity, fault: this.#fault }
   }
 
@@ -101,7 +107,7 @@ export class WorkloadCertificate {
     try {
       const kept = await readKeptFile(keptIn)
       if (!kept) return
-      const fault = this.#use(kept)
+      const fault = this.#restore(kept)
       if (fault !== undefined) this.#log.warn(`the saved certificate in ${keptIn} is not used: ${fault}; its roots are`)
     } catch (error) {
       this.#log.warn(`the saved certificate and roots in ${keptIn} are not used: ${(error as Error).message}`)
@@ -109,15 +115,15 @@ export class WorkloadCertificate {
   }
 
   /** Uses stored secrets. Returns why the certificate is not used. Throws an Error with the reason when none of them is. */
-  #use(kept: KeptSecrets): string | undefined {
+  #restore(kept: KeptSecrets): string | undefined {
     const { roots, pair, isDue } = restore(kept, this.#config, this.#authority, wallClockMs())
     this.#kept = kept
     this.#secrets.useRoots(roots)
     if (typeof pair === 'string') return pair
-    this.#secrets.restored(pair.issued, pair.key, kept.issuedAt, now(), chance())
-    if (isDue) this.#secrets.renewWithin(0, now())
+    const renewalMs = this.#secrets.issued(pair.issued, pair.key, kept.issuedAt, wallClockMs(), chance())
+    this.#renewal.dueIn(isDue ? 0 : renewalMs)
     const { identity: holder, notAfter } = pair.issued
-    const wait = Math.round(this.#secrets.wait(now()) / 1000)
+    const wait = Math.round(this.#renewal.waitMs / 1000)
     this.#log.info(
       `certificate of ${holder} loaded from ${this.#config.keptIn}, valid until ${new Date(notAfter).toISOString()}; renewal in ${wait} s`,
     )
@@ -126,21 +132,18 @@ export class WorkloadCertificate {
 
   /** Uses the stored certificate if it is valid now: the wall clock may have been wrong when it was not. */
   #useKept(): void {
-    if (this.#kept && !this.#secrets.pair(now()) && this.#use(this.#kept) === undefined) this.#changed()
+    if (this.#kept && !this.#secrets.pair(wallClockMs()) && this.#restore(this.#kept) === undefined) this.#changed()
   }
 
   /** Sets whether certificates are to be requested from the authority. */
   want(isWanted: boolean): void {
-    if (isWanted === this.#isWanted) return
-    this.#isWanted = isWanted
-    if (isWanted) this.#check()
-    else this.#timer?.cancel()
+    if (isWanted) this.#renewal.start()
+    else this.#renewal.stop()
   }
 
   /** Retries a failed call at once, because its credentials have changed. */
   retry(): void {
-    this.#secrets.retryNow()
-    this.#check()
+    this.#renewal.retryNow()
   }
 
   /** Takes the roots (PEM) that discovery announces in place of those of the last response (docs/certificates.md, R17). */
@@ -160,21 +163,19 @@ export class WorkloadCertificate {
     if (roots === this.#secrets.roots?.pem) return
     this.#secrets.useRoots(roots)
     this.#log.info(`the roots of the mesh have changed: ${count(roots.split('-----BEGIN').length - 1, 'root')}`)
-    const pair = this.#secrets.pair(now())
+    const pair = this.#secrets.pair(wallClockMs())
     if (pair && !leadsTo(pair.chain, roots, wallClockMs())) {
-      this.#secrets.renewWithin(chance() * untrustedMs, now())
-      const wait = (this.#secrets.wait(now()) / 1000).toFixed(1)
+      this.#renewal.dueWithin(chance() * untrustedMs)
+      const wait = (this.#renewal.waitMs / 1000).toFixed(1)
       this.#log.warn(`the certificate of ${pair.identity} leads to none of the roots, so peers refuse it; renewal in ${wait} s`)
     }
     this.#changed()
     if (this.#kept) this.#keep({ ...this.#kept, roots })
-    this.#check()
   }
 
   close(): void {
-    this.#isOver = true
+    this.#renewal.close()
     this.#closed.abort()
-    this.#timer?.cancel()
   }
 
   get #authority(): string {
@@ -182,54 +183,45 @@ export class WorkloadCertificate {
     return `${host}:${port}`
   }
 
-  #check(): void {
-    if (this.#isOver || !this.#isWanted) return
-    const wait = this.#secrets.wait(now())
-    this.#timer?.cancel()
-    if (wait > 0) this.#timer = after(Math.min(wait, checkMs), () => this.#check())
-    else void this.#renew()
-  }
-
-  async #renew(): Promise<void> {
-    this.#secrets.asked()
+  /** Requests a certificate for a new key. */
+  async #ask(failures: number): Promise<Answer> {
     this.#announced = undefined
-    const finished = this.#calls.started(this.#secrets.failures > 0)
+    const finished = this.#calls.started(failures > 0)
     try {
-      const { issued, key } = await this.#ask()
+      const { identity, key: kind, ttlSeconds, clusterId } = this.#config
+      const key = await newKey(kind.type)
+      const csr = makeSigningRequest(key, identity === undefined ? [] : [{ uri: identity }])
+      const chain = await this.#client.create({ csr, ttlSeconds, clusterId }, await this.#credentials(failures))
+      const issued = readAnswer(chain, key)
       finished(true)
-      if (this.#isOver) return
-      const at = now()
-      this.#secrets.issued(issued, key, at, chance())
-      this.#attempts = 0
-      this.#fault = undefined
-      const wait = Math.round(this.#secrets.wait(at) / 1000)
-      this.#log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; renewal in ${wait} s`)
-      this.#changed()
-      this.#keep({ chain: issued.chain, roots: issued.roots, key, issuedAt: at.wall })
-      // The response may have been made before the roots changed.
-      if (this.#announced !== undefined) this.announce(this.#announced)
+      return { issued, key: keyText(key, kind) }
     } catch (error) {
       finished(false)
-      if (this.#isOver) return
-      this.#attempts++
-      this.#fault = error instanceof Error ? error.message : String(error)
-      const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
-      this.#log.warn(`no certificate from ${this.#authority}: ${this.#fault}; retry in ${(wait / 1000).toFixed(1)} s`)
-      this.#useKept()
+      throw error
     }
-    this.#check()
   }
 
-  /** Requests a certificate for a new key. */
-  async #ask(): Promise<{ readonly issued: Issued; readonly key: string }> {
-    const { identity, key: kind, ttlSeconds, clusterId } = this.#config
-    const key = await newKey(kind.type)
-    const csr = makeSigningRequest(key, identity === undefined ? [] : [{ uri: identity }])
-    const chain = await this.#client.create({ csr, ttlSeconds, clusterId }, await this.#credentials())
-    return { issued: readAnswer(chain, key), key: keyText(key, kind) }
+  /** Puts a certificate into use. Returns the delay until its renewal in milliseconds. */
+  #use({ issued, key }: Answer): number {
+    const now = wallClockMs()
+    const renewalMs = this.#secrets.issued(issued, key, now, now, chance())
+    this.#fault = undefined
+    const wait = Math.round(renewalMs / 1000)
+    this.#log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; renewal in ${wait} s`)
+    this.#changed()
+    this.#keep({ chain: issued.chain, roots: issued.roots, key, issuedAt: now })
+    // The response may have been made before the roots changed.
+    if (this.#announced !== undefined) this.announce(this.#announced)
+    return renewalMs
   }
 
-  async #credentials(): Promise<Credentials> {
+  #failed({ message }: Error, waitMs: number): void {
+    this.#fault = message
+    this.#log.warn(`no certificate from ${this.#authority}: ${message}; retry in ${(waitMs / 1000).toFixed(1)} s`)
+    this.#useKept()
+  }
+
+  async #credentials(failures: number): Promise<Credentials> {
     const { address, credentials } = this.#config.authority
     const own = this.#fetchedToken() ?? (credentials.tokenFile && (await this.#given(readToken(credentials.tokenFile), 'token')))
     const roots = address.isPlain
@@ -240,10 +232,10 @@ export class WorkloadCertificate {
     const { cloud } = this.#config
     if (cloud) return { token: await this.#federated(cloud, own), roots, pair: undefined }
     const provisioned = credentials.pair && (await this.#given(readPair(credentials.pair), 'provisioned certificate'))
-    const pairs = [this.#secrets.pair(now()), provisioned].filter((pair) => pair !== undefined)
-    // Attempts alternate between the available client certificates and the token alone.
+    const pairs = [this.#secrets.pair(wallClockMs()), provisioned].filter((pair) => pair !== undefined)
+    // Attempts alternate between the available client certificates and the token alone (docs/certificates.md, N4).
     const ways = own === undefined ? pairs : [...pairs, undefined]
-    return { token: own, roots, pair: ways[this.#attempts % Math.max(1, ways.length)] }
+    return { token: own, roots, pair: ways[failures % Math.max(1, ways.length)] }
   }
 
   /** Exchanges the token of the workload for one that the certificate service of the cloud accepts (docs/certificates.md, N8). */

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { readHealthStatus, serving } from '../../../src/health/grpc-health.ts'
 import { textField } from '../../../src/xds/slab/wire.ts'
 import { loopbackLookup } from '../../http/loopback.ts'
-import { callOnce } from '../unary-call.ts'
+import { callUnary, UnaryMethod } from '../unary-call.ts'
 
 /** The maximum size of a response, in bytes. */
 const answerBytes = 1024
@@ -21,8 +21,8 @@ interface HealthQuestion {
 /** Resolves with whether the status of the service is SERVING. Rejects with the reason when there is no valid response. */
 export async function checkHealth({ port, service, userAgent, isIpv6Only }: HealthQuestion, signal: AbortSignal): Promise<boolean> {
   const createConnection = () => connect({ host: 'localhost', port, lookup: loopbackLookup(isIpv6Only) })
-  const answer = await callOnce({
-    path: '/grpc.health.v1.Health/Check',
+  const answer = await callUnary({
+    method: new UnaryMethod('/grpc.health.v1.Health/Check'),
     headers: userAgent === undefined ? {} : { 'user-agent': userAgent },
     message: service === '' ? Buffer.alloc(0) : textField(1, service),
     answerBytes,

@@ -156,9 +156,11 @@ export class RelayedStream {
     this.#attempt = undefined
     this.#isTrying = false
     const { backOff } = this.#parts
-    if (attempt.servedMs >= lastingMs) backOff.succeeded()
-    else backOff.failed(monotonicMs(), chance())
-    backOff.postpone(askedMs, monotonicMs(), chance())
+    if (attempt.servedMs < lastingMs) backOff.failed(monotonicMs(), chance(), { askedMs })
+    else {
+      backOff.succeeded()
+      backOff.postpone(askedMs, monotonicMs(), chance())
+    }
     attempt.close()
   }
 

@@ -1,6 +1,7 @@
 /** Fetches the roots of other trust domains from their bundle endpoints (docs/identity.md, B1 to B4) and sends them to the writers. */
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import type { BundleEndpoint, SpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
+import type { Pauses } from '../../../src/model/back-off.ts'
 import type { FetchBounds } from '../../http/bounded-fetch.ts'
 import type { FetchThread } from '../../http/fetch-thread.ts'
 import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
@@ -8,13 +9,13 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import { Renewal } from '../../runtime/renewal.ts'
 
 /**
- * Retry delays for a failing endpoint: 50 ms, doubled each time, up to ten seconds while there are no roots, otherwise up to the regular
- * refresh interval (SPIFFE Federation, section 6.2).
+ * The delays before a failing endpoint is asked again while there are no roots. With roots, the longest is the regular refresh interval
+ * (SPIFFE Federation, section 6.2).
  */
-const retry = { firstMs: 50, maxMs: 10_000 }
+const pauses: Pauses = { firstMs: 50, longestMs: 10_000 }
 
 /** Dependencies of {@link BundleFetches}. */
 export interface BundleParts {
@@ -28,8 +29,7 @@ export interface BundleParts {
 interface Watched {
   readonly endpoint: BundleEndpoint
   bundle: SpiffeBundle | undefined
-  failures: number
-  timer: Timer | undefined
+  readonly renewal: Renewal<SpiffeBundle>
 }
 
 /** Fetches from each endpoint independently: a failing endpoint affects its own trust domain only, whose last roots stay in force. */
@@ -38,7 +38,6 @@ export class BundleFetches {
   readonly #parts: BundleParts
   readonly #writers = new Map<string, Peer<TrustEvent>>()
   readonly #metrics
-  #isClosed = false
 
   constructor(endpoints: readonly BundleEndpoint[], parts: BundleParts) {
     this.#parts = parts
@@ -57,8 +56,8 @@ export class BundleFetches {
         registers,
       }),
     }
-    this.#watched = endpoints.map((endpoint) => ({ endpoint, bundle: undefined, failures: 0, timer: undefined }))
-    for (const watched of this.#watched) void this.#check(watched)
+    this.#watched = endpoints.map((endpoint) => this.#watch(endpoint))
+    for (const { renewal } of this.#watched) renewal.start()
   }
 
   /** A writer is linked: sends it the known roots. */
@@ -72,35 +71,36 @@ export class BundleFetches {
   }
 
   close(): void {
-    this.#isClosed = true
-    for (const { timer } of this.#watched) timer?.cancel()
+    for (const { renewal } of this.#watched) renewal.close()
   }
 
-  async #check(watched: Watched): Promise<void> {
-    const { endpoint } = watched
+  #watch(endpoint: BundleEndpoint): Watched {
     const { trustDomain: trust_domain, url } = endpoint
-    let next: number
-    try {
-      const bundle = await this.#fetch(watched)
-      if (this.#isClosed) return
-      this.#metrics.fetches.inc({ trust_domain, outcome: 'fetched' })
-      this.#metrics.fetchedAt.set({ trust_domain }, Math.floor(wallClockMs() / 1000))
-      watched.failures = 0
-      this.#take(watched, bundle)
-      next = bundle.refreshMs
-    } catch (error) {
-      if (this.#isClosed) return
-      this.#metrics.fetches.inc({ trust_domain, outcome: 'failed' })
-      const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
-      const level = watched.failures === 0 ? 'error' : 'debug'
-      this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be fetched: ${(error as Error).message}; ${consequence}`)
-      next = Math.min(watched.bundle?.refreshMs ?? retry.maxMs, retry.firstMs * 2 ** watched.failures)
-      watched.failures = Math.min(watched.failures + 1, 24)
+    const watched: Watched = {
+      endpoint,
+      bundle: undefined,
+      renewal: new Renewal({
+        pauses,
+        obtain: (failures) => this.#fetch(endpoint, failures),
+        use: (bundle) => {
+          this.#metrics.fetches.inc({ trust_domain, outcome: 'fetched' })
+          this.#metrics.fetchedAt.set({ trust_domain }, Math.floor(wallClockMs() / 1000))
+          this.#take(watched, bundle)
+          return bundle.refreshMs
+        },
+        failed: ({ message }, failures) => {
+          this.#metrics.fetches.inc({ trust_domain, outcome: 'failed' })
+          const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
+          const level = failures === 1 ? 'error' : 'debug'
+          this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be fetched: ${message}; ${consequence}`)
+        },
+        terms: () => (watched.bundle ? { longestMs: watched.bundle.refreshMs } : {}),
+      }),
     }
-    watched.timer = after(next, () => void this.#check(watched))
+    return watched
   }
 
-  async #fetch({ endpoint: { trustDomain: asker, url }, failures }: Watched): Promise<SpiffeBundle> {
+  async #fetch({ trustDomain: asker, url }: BundleEndpoint, failures: number): Promise<SpiffeBundle> {
     const { bounds, thread, requests } = this.#parts
     let ended: ((succeeded: boolean) => void) | undefined
     const begun = () => {

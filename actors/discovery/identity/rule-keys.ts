@@ -3,9 +3,11 @@ import { keySetFault } from '../../../src/config/shapes/key-set.ts'
 import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import type { TokenKeys } from '../../../src/policy/token-keys.ts'
 import type { KeySetFetcher } from '../../http/key-set-fetch.ts'
+import { keySetRenewal } from '../../http/key-set-renewal.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import type { Renewal } from '../../runtime/renewal.ts'
+import { within } from '../../runtime/timers.ts'
 import { KeyFile } from './key-file.ts'
 
 /** Dependencies shared by the keys of all rules. */
@@ -20,23 +22,19 @@ export interface KeyParts {
 const waitLimitMs = 3000
 /** Minimum interval between two refreshes caused by tokens with unknown key ids, in milliseconds: for fetched keys and for files. */
 const minRefreshMs = { remote: 30_000, file: 1000 }
-/** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
-const longestRetryMs = 60_000
 
 /** Provides the keys of a rule. Once obtained, keys stay in use while their source is unavailable. */
 export class RuleKeys {
   readonly #rule: TokenRule
   readonly #parts: KeyParts
   readonly #file: KeyFile | undefined
+  readonly #renewal: Renewal<string> | undefined
   #content: string | undefined
   #keys: Promise<TokenKeys> | undefined
-  /** The refresh under way, if any. */
-  #refreshing: Promise<void> | undefined
+  /** The reading of the file that a token caused and that is under way. */
+  #reading: Promise<void> | undefined
   /** Time of the last refresh caused by a token. */
   #renewedAt = Number.NEGATIVE_INFINITY
-  #failures = 0
-  #timer: Timer | undefined
-  #isClosed = false
 
   constructor(rule: TokenRule, parts: KeyParts) {
     this.#rule = rule
@@ -44,7 +42,8 @@ export class RuleKeys {
     const { origin } = rule
     if (origin.type === 'inline') this.#content = origin.keys
     if (origin.type === 'file') this.#file = this.#watched(origin)
-    if (origin.type === 'remote') this.#refresh()
+    if (origin.type === 'remote') this.#renewal = this.#fetched(origin)
+    this.#renewal?.start()
   }
 
   /** Whether keys that are not there may be at the issuer: they could not be fetched or read. */
@@ -71,9 +70,8 @@ export class RuleKeys {
   }
 
   close(): void {
-    this.#isClosed = true
     this.#file?.close()
-    this.#timer?.cancel()
+    this.#renewal?.close()
   }
 
   /** Returns the parsed keys. The token library is loaded with the first one. */
@@ -95,36 +93,30 @@ export class RuleKeys {
     this.#parts.log('authn')[level](message)
   }
 
-  /** Refreshes the keys now. */
-  #refresh(): void {
-    this.#timer?.cancel()
-    const refreshing = (this.#file ? this.#file.read() : this.#fetch()).finally(() => {
-      this.#refreshing = undefined
-    })
-    this.#refreshing = refreshing
+  /** The refresh under way, if any. */
+  get #refreshing(): Promise<void> | undefined {
+    return this.#renewal?.attempt ?? this.#reading
   }
 
-  async #fetch(): Promise<void> {
-    const { origin, issuer } = this.#rule
-    if (origin.type !== 'remote') return
-    const { fetcher, refreshMs } = this.#parts
-    let next = refreshMs
-    try {
-      const content = await fetcher.fetch({ source: origin.source, asker: issuer, retry: this.#failures > 0 })
-      if (this.#isClosed) return
-      this.#failures = 0
-      this.#take(content)
-    } catch (error) {
-      if (this.#isClosed) return
-      const consequence = this.#content === undefined ? 'they cannot be checked' : 'its last keys stay'
-      this.#log(
-        this.#failures === 0 ? 'error' : 'debug',
-        `keys of the tokens of ${issuer} could not be fetched: ${(error as Error).message}; ${consequence}`,
-      )
-      next = Math.min(refreshMs, longestRetryMs, 1000 * 2 ** this.#failures)
-      this.#failures = Math.min(this.#failures + 1, 10)
-    }
-    this.#timer = after(next, () => this.#refresh())
+  /** Refreshes the keys now. */
+  #refresh(): void {
+    this.#renewal?.renewNow()
+    this.#reading = this.#file?.read().finally(() => {
+      this.#reading = undefined
+    })
+  }
+
+  #fetched({ source }: { readonly source: string }): Renewal<string> {
+    const { issuer } = this.#rule
+    return keySetRenewal({
+      ...this.#parts,
+      wanted: () => ({ source, asker: issuer }),
+      use: (keys) => this.#take(keys),
+      failed: ({ message }, failures) => {
+        const consequence = this.#content === undefined ? 'they cannot be checked' : 'its last keys stay'
+        this.#log(failures === 1 ? 'error' : 'debug', `keys of the tokens of ${issuer} could not be fetched: ${message}; ${consequence}`)
+      },
+    })
   }
 
   #watched({ path, isPrivate }: { readonly path: string; readonly isPrivate: boolean }): KeyFile {
@@ -152,12 +144,4 @@ export class RuleKeys {
     this.#content = undefined
     this.#keys = undefined
   }
-}
-
-/** Waits for a promise to settle, for a limited time. The promise must not reject. */
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = after(ms, resolve)
-  await Promise.race([work, late])
-  timer.cancel()
 }

@@ -11,24 +11,21 @@ import { sharedPlaces } from '../../../src/policy/fetch-shares.ts'
 import { keyFetchMs } from '../../../src/snapshot/key-sources.ts'
 import { FetchThread } from '../../http/fetch-thread.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
+import { keySetRenewal } from '../../http/key-set-renewal.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import type { Renewal } from '../../runtime/renewal.ts'
 
 /** Maximum number of sources, and maximum size of the key sets that are kept for one namespace together, in characters. */
 const most = { sources: 2000, characters: 4_194_304 }
-/** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
-const longestRetryMs = 60_000
-
 interface Source {
   /** The namespace that its place and its fetches are counted for. */
   namespace: string
   /** Timeout of a fetch, in milliseconds. */
   timeoutMs: number
   keys: string | undefined
-  failures: number
-  timer: Timer | undefined
+  readonly renewal: Renewal<string>
   /** Aborted when the source is not needed any more. */
   readonly gone: AbortController
 }
@@ -76,7 +73,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
 
   #remove(name: string): void {
     const source = this.#sources.get(name)
-    source?.timer?.cancel()
+    source?.renewal.close()
     source?.gone.abort()
     this.#sources.delete(name)
     this.#fetcher.forget(name)
@@ -87,11 +84,25 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     if (known) {
       Object.assign(known, { timeoutMs, namespace })
       // The push queue may be a new one that has not received these keys.
-      if (known.keys !== undefined || known.failures > 0) this.#send(name, known.keys)
+      if (known.keys !== undefined || known.renewal.failures > 0) this.#send(name, known.keys)
       return
     }
-    this.#sources.set(name, { namespace, timeoutMs, keys: undefined, failures: 0, timer: undefined, gone: new AbortController() })
-    void this.#refresh(name)
+    const gone = new AbortController()
+    const source: Source = {
+      namespace,
+      timeoutMs,
+      keys: undefined,
+      gone,
+      renewal: keySetRenewal({
+        fetcher: this.#fetcher,
+        refreshMs: this.#refreshMs,
+        wanted: () => ({ source: name, asker: source.namespace, timeoutMs: source.timeoutMs, signal: gone.signal }),
+        use: (keys) => this.#use(name, source, keys),
+        failed: ({ message }, failures) => this.#failed(name, source, message, failures),
+      }),
+    }
+    this.#sources.set(name, source)
+    source.renewal.start()
   }
 
   /** Logs a line for each namespace whose number of sources without a place has changed. */
@@ -110,49 +121,26 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     this.#placeless = numbers
   }
 
-  async #refresh(name: string): Promise<void> {
-    const source = this.#sources.get(name)
-    if (!source) return
-    const { namespace: asker, failures, timeoutMs, gone } = source
-    let reason: string | undefined
-    let keys: string | undefined
-    try {
-      keys = await this.#fetcher.fetch({ source: name, asker, retry: failures > 0, timeoutMs, signal: gone.signal })
-      reason = this.#excess(source, keys)
-    } catch (error) {
-      reason = (error as Error).message
-    }
-    // The source may have been removed, or removed and added again, during the fetch.
-    if (this.#sources.get(name) !== source) return
-    if (keys === undefined || reason !== undefined) this.#failed(name, source, reason ?? '')
-    else this.#succeeded(name, source, keys)
+  #use(name: string, source: Source, keys: string): void {
+    this.#checkSize(source, keys)
+    if (keys === source.keys) return
+    this.#context.log('default').info(`keys of ${name} ${source.keys === undefined ? 'fetched' : 'changed'}`)
+    source.keys = keys
+    this.#send(name, keys)
   }
 
-  /** Returns why the keys of a source cannot be kept, if so. */
-  #excess(source: Source, keys: string): string | undefined {
+  /** Throws an Error with the reason when the keys of a source cannot be kept. */
+  #checkSize(source: Source, keys: string): void {
     let characters = keys.length
     for (const other of this.#sources.values()) if (other !== source && other.namespace === source.namespace) characters += other.keys?.length ?? 0
-    return characters > most.characters
-      ? `with them the key sets of namespace ${source.namespace} are larger than ${most.characters} characters together`
-      : undefined
+    if (characters > most.characters)
+      throw new Error(`with them the key sets of namespace ${source.namespace} are larger than ${most.characters} characters together`)
   }
 
-  #succeeded(name: string, source: Source, keys: string): void {
-    source.failures = 0
-    if (keys !== source.keys) {
-      this.#context.log('default').info(`keys of ${name} ${source.keys === undefined ? 'fetched' : 'changed'}`)
-      source.keys = keys
-      this.#send(name, keys)
-    }
-    source.timer = after(this.#refreshMs, () => void this.#refresh(name))
-  }
-
-  #failed(name: string, source: Source, reason: string): void {
-    const consequence = source.keys === undefined ? 'tokens of its issuer are refused' : 'its last keys stay'
-    this.#context.log('default')[source.failures === 0 ? 'error' : 'debug'](`keys of ${name} could not be fetched: ${reason}; ${consequence}`)
-    source.timer = after(Math.min(this.#refreshMs, longestRetryMs, 1000 * 2 ** source.failures), () => void this.#refresh(name))
-    if (source.failures === 0) this.#send(name, source.keys)
-    source.failures = Math.min(source.failures + 1, 10)
+  #failed(name: string, { keys }: Source, reason: string, failures: number): void {
+    const consequence = keys === undefined ? 'tokens of its issuer are refused' : 'its last keys stay'
+    this.#context.log('default')[failures === 1 ? 'error' : 'debug'](`keys of ${name} could not be fetched: ${reason}; ${consequence}`)
+    if (failures === 1) this.#send(name, keys)
   }
 
   #send(source: string, keys: string | undefined): void {

@@ -9,9 +9,10 @@ import ipaddr from 'ipaddr.js'
 import type { CertificateAnswer, ServingCertificateRequest } from '../../../protocols/messages/authority.ts'
 import type { ServingCertificate } from '../../../protocols/messages/certificates.ts'
 import type { WantedName } from '../../../src/ca/signing-request.ts'
+import type { Pauses } from '../../../src/model/back-off.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { after, every, type Timer } from '../../runtime/timers.ts'
+import { Renewal } from '../../runtime/renewal.ts'
 
 /** Dependencies of {@link OwnCertificate}. */
 export interface OwnCertificateParts {
@@ -24,34 +25,41 @@ export interface OwnCertificateParts {
   readonly log: ScopedLogger
 }
 
-/** Delay before the authority is asked again after a failure, in milliseconds: at first, and at most. */
-const retry = { first: 200, most: 30_000 }
+/** The delays before the authority is asked again after a failure. */
+const pauses: Pauses = { firstMs: 200, longestMs: 30_000 }
+/** The shortest delay before a certificate is renewed, in milliseconds. */
+const shortestMs = 30_000
 /**
  * Share of a certificate's lifetime after which it is renewed, in thousandths. The value is random within the range, so that writers do
  * not renew at the same time.
  */
 const renewal = { from: 500, to: 650 }
 
-/** Interval at which the wall clock is checked for a due renewal, in milliseconds. */
-const checkMs = 60_000
-
 const newKeyPair = promisify(generateKeyPair)
+
+/** A chain whose last element holds the roots, and the key of its leaf. */
+interface Signed {
+  readonly chain: readonly string[]
+  readonly privateKey: KeyObject
+}
 
 /** Obtains a certificate once the hosts are known, and renews it before it expires or when the hosts or the authority's signing change. */
 export class OwnCertificate {
   readonly #parts: OwnCertificateParts
+  readonly #renewal: Renewal<Signed>
   #hosts: readonly string[] = []
-  #timer: Timer | undefined
-  #isAsking = false
-  /** Whether a change came while a request was under way, so that its result is out of date. */
-  #isStale = false
-  /** Timer that checks the wall clock for a due renewal. */
-  #check: Timer | undefined
-  #wait = retry.first
-  #failures = 0
 
   constructor(parts: OwnCertificateParts) {
     this.#parts = parts
+    this.#renewal = new Renewal({
+      pauses,
+      obtain: () => this.#ask(),
+      use: (signed) => this.#use(signed),
+      failed: ({ message }, failures, waitMs) => {
+        parts.log.warn(`the serving certificate was not signed: ${message}; trying again in ${waitMs} ms`)
+        parts.failed(failures, message)
+      },
+    })
   }
 
   /** Sets the DNS names and addresses under which this process is reached. Requests a new certificate if they changed. */
@@ -65,64 +73,27 @@ export class OwnCertificate {
   /** Requests a new certificate, if hosts are known: the authority's signing changed. */
   renew(): void {
     if (this.#hosts.length === 0) return
-    this.#isStale = true
-    if (this.#isAsking) return
-    this.#timer?.cancel()
-    this.#check?.cancel()
-    this.#isAsking = true
-    void this.#ask().then((wait) => {
-      this.#isAsking = false
-      if (this.#isStale && wait === 0) return this.renew()
-      this.#askIn(wait)
-    })
+    this.#renewal.renewAnew()
+    this.#renewal.start()
   }
 
-  /**
-   * Renews after `wait` milliseconds of the monotonic clock or of the wall clock, whichever elapses first: the monotonic clock stops
-   * while the machine sleeps.
-   */
-  #askIn(wait: number): void {
-    const at = wallClockMs() + wait
-    this.#timer = after(wait, () => this.renew()).unref()
-    if (wait <= checkMs) return
-    this.#check = every(checkMs, () => {
-      if (wallClockMs() >= at) this.renew()
-    }).unref()
+  async #ask(): Promise<Signed> {
+    const { makeSigningRequest } = await import('../../../src/ca/signing-request.ts')
+    const { privateKey } = await newKeyPair('ec', { namedCurve: 'P-256' })
+    const answer = await this.#parts.sign({ csr: makeSigningRequest(privateKey, this.#hosts.map(wantedName)) })
+    if ('code' in answer) throw new Error(answer.message)
+    return { chain: answer.chain, privateKey }
   }
 
-  /** Requests a certificate. Returns the delay until the next request in milliseconds: 0 when a change came meanwhile. */
-  async #ask(): Promise<number> {
-    this.#isStale = false
-    try {
-      const { makeSigningRequest } = await import('../../../src/ca/signing-request.ts')
-      const { privateKey } = await newKeyPair('ec', { namedCurve: 'P-256' })
-      const answer = await this.#parts.sign({ csr: makeSigningRequest(privateKey, this.#hosts.map(wantedName)) })
-      if ('code' in answer) throw new Error(answer.message)
-      if (this.#isStale) return 0
-      this.#wait = retry.first
-      this.#failures = 0
-      return this.#use(answer.chain, privateKey)
-    } catch (error) {
-      this.#parts.log.warn(`the serving certificate was not signed: ${(error as Error).message}; trying again in ${this.#wait} ms`)
-      this.#parts.failed(++this.#failures, (error as Error).message)
-      const wait = this.#wait
-      this.#wait = Math.min(retry.most, wait * 2)
-      return wait
-    }
-  }
-
-  /**
-   * Puts a signed certificate into use. Returns the delay until its renewal in milliseconds. The last element of the chain holds the
-   * roots, which are not served.
-   */
-  #use(chain: readonly string[], privateKey: KeyObject): number {
+  /** Puts a signed certificate into use. Returns the delay until its renewal in milliseconds. The roots are not served. */
+  #use({ chain, privateKey }: Signed): number {
     const cert = chain.slice(0, -1).join('')
     this.#parts.use({ cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) })
     const { validFromDate, validToDate, serialNumber } = new X509Certificate(cert)
     this.#parts.log.info(`serving with the certificate ${serialNumber.toLowerCase()}, valid until ${validToDate.toISOString()}`)
     const from = validFromDate.getTime()
     const at = from + ((validToDate.getTime() - from) * randomInt(renewal.from, renewal.to)) / 1000
-    return Math.max(retry.most, at - wallClockMs())
+    return Math.max(shortestMs, at - wallClockMs())
   }
 }
 
