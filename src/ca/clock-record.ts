@@ -53,11 +53,14 @@ export const confirmedAfter = 3_600_000
 /** After this time the record takes over the wall clock, with what it was corrected by since (D2). */
 const renewedAfter = 86_400_000
 
+/** How far the boot clock may be behind the last reading within one start: some readings of it are rounded down, to 10 ms or more. */
+const bootTolerance = 1000
+
 /** Compares a reading with the record. Without a record, the reading is believed. */
 export function judge(before: ClockRecord | undefined, reading: ClockReading): Judgement {
   if (!before) return agreed(recordOf(reading), reading)
-  const isSameBoot = before.bootId === reading.bootId && reading.boot >= before.seen
-  const record = isSameBoot ? { ...before, seen: reading.boot } : afterStart(before, reading)
+  const isSameBoot = before.bootId === reading.bootId && reading.boot >= before.seen - bootTolerance
+  const record = isSameBoot ? { ...before, seen: Math.max(before.seen, reading.boot) } : afterStart(before, reading)
   const expected = at(record, reading.boot)
   const lead = reading.wall - expected
   if (!record.unconfirmed) {

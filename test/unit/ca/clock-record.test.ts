@@ -58,6 +58,19 @@ describe('the record of the clocks', () => {
     expect(machine.verdict()).to.equal('agreed')
   })
 
+  it('takes readings of the boot clock that are rounded differently for one start of the machine', () => {
+    machine.error = 9 * minute
+    machine.pass(minute).verdict()
+    machine.boot -= 10
+    expect(machine.verdict()).to.equal('agreed')
+    machine.error = 18 * minute
+    expect(machine.verdict(), 'twice nine minutes').to.equal('disputed')
+    machine.boot -= 10
+    expect(machine.verdict(), 'no other start').to.equal('disputed')
+    machine.boot -= minute
+    expect(machine.verdict(), 'a boot clock that goes back').to.equal('unconfirmed')
+  })
+
   it('agrees with a wall clock that advances like the boot clock, whatever it is corrected by in minutes', () => {
     for (const error of [0, minute, -minute, 0, 9 * minute, 0, -9 * minute, 0]) {
       machine.error = error
