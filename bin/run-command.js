@@ -41,10 +41,10 @@ async function runPlugin(given, config) {
   // In a bundle, a CommonJS module has only a default export.
   const { run } = (await import('@oclif/core/run')).default
   const firstWords = new Set([...config.commandIDs, ...config.topics.map(({ name }) => name)].map((id) => id.split(':')[0]))
-  const [first = ''] = given
-  // The library takes all words of an unknown command as its name.
+  const [first = '', ...rest] = given
+  // The library takes all words of an unknown command as its name. Given apart, they go to the command that it suggests.
   const isUnknown = first !== '' && !first.startsWith('-') && !firstWords.has(first)
-  await run(isUnknown ? [first] : [...given], config)
+  await (isUnknown ? config.runCommand(first, rest) : run([...given], config))
 }
 
 /** Returns the message of an error without what the library adds: the flag, which our messages name, and advice. */

@@ -76,6 +76,14 @@ describe('pilot-discovery on the command line', () => {
       ])
     })
 
+  it('runs the command that it suggests in a terminal with all that was typed behind the unknown one', () => {
+    const terminal = '--import=data:text/javascript,process.stdin.isTTY=true'
+    const run = (...args: string[]) =>
+      spawnSync(process.execPath, [terminal, discoveryScript, ...args], { input: '\r', encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } })
+    expect(run('versoin', '-ojson').stdout).to.contain('Did you mean version?').and.to.contain('"version": "0.1.0"')
+    expect(run('discvery', '--httpAddr', 'here').stderr).to.contain('--httpAddr: "here" is not an address')
+  })
+
   it('uses the last value of a repeated flag, and all entries of list flags', async () => {
     const twice = ['discovery', '--grpcAddr', 'here', '--grpcAddr=:0', '--httpAddr', ':0', '--monitoringAddr', 'there', '--registries', 'Mock']
     const { stderr } = await runCommand([...twice, '--registries=Mock,Consul', '--monitoringAddr', 'nowhere'])
