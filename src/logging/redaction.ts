@@ -19,6 +19,10 @@ const secretTexts = [
   // Credentials of a request, fields of a form or of JSON by the names of the labels, and those in a URL.
   /((?<!\w)(?:Bearer|Basic) +)[\w.~+/=-]{16,}/gi,
   new RegExp(`((?<!\\w)(?:${secretLabels.join('|')})\\\\?"?[:=] ?\\\\?"?)[\\w.~+/=-]{16,}`, 'gi'),
+  // Shorter ones, where the text is a header, a form or JSON and not a sentence.
+  /((?<!\w)authorization: ?(?:Bearer|Basic) +)[\w.~+/=-]+/gi,
+  new RegExp(`((?<!\\w)(?:${secretLabels.join('|')})=)[^\\s&;,"'\\\\]+`, 'gi'),
+  new RegExp(`((?<!\\w)(?:${secretLabels.join('|')})\\\\?" ?: ?\\\\?")[^"\\\\]+`, 'gi'),
   /(:\/\/)[^/\s:@]+:[^/\s@]+(?=@)/g,
 ]
 

@@ -51,6 +51,14 @@ describe('secrets in the log', () => {
       'GET https://user:0123456789abcdef0123@host/keys',
     ])
       for (const asJson of [true, false]) expect(logged(text, asJson)).not.to.contain('0123456789abcdef')
+    for (const text of [
+      'authorization: Basic hunter',
+      'POST /token?password=hunter&x=y',
+      'password=hun!ter+2 was refused',
+      '{"client_secret": "hun!ter 2"}',
+      JSON.stringify('{"password":"hunter"}'),
+    ])
+      for (const asJson of [true, false]) expect(logged(text, asJson)).not.to.match(/hun|ter/)
     expect(logged('0123', false, 'password').split('\n')[0]).to.equal('1970-01-01T00:00:00.000000Z\tinfo\t0123\tpassword=[redacted]')
   })
 
@@ -76,6 +84,9 @@ describe('secrets in the log', () => {
       'Bearer ',
       'token=',
       'token"=',
+      'token": "',
+      'password=a',
+      'authorization: Basic ',
       'LS0tLS1CRUdJT',
     ])
       expect(
