@@ -50,6 +50,8 @@ class MeasuredHandshake implements WaitingBytes {
   /** Whether it may become a native one before it begins. */
   readonly mayLeave: boolean
   readonly #known: KnownAddress
+  /** Whether the client was known when it was last looked at. */
+  isKnown = false
   /** When OpenSSL began. */
   begunAt: number | undefined
   isDone = false
@@ -66,12 +68,14 @@ class MeasuredHandshake implements WaitingBytes {
     this.address = socket.remoteAddress ?? ''
     this.network = clientKey(this.address)
     this.#known = known.at(this.address)
+    this.look(this.since)
     this.stream = new HandshakeStream(socket, { arrived: () => on.arrived(this), exceeded: () => on.exceeded(this) })
   }
 
-  /** Whether the client is known at this moment: it may have presented a credential, or have been costly, since it connected. */
-  get isKnown(): boolean {
-    return this.#known.has(monotonicMs())
+  /** Looks whether the client is known by now: it may have presented a credential, or have been costly, since it connected. */
+  look(now: number): boolean {
+    this.isKnown = this.#known.has(now)
+    return this.isKnown
   }
 
   /** The client was costly, or sent too much. */
@@ -189,14 +193,11 @@ export class MeasuredHandshakes {
   /** Processes bytes of handshakes, for as long as a turn and their shares allow. */
   #turn(): void {
     const from = monotonicMs()
+    for (const handshake of this.#waiting) if (this.#isNative(handshake, from)) this.#leave(handshake)
     while (this.#waiting.size > 0) {
       const next = this.#next()
       if (typeof next === 'number') return this.#pause(next)
       const { handshake, share } = next
-      if (handshake.begunAt === undefined && handshake.mayLeave && this.#parts.isNative(handshake.address)) {
-        this.#leave(handshake)
-        continue
-      }
       this.#waiting.delete(handshake)
       if (handshake.begunAt === undefined && !handshake.isKnown) this.#giveWay(this.#begun.take(handshake.network, handshake))
       const began = monotonicMs()
@@ -210,10 +211,13 @@ export class MeasuredHandshakes {
   /** Returns the handshake to go on with and the share that it uses, or how long to wait for one in milliseconds. */
   #next(): { readonly handshake: MeasuredHandshake; readonly share: LoopShare } | number {
     const now = monotonicMs()
+    const known: MeasuredHandshake[] = []
+    const strangers: MeasuredHandshake[] = []
+    for (const handshake of this.#waiting) (handshake.look(now) ? known : strangers).push(handshake)
     let wait = intervals.pauseMs
     for (const [share, candidates] of [
-      [this.#shares.known, this.#knownWaiting()],
-      [this.#shares.strangers, this.#strangersWaiting()],
+      [this.#shares.known, known],
+      [this.#shares.strangers, this.#answerable(strangers, now)],
     ] as const) {
       const handshake = this.#order.next(candidates, now)
       if (handshake && share.isOpen(loopTimes())) return { handshake, share }
@@ -222,21 +226,32 @@ export class MeasuredHandshakes {
     return wait
   }
 
-  *#knownWaiting(): Iterable<MeasuredHandshake> {
-    for (const handshake of this.#waiting) if (handshake.isKnown) yield handshake
-  }
-
   /**
    * The handshakes of strangers that may go on. Of one network, only a few are answered at a time: once one of its clients has presented a
    * credential, the others of its address are native.
    */
-  *#strangersWaiting(): Iterable<MeasuredHandshake> {
-    const since = monotonicMs() - bounds.begunMs
-    const fresh = new Map<string, number>()
+  *#answerable(strangers: readonly MeasuredHandshake[], now: number): Iterable<MeasuredHandshake> {
+    let answered: Map<string, number> | undefined
+    for (const handshake of strangers) {
+      if (handshake.begunAt === undefined) {
+        answered ??= this.#answered(now - bounds.begunMs)
+        if ((answered.get(handshake.network) ?? 0) >= bounds.begunOfNetwork) continue
+      }
+      yield handshake
+    }
+  }
+
+  /** The numbers of handshakes by network that have begun since a time, and whose client has not gone on. */
+  #answered(since: number): Map<string, number> {
+    const answered = new Map<string, number>()
     for (const { network, begunAt, unanswered } of this.#begun.holders)
-      if (begunAt !== undefined && begunAt > since && unanswered === 0) fresh.set(network, (fresh.get(network) ?? 0) + 1)
-    for (const handshake of this.#waiting)
-      if (!handshake.isKnown && (handshake.begunAt !== undefined || (fresh.get(handshake.network) ?? 0) < bounds.begunOfNetwork)) yield handshake
+      if (begunAt !== undefined && begunAt > since && unanswered === 0) answered.set(network, (answered.get(network) ?? 0) + 1)
+    return answered
+  }
+
+  /** Whether a handshake has not begun and should be a native one by now. */
+  #isNative(handshake: MeasuredHandshake, now: number): boolean {
+    return handshake.mayLeave && handshake.begunAt === undefined && handshake.look(now) && this.#parts.isNative(handshake.address)
   }
 
   /** Gives away the socket of a handshake that has not begun. */
@@ -271,6 +286,7 @@ export class MeasuredHandshakes {
     else {
       handshake.begunAt = monotonicMs()
       this.#parts.begin(handshake.stream)
+      handshake.stream.start()
     }
     this.#current = undefined
     const ms = threadCpuMs() - before

@@ -88,6 +88,13 @@ export class HandshakeStream extends Duplex {
     this.#socket.resume()
   }
 
+  /** As {@link deliver}, as soon as there is a TLS socket: also before it reads by itself, which is after the current turn of JavaScript. */
+  start(): void {
+    this.#isRead = true
+    this.read(0)
+    this.deliver()
+  }
+
   /** The handshake is done: further bytes are neither counted nor held. */
   settle(): void {
     this.#settled = true

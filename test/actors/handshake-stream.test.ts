@@ -93,6 +93,37 @@ describe('the bytes of a handshake', () => {
     await echoes(client)
   })
 
+  it('that arrived before there was a TLS socket are answered when the stream is started', async () => {
+    const tls = createTlsServer({ ...ordinary })
+    const { promise, resolve } = Promise.withResolvers<readonly number[]>()
+    const port = await listening(
+      createServer({ pauseOnConnect: true }, (socket) => {
+        let isBegun = false
+        const stream = new HandshakeStream(keep(socket), {
+          arrived: () => {
+            if (isBegun) return stream.deliver()
+            isBegun = true
+            tls.emit('connection', stream)
+            const before = stream.unanswered
+            stream.start()
+            resolve([before, stream.unanswered])
+          },
+        })
+        tls.on('secureConnection', (secured: TLSSocket) => {
+          stream.settle()
+          keep(secured).pipe(secured)
+        })
+        stream.listen()
+      }),
+    )
+    const client = await dial(port, {})
+    const [before, after] = await promise
+    expect(before).to.be.above(100)
+    expect(after).to.equal(0)
+    await once(client, 'secureConnect')
+    await echoes(client)
+  })
+
   it('of a long chain pass', async () => {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const port = await boundedServer(reject, resolve)

@@ -46,10 +46,15 @@ export class HandshakeOrder {
   next<Waiting extends WaitingBytes>(waiting: Iterable<Waiting>, now: number): Waiting | undefined {
     let first: Waiting | undefined
     let least = Number.POSITIVE_INFINITY
+    let client: string | undefined
+    let spent = 0
     for (const each of waiting) {
-      const { client } = each
-      if (this.pauseMs(client, now) > 0) continue
-      const cost = this.#spent(client, now) + each.unanswered * worstOfByteMs
+      // Many connections of one client arrive one after another.
+      if (each.client !== client) {
+        client = each.client
+        spent = this.pauseMs(client, now) > 0 ? Number.POSITIVE_INFINITY : this.#spent(client, now)
+      }
+      const cost = spent + each.unanswered * worstOfByteMs
       if (cost >= least) continue
       least = cost
       first = each

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { KnownAddresses, knownAddressWords } from '../../../../src/push/pacing/known-addresses.ts'
+import { cpuMs } from '../../../harness/own-time.ts'
 
 const dayMs = 86_400_000
 
@@ -26,5 +27,12 @@ describe('known addresses', () => {
     for (let index = 0; index < 40_000; index++) many.at(`a${index}`).add(0)
     const there = Array.from({ length: 40_000 }, (_, index) => index).filter((index) => many.at(`a${index}`).has(0))
     expect(there.length).to.be.within(16_000, 16_384)
+  })
+  it('are looked up within a microsecond when they were asked for before', () => {
+    const known = new KnownAddresses(knownAddressWords(), 'key')
+    const addresses = Array.from({ length: 1000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
+    for (const address of addresses) known.at(address).add(0)
+    const lookUp = () => addresses.filter((address) => known.at(address).has(1)).length
+    expect(cpuMs(() => Array.from({ length: 300 }, lookUp))).to.be.below(300)
   })
 })
