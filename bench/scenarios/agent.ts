@@ -171,8 +171,9 @@ async function rest(command: Command, dir: string): Promise<Measure> {
  * Envoy, if one is available.
  */
 export async function atRest(command: Command, dir: string): Promise<Memory & { cpu: number }> {
-  const control = await startControlPlane(command, join(dir, 'control'))
-  const child = await startAgent(command, workload(command, control, join(dir, 'home')), envoy() ?? sleeper(dir), {
+  const own = mkdtempSync(join(dir, 'rest-'))
+  const control = await startControlPlane(command, join(own, 'control'))
+  const child = await startAgent(command, workload(command, control, join(own, 'home')), envoy() ?? sleeper(own), {
     config: { discoveryAddress: `localhost:${control.port}` },
     env: {
       POD_NAME: 'bench',
