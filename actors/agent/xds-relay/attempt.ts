@@ -12,7 +12,6 @@ import { ResponseSplitter } from '../../../src/relay/response-splitter.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { aliasHealthType, aliasNameTableType, healthType, listenerType, nameTableType, trustBundleType } from '../../../src/xds/type-urls.ts'
-import { monotonicMs } from '../../runtime/clock.ts'
 import { DiscoveryStream, type StreamCredentials, type StreamEnd } from './discovery-stream.ts'
 import { pathOf } from './proxy-server.ts'
 
@@ -65,7 +64,6 @@ export class Attempt {
   #hasAsked = false
   /** The agent's own requests by type URL, waiting until a request of the proxy is complete and discovery accepts more. */
   readonly #waiting = new Map<string, Buffer>()
-  #servedAt: number | undefined
 
   constructor(isDelta: boolean, address: ServerAddress, credentials: StreamCredentials, own: OwnQuestions, events: AttemptEvents) {
     this.#isDelta = isDelta
@@ -73,10 +71,7 @@ export class Attempt {
     this.#events = events
     this.#requests = new RequestScan(isDelta)
     this.#responses = new ResponseSplitter(isDelta, (typeUrl) => ownTypes.has(typeUrl), {
-      pass: (bytes) => {
-        this.#servedAt ??= monotonicMs()
-        events.pass(bytes)
-      },
+      pass: (bytes) => events.pass(bytes),
       own: (message) => this.#take(message),
       tooLarge: (typeUrl, nonce) => {
         const message = `the ${typeUrl === trustBundleType ? 'list of roots' : 'table of names'} is larger than 32 MiB`
@@ -95,21 +90,6 @@ export class Attempt {
       leaving: () => events.leaving(),
       ended: (end) => events.ended(end),
     })
-  }
-
-  /** Whether requests may be written. */
-  get isOpen(): boolean {
-    return this.#discovery.isOpen
-  }
-
-  /** Whether bytes have arrived for the proxy. */
-  get isServed(): boolean {
-    return this.#servedAt !== undefined
-  }
-
-  /** Milliseconds since the first bytes arrived for the proxy; 0 before. */
-  get servedMs(): number {
-    return this.#servedAt === undefined ? 0 : monotonicMs() - this.#servedAt
   }
 
   /** Whether no response is partially received. */

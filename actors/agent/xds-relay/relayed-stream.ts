@@ -1,12 +1,28 @@
 /**
- * One stream of the proxy and the attempts to serve it from discovery (docs/agent.md, X4 and X5). Until discovery has sent something for
- * the proxy, the proxy's requests are buffered and replayed on the next attempt. From then on the end of either side ends both.
+ * One stream of the proxy and the attempts to serve it from discovery (docs/agent.md, X4, X5 and X9), as one state machine. What belongs to a
+ * state ends with it: the timer is cancelled, the attempt is closed, and a stand-in sends nothing more.
+ *
+ * | State        | The proxy                                 | Its data                           | Left when                                     |
+ * | ---          | ---                                       | ---                                | ---                                           |
+ * | `idle`       | has requested nothing                     | unserved                           | it requests something: `connecting`, `waiting` |
+ * | `waiting`    | waits for the next attempt                | unserved, timer                    | the attempt is due: `connecting`              |
+ * | `connecting` | waits for credentials and a connection    | unserved, attempt (once made)      | connected: `open`; failed: `waiting`          |
+ * | `open`       | waits for the first response of discovery | unserved, attempt                  | answered: `live`; failed: `waiting`           |
+ * | `live`       | is served by discovery                    | attempt, since, recording          | GOAWAY: `leaving`                             |
+ * | `leaving`    | is served until a random delay is over    | attempt, since, recording, timer   | within a response: `ending`                   |
+ * | `ending`     | is sent the rest of a response            | attempt, since, recording          | the response is complete: `finished`          |
+ * | `finished`   | has been sent the status                  |                                    | never                                         |
+ *
+ * Every state is left for `finished` when either side ends the stream. Unserved are the requests, which every attempt begins with, and
+ * the stand-in, which may serve the stored configuration meanwhile; then the first response of discovery ends the stream, so that what is
+ * stored and what discovery sends never reach one stream both.
  */
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import type { XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
-import type { BackOff, Pauses } from '../../../src/model/back-off.ts'
+import type { BackOff } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ByteStore } from '../../../src/relay/byte-store.ts'
+import { countAttempt } from '../../../src/relay/reconnects.ts'
 import { endOfStream } from '../../../src/relay/stream-end.ts'
 import { BadFrame } from '../../../src/xds/stream/frames.ts'
 import { chance } from '../../runtime/chance.ts'
@@ -32,14 +48,6 @@ const maxKept = 4_194_304
  */
 const leaveMs = 1000
 
-/**
- * The delays between attempts to open a stream to discovery (docs/agent.md, X5). All streams of a proxy share one back-off, so that a quick
- * succession of streams does not overload discovery, whichever side ends them.
- */
-export const reconnects: Pauses = { firstMs: 500, longestMs: 10_000, jitter: 1, longestAskedMs: 60_000 }
-/** A stream on which discovery sent responses for at least this time is a success, in milliseconds. */
-const lastingMs = 10_000
-
 /** The dependencies that all streams of a relay share. */
 export interface RelayParts {
   readonly address: ServerAddress
@@ -57,39 +65,65 @@ export interface RelayParts {
   readonly file: ConfigurationFile | undefined
 }
 
-/**
- * Who serves the proxy. `connecting`: nobody has sent it anything. `live`: discovery. `stand-in`: the stored configuration, while attempts
- * go on. `finished`: nobody any more.
- */
-type Phase = 'connecting' | 'live' | 'stand-in' | 'finished'
-
-/** The phases that may follow a phase. What discovery sends and what is stored never reach one stream of the proxy both. */
-const following: Readonly<Record<Phase, readonly Phase[]>> = {
-  connecting: ['live', 'stand-in', 'finished'],
-  live: ['finished'],
-  'stand-in': ['finished'],
-  finished: [],
+/** What a stream has that discovery has not answered yet. */
+interface Unserved {
+  /** Undefined when they were discarded. */
+  requests: ByteStore | undefined
+  standIn: StandIn | undefined
 }
+
+/** What a stream has that discovery serves. */
+interface Served {
+  readonly attempt: Attempt
+  /** When discovery sent the first bytes for the proxy, in monotonic milliseconds. */
+  readonly since: number
+  /** Records the responses that are sent to the proxy. */
+  readonly recording: ((bytes: Buffer) => void) | undefined
+}
+
+interface Idle {
+  readonly name: 'idle'
+  readonly unserved: Unserved
+}
+interface Waiting {
+  readonly name: 'waiting'
+  readonly unserved: Unserved
+  readonly timer: Timer
+}
+interface Connecting {
+  readonly name: 'connecting'
+  readonly unserved: Unserved
+  attempt: Attempt | undefined
+}
+interface Open {
+  readonly name: 'open'
+  readonly unserved: Unserved
+  readonly attempt: Attempt
+}
+interface Live extends Served {
+  readonly name: 'live' | 'ending'
+}
+interface Leaving extends Served {
+  readonly name: 'leaving'
+  readonly timer: Timer
+}
+interface Finished {
+  readonly name: 'finished'
+}
+type State = Idle | Waiting | Connecting | Open | Live | Leaving | Finished
+
+/** The states of a stream that discovery has not answered, and of one that it serves. */
+const isUnserved = (state: State): state is Idle | Waiting | Connecting | Open => 'unserved' in state
+const isServed = (state: State): state is Live | Leaving => 'since' in state
+const attemptOf = (state: State): Attempt | undefined => ('attempt' in state ? state.attempt : undefined)
 
 /** One relayed stream. */
 export class RelayedStream {
   readonly #proxy: ProxyStream
   readonly #parts: RelayParts
-  #kept: ByteStore | undefined = new ByteStore()
-  #attempt: Attempt | undefined
-  /** Whether an attempt is in progress or scheduled. */
-  #isTrying = false
-  /** Changed by {@link RelayedStream.#enter} only. */
-  #phase: Phase = 'connecting'
-  #timer: Timer | undefined
-  /** Whether discovery has sent GOAWAY, and whether the delay after it has passed. */
-  #isLeaving = false
-  #leaves = false
   readonly #began = monotonicMs()
-  /** Serves the stored configuration to the proxy. */
-  #standIn: StandIn | undefined
-  /** Records the responses that are sent to the proxy. */
-  #keeper: ((bytes: Buffer) => void) | undefined
+  /** Changed by {@link RelayedStream.#enter} only. */
+  #state: State = { name: 'idle', unserved: { requests: new ByteStore(), standIn: undefined } }
   /** Why the last attempt failed. */
   fault: string | undefined
 
@@ -99,28 +133,29 @@ export class RelayedStream {
     this.#parts = parts
     proxy.listen({
       data: (bytes) => this.#request(bytes),
-      hasRoom: () => this.#attempt?.resume(),
+      hasRoom: () => attemptOf(this.#state)?.resume(),
       closed: (isExpected) => {
-        if (this.#phase !== 'finished') this.#proxyClosed(isExpected)
+        if (this.#state.name !== 'finished') this.#proxyClosed(isExpected)
         over()
       },
     })
   }
 
   get state(): XdsRelayState['stream'] {
-    if (this.#phase === 'stand-in') return 'kept'
-    if (!this.#attempt?.isOpen) return 'waiting'
-    return this.#attempt.isServed ? 'served' : 'open'
-  }
-
-  /** Ends both sides, the proxy's with a status. */
-  end(code: number, message: string): void {
-    if (!this.#enter('finished')) return
-    this.#proxy.finish(code, message)
+    if (isServed(this.#state)) return 'served'
+    if (isUnserved(this.#state) && this.#state.unserved.standIn?.isServing) return 'kept'
+    return this.#state.name === 'open' ? 'open' : 'waiting'
   }
 
   healthChanged(): void {
-    this.#attempt?.healthChanged()
+    attemptOf(this.#state)?.healthChanged()
+  }
+
+  /** Ends both sides, the proxy's with a status. `askedMs` is the delay that discovery asks for before the next attempt. */
+  end(code: number, message: string, askedMs = 0): void {
+    if (this.#state.name === 'finished') return
+    this.#finish(askedMs)
+    this.#proxy.finish(code, message)
   }
 
   #proxyClosed(isExpected: boolean): void {
@@ -128,56 +163,39 @@ export class RelayedStream {
     metrics.proxyEnded(isExpected)
     if (isExpected) log.debug('the proxy has ended its stream')
     else log.warn('the stream of the proxy ended: it was reset, or the proxy stopped reading')
-    this.#enter('finished')
+    this.#finish(0)
   }
 
-  /**
-   * Enters a phase if it may follow the present one, and ends what belongs to the present one only. Returns whether it was entered: whoever
-   * has waited for something asks before it has an effect on the proxy.
-   */
-  #enter(phase: Phase): boolean {
-    if (!following[this.#phase].includes(phase)) return false
-    this.#phase = phase
-    if (phase === 'stand-in') return true
-    this.#standIn = undefined
-    if (phase === 'live') this.#served()
-    else this.#stopped()
-    return true
+  #finish(askedMs: number): void {
+    const servedMs = isServed(this.#state) ? monotonicMs() - this.#state.since : 0
+    if (attemptOf(this.#state)) countAttempt(this.#parts.backOff, { servedMs, askedMs }, monotonicMs(), chance())
+    this.#enter({ name: 'finished' })
   }
 
-  /** Stops attempts and relaying. */
-  #stopped(): void {
-    this.#kept = undefined
-    this.#timer?.cancel()
-    if (this.#attempt) this.#attemptOver(this.#attempt, 0)
-  }
-
-  #attemptOver(attempt: Attempt, askedMs: number): void {
-    this.#attempt = undefined
-    this.#isTrying = false
-    const { backOff } = this.#parts
-    if (attempt.servedMs < lastingMs) backOff.failed(monotonicMs(), chance(), { askedMs })
-    else {
-      backOff.succeeded()
-      backOff.postpone(askedMs, monotonicMs(), chance())
-    }
-    attempt.close()
+  /** Enters a state, and ends what belongs to the last one only. */
+  #enter(next: State): void {
+    const last = this.#state
+    this.#state = next
+    if ('timer' in last) last.timer.cancel()
+    const attempt = attemptOf(last)
+    if (attempt !== attemptOf(next)) attempt?.close()
+    if (isUnserved(last) && !isUnserved(next)) last.unserved.standIn?.close()
   }
 
   #request(bytes: Buffer): void {
-    if (this.#phase === 'finished') return
-    this.#kept?.append(bytes)
-    this.#standIn?.request(bytes)
-    if (this.#attempt?.isOpen) {
-      if (this.#isKeptFull) this.#kept = undefined
-      return this.#relay(this.#attempt, bytes)
+    const state = this.#state
+    if (state.name === 'finished') return
+    if (isServed(state)) return this.#relay(state.attempt, bytes)
+    const { unserved } = state
+    unserved.requests?.append(bytes)
+    unserved.standIn?.request(bytes)
+    const isFull = isBufferFull(unserved)
+    if (state.name === 'open') {
+      if (isFull) unserved.requests = undefined
+      return this.#relay(state.attempt, bytes)
     }
-    if (this.#isKeptFull) this.#proxy.pause()
-    if (!this.#isTrying) this.#tryLater()
-  }
-
-  get #isKeptFull(): boolean {
-    return this.#kept !== undefined && this.#kept.length >= maxKept
+    if (isFull) this.#proxy.pause()
+    if (state.name === 'idle') this.#tryLater(unserved)
   }
 
   #relay(attempt: Attempt, bytes: Buffer): void {
@@ -190,26 +208,28 @@ export class RelayedStream {
     }
   }
 
-  #tryLater(): void {
-    this.#isTrying = true
+  #tryLater(unserved: Unserved): void {
     const wait = this.#parts.backOff.wait(monotonicMs())
-    if (wait > 0) this.#timer = after(wait, () => void this.#try())
-    else void this.#try()
+    if (wait > 0) this.#enter({ name: 'waiting', unserved, timer: after(wait, () => void this.#try(unserved)) })
+    else void this.#try(unserved)
   }
 
-  async #try(): Promise<void> {
-    const { address, log, metrics, own, named, announced } = this.#parts
-    let credentials: StreamCredentials
+  async #try(unserved: Unserved): Promise<void> {
+    const connecting: Connecting = { name: 'connecting', unserved, attempt: undefined }
+    this.#enter(connecting)
     try {
-      credentials = await this.#parts.credentials()
+      const credentials = await this.#parts.credentials()
+      if (this.#state === connecting) connecting.attempt = this.#attempt(credentials, connecting)
     } catch (error) {
-      if (this.#phase === 'finished') return
-      this.#parts.backOff.failed(monotonicMs(), chance())
-      return this.#failed({ code: status.unavailable, message: (error as Error).message, hasStatus: false, retryAfterMs: 0 })
+      if (this.#state === connecting)
+        this.#failed(connecting, { code: status.unavailable, message: (error as Error).message, hasStatus: false, retryAfterMs: 0 })
     }
-    if (this.#phase === 'finished') return
+  }
+
+  #attempt(credentials: StreamCredentials, connecting: Connecting): Attempt {
+    const { address, log, metrics, own, named, announced } = this.#parts
     const attempt = new Attempt(this.#proxy.isDelta, address, credentials, own, {
-      opened: () => this.#opened(attempt),
+      opened: () => this.#opened(attempt, connecting),
       hasRoom: () => this.#proxy.resume(),
       pass: (bytes) => this.#pass(attempt, bytes),
       named,
@@ -218,71 +238,65 @@ export class RelayedStream {
       requested: () => metrics.requests(1),
       responded: () => {
         metrics.responses(1)
-        if (this.#leaves) this.#leave(attempt)
+        if (this.#state.name === 'ending' && attempt.isBetween) this.#leave()
       },
-      leaving: () => this.#leaveSoon(attempt),
+      leaving: () => this.#leaveSoon(),
       ended: (end) => this.#ended(attempt, end),
     })
-    this.#attempt = attempt
+    return attempt
   }
 
-  #opened(attempt: Attempt): void {
-    const kept = this.#kept as ByteStore
-    const isFull = this.#isKeptFull
+  #opened(attempt: Attempt, { unserved }: Connecting): void {
+    const isFull = isBufferFull(unserved)
+    this.#enter({ name: 'open', unserved, attempt })
     this.#proxy.resume()
-    this.#relay(attempt, kept.bytes())
-    if (isFull) this.#kept = undefined
+    if (unserved.requests) this.#relay(attempt, unserved.requests.bytes())
+    if (isFull) unserved.requests = undefined
   }
 
   #pass(attempt: Attempt, bytes: Buffer): void {
-    if (this.#phase === 'stand-in') return this.#isBack()
-    this.#enter('live')
-    this.#keeper?.(bytes)
+    if (this.#state.name === 'open') this.#answered(this.#state)
+    if (!isServed(this.#state)) return
+    this.#state.recording?.(bytes)
     if (!this.#proxy.write(bytes)) attempt.pause()
   }
 
-  /** Called when the first bytes have arrived for a proxy that has nothing yet. */
-  #served(): void {
-    const { file } = this.#parts
-    if (file && this.#kept) this.#keeper = file.follow(this.#proxy.isDelta, this.#kept.bytes())
-    this.#kept = undefined
+  /** Called when the first bytes have arrived for the proxy. */
+  #answered({ unserved: { requests, standIn }, attempt }: Open): void {
+    const { address, backOff, file, log } = this.#parts
+    if (standIn?.isServing) {
+      log.info(`${address.host}:${address.port} answers again: the stream of the proxy is ended so that it reconnects`)
+      this.end(status.ok, '')
+      return backOff.succeeded()
+    }
+    const recording = requests && file?.follow(this.#proxy.isDelta, requests.bytes())
+    this.#enter({ name: 'live', attempt, since: monotonicMs(), recording })
     this.fault = undefined
-    const { host, port } = this.#parts.address
-    this.#parts.log.info(`the proxy is served by ${host}:${port}`)
-  }
-
-  /**
-   * Called when discovery responds while the proxy has the stored configuration. The proxy's stream is ended, so that the proxy reconnects
-   * and receives what differs.
-   */
-  #isBack(): void {
-    const { log, backOff, address } = this.#parts
-    log.info(`${address.host}:${address.port} answers again: the stream of the proxy is ended so that it reconnects`)
-    this.end(status.ok, '')
-    backOff.succeeded()
+    log.info(`the proxy is served by ${address.host}:${address.port}`)
   }
 
   /** Called after a GOAWAY: leaves the connection after a short random delay, between two responses. */
-  #leaveSoon(attempt: Attempt): void {
-    if (!attempt.isServed || this.#isLeaving) return
-    this.#isLeaving = true
-    this.#timer = after(chance() * leaveMs, () => {
-      this.#leaves = true
-      this.#leave(attempt)
+  #leaveSoon(): void {
+    if (this.#state.name !== 'live') return
+    const { attempt, since, recording } = this.#state
+    const timer = after(chance() * leaveMs, () => {
+      if (attempt.isBetween) this.#leave()
+      else this.#enter({ name: 'ending', attempt, since, recording })
     })
+    this.#enter({ name: 'leaving', attempt, since, recording, timer })
   }
 
-  #leave(attempt: Attempt): void {
-    if (this.#attempt !== attempt || !attempt.isBetween) return
+  #leave(): void {
     this.#parts.log.debug('discovery closes the connection gracefully (GOAWAY)')
     this.#parts.metrics.discoveryEnded(true)
     this.end(status.ok, '')
   }
 
   #ended(attempt: Attempt, end: StreamEnd): void {
-    if (this.#attempt !== attempt) return
-    this.#attemptOver(attempt, end.retryAfterMs)
-    if (!attempt.isServed) return this.#failed(end)
+    const state = this.#state
+    // An attempt that was left may still have a fault in what it had received.
+    if (attemptOf(state) !== attempt) return
+    if (state.name === 'connecting' || state.name === 'open') return this.#failed(state, end)
     const { log, metrics, address } = this.#parts
     const { isExpected, code, message } = endOfStream(end, attempt.isBetween)
     metrics.discoveryEnded(isExpected)
@@ -290,27 +304,30 @@ export class RelayedStream {
     if (isExpected) log.debug(text)
     else log.warn(text)
     this.fault = isExpected ? undefined : end.message
-    this.end(code, message)
+    this.end(code, message, end.retryAfterMs)
   }
 
   /**
-   * Called when an attempt ended before anything arrived for the proxy. Schedules another attempt, unless the buffer was discarded or
+   * Called when an attempt ended before anything arrived for the proxy. Schedules another attempt, unless the requests were discarded or
    * discovery rejected the requests themselves.
    */
-  #failed(end: StreamEnd): void {
+  #failed({ unserved }: Connecting | Open, end: StreamEnd): void {
     const { log, metrics, backOff, address, file } = this.#parts
     metrics.discoveryFailed()
     this.fault = end.message || `status ${end.code}`
     const text = `no configuration from ${address.host}:${address.port}: ${this.fault}`
-    if (!this.#kept || endOfStream(end, true).isFinal) {
+    const { requests } = unserved
+    if (!requests || endOfStream(end, true).isFinal) {
       log.warn(text)
-      return this.end(end.code, end.message)
+      return this.end(end.code, end.message, end.retryAfterMs)
     }
-    if (this.#isKeptFull) this.#proxy.pause()
+    countAttempt(backOff, { servedMs: 0, askedMs: end.retryAfterMs }, monotonicMs(), chance())
+    if (isBufferFull(unserved)) this.#proxy.pause()
     else this.#proxy.resume()
-    this.#tryLater()
-    if (file && !this.#standIn && monotonicMs() - this.#began > file.fallbackAfterMs)
-      this.#standIn = new StandIn(this.#proxy, file, log, this.#kept.bytes(), () => this.#enter('stand-in'))
+    this.#tryLater(unserved)
+    if (file && monotonicMs() - this.#began > file.fallbackAfterMs) unserved.standIn ??= new StandIn(this.#proxy, file, log, requests.bytes())
     log.warn(`${text}; retry in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
   }
 }
+
+const isBufferFull = ({ requests }: Unserved): boolean => requests !== undefined && requests.length >= maxKept

@@ -12,51 +12,64 @@ import type { ProxyStream } from './proxy-stream.ts'
 /** The maximum size of a request, in bytes. */
 const requestBytes = 4_194_304
 
+/**
+ * `reading`: the stored configuration is being read; requests wait. `serving`: requests are answered from it. `over`: there is none for this
+ * proxy, or it is not wanted any more.
+ */
+type State =
+  | { readonly name: 'reading'; readonly waiting: Buffer[] }
+  | { readonly name: 'serving'; readonly answers: KeptAnswers; readonly reader: FrameReader }
+  | { readonly name: 'over' }
+
 /** Serves one stream. */
 export class StandIn {
   readonly #proxy: ProxyStream
   readonly #log: ScopedLogger
-  readonly #reader = new FrameReader(requestBytes, new FrameBuffers())
-  readonly #mayServe: () => boolean
-  #answers: KeptAnswers | undefined
-  /** Requests that arrived before the stored configuration was read. Undefined afterwards, and when none is served. */
-  #waiting: Buffer[] | undefined
+  #state: State = { name: 'over' }
 
-  /**
-   * `requests` are the request bytes received so far. Serves when a configuration is stored for this proxy and the proxy has none yet:
-   * `mayServe` is called when the configuration has been read, and says whether it is still the stand-in's turn.
-   */
-  constructor(proxy: ProxyStream, file: ConfigurationFile, log: ScopedLogger, requests: Buffer, mayServe: () => boolean) {
+  /** `requests` are the request bytes received so far. Serves when a configuration is stored for this proxy and the proxy has none yet. */
+  constructor(proxy: ProxyStream, file: ConfigurationFile, log: ScopedLogger, requests: Buffer) {
     this.#proxy = proxy
     this.#log = log
-    this.#mayServe = mayServe
     const first = readFirst(proxy.isDelta, requests)
     if (!first?.isFresh) return
-    this.#waiting = [requests]
+    this.#state = { name: 'reading', waiting: [requests] }
     void this.#begin(file, first.nodeId)
+  }
+
+  /** Whether requests are answered from the stored configuration. */
+  get isServing(): boolean {
+    return this.#state.name === 'serving'
   }
 
   /** Processes bytes of requests. */
   request(bytes: Buffer): void {
-    if (this.#answers) this.#answer(this.#answers, bytes)
-    else this.#waiting?.push(bytes)
+    if (this.#state.name === 'reading') this.#state.waiting.push(bytes)
+    else if (this.#state.name === 'serving') this.#answer(bytes)
+  }
+
+  /** Sends the proxy nothing from now on. */
+  close(): void {
+    this.#state = { name: 'over' }
   }
 
   async #begin(file: ConfigurationFile, nodeId: string): Promise<void> {
     const found = await file.read(nodeId)
-    const waiting = this.#waiting ?? []
-    this.#waiting = undefined
-    if (!found || !this.#mayServe()) return
+    if (this.#state.name !== 'reading') return
+    if (!found) return this.close()
+    const { waiting } = this.#state
+    const answers = new KeptAnswers(this.#proxy.isDelta, found.kept)
+    this.#state = { name: 'serving', answers, reader: new FrameReader(requestBytes, new FrameBuffers()) }
     file.resume(found.kept)
     this.#log.warn(`discovery cannot be reached: the proxy starts with the configuration saved at ${new Date(found.writtenAt).toISOString()}`)
-    const answers = new KeptAnswers(this.#proxy.isDelta, found.kept)
-    this.#answers = answers
-    for (const bytes of waiting) this.#answer(answers, bytes)
+    for (const bytes of waiting) this.#answer(bytes)
   }
 
-  #answer(answers: KeptAnswers, bytes: Buffer): void {
+  #answer(bytes: Buffer): void {
+    if (this.#state.name !== 'serving') return
+    const { reader, answers } = this.#state
     try {
-      this.#reader.take(bytes, (message) => {
+      reader.take(bytes, (message) => {
         const response = answers.answer(message)
         if (response) this.#proxy.write(messageFrame(response))
       })

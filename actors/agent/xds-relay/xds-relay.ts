@@ -10,6 +10,7 @@ import type { TrustBundleChanged } from '../../../protocols/messages/trust-bundl
 import type { XdsRelayConfig, XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
 import { BackOff } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
+import { reconnects } from '../../../src/relay/reconnects.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -19,7 +20,7 @@ import type { StreamCredentials } from './discovery-stream.ts'
 import { relayMetrics } from './metrics.ts'
 import { ProxyServer } from './proxy-server.ts'
 import type { ProxyStream } from './proxy-stream.ts'
-import { RelayedStream, type RelayParts, reconnects } from './relayed-stream.ts'
+import { RelayedStream, type RelayParts } from './relayed-stream.ts'
 
 /** What the relay tells other actors of the agent, and the kind of actor that each message is for. */
 type Sent = NameTableChanged | TrustBundleChanged
