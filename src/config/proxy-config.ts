@@ -18,20 +18,45 @@ const remoteService = record({ address: text(), tlsSettings, tcpKeepalive: tcpKe
 
 const count = integer(0, 2_147_483_647)
 
-const tracing = record({
-  zipkin: record({ address: text() }),
-  lightstep: record({ address: text(), accessToken: text() }),
-  datadog: record({ address: text() }),
-  stackdriver: record({ debug: flag, maxNumberOfAttributes: count, maxNumberOfAnnotations: count, maxNumberOfMessageEvents: count }),
-  openCensusAgent: record({
-    address: text(),
-    context: list(oneOf('UNSPECIFIED', 'W3C_TRACE_CONTEXT', 'GRPC_BIN', 'CLOUD_TRACE_CONTEXT', 'B3')),
-  }),
-  customTags: unused(anything),
-  maxPathTagLength: unused(integer(0, 65_536)),
-  sampling: decimal(0, 100),
-  tlsSettings,
-})
+const headerName = text({ pattern: /^[!#$%&'*+.^_`|~\w-]+$/, what: 'the name of a header', examples: ['x-probe'] })
+const filled = text({ max: 1024, pattern: /./, what: 'a value of at least one character', examples: ['x'] })
+
+/** The value of a tag of trace spans. Exactly one of its sources must be given. */
+const customTag = record(
+  {
+    literal: record({ value: required(filled) }),
+    environment: record({ name: required(filled), defaultValue: text() }),
+    header: record({ name: required(headerName), defaultValue: text() }),
+  },
+  ({ literal, environment, header }, path, report) => {
+    const given = [literal, environment, header].filter((source) => source !== undefined).length
+    if (given !== 1) reject(report, path, 'needs exactly one of literal, environment and header')
+  },
+)
+
+/** The value of a tag of trace spans. */
+export type CustomTag = Read<typeof customTag>
+
+const tracing = record(
+  {
+    zipkin: record({ address: text() }),
+    lightstep: record({ address: text(), accessToken: text() }),
+    datadog: record({ address: text() }),
+    stackdriver: record({ debug: flag, maxNumberOfAttributes: count, maxNumberOfAnnotations: count, maxNumberOfMessageEvents: count }),
+    openCensusAgent: record({
+      address: text(),
+      context: list(oneOf('UNSPECIFIED', 'W3C_TRACE_CONTEXT', 'GRPC_BIN', 'CLOUD_TRACE_CONTEXT', 'B3')),
+    }),
+    customTags: map(customTag),
+    maxPathTagLength: integer(0, 65_536),
+    sampling: decimal(0, 100),
+    tlsSettings,
+  },
+  ({ customTags = {} }, path, report) => {
+    for (const tag of Object.keys(customTags))
+      if (!/^[\x21-\x7e]{1,256}$/.test(tag)) reject(report, `${path}.customTags`, `${JSON.stringify(tag.slice(0, 100))} is not the name of a tag`)
+  },
+)
 
 const seconds = integer(0, 2_147_483)
 
@@ -48,9 +73,7 @@ const readinessProbe = record(
       port: required(integer(1, 65_535)),
       host: text(),
       scheme: text({ pattern: /^https?$/i, what: 'http or https', examples: ['http', 'HTTPS'] }),
-      httpHeaders: list(
-        record({ name: required(text({ pattern: /^[!#$%&'*+.^_`|~\w-]+$/, what: 'the name of a header', examples: ['x-probe'] })), value: text() }),
-      ),
+      httpHeaders: list(record({ name: required(headerName), value: text() })),
     }),
     tcpSocket: record({ host: text(), port: required(integer(1, 65_535)) }),
     exec: record({ command: required(list(text(), { min: 1 })) }),

@@ -4,6 +4,9 @@
  */
 import { longest, type Variable } from './variable.ts'
 
+/** A variable without effect; `why` where it is not that its part is missing. */
+export type UnbuiltVariable = Variable & { readonly why?: string }
+
 /** The table of these variables. */
 export const unbuiltVariables = {
   ENABLE_LEGACY_FSGROUP_INJECTION: {
@@ -21,11 +24,6 @@ export const unbuiltVariables = {
   },
   MESH_METRICS_ANNOTATIONS: { type: 'string', default: '', meaning: '' },
   ORCH_INGRESS_NS: { type: 'string', default: '', meaning: '' },
-  PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS: {
-    type: 'boolean',
-    default: false,
-    meaning: 'when true, certificates in metadata may override destination-rule certificates in MUTUAL TLS mode; for migration only, to be removed',
-  },
   PILOT_ENABLED_SERVICE_APIS: { type: 'boolean', default: false, meaning: 'enables support for the orchestrator’s service-apis; experimental' },
   PILOT_ENABLE_ANALYSIS: {
     type: 'boolean',
@@ -42,11 +40,14 @@ export const unbuiltVariables = {
     default: true,
     meaning: 'orchestrator services with selectors select workload entries with matching labels',
   },
-  PILOT_ENABLE_MYSQL_FILTER: { type: 'boolean', default: false, meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain' },
-  PILOT_ENABLE_REDIS_FILTER: { type: 'boolean', default: false, meaning: 'injects proxy.filters.network.redis_proxy into the filter chain' },
+  PILOT_ENABLE_MYSQL_FILTER: {
+    type: 'boolean',
+    default: false,
+    meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
+    why: 'releases of Envoy have no filter for MySQL, only contrib builds have',
+  },
   PILOT_ENABLE_SERVICEENTRY_SELECT_PODS: { type: 'boolean', default: true, meaning: 'service entries with selectors select pods from the cluster' },
   PILOT_ENABLE_STATUS: { type: 'boolean', default: false, meaning: 'updates the CRD Status field of all mesh resources with reconciliation status' },
-  PILOT_ENABLE_THRIFT_FILTER: { type: 'boolean', default: false, meaning: 'injects proxy.filters.network.thrift_proxy into the filter chain' },
   PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: {
     type: 'boolean',
     default: false,
@@ -57,7 +58,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration',
   },
-  PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: { type: 'boolean', default: false, meaning: '' },
   PILOT_STATUS_BURST: { type: 'integer', default: 500, range: [0, 2147483647], meaning: 'burst rate of status updates when status is enabled' },
   PILOT_STATUS_QPS: { type: 'number', default: 100, range: [0, 1000000000], meaning: 'QPS of status updates when status is enabled' },
   PILOT_USE_ENDPOINT_SLICE: {
@@ -93,4 +93,4 @@ export const unbuiltVariables = {
     default: 'meshd-${namespace}',
     meaning: 'name of the validating webhook configuration to patch; empty skips patching with cluster-admin rights',
   },
-} as const satisfies Record<string, Variable>
+} as const satisfies Record<string, UnbuiltVariable>

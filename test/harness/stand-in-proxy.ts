@@ -15,7 +15,7 @@ export interface StandInOptions {
 
 /**
  * Returns the source of the program. It listens on the admin port of `PROXY_CONFIG`, answers `/asked` with the received requests, one per
- * line, `/args` with its arguments, and `/pid` with its pid. `/stats` returns the statistics of a ready proxy after a request `/configure`.
+ * line, `/args` with its arguments, `/env` with its environment, and `/pid` with its pid. `/stats` returns the statistics of a ready proxy after a request `/configure`.
  * SIGTERM ends it with status 0.
  */
 export function standInProxy(options: StandInOptions = {}): string {
@@ -33,7 +33,12 @@ function standIn(create: typeof createServer, { status = 0, signal, stays = fals
   })
   const server = create((request, response) => {
     const { method, url } = request
-    const pages: Record<string, string> = { '/args': process.argv.slice(2).join('\n'), '/pid': String(process.pid), '/asked': asked.join('\n') }
+    const pages: Record<string, string> = {
+      '/args': process.argv.slice(2).join('\n'),
+      '/pid': String(process.pid),
+      '/asked': asked.join('\n'),
+      '/env': JSON.stringify(process.env),
+    }
     const page = pages[url ?? '']
     if (page !== undefined) return void response.end(page)
     if (url?.startsWith('/stats?')) return void response.end(asked.includes('POST /configure') ? stats.join('\n') : '')

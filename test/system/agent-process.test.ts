@@ -38,6 +38,13 @@ describe('pilot-agent proxy', () => {
     expect(one.output).to.match(/drains its connections for 1 s/)
   })
 
+  it('gives the proxy the variables for tags of spans, unless its own environment has them', async () => {
+    const one = agent({ env: { POD_NAME: 'web-1', POD_NAMESPACE: 'shop', CANONICAL_REVISION: 'v9' } })
+    one.write('etc/mesh/pod/labels', 'app="web"\nversion="v1"\n')
+    await one.start()
+    expect(JSON.parse(await one.admin('/env'))).to.include({ CANONICAL_SERVICE: 'web', CANONICAL_REVISION: 'v9', POD_NAMESPACE: 'shop' })
+  })
+
   it('drains all listeners of a router, and serves no DNS for it', async () => {
     const one = agent({ role: 'router', env: { TERMINATION_DRAIN_DURATION_SECONDS: '1', MESH_META_DNS_CAPTURE: 'true' } })
     await one.start()

@@ -7,17 +7,20 @@ import { envoyArguments } from '../../../src/bootstrap/command-line.ts'
 import { bootstrapSettings, type PreparedSettings } from '../../../src/bootstrap/prepared.ts'
 import { splitAddress } from '../../../src/bootstrap/proxy-config.ts'
 import type { BootstrapSettings } from '../../../src/bootstrap/settings.ts'
+import { tagVariables } from '../../../src/bootstrap/tag-variables.ts'
 import { tracerFault } from '../../../src/bootstrap/tracer.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
 import { readIfThere } from '../../runtime/bounded-file.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'
 import { trustedDirectory } from '../../runtime/trusted-directory.ts'
 
-/** The command line of Envoy. */
+/** The command line of Envoy, and variables for its environment. */
 export interface WrittenBootstrap {
   readonly binary: string
   readonly args: readonly string[]
+  readonly variables: Readonly<Record<string, string>>
   /** Removes the bootstrap file after Envoy has exited. A user's file is not removed. */
   remove(): Promise<void>
 }
@@ -32,7 +35,12 @@ export async function writeBootstrap(prepared: PreparedSettings, log: ScopedLogg
     logAsJson: options.logAsJson,
     override: await readOverride(features.MESH_BOOTSTRAP_OVERRIDE, log),
   })
-  return { binary: config.binaryPath, args, remove: async () => (config.customConfigFile ? undefined : rm(file, { force: true })) }
+  return {
+    binary: config.binaryPath,
+    args,
+    variables: tagVariables(node, meshNames(features.MESH_DOMAIN)),
+    remove: async () => (config.customConfigFile ? undefined : rm(file, { force: true })),
+  }
 }
 
 async function writeConfig(prepared: PreparedSettings, log: ScopedLogger): Promise<string> {

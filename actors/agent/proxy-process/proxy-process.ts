@@ -13,6 +13,8 @@ import { findProgram } from './programs.ts'
 export interface ProxyCommand {
   readonly binary: string
   readonly args: readonly string[]
+  /** Environment variables for the proxy, where the agent's own environment has none of the name. */
+  readonly variables: Readonly<Record<string, string>>
 }
 
 /** How the proxy is drained before it is terminated. */
@@ -39,13 +41,13 @@ export class ProxyProcess {
   /**
    * Starts the process. `guard` is prepended to the command. Throws an Error that names the program when it is missing or not executable.
    */
-  constructor({ binary, args }: ProxyCommand, guard: readonly string[], log: ScopedLogger) {
+  constructor({ binary, args, variables }: ProxyCommand, guard: readonly string[], log: ScopedLogger) {
     this.#log = log
     const program = findProgram(binary)
     const [first = program, ...rest] = [...guard, program, ...args]
     log.info(`starting the proxy: ${[program, ...args].map(shown).join(' ')}`)
     // The process gets its own process group, so that an interrupt from the terminal reaches only the agent, which drains the proxy first.
-    this.#child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit'], detached: true })
+    this.#child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit'], detached: true, env: { ...variables, ...process.env } })
     this.ended = new Promise((resolve) => {
       this.#child.on('exit', (status, signal) => resolve({ status, signal }))
       this.#child.on('error', (error) => {

@@ -9,6 +9,7 @@ import { consequences, contain } from '../../model/faults.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import { plainView, publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
+import { gatewayHosts } from '../../xds/clusters/gateway-hosts.ts'
 import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
 import { policyFor } from '../../xds/clusters/traffic-policy.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
@@ -30,6 +31,8 @@ interface Extent {
   readonly viewKey: ViewKey
   /** The hosts. Undefined: all hosts of the view. */
   readonly hosts: readonly string[] | undefined
+  /** The gateways to whose destinations the hosts are limited, and the namespace of their proxy. */
+  readonly routedBy?: Pick<ProxyClass, 'gateways' | 'namespace'>
 }
 
 /** A group of load assignments that can be updated host by host. */
@@ -51,7 +54,7 @@ export class OutboundGroups {
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits } = proxy
     const { filters } = traits.filtersOf.clusters
-    const extents = this.#extents(proxy.viewKey)
+    const extents = this.#extents(proxy)
     const own = extents.find(({ hosts }) => hosts)
     const kinds = [
       { name: 'clusters-out', key: traits.clusterKey, given: filters, typeUrl: clusterType, make: (of: Extent) => this.#clusters(of, traits, false) },
@@ -79,9 +82,11 @@ export class OutboundGroups {
   /**
    * The extents that the groups of a view are made of. The first is what the namespace sees differently, which is hidden in the shared one.
    */
-  #extents(key: ViewKey): Extent[] {
+  #extents({ viewKey: key, traits, gateways, namespace }: ProxyClass): Extent[] {
     // The resources of these groups do not contain addresses of services.
     const viewKey = plainView(key)
+    const isLimited = traits.type === 'router' && !traits.sniDnat && this.#making.snapshot.settings.features.PILOT_FILTER_GATEWAY_CLUSTER_CONFIG
+    if (isLimited) return [{ id: JSON.stringify([viewKey.id, namespace, gateways]), viewKey, hosts: undefined, routedBy: { gateways, namespace } }]
     const { difference } = this.#making.view(viewKey)
     if (!difference) return [{ id: viewKey.id, viewKey, hosts: undefined }]
     const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined }
@@ -129,7 +134,10 @@ export class OutboundGroups {
         bytes(this.#serviceEndpoints(state, view, proxy.traits))
   }
 
-  #states({ viewKey, hosts }: Extent): { view: View; states: readonly ServiceState[] } {
+  #states({ viewKey, routedBy, hosts = routedBy && gatewayHosts(this.#making.snapshot, routedBy) }: Extent): {
+    view: View
+    states: readonly ServiceState[]
+  } {
     const view = this.#making.view(viewKey)
     return { view, states: hosts ? hosts.flatMap((host) => view.service(host) ?? []) : view.services }
   }

@@ -88,7 +88,7 @@ function outboundClusterOf(
   const cluster: ClusterInit = { name, altStatName: statName(snapshot.mesh.outboundClusterStatName, service, port, subset) }
   if (!applyDiscovery(cluster, state, port, subset, rule, snapshot, traits)) return undefined
   const policy = policyFor(rule, subset, port.number)
-  applyPolicy(cluster, policy, snapshot)
+  applyPolicy(cluster, policy, snapshot, port.protocol)
   const http2 = applyHttp(cluster, port, policy, snapshot, traits)
   if (usesLocalityWeights(policy, snapshot))
     cluster.commonLbConfig = {

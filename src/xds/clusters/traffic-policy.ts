@@ -1,5 +1,6 @@
 /** Translates policies of DestinationRules to fields of `envoy.config.cluster.v3.Cluster` (docs/resources.md, C5 to C9). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Protocol } from '../../../protocols/data.ts'
 import {
   Cluster_DiscoveryType,
   Cluster_LbPolicy,
@@ -62,11 +63,13 @@ const settingsOf = ({ connectionPool, loadBalancer, outlierDetection, tls, proxy
 
 const defined = (policy: PolicyInForce): PolicyInForce => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined))
 
-/** Sets connection pool, outlier detection and load balancer. */
-export function applyPolicy(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
+/** Sets connection pool, outlier detection and load balancer. `protocol` is that of the port, for clusters of services. */
+export function applyPolicy(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot, protocol?: Protocol): void {
   applyConnectionPool(cluster, policy.connectionPool, snapshot, policy.retryBudget)
   applyOutlierDetection(cluster, policy)
-  applyLoadBalancer(cluster, policy)
+  // Commands of Redis are routed by their keys, which the load balancer has to distribute among the endpoints.
+  if (protocol === 'redis' && snapshot.settings.features.PILOT_ENABLE_REDIS_FILTER) cluster.lbPolicy = Cluster_LbPolicy.MAGLEV
+  else applyLoadBalancer(cluster, policy)
 }
 
 /**
@@ -235,7 +238,7 @@ export function tlsSocket(tls: TlsSettings, http2: boolean, traits: Traits, snap
   const byName = traits.type === 'router' && tls.credentialName ? tls.credentialName : undefined
   const common = {
     alpnProtocols: http2 ? ['h2'] : [],
-    ...(byName === undefined ? filesContext(tls, traits) : credentialContext(byName, tls, snapshot)),
+    ...(byName === undefined ? filesContext(tls, traits, snapshot) : credentialContext(byName, tls, snapshot)),
   }
   return {
     name: 'envoy.transport_sockets.tls',
@@ -243,16 +246,23 @@ export function tlsSocket(tls: TlsSettings, http2: boolean, traits: Traits, snap
   }
 }
 
-function filesContext(tls: TlsSettings, { certificates }: Traits) {
-  const { clientCertificate, privateKey } = tls
+/** Returns the files of TLS settings; those that the proxy's metadata names come first where `PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS` is set. */
+function filesOf(tls: TlsSettings, { certificates: { client } }: Traits, { settings }: MeshSnapshot) {
+  if (tls.mode === 'MUTUAL' && client && settings.features.PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS)
+    return { clientCertificate: client.chain, privateKey: client.key, caCertificates: client.root }
+  return tls
+}
+
+function filesContext(tls: TlsSettings, traits: Traits, snapshot: MeshSnapshot) {
+  const { clientCertificate, privateKey, caCertificates } = filesOf(tls, traits, snapshot)
   return fileCertificates(
     {
       pairs: tls.mode === 'MUTUAL' && clientCertificate && privateKey ? [{ chain: clientCertificate, key: privateKey }] : [],
-      authorities: (!tls.insecureSkipVerify && tls.caCertificates) || undefined,
+      authorities: (!tls.insecureSkipVerify && caCertificates) || undefined,
       revocations: tls.caCrl || undefined,
       checks: { matchTypedSubjectAltNames: subjectNames(tls) },
     },
-    certificates,
+    traits.certificates,
   )
 }
 

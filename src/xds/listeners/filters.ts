@@ -1,4 +1,4 @@
-/** Network and HTTP filters of listeners (docs/resources.md, L12). */
+/** Network and HTTP filters of listeners (docs/resources.md, L12 and L18). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
 import { HttpProtocolOptions_HeadersWithUnderscoresAction } from '../../../protocols/gen/envoy/config/core/v3/protocol_pb.js'
@@ -19,7 +19,10 @@ import {
   type HttpFilterSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { MongoProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js'
+import { RedisProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
+import type { RouteActionSchema } from '../../../protocols/gen/envoy/extensions/filters/network/thrift_proxy/v3/route_pb.js'
+import { ThriftProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/thrift_proxy/v3/thrift_proxy_pb.js'
 import { HeaderMutationSchema as EarlyHeaderMutationSchema } from '../../../protocols/gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js'
 import { decodesSlashes, mergesSlashes } from '../../config/path-patterns.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -29,6 +32,7 @@ import type { PolicyFilters } from '../security/policy-filters.ts'
 import { topologyOf } from '../security/trusted-proxies.ts'
 import type { Traits } from '../traits.ts'
 import { accessLogs } from './access-log.ts'
+import { customTags } from './custom-tags.ts'
 import type { TcpTarget } from './tcp-targets.ts'
 
 /** The initial fields of a network filter. */
@@ -127,13 +131,13 @@ const removal = (names: readonly string[]) => ({
 function tracingOf(snapshot: MeshSnapshot, traits: Traits) {
   const { features } = snapshot.settings
   const sampling = traits.proxyConfig.tracing?.sampling ?? snapshot.mesh.defaultConfig.tracing?.sampling ?? features.PILOT_TRACE_SAMPLING
-  const literal = (tag: string, value: string) => ({ tag, type: { case: 'literal' as const, value: { value } } })
-  const tags = features.PILOT_ENABLE_MESH_TAGS && traits.meshId !== '' ? [literal('istio.mesh_id', traits.meshId)] : []
+  const maxPathTagLength = traits.proxyConfig.tracing?.maxPathTagLength ?? snapshot.mesh.defaultConfig.tracing?.maxPathTagLength
   return {
     clientSampling: { value: 100 },
     randomSampling: { value: Math.min(100, Math.max(0, sampling)) },
     overallSampling: { value: 100 },
-    customTags: tags,
+    customTags: customTags(snapshot, traits),
+    ...(maxPathTagLength !== undefined ? { maxPathTagLength } : {}),
   }
 }
 
@@ -156,7 +160,10 @@ function httpFilters(protocols: ReadonlySet<Protocol>): HttpFilter[] {
 
 const httpFilter = (name: string, config: ReturnType<typeof pack>): HttpFilter => ({ name, configType: { case: 'typedConfig', value: config } })
 
-/** Returns the network filters that proxy a connection to clusters, preceded by the filter of the protocol if there is one. */
+/**
+ * Returns the network filters that proxy a connection to clusters: `tcp_proxy`, preceded by the filter of the protocol if there is one, or
+ * the filter that routes single requests of the protocol.
+ */
 export function tcpFilters(
   statPrefix: string,
   targets: readonly TcpTarget[],
@@ -165,6 +172,8 @@ export function tcpFilters(
   traits: Traits,
 ): Filter[] {
   const weighted = targets.filter((target) => targets.length === 1 || target.weight > 0)
+  const routing = requestRouting(statPrefix, weighted, protocol, snapshot)
+  if (routing) return [routing]
   const [only] = weighted
   const clusterSpecifier =
     weighted.length === 1 && only
@@ -185,6 +194,44 @@ export function tcpFilters(
   if (protocol === 'mongo')
     filters.unshift({ name: 'envoy.filters.network.mongo_proxy', configType: { case: 'typedConfig', value: pack(MongoProxySchema, { statPrefix }) } })
   return filters
+}
+
+/** The timeout of a command at a Redis server, in milliseconds. */
+const redisCommandMs = 5000
+
+/**
+ * Returns the filter that routes each request of a connection to the clusters. Undefined for protocols without one, and for commands of
+ * Redis with several clusters, among which `redis_proxy` cannot distribute by weight.
+ */
+function requestRouting(
+  statPrefix: string,
+  targets: readonly TcpTarget[],
+  protocol: Protocol | undefined,
+  { settings: { features } }: MeshSnapshot,
+): Filter | undefined {
+  const filter = (name: string, value: ReturnType<typeof pack>): Filter => ({ name, configType: { case: 'typedConfig', value } })
+  const [only, ...others] = targets
+  if (!only) return undefined
+  if (protocol === 'redis' && features.PILOT_ENABLE_REDIS_FILTER && others.length === 0)
+    return filter(
+      'envoy.filters.network.redis_proxy',
+      pack(RedisProxySchema, {
+        statPrefix,
+        latencyInMicros: true,
+        settings: { opTimeout: durationOf(redisCommandMs) },
+        prefixRoutes: { catchAllRoute: { cluster: only.cluster } },
+      }),
+    )
+  if (protocol !== 'thrift' || !features.PILOT_ENABLE_THRIFT_FILTER) return undefined
+  const route: MessageInitShape<typeof RouteActionSchema> = {
+    clusterSpecifier:
+      others.length === 0
+        ? { case: 'cluster', value: only.cluster }
+        : { case: 'weightedClusters', value: { clusters: targets.map(({ cluster, weight }) => ({ name: cluster, weight })) } },
+  }
+  // An empty method name matches every request.
+  const routeConfig = { name: statPrefix, routes: [{ match: { matchSpecifier: { case: 'methodName' as const, value: '' } }, route }] }
+  return filter('envoy.filters.network.thrift_proxy', pack(ThriftProxySchema, { statPrefix, routeConfig }))
 }
 
 const listenerFilter = (name: string, config: ReturnType<typeof pack>) => ({ name, configType: { case: 'typedConfig' as const, value: config } })

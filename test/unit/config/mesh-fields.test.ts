@@ -118,12 +118,18 @@ describe('fields of the mesh configuration', () => {
   })
 
   it('give a warning if they have no effect', () => {
-    const read = readMeshConfig('ingressClass: x\nserviceSettings: []\ndefaultConfig: {statNameLength: 5, tracing: {maxPathTagLength: 5}}\n')
+    const read = readMeshConfig('ingressClass: x\nserviceSettings: []\ndefaultConfig: {statNameLength: 5}\n')
     expect('warnings' in read && read.warnings).to.deep.equal(
-      ['ingressClass', 'serviceSettings', 'defaultConfig.statNameLength', 'defaultConfig.tracing.maxPathTagLength'].map(
-        (field) => `field ${field}: has no effect yet: not implemented`,
-      ),
+      ['ingressClass', 'serviceSettings', 'defaultConfig.statNameLength'].map((field) => `field ${field}: has no effect yet: not implemented`),
     )
+  })
+
+  it('with tags of spans need a name and exactly one source, which proxies would refuse otherwise', () => {
+    const read = (customTags: string) => readMeshConfig(`defaultConfig: {tracing: {customTags: ${customTags}}}\n`)
+    for (const tags of ['{a: {}}', '{a: {literal: {value: x}, header: {name: x}}}', '{"": {literal: {value: x}}}', '{a: {header: {name: "x y"}}}'])
+      expect(read(tags), tags).to.have.property('error').that.includes('customTags')
+    expect(read('{a: {literal: {value: ""}}}')).to.have.property('error')
+    expect(read('{a: {environment: {name: X}}}')).to.not.have.property('error')
   })
 
   it('with trust domains are normalised to the form of identities, and rejected if that is impossible', () => {
