@@ -5,9 +5,10 @@
 import { hash } from 'node:crypto'
 import { BadNode, readNode, versionText } from '../model/proxy.ts'
 import { meshNames } from '../names/mesh-names.ts'
-import { deltaResourceHead, textField, WireError } from '../xds/slab/wire.ts'
+import { WireError } from '../xds/slab/wire.ts'
 import { readNodeBytes } from '../xds/stream/node.ts'
 import { namesIn, readDeltaRequest, readSotwRequest, requestFault } from '../xds/stream/request.ts'
+import { encodeResponse } from '../xds/stream/response.ts'
 import { secretType } from '../xds/type-urls.ts'
 import { isSecretName, type SecretLookup, type SecretResource } from './secret-resources.ts'
 
@@ -91,7 +92,13 @@ export class SecretStream {
     this.#isWaiting = true
     this.#responses++
     for (const { name, version } of due) this.#sent.set(name, version)
-    return this.#isDelta ? this.#deltaResponse(due, removed) : this.#sotwResponse(due)
+    return encodeResponse(this.#isDelta, {
+      typeUrl: secretType,
+      version: this.#isDelta ? '' : versionOf(due),
+      nonce: String(this.#responses),
+      resources: due.map((secret) => ({ ...secret, element: [secret.element] })),
+      removed,
+    })
   }
 
   #takeSotw(message: Buffer): RequestOutcome {
@@ -147,26 +154,7 @@ export class SecretStream {
     this.#sent.delete(name)
     this.#missing.delete(name)
   }
-
-  /** Encodes a `DiscoveryResponse`. */
-  #sotwResponse(due: readonly SecretResource[]): Buffer {
-    const version = hash('sha256', due.map((one) => one.version).join()).slice(0, 32)
-    return Buffer.concat([
-      textField(1, version),
-      ...due.map(({ element }) => element),
-      textField(4, secretType),
-      textField(5, String(this.#responses)),
-    ])
-  }
-
-  /** Encodes a `DeltaDiscoveryResponse`. */
-  #deltaResponse(due: readonly SecretResource[], removed: readonly string[]): Buffer {
-    const resources = due.flatMap(({ name, version, element }) => [deltaResourceHead(name, version, element.length), element])
-    return Buffer.concat([
-      ...resources,
-      textField(4, secretType),
-      textField(5, String(this.#responses)),
-      ...removed.map((name) => textField(6, name)),
-    ])
-  }
 }
+
+/** Returns the version of a SotW response. */
+const versionOf = (due: readonly SecretResource[]): string => hash('sha256', due.map(({ version }) => version).join()).slice(0, 32)

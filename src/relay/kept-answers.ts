@@ -1,6 +1,7 @@
 /** Answers a starting proxy's requests from the stored configuration, in place of discovery (docs/agent.md, X9). */
-import { deltaResourceHead, elementHead, scanFields, textField, WireError } from '../xds/slab/wire.ts'
-import { readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
+import { elementHead, scanFields, WireError } from '../xds/slab/wire.ts'
+import { namesIn, readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
+import { encodeResponse } from '../xds/stream/response.ts'
 import { isWildcardType } from '../xds/type-urls.ts'
 import type { KeptConfiguration } from './kept-configuration.ts'
 
@@ -69,8 +70,7 @@ export class KeptAnswers {
     const resources = this.#kept.resources(typeUrl, names.has(wildcard) ? new Set() : names)
     // An empty response is sent for a wildcard subscription only.
     if (resources.length === 0 && names.size > 0) return undefined
-    const elements = resources.flatMap(([, value]) => [elementHead(typeUrl, value.length), value])
-    return Buffer.concat([textField(1, version), ...elements, ...this.#tail(typeUrl)])
+    return this.#response(typeUrl, resources, [])
   }
 
   #delta(message: Buffer): Buffer | undefined {
@@ -80,23 +80,18 @@ export class KeptAnswers {
     this.#answered.set(typeUrl, '')
     if (names.size === 0 && !(isFirst && isWildcardType(typeUrl))) return undefined
     const resources = this.#kept.resources(typeUrl, names.has(wildcard) ? new Set() : names)
-    const parts = resources.flatMap(([name, value]) => {
-      const element = Buffer.concat([elementHead(typeUrl, value.length), value])
-      return [deltaResourceHead(name, version, element.length), element]
-    })
     const there = new Set(resources.map(([name]) => name))
     const missing = [...names].filter((name) => name !== wildcard && !there.has(name))
-    return Buffer.concat([...parts, ...this.#tail(typeUrl), ...missing.map((name) => textField(6, name))])
+    return this.#response(typeUrl, resources, missing)
   }
 
-  #tail(typeUrl: string): Buffer[] {
-    return [textField(4, typeUrl), textField(5, `${version}-${++this.#nonce}`)]
+  #response(typeUrl: string, resources: readonly [name: string, value: Buffer][], removed: readonly string[]): Buffer {
+    return encodeResponse(this.#isDelta, {
+      typeUrl,
+      version: this.#isDelta ? '' : version,
+      nonce: `${version}-${++this.#nonce}`,
+      resources: resources.map(([name, value]) => ({ name, version, element: [elementHead(typeUrl, value.length), value] })),
+      removed,
+    })
   }
-}
-
-/** Returns the names in the given fields. */
-function namesIn(raw: Buffer): Set<string> {
-  const names = new Set<string>()
-  for (const { bytes } of scanFields(raw)) if (bytes) names.add(bytes.toString())
-  return names
 }

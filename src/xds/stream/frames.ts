@@ -1,14 +1,13 @@
 /** gRPC frames: response frames assembled around encoded slices, and a parser of request frames. */
-import { textField } from '../slab/wire.ts'
+import { responseHead, responseTail } from './response.ts'
 import type { Response } from './session.ts'
 
 const prefixLength = 5
 
 /** Returns the frame of a response: prefix and head, the chunks of the plan, and the tail. */
 export function responseFrame(response: Response, delta: boolean): Buffer[] {
-  const removed = delta ? response.plan.removed.map((name) => textField(6, name)) : []
-  const tail = Buffer.concat([textField(4, response.typeUrl), textField(5, response.nonce), ...removed])
-  const version = textField(1, response.version)
+  const tail = responseTail(response.typeUrl, response.nonce, delta ? response.plan.removed : [])
+  const version = responseHead(response.version)
   const length = version.length + response.plan.length + tail.length
   const head = Buffer.concat([framePrefix(length), version])
   return joinSmall([head, ...response.plan.chunks, tail])

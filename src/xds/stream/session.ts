@@ -267,7 +267,7 @@ export class XdsSession {
     if (!watch || !refused) return undefined
     answered(watch, nonce)
     const { groups } = refused.sent
-    const resources = namesIn(detail).flatMap((name) => {
+    const resources = namesBlamed(detail).flatMap((name) => {
       const version = versionOf(groups, name, hostOf(typeUrl, name))
       return version === undefined ? [] : { name, version }
     })
@@ -278,7 +278,7 @@ export class XdsSession {
   stillRefused(): Refused[] {
     return [...this.watches.values()].flatMap((watch) => {
       const { typeUrl, lastError, nonce } = watch
-      if (lastError?.nonce !== nonce || this.#isDue(watch) || namesIn(lastError.message).length > 0) return []
+      if (lastError?.nonce !== nonce || this.#isDue(watch) || namesBlamed(lastError.message).length > 0) return []
       const policiesChanged = watch.acknowledgedPolicies !== this.#parts.catalog.policiesOf(this.classId)
       return { typeUrl, resources: [], detail: lastError.message, policiesChanged }
     })
@@ -478,7 +478,7 @@ export class XdsSession {
  * Returns the names of resources in an error message of Envoy: `Error adding/updating listener(s) <name>: <reason>`, several one after the
  * other.
  */
-const namesIn = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]
+const namesBlamed = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]
 
 /** Records that the proxy acknowledged a response, the last one or an earlier one. */
 function acknowledged(watch: Watch, nonce: string): void {
