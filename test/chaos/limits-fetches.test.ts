@@ -6,11 +6,11 @@ import { expect } from 'chai'
 import { costlyChain, costlyShapes } from '../../bench/costly-chain.ts'
 import { freePort } from '../../bench/ports.ts'
 import { Agent } from '../harness/agent.ts'
-import { OwnTime } from '../harness/own-time.ts'
-import { CostRecorder } from '../harness/process-cost.ts'
-import { send } from '../harness/raw-http.ts'
+import { expectBounded } from '../harness/bounded-cost.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
+
+const bounds = { descriptors: 60 }
 
 describe('a server that is asked', () => {
   const servers: { close(): unknown; closeAllConnections?(): void }[] = []
@@ -69,26 +69,12 @@ describe('a server that is asked', () => {
     return (server.address() as AddressInfo).port
   }
 
-  /** Asserts that a page answers within a second while something goes on, and what it costs the process. */
-  async function bounded(pid: number, page: { port: number; path: string; status: number }, run: () => Promise<void>): Promise<void> {
-    const costs = new CostRecorder(pid)
-    await run()
-    let slowest = 0
-    for (let times = 0; times < 20; times++) {
-      const watch = new OwnTime()
-      expect(await send('127.0.0.1', page.port, { path: page.path, host: 'localhost' })).to.equal(page.status)
-      slowest = Math.max(slowest, watch.ms())
-    }
-    const { mib, descriptors } = costs.stop()
-    expect(slowest, 'the longest answer in milliseconds').to.be.below(1000)
-    expect(mib, 'memory in MiB').to.be.below(100)
-    expect(descriptors, 'open files').to.be.at.most(60)
-  }
-
   it('for the keys of JWT_RULE and for bundles presents a costly chain: discovery answers others', async () => {
     service.env.SPIFFE_BUNDLE_ENDPOINTS = `other.test|https://127.0.0.1:${costlyPort}/bundle`
     await service.start()
-    await bounded(service.pid, { port: service.httpPort, path: '/ready', status: 200 }, () => until('it to be asked', () => counts.costly > 0))
+    await expectBounded(service.pid, { port: service.httpPort, path: '/ready', status: 200 }, bounds, () =>
+      until('it to be asked', () => counts.costly > 0),
+    )
     await service.output.says(/https:\/\/127\.0\.0\.1:\d+\/bundle.*(the peer sent more than 32768 bytes|certificate signature failure)/)
   })
 
@@ -100,7 +86,7 @@ describe('a server that is asked', () => {
       subject_token: 'token',
       subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
     }).toString()
-    await bounded(agent.pid, { port: agent.statusPort, path: '/healthz/ready', status: 503 }, async () => {
+    await expectBounded(agent.pid, { port: agent.statusPort, path: '/healthz/ready', status: 503 }, bounds, async () => {
       for (let count = 0; count < 10; count++) {
         const headers = { 'content-type': 'application/x-www-form-urlencoded' }
         expect(
@@ -113,7 +99,7 @@ describe('a server that is asked', () => {
 
   it('by probes of the agent presents a costly chain: the agent answers others', async () => {
     const before = counts.costly
-    await bounded(agent.pid, { port: agent.statusPort, path: '/healthz/ready', status: 503 }, async () => {
+    await expectBounded(agent.pid, { port: agent.statusPort, path: '/healthz/ready', status: 503 }, bounds, async () => {
       const request = 'GET /app-health/app/readyz HTTP/1.1\r\nHost: localhost\r\n\r\n'
       for (let count = 0; count < 20; count++) {
         const socket = connect(agent.statusPort, '127.0.0.1', () => socket.write(request.repeat(10)))

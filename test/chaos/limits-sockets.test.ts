@@ -7,8 +7,7 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { Agent } from '../harness/agent.ts'
-import { OwnTime } from '../harness/own-time.ts'
-import { CostRecorder } from '../harness/process-cost.ts'
+import { type CostBounds, expectBounded } from '../harness/bounded-cost.ts'
 import { send } from '../harness/raw-http.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -71,20 +70,9 @@ describe('one client of', () => {
   })
 
   /** Asserts what an attack costs the agent, and that its status port answers within a second. */
-  async function bounded(bounds: { readonly mib: number; readonly descriptors: number }, run: () => unknown): Promise<void> {
-    const costs = new CostRecorder(agent.pid)
-    await run()
-    let slowest = 0
-    for (let times = 0; times < 20; times++) {
-      const watch = new OwnTime()
-      expect(await send('127.0.0.1', agent.statusPort, { path: '/healthz/ready', host: 'localhost' })).to.equal(503)
-      slowest = Math.max(slowest, watch.ms())
-    }
-    const { mib, descriptors } = costs.stop()
-    expect(slowest, 'the longest answer in milliseconds').to.be.below(1000)
-    expect(mib, 'memory in MiB').to.be.below(bounds.mib)
-    expect(descriptors, 'open files').to.be.at.most(bounds.descriptors)
-  }
+  const bounded = (bounds: CostBounds, begin: () => unknown): Promise<void> =>
+    expectBounded(agent.pid, { port: agent.statusPort, path: '/healthz/ready', status: 503 }, bounds, begin)
+  const ready = () => ({ port: service.httpPort, path: '/ready', status: 200 })
 
   for (const { name, path, most } of [
     { name: 'SDS', path: '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets', most: 64 },
@@ -158,29 +146,19 @@ describe('one client of', () => {
 
   it('ControlZ or the admin socket that sends very many requests does not keep others from pages', async () => {
     for (const open of [() => connect(ctrlzPort, '127.0.0.1'), () => connect(service.env.MESHD_ADMIN_SOCKET as string)]) {
-      const costs = new CostRecorder(service.pid)
       let connected = 0
-      for (let count = 0; count < 50; count++) {
-        const socket = open().on('connect', () => connected++)
-        sockets.push(socket.on('error', () => undefined).pause())
-        socket.write('GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(20_000))
-      }
-      await until('the connections', () => connected === 50)
-      let slowest = 0
-      for (let times = 0; times < 20; times++) {
-        const watch = new OwnTime()
-        expect(await send('127.0.0.1', service.httpPort, { path: '/ready', host: 'localhost' })).to.equal(200)
-        slowest = Math.max(slowest, watch.ms())
-      }
-      const { mib, descriptors } = costs.stop()
-      expect(slowest, 'the longest answer in milliseconds').to.be.below(1000)
-      expect(mib, 'memory in MiB').to.be.below(100)
-      expect(descriptors, 'open files').to.be.at.most(110)
+      await expectBounded(service.pid, ready(), { descriptors: 110 }, async () => {
+        for (let count = 0; count < 50; count++) {
+          const socket = open().on('connect', () => connected++)
+          sockets.push(socket.on('error', () => undefined).pause())
+          socket.write('GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(20_000))
+        }
+        await until('the connections', () => connected === 50)
+      })
     }
   })
 
   it('the pages on loopback, of which each connection needs a look-up, takes a share of the main thread', async () => {
-    const costs = new CostRecorder(service.pid)
     const [begin, before] = [performance.now(), mainCpuMs(service.pid)]
     let answered = 0
     let isOver = false
@@ -193,21 +171,14 @@ describe('one client of', () => {
         answered++
       }
     }
-    const greedy = Array.from({ length: 10 }, ask)
-    await until('answers', () => answered > 100)
-    let slowest = 0
-    for (let times = 0; times < 20; times++) {
-      const watch = new OwnTime()
-      expect(await send('127.0.0.1', service.httpPort, { path: '/ready', host: 'localhost' })).to.equal(200)
-      slowest = Math.max(slowest, watch.ms())
-    }
+    let greedy: Promise<void>[] = []
+    await expectBounded(service.pid, ready(), { descriptors: 60 }, async () => {
+      greedy = Array.from({ length: 10 }, ask)
+      await until('answers', () => answered > 100)
+    })
     const share = (mainCpuMs(service.pid) - before) / (performance.now() - begin)
     isOver = true
     await Promise.all(greedy)
-    const { mib, descriptors } = costs.stop()
-    expect(slowest, 'the longest answer in milliseconds').to.be.below(1000)
     expect(share, 'share of the main thread').to.be.below(0.8)
-    expect(mib, 'memory in MiB').to.be.below(100)
-    expect(descriptors, 'open files').to.be.at.most(60)
   })
 })

@@ -3,9 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { Agent } from '../harness/agent.ts'
-import { OwnTime } from '../harness/own-time.ts'
-import { CostRecorder } from '../harness/process-cost.ts'
-import { send } from '../harness/raw-http.ts'
+import { expectBounded } from '../harness/bounded-cost.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -74,70 +72,52 @@ describe('the HTTP servers withstand one client with', () => {
     }
   }
 
-  /** Asks a page twenty times, and returns the longest time until its answer, in milliseconds of this process and its children. */
-  async function slowest(port: number, page: string, status: number): Promise<number> {
-    let longest = 0
-    for (let times = 0; times < 20; times++) {
-      const watch = new OwnTime()
-      expect(await send('127.0.0.1', port, { path: page, host: 'localhost' })).to.equal(status)
-      longest = Math.max(longest, watch.ms())
-    }
-    return longest
-  }
-
-  /** Asserts what an attack costs the process: at most 100 MiB and the given number of open files, and others wait less than a second. */
-  async function bounded(pid: number, target: { port: number; page: string; status: number }, files: number, run: () => void) {
-    const costs = new CostRecorder(pid)
-    run()
-    const slow = await slowest(target.port, target.page, target.status)
-    const cost = costs.stop()
-    expect(slow, 'the longest answer in milliseconds').to.be.below(1000)
-    expect(cost.mib, 'memory in MiB').to.be.below(100)
-    expect(cost.descriptors, 'open files').to.be.at.most(files)
-  }
-
-  const status = (of = agent) => ({ port: of.statusPort, page: '/healthz/ready', status: 503 })
-  const ready = () => ({ port: service.httpPort, page: '/ready', status: 200 })
+  const status = (of = agent) => ({ port: of.statusPort, path: '/healthz/ready', status: 503 })
+  const ready = () => ({ port: service.httpPort, path: '/ready', status: 200 })
 
   it('60,000 probes of a hanging application on one connection', async () => {
-    await bounded(agent.pid, status(), 20, () => attack(agent.statusPort, get(path).repeat(60_000)))
+    await expectBounded(agent.pid, status(), { descriptors: 20 }, () => attack(agent.statusPort, get(path).repeat(60_000)))
     await until('the application to be asked', () => most.open > 0)
     expect(most.open).to.equal(1)
   })
 
   it('more connections than there are for probes of a hanging application', async () => {
-    await bounded(agent.pid, status(), 300, () => attack(agent.statusPort, get(path), 600))
+    await expectBounded(agent.pid, status(), { descriptors: 300 }, () => attack(agent.statusPort, get(path), 600))
     expect(most.open).to.be.at.most(4)
   })
 
   it('100,000 requests for readiness before the proxy is ready', async () => {
-    await bounded(agent.pid, status(), 20, () => attack(agent.statusPort, get('/healthz/ready').repeat(100_000)))
+    await expectBounded(agent.pid, status(), { descriptors: 20 }, () => attack(agent.statusPort, get('/healthz/ready').repeat(100_000)))
   })
 
   it('as many requests on 50 connections, with and without reading the answers', async () => {
     for (const reads of [false, true])
-      await bounded(agent.pid, status(), 150, () => attack(agent.statusPort, get('/healthz/ready').repeat(20_000), 50, reads))
+      await expectBounded(agent.pid, status(), { descriptors: 150 }, () => attack(agent.statusPort, get('/healthz/ready').repeat(20_000), 50, reads))
     for (const page of ['/ready', '/nothing', '/debug/syncz'])
-      await bounded(service.pid, ready(), 150, () => attack(service.httpPort, get(page).repeat(20_000), 50, page === '/ready'))
+      await expectBounded(service.pid, ready(), { descriptors: 150 }, () => attack(service.httpPort, get(page).repeat(20_000), 50, page === '/ready'))
   })
 
   it('requests for metrics that it does not read', async () => {
-    await bounded(agent.pid, status(), 300, () => attack(agent.statusPort, get('/stats/prometheus').repeat(1000), 100))
-    await bounded(service.pid, ready(), 300, () => attack(service.monitoringPort, get('/metrics').repeat(1000), 100))
+    await expectBounded(agent.pid, status(), { descriptors: 300 }, () => attack(agent.statusPort, get('/stats/prometheus').repeat(1000), 100))
+    await expectBounded(service.pid, ready(), { descriptors: 300 }, () => attack(service.monitoringPort, get('/metrics').repeat(1000), 100))
   })
 
   it('requests for metrics of an application that sends them byte by byte', async () => {
-    await bounded(bytewise.pid, status(bytewise), 150, () => attack(bytewise.statusPort, get('/stats/prometheus').repeat(100), 32, true))
+    await expectBounded(bytewise.pid, status(bytewise), { descriptors: 150 }, () =>
+      attack(bytewise.statusPort, get('/stats/prometheus').repeat(100), 32, true),
+    )
   })
 
   it('bodies in chunks of one byte', async () => {
     const body = `POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(100_000)}`
-    await bounded(agent.pid, status(), 600, () => attack(agent.statusPort, body, 250))
-    await bounded(service.pid, ready(), 600, () => attack(service.httpPort, body, 250))
+    await expectBounded(agent.pid, status(), { descriptors: 600 }, () => attack(agent.statusPort, body, 250))
+    await expectBounded(service.pid, ready(), { descriptors: 600 }, () => attack(service.httpPort, body, 250))
   })
 
   it('requests without an end', async () => {
-    await bounded(agent.pid, status(), 600, () => attack(agent.statusPort, 'GET / HTTP/1.1\r\nX: ', 600))
-    await bounded(service.pid, ready(), 600, () => attack(service.httpPort, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n', 600))
+    await expectBounded(agent.pid, status(), { descriptors: 600 }, () => attack(agent.statusPort, 'GET / HTTP/1.1\r\nX: ', 600))
+    await expectBounded(service.pid, ready(), { descriptors: 600 }, () =>
+      attack(service.httpPort, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n', 600),
+    )
   })
 })
