@@ -177,6 +177,23 @@ describe('the ledger of issued certificates', () => {
     expect(blocking()).to.deep.equal([])
   })
 
+  it('holds who was evicted again after a renewal; the evicted certificate goes on counting until it has expired', () => {
+    const others = Array.from({ length: 100 }, (_, index) => `spiffe://td/ns/b/sa/${index}`)
+    ledger = new Ledger(0, hour, { ...ledgerBounds, holders: others.length })
+    issue(one, '10.0.0.1', 1)
+    for (const identity of others) issue(identity, '10.0.0.1', 2, 30 * hour)
+    expect(ledger.holdersOf('old', now).some(({ identity }) => identity === one)).to.equal(false)
+    const due = now + 12 * hour
+    const renewed = { identities: [one], serial: '0b', root: 'old', issuedAt: due, notAfter: due + 24 * hour, peer: '10.0.0.1' }
+    expect(ledger.isRenewalInTime(renewed), 'the first renewal proves no use of the root').to.equal(false)
+    ledger.issued(renewed, 2)
+    expect([ledger.size, ledger.rows().find(({ identity }) => identity === one)?.certificates.length]).to.deep.equal([100, 1])
+    expect(blocking(due), 'the certificate of the first stage, which the holder has replaced').to.deep.equal(['(others) not known'])
+    expect(blocking(now + 24 * hour)).to.deep.equal([])
+    const again = { ...renewed, issuedAt: due + 12 * hour, notAfter: due + 36 * hour }
+    expect(ledger.isRenewalInTime(again)).to.equal(true)
+  })
+
   it('keeps few records of evictions: beyond them, all count as the oldest stage', () => {
     ledger = new Ledger(0, hour, { ...ledgerBounds, holders: 1 })
     for (let epoch = 1; epoch < 100; epoch++) issue(one, `10.0.0.${epoch}`, epoch, epoch * hour)
