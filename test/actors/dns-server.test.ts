@@ -11,6 +11,7 @@ import { MessageReader } from '../../actors/agent/dns/stream-messages.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DnsConfig, DnsState } from '../../protocols/messages/dns.ts'
+import { withId } from '../../src/dns/message.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
 import { DnsClient } from '../harness/dns-client.ts'
 import { dnsQuery, readDnsResponse } from '../harness/dns-messages.ts'
@@ -256,6 +257,66 @@ describe("the agent's DNS server", () => {
     await until('the query of another client', () => upstream.queries.length === 513)
     await until('one query to give way', () => clients.filter(({ received }, index) => received.length > (counts[index] ?? 0)).length === 1)
     expect(clients[4]?.received).to.have.length(0)
+  })
+
+  it('gives up a server that sends too many other messages, and reads no more of it', async () => {
+    const { client, stream } = await start()
+    const stray = (message: Buffer) => withId(emptyResponse(message), message.readUInt16BE(0) ^ 1)
+    /** Response codes of a query after so many other messages. */
+    const codesAfter = async (strays: number) => {
+      upstream.onQuery = ({ message, reply }) => {
+        for (let count = 0; count < strays; count++) reply(stray(message))
+        reply(emptyResponse(message, 3))
+      }
+      const tcp = stream()
+      tcp.send(dnsQuery({ name: 'www.example.com' }))
+      await until('an answer', () => tcp.received.length === 1)
+      const udp = await client.ask(dnsQuery({ name: 'www.example.com' }))
+      return [udp.rcode, readDnsResponse(tcp.received[0] as Buffer).rcode]
+    }
+    expect([await codesAfter(0), await codesAfter(1), await codesAfter(100), await codesAfter(101)]).to.deep.equal([
+      [3, 3],
+      [3, 2],
+      [3, 2],
+      [2, 2],
+    ])
+  })
+
+  it('gives up a server that sends an answer byte by byte after two seconds', async () => {
+    const { stream } = await start()
+    let closed = false
+    upstream.onQuery = ({ socket }) => {
+      socket?.write(Buffer.of(255, 255))
+      const timer = setInterval(() => socket?.write('a'), 20)
+      socket?.on('close', () => {
+        clearInterval(timer)
+        closed = true
+      })
+    }
+    const tcp = stream()
+    tcp.send(dnsQuery({ name: 'www.example.com' }))
+    await until('an answer', () => tcp.received.length === 1)
+    expect(readDnsResponse(tcp.received[0] as Buffer).rcode).to.equal(2)
+    await until('the connection to be closed', () => closed)
+  })
+
+  it('follows no aliases: a chain without an end costs one query, and is cut to what the client accepts', async () => {
+    const { client, stream } = await start()
+    /** `alias IN CNAME www.example.com`, whose name is a pointer to the name of the question, and so is its target. */
+    const alias = Buffer.from([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 30, 0, 2, 0xc0, 12])
+    upstream.onQuery = ({ message, reply }) => {
+      const response = emptyResponse(message)
+      response.writeUInt16BE(4000, 6)
+      reply(Buffer.concat([response, ...Array.from({ length: 4000 }, () => alias)]))
+    }
+    const asked = dnsQuery({ name: 'www.example.com' })
+    client.send(asked)
+    const tcp = stream()
+    tcp.send(asked)
+    await until('the answers', () => client.received.length + tcp.received.length === 2)
+    expect([client.received[0]?.length, ((client.received[0]?.readUInt16BE(2) ?? 0) & 0x0200) !== 0]).to.deep.equal([asked.length, true])
+    expect(tcp.received[0]?.length).to.equal(asked.length + 4000 * alias.length)
+    expect(upstream.queries).to.have.length(2)
   })
 
   it('answers clients in turn, whatever one of them has sent', async () => {

@@ -1,6 +1,6 @@
 /** A DNS server for tests, on UDP and TCP with the same port, whose responses the test decides. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 
 /** A received query and the function that answers it. */
 export interface UpstreamQuery {
@@ -10,6 +10,8 @@ export interface UpstreamQuery {
   readonly from: number
   /** Sends a response. Over UDP, `elsewhere` sends it from another port. */
   reply(response: Buffer, elsewhere?: boolean): void
+  /** The connection of a query over TCP. */
+  readonly socket?: Socket
 }
 
 /** The server. */
@@ -40,6 +42,7 @@ export class DnsUpstream {
           message: bytes.subarray(2),
           isStream: true,
           from: socket.remotePort ?? 0,
+          socket,
           reply: (response) => socket.write(Buffer.concat([Buffer.of(response.length >> 8, response.length & 255), response])),
         }),
       )

@@ -15,6 +15,8 @@ import { framed, MessageReader } from './stream-messages.ts'
 const timeouts = { server: 2000, all: 10_000 }
 /** The maximum number of concurrent queries, of all clients and of one. Each has a socket of its own. */
 const maxQueries = { all: 512, ofClient: 128 }
+/** The maximum number of messages of a server that are not the response, over UDP, where others can send them under its address, and over TCP. */
+const maxStrays = { udp: 100, tcp: 0 }
 
 /** How many random ports are tried while they are in use, before the kernel chooses the port. */
 const maxPorts = 5
@@ -102,10 +104,13 @@ export class Upstream {
         close()
         resolve(response)
       }
+      const giveUp = () => settle(undefined)
+      const most = asking.isStream ? maxStrays.tcp : maxStrays.udp
+      let strays = 0
       const take = (response: Buffer) => {
         if (isAnswerTo(asking.query, id, response)) settle(response)
+        else if (++strays > most) giveUp()
       }
-      const giveUp = () => settle(undefined)
       const timer = deadlineAfter(ms, giveUp)
       const close = ask.call(this, server, withId(asking.message, id), id, take, giveUp)
       this.#open.add(giveUp)
@@ -155,7 +160,11 @@ export class Upstream {
       this.#sockets.set(key, id)
       socket.write(framed(message))
     })
-    socket.on('data', (bytes: Buffer) => reader.take(bytes, take))
+    const each = (response: Buffer) => {
+      take(response)
+      return !socket.destroyed
+    }
+    socket.on('data', (bytes: Buffer) => reader.take(bytes, each))
     for (const event of ['error', 'end', 'close']) socket.on(event, failed)
     return () => {
       this.#sockets.delete(key)
