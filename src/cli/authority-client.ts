@@ -1,6 +1,6 @@
 /** The certificate authority of the server on this machine, asked over the admin socket (`mesh.admin.v1.AdminService`). */
 import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf'
-import { type Client, ConnectError, createClient } from '@connectrpc/connect'
+import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import {
   AcceptTimeResponseSchema,
@@ -17,6 +17,9 @@ import { adminSocket, explained } from './admin-socket.ts'
 /** How long a call may take, in milliseconds. */
 const timeoutMs = 60_000
 
+/** The maximum size of an answer in bytes: some times that of a page of the ledger. */
+const largestAnswer = 16 * 1_048_576
+
 /**
  * The authority of a running server. Its operations reject with an Error that has the reason of the server, and with `NoServerError` when no
  * server listens on the socket.
@@ -25,8 +28,8 @@ export class AuthorityClient {
   readonly #socket: string
   readonly #client: Client<typeof AdminService>
 
-  /** Uses the admin socket that the environment names. Throws when its directory belongs to another user. */
-  constructor(environment: NodeJS.ProcessEnv = process.env) {
+  /** Uses the admin socket that the environment names. Throws when its directory belongs to another user. A call takes at most `limitMs`. */
+  constructor(environment: NodeJS.ProcessEnv = process.env, limitMs = timeoutMs) {
     this.#socket = adminSocket(environment)
     const nodeOptions = { socketPath: this.#socket, agent: false } as const
     const transport = createConnectTransport({
@@ -34,7 +37,8 @@ export class AuthorityClient {
       baseUrl: 'http://localhost',
       nodeOptions,
       acceptCompression: [],
-      defaultTimeoutMs: timeoutMs,
+      defaultTimeoutMs: limitMs,
+      readMaxBytes: largestAnswer,
     })
     this.#client = createClient(AdminService, transport)
   }
@@ -74,7 +78,9 @@ export class AuthorityClient {
     } catch (error) {
       const { cause } = error as Error
       if (cause instanceof Error && 'syscall' in cause) throw explained(this.#socket, cause as NodeJS.ErrnoException)
-      throw error instanceof ConnectError ? new Error(`the server answered: ${error.rawMessage}`, { cause: error }) : error
+      if (!(error instanceof ConnectError)) throw error
+      const what = error.code === Code.DeadlineExceeded ? 'the server has not answered in time' : `the server answered: ${error.rawMessage}`
+      throw new Error(what, { cause: error })
     }
   }
 }
