@@ -87,7 +87,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: configDir === '' ? 'in-thread' : mode,
     actors: [
       {
-        name: 'registry-watcher/files',
+        name: 'source/files',
         config: { features, allowUnreadable, configDir, meshConfig, networksConfig, trustDomain },
         youngMib: parserYoungMib,
       },
@@ -98,7 +98,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     consumes: {},
     emits: { SourceEvent: true },
     runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread',
-    actors: options.registries.includes('Mock') ? [{ name: 'registry-watcher/mock', config: { features, domain } }] : [],
+    actors: options.registries.includes('Mock') ? [{ name: 'source/mock', config: { features, domain } }] : [],
   }
   const sources = [...[...files.actors, ...mock.actors].map(({ name }) => name), ...parts.missingSources]
   const queue: Row<PushQueue> = {

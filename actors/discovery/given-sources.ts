@@ -4,7 +4,7 @@ import type { Features } from '../../src/config/features.ts'
 import type { Notice } from './exposure.ts'
 
 /** The name of the source that reads the orchestrator. There is no actor of this name yet. */
-const orchestratorSource = 'registry-watcher/orchestrator'
+const orchestratorSource = 'source/orchestrator'
 
 /** The sources of a service. */
 export interface GivenSources {

@@ -127,7 +127,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
         'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
       )
       for (const name of [
-        'registry-watcher/files',
+        'source/files',
         ...(isSecured && files ? ['certificate-watcher'] : []),
         ...(authority.signs ? ['certificate-authority'] : []),
       ])
@@ -135,7 +135,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     },
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
-      await supervisor.drain(['registry-watcher', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
+      await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await admin.close()
       await claim.release()
       await opened.flush()

@@ -3,8 +3,8 @@ import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import type { ActorMetrics, MetricFamily } from '../../protocols/messages/metrics.ts'
 import { compare } from '../../src/model/order.ts'
 import { collected, Exposition } from './exposition.ts'
+import { MetricTotals } from './metric-totals.ts'
 import { Counter, Gauge, Registry } from './metrics.ts'
-import { MetricsLedger } from './metrics-ledger.ts'
 import { ProcessMetrics } from './process-metrics.ts'
 import type { Supervisor } from './supervisor.ts'
 
@@ -13,7 +13,7 @@ export class MergedMetrics {
   readonly #supervisor: Supervisor
   readonly #own: Registry
   readonly #process: ProcessMetrics
-  readonly #ledger = new MetricsLedger()
+  readonly #totals = new MetricTotals()
 
   /** `own`: the metrics of the supervisor's thread. `isSampling`: see {@link ProcessMetrics}. */
   constructor(supervisor: Supervisor, own: Registry, isSampling: boolean) {
@@ -37,11 +37,11 @@ export class MergedMetrics {
   async collect(silent: (actors: number) => void): Promise<Exposition> {
     const answers = await this.#supervisor.askAll<ActorMetrics>('*', 'metrics')
     for (const { stats, incarnation, families } of answers)
-      this.#ledger.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats)] })
+      this.#totals.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats)] })
     silent(this.#supervisor.states().length - answers.length)
-    this.#ledger.take('', { incarnation: '', families: this.#own.collect() })
+    this.#totals.take('', { incarnation: '', families: this.#own.collect() })
     const running = new Set(['', ...this.#supervisor.states().flatMap(({ name, state }) => (state === 'running' ? name : []))])
-    const families = this.#ledger.merged((actor) => running.has(actor)).map(collected)
+    const families = this.#totals.merged((actor) => running.has(actor)).map(collected)
     return new Exposition([...families, ...(await this.#process.collect())].sort((one, other) => compare(one.name, other.name)))
   }
 }

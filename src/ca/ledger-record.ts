@@ -3,7 +3,7 @@
  * one a holder.
  */
 import { list, number, object, text } from './fields.ts'
-import type { Evictions, Held, KeptHolder, Ledger, LedgerHead, ServingRecord } from './ledger.ts'
+import type { Evictions, HeldCertificate, KeptHolder, Ledger, LedgerHead, ServingRecord } from './ledger.ts'
 
 /**
  * The lines of a ledger. `inOrder` is true when the process writes the ledger as it shuts down, so that no later certificate is missing
@@ -64,7 +64,7 @@ function readServing(value: unknown, where: string): ServingRecord {
   }
 }
 
-function readHeld(value: unknown, where: string): Held {
+function readHeld(value: unknown, where: string): HeldCertificate {
   const { address, epoch, count } = object(value, where)
   return {
     address: text(address, `${where}, address`),

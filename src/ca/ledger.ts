@@ -62,11 +62,11 @@ export interface LedgerRow {
   readonly identity: string
   readonly proxies: readonly string[]
   /** The last certificate of each address, in order of issue, last issued first. */
-  readonly certificates: readonly Held[]
+  readonly certificates: readonly HeldCertificate[]
 }
 
 /** The last certificate that was issued to an identity from one address. */
-export interface Held {
+export interface HeldCertificate {
   readonly address: string
   readonly serial: string
   readonly root: string
@@ -97,7 +97,7 @@ export const ledgerBounds: LedgerBounds = { holders: 100_000, identities: 8 }
 const most = { serving: 64, proxies: 10, evictions: 32 }
 
 interface Entry {
-  readonly holders: Map<string, Held>
+  readonly holders: Map<string, HeldCertificate>
   readonly connections: Map<string, Connection>
   /** How many certificates of a stage were evicted while the entry stood: they count for proxies at addresses without a certificate. */
   evicted: { readonly epoch: number; readonly count: number } | undefined
@@ -130,7 +130,7 @@ export interface LedgerHead {
 }
 
 /** A stored certificate: the identity that it was issued to, and the ledger's record of it. */
-export type KeptHolder = readonly [identity: string, held: Held]
+export type KeptHolder = readonly [identity: string, held: HeldCertificate]
 
 export class Ledger {
   readonly #bounds: LedgerBounds
@@ -323,7 +323,7 @@ export class Ledger {
     return entry
   }
 
-  #hold(identity: string, held: Held): void {
+  #hold(identity: string, held: HeldCertificate): void {
     const entry = this.#entry(identity)
     if (!entry.holders.delete(held.address)) this.#holders++
     entry.holders.set(held.address, held)
@@ -407,7 +407,7 @@ function lateProxies(
 }
 
 /** Whether a proxy may hold a certificate that is still valid. */
-function holdsSomething({ presented }: Connection, holders: ReadonlyMap<string, Held>, now: number): boolean {
+function holdsSomething({ presented }: Connection, holders: ReadonlyMap<string, HeldCertificate>, now: number): boolean {
   return (presented !== undefined && presented.notAfter > now) || [...holders.values()].some(({ notAfter }) => notAfter > now)
 }
 
@@ -416,9 +416,9 @@ function isProof({ presented, epoch }: Connection, stage: LedgerStage): boolean 
 }
 
 /** The certificate of an earlier stage that expires last, among those of addresses from which no proxy is connected. */
-function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: number): Held | undefined {
+function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: number): HeldCertificate | undefined {
   const here = new Set(connections.size === 0 ? [] : [...connections.values()].map(({ address }) => address))
-  let longest: Held | undefined
+  let longest: HeldCertificate | undefined
   for (const held of holders.values()) {
     const blocks = held.notAfter > now && held.epoch < stage.epoch && !here.has(held.address)
     if (blocks && held.notAfter > (longest?.notAfter ?? 0)) longest = held
@@ -427,7 +427,7 @@ function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: 
 }
 
 /** The evictions and one more certificate. Beyond the maximum, all are taken as the oldest stage with any root, which lasts longest. */
-function withEvicted(evictions: readonly Evictions[], { epoch, root, notAfter }: Held): readonly Evictions[] {
+function withEvicted(evictions: readonly Evictions[], { epoch, root, notAfter }: HeldCertificate): readonly Evictions[] {
   const isSame = (one: Evictions) => one.epoch === epoch && one.root === root
   const known = evictions.find(isSame)
   if (known && known.until >= notAfter) return evictions
@@ -436,7 +436,7 @@ function withEvicted(evictions: readonly Evictions[], { epoch, root, notAfter }:
   return [{ epoch: Math.min(...all.map((one) => one.epoch)), root: '', until: Math.max(...all.map(({ until }) => until)) }]
 }
 
-const absentReason = ({ address, serial }: Held): string =>
+const absentReason = ({ address, serial }: HeldCertificate): string =>
   `is not connected from ${address}, where it holds certificate ${serial} of an earlier stage`
 
 const named = (connections: readonly Connection[]): string[] => [...new Set(connections.map(({ node }) => node))].slice(0, most.proxies)

@@ -1,12 +1,12 @@
 /** A limited number of slots, shared out fairly among clients. */
 
 /** The slots of one client, the one that changed last at the end. */
-interface Held<Holder> {
+interface ClientSlots<Holder> {
   readonly idle: Set<Holder>
   readonly busy: Set<Holder>
 }
 
-const sizeOf = ({ idle, busy }: Held<unknown>): number => idle.size + busy.size
+const sizeOf = ({ idle, busy }: ClientSlots<unknown>): number => idle.size + busy.size
 
 /**
  * Shares out slots. A new holder always gets one. Whoever gives way for it belongs to the client with the most slots; of these, the holder
@@ -16,7 +16,7 @@ const sizeOf = ({ idle, busy }: Held<unknown>): number => idle.size + busy.size
 export class FairSlots<Holder> {
   readonly #most: number
   readonly #ofClient: number
-  readonly #clients = new Map<string, Held<Holder>>()
+  readonly #clients = new Map<string, ClientSlots<Holder>>()
   readonly #owners = new Map<Holder, string>()
 
   /** The maximum number of slots of all clients together, and of one client. */
@@ -57,7 +57,7 @@ export class FairSlots<Holder> {
     return this.#leaving(this.#clients.get(client) ?? { idle: new Set(), busy: new Set() })
   }
 
-  #leaving(own: Held<Holder>): Holder | undefined {
+  #leaving(own: ClientSlots<Holder>): Holder | undefined {
     const from = sizeOf(own) >= this.#ofClient ? own : this.size >= this.#most ? this.#greediest(own) : undefined
     const [leaving] = from ? (from.idle.size > 0 ? from.idle : from.busy) : []
     return leaving
@@ -77,14 +77,14 @@ export class FairSlots<Holder> {
     const client = this.#owners.get(holder)
     if (client === undefined) return
     this.#owners.delete(holder)
-    const held = this.#clients.get(client) as Held<Holder>
+    const held = this.#clients.get(client) as ClientSlots<Holder>
     held.idle.delete(holder)
     held.busy.delete(holder)
     if (sizeOf(held) === 0) this.#clients.delete(client)
   }
 
   /** The client with the most slots. The client of the new holder counts with the slot that it asks for, unless that is its only one. */
-  #greediest(own: Held<Holder>): Held<Holder> {
+  #greediest(own: ClientSlots<Holder>): ClientSlots<Holder> {
     let [greediest, most] = [own, sizeOf(own) === 0 ? 0 : sizeOf(own) + 1]
     for (const held of this.#clients.values()) if (sizeOf(held) > most) [greediest, most] = [held, sizeOf(held)]
     return greediest

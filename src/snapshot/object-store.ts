@@ -10,7 +10,7 @@ export interface ObjectChange {
   readonly now: ConfigObject | undefined
 }
 
-interface Held {
+interface StoredObject {
   readonly object: ConfigObject
   readonly generation: number
   /** A text of all parts of the object that can affect a proxy. */
@@ -28,7 +28,7 @@ interface Sorted {
 
 /** All objects. Setting an object with equal content is not a change, even if its generation differs. */
 export class ObjectStore {
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, StoredObject>()
   /** Keys by kind. */
   readonly #kinds = new Map<string, Set<string>>()
   /** The kinds that were listed. */
@@ -80,7 +80,7 @@ export class ObjectStore {
     const before = this.#held.get(key)
     const fingerprint = given && JSON.stringify([given.spec, given.labels, given.annotations, given.createdAt])
     const differs = fingerprint !== before?.fingerprint
-    let now: Held | undefined
+    let now: StoredObject | undefined
     if (given && fingerprint !== undefined) {
       const generation = this.#generations.next(key, given.generation, differs, this.#held)
       // The unchanged parts keep their identity, because values made from an object are cached by it.
@@ -110,7 +110,7 @@ export class ObjectStore {
     return this.#generations.in(ledger, key, this.#held.get(key)?.generation)
   }
 
-  #hold(key: string, before: Held | undefined, now: Held | undefined): void {
+  #hold(key: string, before: StoredObject | undefined, now: StoredObject | undefined): void {
     if (before) {
       const sorted = this.#sorted.get(before.object.kind)
       if (!sorted?.joined.delete(key)) sorted?.left.add(before.object)

@@ -36,25 +36,25 @@ describe('the table of actors', () => {
     const file = { flag: 'f', path: '/f' }
     const { actors, links, sources } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
-      'authenticator - registry-watcher/files',
+      'authenticator - source/files',
       'authenticator - xds-writer/0',
       'authenticator - xds-writer/1',
       'certificate-watcher - xds-writer/0',
       'certificate-watcher - xds-writer/1',
       'jwks-resolver - push-queue',
-      'push-queue - registry-watcher/files',
-      'push-queue - registry-watcher/mock',
+      'push-queue - source/files',
+      'push-queue - source/mock',
       'push-queue - xds-writer/0',
       'push-queue - xds-writer/1',
-      'registry-watcher/files - xds-writer/0',
-      'registry-watcher/files - xds-writer/1',
+      'source/files - xds-writer/0',
+      'source/files - xds-writer/1',
     ])
-    expect(sources).to.deep.equal(['registry-watcher/files', 'registry-watcher/mock'])
+    expect(sources).to.deep.equal(['source/files', 'source/mock'])
     const runs = Object.fromEntries(actors.map(({ name, mode }) => [name, mode]))
     expect(runs).to.deep.equal({
       'push-queue': 'threads',
-      'registry-watcher/files': 'in-thread',
-      'registry-watcher/mock': 'in-thread',
+      'source/files': 'in-thread',
+      'source/mock': 'in-thread',
       'jwks-resolver': 'in-thread',
       'certificate-watcher': 'in-thread',
       authenticator: 'in-thread',

@@ -40,7 +40,7 @@ describe('the authority during a root rotation', () => {
     const { features } = readFeatures({ MESHD_CA_STATE_DIR: join(directory, 'ca'), ROOT_CA_DIR: join(directory, 'plugged') })
     authority = await startActor(actor, { features })
     authority.linked?.(writer)
-    authority.receive(names, new RecordingPeer('registry-watcher/files'))
+    authority.receive(names, new RecordingPeer('source/files'))
     await until('a root', () => writer.received.length > 0)
   })
   after(async () => {

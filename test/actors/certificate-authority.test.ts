@@ -68,7 +68,7 @@ describe('the certificate authority', () => {
     writer = new RecordingPeer('xds-writer/0')
     authority.linked?.(writer)
     const names = { trustDomain: 'td.example', trustDomainAliases: [], rootNamespace: 'mesh-system', discoveryAddress: '' }
-    authority.receive({ type: 'MeshNamesChanged', ...names } as never, new RecordingPeer('registry-watcher/files'))
+    authority.receive({ type: 'MeshNamesChanged', ...names } as never, new RecordingPeer('source/files'))
     const asks = authority.asks as unknown as Asks
     return {
       authority,

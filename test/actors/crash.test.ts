@@ -62,7 +62,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       return ((await (await fetch(url)).json()) as { status: number }).status === 200
     }
 
-    for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0', 'xds-writer/1']) {
+    for (const name of ['source/files', 'source/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0', 'xds-writer/1']) {
       it(`${name} is restarted and nothing is lost`, async () => {
         const connected = () => clients.filter((client) => !client.closed).length
         const before = connected()

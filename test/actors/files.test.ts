@@ -249,12 +249,12 @@ describe('watched files', () => {
         const inForce = { rootNamespace: 'given', trustDomain: 'flag.example' }
         expect(await mesh()).to.deep.include(inForce)
         writeFileSync(path('mesh-config'), 'rootNamespace: [')
-        discovery.service.supervisor.kill('registry-watcher/files')
+        discovery.service.supervisor.kill('source/files')
         // Objects are sent after the settings: once they arrived, the settings were sent or skipped.
         discovery.write('after.yaml', entry('after'))
         await until('the watcher to emit everything', async () => {
           const objects = await discovery.debug<{ metadata: { name: string } }[]>('configz')
-          return discovery.state('registry-watcher/files').restarts === 1 && objects.some(({ metadata }) => metadata.name === 'after')
+          return discovery.state('source/files').restarts === 1 && objects.some(({ metadata }) => metadata.name === 'after')
         })
         expect(await mesh()).to.deep.include(inForce)
         discovery.service.supervisor.kill('push-queue')
@@ -265,7 +265,7 @@ describe('watched files', () => {
           const lines = await waits()
           return discovery.state('push-queue').restarts === 1 && lines.some((line) => line.startsWith(reason))
         })
-        expect(await waits()).to.include('source registry-watcher/files has not delivered its complete state yet')
+        expect(await waits()).to.include('source/files has not delivered its complete state yet')
         writeFileSync(path('mesh-config'), 'rootNamespace: mended')
         await until('the mended configuration', async () => (await mesh()).rootNamespace === 'mended')
         expect(await mesh()).to.deep.include({ trustDomain: 'flag.example' })
@@ -284,12 +284,12 @@ describe('watched files', () => {
       await discovery.service.ready()
       const root = async () => (await discovery.debug<{ rootNamespace: string }>('mesh')).rootNamespace
       const cpu = async (actor: string) => (await discovery.service.supervisor.ask<{ cpuSeconds: number }>(actor, 'stats')).cpuSeconds
-      expect(await cpu('registry-watcher/files'), 'CPU of a thread of its own').to.equal(0)
+      expect(await cpu('source/files'), 'CPU of a thread of its own').to.equal(0)
       expect(await cpu('push-queue')).to.be.greaterThan(0)
       expect(await root()).to.equal('given')
-      discovery.service.supervisor.kill('registry-watcher/files')
+      discovery.service.supervisor.kill('source/files')
       writeFileSync(path('mesh-config'), 'rootNamespace: changed')
-      await until('the changed settings', async () => (await root()) === 'changed' && discovery.state('registry-watcher/files').restarts === 1)
+      await until('the changed settings', async () => (await root()) === 'changed' && discovery.state('source/files').restarts === 1)
     } finally {
       await discovery.dispose()
     }

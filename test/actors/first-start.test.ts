@@ -28,7 +28,7 @@ describe('a first start with unreadable files', () => {
     await until('the watcher to say why', async () => (await discovery.ready()).text.includes('garbage.yaml'))
     const { status, text } = await discovery.ready()
     expect(status).to.equal(503)
-    expect(text).to.match(/^source registry-watcher\/files has not delivered its complete state yet$/m)
+    expect(text).to.match(/^source\/files has not delivered its complete state yet$/m)
     expect(text).to.match(/^mesh configuration .*mesh: not YAML, line 1: /m)
     expect(text).to.match(/^garbage.yaml, document 2: not YAML, line \d: /m)
     expect(text).to.match(/^link.yaml, document 1: cannot be read: ENOENT/m)

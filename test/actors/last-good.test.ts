@@ -8,7 +8,7 @@ import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const policy = (spec: string) => `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`
-const watcher = 'registry-watcher/files'
+const watcher = 'source/files'
 
 describe('last good states across a restart of the file watcher', () => {
   const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })

@@ -140,7 +140,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(counting.ms(), 'milliseconds for three thousand changes').to.be.lessThan(6000)
     })
 
-    for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0']) {
+    for (const name of ['source/files', 'source/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0']) {
       it(`${name} throws: only its own connections are affected, and nothing is lost`, async () => {
         const [since, before] = [restarts(name), await held()]
         await breakIt(name, 'throw')
@@ -150,7 +150,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       })
     }
 
-    for (const name of ['registry-watcher/files', 'registry-watcher/mock']) {
+    for (const name of ['source/files', 'source/mock']) {
       it(`${name} dies in the middle of its replay: nothing is withdrawn, and the replay is repeated`, async () => {
         const since = restarts(name)
         await breakIt(name, { atSent: 7 })
@@ -162,7 +162,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     }
 
     it('the push queue dies in the middle of a replay of a source that died before: nothing is lost', async () => {
-      for (const source of ['registry-watcher/files', 'registry-watcher/mock']) {
+      for (const source of ['source/files', 'source/mock']) {
         const since = restarts('push-queue')
         await breakIt('push-queue', { atReceived: 10 })
         discovery.service.supervisor.kill(source)
@@ -179,7 +179,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     })
 
     if (mode === 'in-thread') return
-    for (const name of ['registry-watcher/mock', 'push-queue', 'xds-writer/1']) {
+    for (const name of ['source/mock', 'push-queue', 'xds-writer/1']) {
       it(`${name} hangs: it is detected and restarted, and nothing is lost`, async () => {
         const [since, before] = [restarts(name), await held()]
         await breakIt(name, 'hang')

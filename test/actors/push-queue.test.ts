@@ -32,9 +32,9 @@ async function queueWithWriters(takeMs: number) {
     trustDomain: '',
     domain: 'cluster.local',
     plugins: [],
-    sources: ['registry-watcher/mock'],
+    sources: ['source/mock'],
   })
-  const source = new RecordingPeer('registry-watcher/mock')
+  const source = new RecordingPeer('source/mock')
   const writers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
   for (const writer of writers) {
     writer.onReceived = (command) => {

@@ -20,7 +20,7 @@ describe('/ready', () => {
     const first = await discovery.ready()
     expect(first.status).to.equal(503)
     expect(first.text).to.match(/^discovery is not ready: the complete configuration is not served yet\n/)
-    expect(first.text).to.match(/source registry-watcher\/(files|mock) has not delivered its complete state yet|actor .* is starting/)
+    expect(first.text).to.match(/source\/(files|mock) has not delivered its complete state yet|actor .* is starting/)
     rmSync(link)
     await discovery.service.ready()
     expect(await discovery.ready()).to.deep.equal({ status: 200, text: '' })
@@ -34,7 +34,7 @@ describe('/ready', () => {
     const { status, text } = await discovery.ready()
     expect(status).to.equal(200)
     expect(text).to.include('actor push-queue ended once recently (restarting), last: the actor was killed')
-    expect(text).to.include('source registry-watcher/files has not delivered its complete state yet')
+    expect(text).to.include('source/files has not delivered its complete state yet')
     await until('the push queue to run again', async () => (await discovery.ready()).text.includes('(runs again)'))
     expect((await discovery.ready()).status).to.equal(200)
     await until('the restart limit', async () => {

@@ -29,7 +29,7 @@ describe('an idle service', () => {
       async () => {
         await pause(6000)
         const left = await heaps()
-        return ['registry-watcher/files', 'push-queue', 'jwks-resolver'].every((actor) => (left.get(actor) ?? 0) < 0.75 * (most.get(actor) ?? 0))
+        return ['source/files', 'push-queue', 'jwks-resolver'].every((actor) => (left.get(actor) ?? 0) < 0.75 * (most.get(actor) ?? 0))
       },
       90_000,
     )

@@ -14,7 +14,7 @@ describe('a discovery service outside of a cluster', () => {
         'nothing can be served: the only source is the registry Orchestrator, and this process does not run in a cluster; use --configDir <directory> or --registries Mock'
       await service.output.says(`\terror\t${advice}; the service stays not ready`)
       const url = `http://${await service.address('HTTP')}/ready`
-      const source = 'source registry-watcher/orchestrator has not delivered its complete state yet'
+      const source = 'source/orchestrator has not delivered its complete state yet'
       const expected = `discovery is not ready: the complete configuration is not served yet\n${advice}\n${source}`
       // All other sources have delivered theirs, and all actors run.
       await until('the last answer', async () => (await (await fetch(url)).text()) === expected)

@@ -14,7 +14,7 @@ describe('the sources of the service', () => {
   ] as const)
     it(`are waited for if the only one is the orchestrator, ${place}; an error says what to do`, () => {
       const { missing, advice, notices } = givenSources(options, host)
-      expect(missing).to.deep.equal(['registry-watcher/orchestrator'])
+      expect(missing).to.deep.equal(['source/orchestrator'])
       expect(advice).to.contain('use --configDir <directory> or --registries Mock')
       expect(notices).to.deep.equal([{ level: 'error', message: `${advice}; the service stays not ready` }])
     })

@@ -252,13 +252,13 @@ interface Config {
 
 /** All configuration objects; for Secrets, only their names and validity. */
 async function configs(sources: PageSources): Promise<Config[]> {
-  const secrets = await sources.supervisor.askAll<SecretSummary[]>('registry-watcher', 'secrets')
+  const secrets = await sources.supervisor.askAll<SecretSummary[]>('source', 'secrets')
   return [...(await sources.queue<Config[]>('configs')), ...secrets.flat().map(secretRow)]
 }
 
 /** Adds the Secrets that checks concern, which the push queue does not know. */
 async function withSecrets(sources: PageSources, rows: readonly CheckedPolicies[]): Promise<CheckedPolicies[]> {
-  const secrets = await sources.supervisor.askAll<SecretSummary[]>('registry-watcher', 'secrets')
+  const secrets = await sources.supervisor.askAll<SecretSummary[]>('source', 'secrets')
   const { checkedPolicies, checkedSecret } = await import('../../../src/config/policy-checks.ts')
   const objects = secrets
     .flat()

@@ -50,7 +50,7 @@ export function explanationOf(sources: PageSources, proxy: ConnectionStatus, req
 export const faultsOf = (sources: PageSources): Promise<readonly ResourceFault[]> => sources.queue<ResourceFault[]>('faults')
 
 /** The configuration files that cannot be used. */
-export const filesOf = ({ supervisor }: PageSources): Promise<FilesPage> => supervisor.ask<FilesPage>('registry-watcher/files', 'files')
+export const filesOf = ({ supervisor }: PageSources): Promise<FilesPage> => supervisor.ask<FilesPage>('source/files', 'files')
 
 /** An actor, its state and its load. */
 export type ActorAnswer = Omit<ActorState, 'startedAt' | 'lastError' | 'notes'> &

@@ -28,7 +28,7 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
       ? []
       : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: the complete configuration is not served yet']),
     ...(advice === undefined ? [] : [advice]),
-    ...unsynced.map((source) => `source ${source} has not delivered its complete state yet`),
+    ...unsynced.map((source) => `${source} has not delivered its complete state yet`),
     ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
     ...new Set(states.flatMap(({ notes }) => (notes.get(attentionNote) as readonly string[] | undefined) ?? [])),
     ...states.flatMap((state) => fault(state) ?? []),

@@ -211,7 +211,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   linked(peer: Peer<Sent>): void {
     if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
-    if (peer.kind === 'registry-watcher') this.#secrets.linked(peer)
+    if (peer.kind === 'source') this.#secrets.linked(peer)
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
     this.#isFullStateRequested = false

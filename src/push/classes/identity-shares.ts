@@ -29,7 +29,7 @@ export interface Claim {
   readonly nodeBytes: number
 }
 
-interface Held {
+interface Use {
   streams: number
   nodeBytes: number
   /** The number of streams by class; the class is the one at the time the stream was added. */
@@ -39,7 +39,7 @@ interface Held {
 /** The use of all identities that are connected. */
 export class IdentityShares {
   readonly #limits: ShareLimits
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, Use>()
   readonly #streams = new Map<string, Claim & { readonly classId: string }>()
 
   constructor(limits: ShareLimits) {

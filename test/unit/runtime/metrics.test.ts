@@ -1,6 +1,6 @@
 import { expect } from 'chai'
+import { MetricTotals } from '../../../actors/runtime/metric-totals.ts'
 import { Counter, Gauge, Histogram, Registry } from '../../../actors/runtime/metrics.ts'
-import { MetricsLedger } from '../../../actors/runtime/metrics-ledger.ts'
 import { metricsText } from '../../harness/metric-text.ts'
 
 describe('metrics of an actor', () => {
@@ -60,23 +60,23 @@ describe('merged metrics', () => {
     for (let index = 0; index < count; index++) time.observe(0.5)
     return registry.collect()
   }
-  const lines = async (ledger: MetricsLedger, running = (_: string) => true) =>
-    (await metricsText(ledger.merged(running)))
+  const lines = async (totals: MetricTotals, running = (_: string) => true) =>
+    (await metricsText(totals.merged(running)))
       .split('\n')
       .filter((line) => /^(c|g|h_count|h_sum)\b/.test(line))
       .sort()
 
   it('are summed over actors, and keep the counts of actors that died', async () => {
-    const ledger = new MetricsLedger()
-    ledger.take('w/0', { incarnation: '1', families: families(5, 2) })
-    ledger.take('w/1', { incarnation: '2', families: families(1, 3) })
-    expect(await lines(ledger)).to.deep.equal(['c{type="cds"} 6', 'g 5', 'h_count 6', 'h_sum 3'])
+    const totals = new MetricTotals()
+    totals.take('w/0', { incarnation: '1', families: families(5, 2) })
+    totals.take('w/1', { incarnation: '2', families: families(1, 3) })
+    expect(await lines(totals)).to.deep.equal(['c{type="cds"} 6', 'g 5', 'h_count 6', 'h_sum 3'])
     // w/1 does not answer this time. w/0 was restarted and has counted again since.
-    ledger.take('w/0', { incarnation: '3', families: families(2, 1) })
-    expect(await lines(ledger)).to.deep.equal(['c{type="cds"} 8', 'g 4', 'h_count 8', 'h_sum 4'])
+    totals.take('w/0', { incarnation: '3', families: families(2, 1) })
+    expect(await lines(totals)).to.deep.equal(['c{type="cds"} 8', 'g 4', 'h_count 8', 'h_sum 4'])
     // Neither runs: their counts stay, their gauges are removed.
-    expect(await lines(ledger, () => false)).to.deep.equal(['c{type="cds"} 8', 'h_count 8', 'h_sum 4'])
-    ledger.take('w/1', { incarnation: '4', families: families(1, 7) })
-    expect(await lines(ledger)).to.deep.equal(['c{type="cds"} 9', 'g 7', 'h_count 9', 'h_sum 4.5'])
+    expect(await lines(totals, () => false)).to.deep.equal(['c{type="cds"} 8', 'h_count 8', 'h_sum 4'])
+    totals.take('w/1', { incarnation: '4', families: families(1, 7) })
+    expect(await lines(totals)).to.deep.equal(['c{type="cds"} 9', 'g 7', 'h_count 9', 'h_sum 4.5'])
   })
 })

@@ -19,7 +19,7 @@ const actor = (name: string, more: Partial<ActorState> = {}): ActorState => ({
 const error = { name: 'Error', message: 'boom', stack: '' }
 const serving = (name: string, more: Partial<ActorState> = {}) => actor(name, { notes: new Map([[servingNote, true]]), ...more })
 const synced = (more: Partial<ActorState> = {}) => actor('push-queue', { notes: new Map([[unsyncedNote, []]]), ...more })
-const sources = ['registry-watcher/files', 'registry-watcher/mock']
+const sources = ['source/files', 'source/mock']
 const all = () => [synced(), ...sources.map((name) => actor(name)), serving('xds-writer/0'), serving('xds-writer/1')]
 const without = (name: string) => all().filter((state) => state.name !== name)
 
@@ -39,19 +39,19 @@ describe('readiness', () => {
   })
 
   it('is not given before the first complete state, and names missing sources and unhealthy actors', () => {
-    const queue = actor('push-queue', { notes: new Map([[unsyncedNote, ['registry-watcher/mock']]]) })
-    const mock = actor('registry-watcher/mock', { state: 'restarting', health: 'unstable', ends: 2, restarts: 2, lastError: error })
+    const queue = actor('push-queue', { notes: new Map([[unsyncedNote, ['source/mock']]]) })
+    const mock = actor('source/mock', { state: 'restarting', health: 'unstable', ends: 2, restarts: 2, lastError: error })
     const judged = readiness([queue, mock, actor('xds-writer/0')], sources, false)
     expect(judged.ready).to.equal(false)
     expect(judged.text.split('\n')).to.deep.equal([
       'discovery is not ready: the complete configuration is not served yet',
-      'source registry-watcher/mock has not delivered its complete state yet',
-      'actor registry-watcher/mock ended 2 times recently (restarting), last: boom',
+      'source/mock has not delivered its complete state yet',
+      'actor source/mock ended 2 times recently (restarting), last: boom',
     ])
     expect(readiness([actor('push-queue', { state: 'starting' })], sources, false).text).to.equal(
       [
         'discovery is not ready: the complete configuration is not served yet',
-        ...sources.map((source) => `source ${source} has not delivered its complete state yet`),
+        ...sources.map((source) => `${source} has not delivered its complete state yet`),
         'actor push-queue is starting',
       ].join('\n'),
     )
@@ -60,7 +60,7 @@ describe('readiness', () => {
   it('requires at first all writers, and all actors to have started', () => {
     const late = [...without('xds-writer/1'), actor('xds-writer/1')]
     expect([readiness(late, sources, false).ready, readiness(late, sources, true).ready]).to.deep.equal([false, true])
-    const starting = [...without('registry-watcher/files'), actor('registry-watcher/files', { state: 'starting' })]
+    const starting = [...without('source/files'), actor('source/files', { state: 'starting' })]
     expect(readiness(starting, sources, false).ready).to.equal(false)
   })
 
@@ -70,7 +70,7 @@ describe('readiness', () => {
     const judged = readiness([queue, ...sources.map((name) => actor(name)), serving('xds-writer/0'), hung], sources, true)
     expect(judged.ready).to.equal(true)
     expect(judged.text.split('\n')).to.deep.equal([
-      ...sources.map((source) => `source ${source} has not delivered its complete state yet`),
+      ...sources.map((source) => `${source} has not delivered its complete state yet`),
       'actor push-queue ended once recently (starting), last: boom',
       'actor xds-writer/1 has not answered for 7.5 s',
     ])

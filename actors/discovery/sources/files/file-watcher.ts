@@ -230,6 +230,6 @@ function refusedSecretLine(account: string, { namespace, name, origin, serviceAc
 
 /** The actor definition of the watcher of configuration files. */
 export const actor: ActorDefinition<FileWatcherConfig, SecretCommand, Sent> = {
-  kind: 'registry-watcher',
+  kind: 'source',
   start: (context) => new FileWatcher(context),
 }

@@ -19,7 +19,7 @@ import { Counter, Gauge, type Registry } from '../../../runtime/metrics.ts'
 import type { Content } from './file-content.ts'
 
 /** An object in a file. Secrets are delivered separately from the other objects. */
-export type Held = ConfigObject | GatewaySecret
+export type FileObject = ConfigObject | GatewaySecret
 
 /** Callbacks for changes. */
 export interface HeldListener {
@@ -47,7 +47,7 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
   /** The first faults and warnings of its documents, as they were logged. */
   readonly problems: readonly string[]
   /** Objects by key, including last good states and stand-ins. */
-  readonly objects: ReadonlyMap<string, Held>
+  readonly objects: ReadonlyMap<string, FileObject>
   /** Keys of objects that are defined in the file, cannot be used, and have no last good state here. */
   readonly unusable: ReadonlySet<string>
   /** Whether the file may hold objects that could not be identified. */
@@ -80,7 +80,7 @@ export class HeldObjects {
   /** For each defined object, the files that define it. */
   readonly #definers = new Map<string, Set<string>>()
   /** The definitions in force, as they were emitted. */
-  readonly #inForce = new Map<string, Held>()
+  readonly #inForce = new Map<string, FileObject>()
   /** Objects that disappeared from their file and may turn up in another file that has not been read yet. */
   readonly #leaving = new Set<string>()
   /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
@@ -213,7 +213,7 @@ export class HeldObjects {
    * The definition in force of an object that some files define: that of the first file by path; for a policy with conflicting
    * definitions, the strictest that they may mean.
    */
-  #effectiveDefinition(key: string, files: readonly string[]): Held | undefined {
+  #effectiveDefinition(key: string, files: readonly string[]): FileObject | undefined {
     const defined = files.flatMap((file) => {
       const known = this.#files.get(file)
       const isBorrowed = files.length > 1 && known?.borrowed.has(key)
@@ -251,7 +251,7 @@ export class HeldObjects {
 
   /** The state of a file after a reading. */
   #known(before: KnownFile | undefined, { parsed, ...reading }: Reading): KnownFile {
-    const objects = new Map<string, Held>([...parsed.objects, ...parsed.secrets].map((object) => [configKey(object), object]))
+    const objects = new Map<string, FileObject>([...parsed.objects, ...parsed.secrets].map((object) => [configKey(object), object]))
     const found = new Set(objects.keys())
     const isUnclear = parsed.faults.some(({ mayBe }) => mayBe !== undefined)
     const { doubtful, unusable } = this.#staying(before, parsed, found)
@@ -308,12 +308,12 @@ export class HeldObjects {
   }
 
   /** The last good state of an object: in this file, or in the file whose definition is in force. */
-  #lastGood(before: KnownFile | undefined, key: string): Held | undefined {
+  #lastGood(before: KnownFile | undefined, key: string): FileObject | undefined {
     return [before?.objects.get(key), this.#inForce.get(key)].find((held) => held !== undefined && (isSecret(held) || !isStandIn(held)))
   }
 
   /** Emits an object that was added, changed or removed. */
-  #emit(key: string, object: Held | undefined, at: number): void {
+  #emit(key: string, object: FileObject | undefined, at: number): void {
     if (isSecretKey(key)) this.#listener.secret(key, isSecret(object) ? object : undefined)
     else if (!isSecret(object)) this.#listener.emit(eventOf(key, object, at))
   }
@@ -338,7 +338,7 @@ function unknownIn({ faults }: ParsedFile): string | undefined {
   return fault && problemText(fault, undefined)
 }
 
-const isSecret = (object: Held | undefined): object is GatewaySecret => object?.kind === 'Secret'
+const isSecret = (object: FileObject | undefined): object is GatewaySecret => object?.kind === 'Secret'
 const isSecretKey = (key: string): boolean => key.startsWith('Secret/')
 
 /**
@@ -362,14 +362,14 @@ function unidentified(mayStay: boolean, isUnreadable: boolean): string {
 }
 
 /** The consequence of a fault of one of several definitions of an object in a file. `counting` is the definition in force. */
-function overruled(counting: Held | undefined): string {
+function overruled(counting: FileObject | undefined): string {
   return counting && !isSecret(counting) && isStandIn(counting)
     ? 'until the definitions agree, the workloads that one of them selects are guarded by the strictest policy that they could mean'
     : `the definition in ${counting?.origin} counts`
 }
 
 /** The consequence of a fault of an object. */
-function consequence(lastGood: Held | undefined, standIn: ConfigObject | undefined): string {
+function consequence(lastGood: FileObject | undefined, standIn: ConfigObject | undefined): string {
   if (lastGood) return 'its last good state stays'
   return standIn
     ? 'until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean'

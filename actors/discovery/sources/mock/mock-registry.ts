@@ -81,6 +81,6 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
 
 /** The actor definition of the Mock registry. */
 export const actor: ActorDefinition<MockRegistryConfig, never, SourceEvent> = {
-  kind: 'registry-watcher',
+  kind: 'source',
   start: (context) => new MockRegistry(context),
 }

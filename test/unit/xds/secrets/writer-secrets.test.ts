@@ -19,7 +19,7 @@ describe('gateway secrets of a writer', () => {
     const secrets = new GatewaySecrets(readFeatures(env).features, new Catalog(new KeyedSums('k')), new Subscriptions(), (_, name) =>
       missing.push(name),
     )
-    const source = new RecordingPeer<SecretCommand>('registry-watcher/files')
+    const source = new RecordingPeer<SecretCommand>('source/files')
     secrets.linked(source)
     return { secrets, source, missing, wanted: () => source.received.at(-1)?.wanted.map(({ reader, names }) => ({ ...reader, names: [...names] })) }
   }

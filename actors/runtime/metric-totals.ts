@@ -11,7 +11,7 @@ interface Counted {
  * The metrics of all actors across their restarts. Counters and histograms of an ended incarnation stay in the sum with their last
  * values, so that no counter decreases; its gauges are dropped.
  */
-export class MetricsLedger {
+export class MetricTotals {
   readonly #last = new Map<string, Counted>()
   readonly #ended = new Sums()
 
