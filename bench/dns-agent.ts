@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { actor } from '../actors/agent/dns/dns-server.ts'
 import { createLogger } from '../actors/runtime/logger.ts'
-import { Registry } from '../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../actors/runtime/metrics.ts'
 import { NameTableSchema } from '../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 import { freePort } from './ports.ts'
 
@@ -28,7 +28,7 @@ const server = await actor.start({
     keptIn: undefined,
   },
   log: createLogger({ output: off, stackTrace: off, callers: [] }, () => undefined),
-  metrics: new Registry(),
+  metrics: new MetricRegistry(),
   note: () => undefined,
   ask: () => Promise.reject(new Error('nobody answers')),
   askFor: () => Promise.reject(new Error('nobody answers')),

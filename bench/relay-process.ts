@@ -2,7 +2,7 @@
 import { actor } from '../actors/agent/xds-relay/xds-relay.ts'
 import { collectGarbageWhenIdle } from '../actors/runtime/idle-collection.ts'
 import { createLogger } from '../actors/runtime/logger.ts'
-import { Registry } from '../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../actors/runtime/metrics.ts'
 import type { XdsRelayConfig } from '../protocols/messages/xds-relay.ts'
 
 const quiet = { fallback: 'none', scopes: {} } as const
@@ -15,7 +15,7 @@ process.on('message', async (config: XdsRelayConfig) => {
     name: 'xds-relay',
     config,
     log: createLogger({ output: quiet, stackTrace: quiet, callers: [] }, () => undefined),
-    metrics: new Registry(),
+    metrics: new MetricRegistry(),
     note: () => undefined,
     ask: () => Promise.reject(new Error('nobody answers')),
     askFor: () => Promise.reject(new Error('nobody answers')),

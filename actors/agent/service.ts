@@ -12,7 +12,7 @@ import { ExitError } from '../../src/cli/exit-status.ts'
 import type { Log } from '../runtime/log.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
-import { Registry } from '../runtime/metrics.ts'
+import { MetricRegistry } from '../runtime/metrics.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
 import { type PreparedProxy, prepareProxy } from './bootstrap/prepare-proxy.ts'
@@ -94,7 +94,7 @@ function startActors(parts: TableParts, { levels, write, log }: Log, given: Read
     answers,
   })
   Object.assign(answers, {
-    [statusAsks.metrics]: agentMetrics(supervisor, new Registry(), buildInfo().version),
+    [statusAsks.metrics]: agentMetrics(supervisor, new MetricRegistry(), buildInfo().version),
     exchange: (token: string) => supervisor.ask<ExchangedToken>('sts', 'exchange', token),
   })
   for (const spec of wiring.actors) supervisor.start(spec)

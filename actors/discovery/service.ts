@@ -13,7 +13,7 @@ import { readCertificate } from '../http/certificate.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { Registry } from '../runtime/metrics.ts'
+import { MetricRegistry } from '../runtime/metrics.ts'
 import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
@@ -70,7 +70,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const said = [...sources.notices, ...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
   sayAtStart(log, options, warnings, said)
 
-  const metrics = new Registry()
+  const metrics = new MetricRegistry()
   const answers = {} as Record<string, unknown>
   const supervisor = new Supervisor({
     mode,

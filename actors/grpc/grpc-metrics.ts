@@ -2,7 +2,7 @@
 
 import { codeName, status } from '../../src/model/status-codes.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { Counter, Histogram, type Registry } from '../runtime/metrics.ts'
+import { Counter, Histogram, type MetricRegistry } from '../runtime/metrics.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 import type { Method } from './methods.ts'
 
@@ -16,7 +16,7 @@ const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 export type Measure = (path: string, type: Method['type'], open: (stream: GrpcStream) => void) => (stream: GrpcStream) => void
 
 /** Registers the metrics of a server and returns the wrapper. */
-export function grpcMetrics(registry: Registry): Measure {
+export function grpcMetrics(registry: MetricRegistry): Measure {
   const registers = [registry]
   const labelNames = ['grpc_type', 'grpc_service', 'grpc_method']
   const started = new Counter({ name: 'grpc_server_started_total', help: 'RPCs started on the server', labelNames, registers })

@@ -26,7 +26,7 @@ import { PresentedChains } from '../http/presented-chains.ts'
 import { listenLocally, type SocketDirectory } from '../http/unix-socket.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
-import type { Registry } from '../runtime/metrics.ts'
+import type { MetricRegistry } from '../runtime/metrics.ts'
 import { after } from '../runtime/timers.ts'
 import { ConnectionChecks } from './connection-checks.ts'
 import { grpcMetrics } from './grpc-metrics.ts'
@@ -76,7 +76,7 @@ export interface GrpcServerOptions {
 /** Dependencies of a server. */
 export interface GrpcServerParts {
   readonly log: ScopedLogger
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** The timer that charges streams for time without progress. */
   readonly standstillTimer: StandstillTimer
   readonly methods: Methods

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { KnownAddresses } from '../../src/push/pacing/known-addresses.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { Counter, Gauge, type Registry } from '../runtime/metrics.ts'
+import { Counter, Gauge, type MetricRegistry } from '../runtime/metrics.ts'
 import { checkEvery, type Timer } from '../runtime/timers.ts'
 import { MeasuredHandshakes, type Refusal } from './measured-handshakes.ts'
 import { NativeHandshakes } from './native-handshakes.ts'
@@ -25,7 +25,7 @@ export class HandshakeGate {
   #ages: Timer | undefined
 
   /** `say` is called with what the operator should know of a client, as often as it happens. */
-  constructor(server: Http2SecureServer, known: KnownAddresses, registry: Registry, say: (address: string, what: string) => void) {
+  constructor(server: Http2SecureServer, known: KnownAddresses, registry: MetricRegistry, say: (address: string, what: string) => void) {
     this.#known = known
     this.listener = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#accept(socket))
     server.prependListener('secureConnection', (socket: TLSSocket) => {
@@ -93,7 +93,7 @@ export class HandshakeGate {
 }
 
 /** Registers the metrics of handshakes. */
-function metricsOf(registry: Registry, waiting: () => number): { readonly refused: Counter<'reason'>; readonly seconds: Counter } {
+function metricsOf(registry: MetricRegistry, waiting: () => number): { readonly refused: Counter<'reason'>; readonly seconds: Counter } {
   const registers = [registry]
   new Gauge({
     name: 'pilot_xds_waiting_handshakes',

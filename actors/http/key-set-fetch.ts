@@ -3,7 +3,7 @@ import { readRanges } from '../../src/policy/key-addresses.ts'
 import { openIdPrefix } from '../../src/snapshot/key-sources.ts'
 import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { Counter, type Registry } from '../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../runtime/metrics.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
 import type { Documents } from './fetch-task.ts'
 import type { FetchThread } from './fetch-thread.ts'
@@ -45,7 +45,7 @@ export function fetchBounds(
 export interface KeySetParts {
   readonly bounds: FetchBounds
   readonly thread: FetchThread
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   readonly requests: OutgoingRequests
   /**
    * If given, returns why keys must not be fetched from a URL. With it, the OpenID configuration must also name the issuer that was asked.

@@ -1,6 +1,6 @@
 /** Metrics of HTTP requests that this process makes (docs/metrics.md). */
 import { monotonicMs } from '../runtime/clock.ts'
-import { Counter, type Registry } from '../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../runtime/metrics.ts'
 
 /**
  * Counts requests of one type. `started` takes whether the request is a retry; the function that it returns must be called once, with
@@ -11,7 +11,7 @@ export interface OutgoingRequests {
 }
 
 /** Registers the metrics of an actor's requests and returns a function that counts the requests of a type. */
-export function outgoingMetrics(registry: Registry): (type: string) => OutgoingRequests {
+export function outgoingMetrics(registry: MetricRegistry): (type: string) => OutgoingRequests {
   const counter = (name: string, help: string) => new Counter({ name, help, labelNames: ['request_type'], registers: [registry] })
   const requests = counter('num_outgoing_requests', 'total outgoing requests')
   const failed = counter('num_failed_outgoing_requests', 'failed outgoing requests')

@@ -1,7 +1,7 @@
 /** Reports certificates that are not valid at present: in the log, as a metric, and in `/ready` (docs/certificates.md, V1 to V3). */
 import { X509Certificate } from 'node:crypto'
 import type { ScopedLogger } from '../runtime/logger.ts'
-import { Gauge, type Registry } from '../runtime/metrics.ts'
+import { Gauge, type MetricRegistry } from '../runtime/metrics.ts'
 
 /** What a certificate is used for, a label of the metric. */
 export type CertificateKind = 'root' | 'chain' | 'serving'
@@ -19,7 +19,7 @@ export interface UsedCertificate {
 export interface ReportParts {
   /** The kinds that this report is about. */
   readonly kinds: readonly CertificateKind[]
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** Undefined when another report of the process logs the same. */
   readonly log: ScopedLogger | undefined
   /** Called with the sentences for `/ready` when they have changed. */

@@ -3,7 +3,7 @@ import type { BoundedQuestions } from '../../protocols/messages/questions.ts'
 import type { Asking } from './ask.ts'
 import type { Peer } from './link.ts'
 import type { Logger } from './logger.ts'
-import type { Registry } from './metrics.ts'
+import type { MetricRegistry } from './metrics.ts'
 import type { ObjectRule } from './register.ts'
 
 /** What an actor receives when it starts. */
@@ -13,7 +13,7 @@ export interface ActorContext<Config> {
   readonly config: Config
   readonly log: Logger
   /** The actor's own metrics; the supervisor merges those of all actors on scrape. */
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** Reports a named value of the actor's condition to the supervisor. The last value of each name holds until the actor ends. */
   note(name: string, value: unknown): void
   /** Asks the supervisor a question. Rejects when the supervisor does not offer an answer to it or does not answer in time. */

@@ -10,7 +10,7 @@ import { type Asks, askWithin, serveAsks, useAsks } from './ask.ts'
 import { monotonicMs, threadCpuMs } from './clock.ts'
 import { Links } from './links.ts'
 import { createLogger, type Logger } from './logger.ts'
-import { Registry } from './metrics.ts'
+import { MetricRegistry } from './metrics.ts'
 import { catchErrorsOfOwners, Owner } from './owner.ts'
 import { after } from './timers.ts'
 
@@ -47,7 +47,7 @@ class Host {
   readonly #levels: LogLevels
   readonly #log: Logger
   readonly #logBatch: LogRecord[] = []
-  readonly #metrics = new Registry()
+  readonly #metrics = new MetricRegistry()
   readonly #incarnation = `${process.pid}-${monotonicMs()}`
   /** Control messages that arrived before the actor had started. */
   readonly #pending: Control[] = []

@@ -4,19 +4,19 @@ import type { ActorMetrics, MetricFamily } from '../../protocols/messages/metric
 import { compare } from '../../src/model/order.ts'
 import { collected, Exposition } from './exposition.ts'
 import { MetricTotals } from './metric-totals.ts'
-import { Counter, Gauge, Registry } from './metrics.ts'
+import { Counter, Gauge, MetricRegistry } from './metrics.ts'
 import { ProcessMetrics } from './process-metrics.ts'
 import type { Supervisor } from './supervisor.ts'
 
 /** Collects the metrics of all actors and of the process, and merges them. */
 export class MergedMetrics {
   readonly #supervisor: Supervisor
-  readonly #own: Registry
+  readonly #own: MetricRegistry
   readonly #process: ProcessMetrics
   readonly #totals = new MetricTotals()
 
   /** `own`: the metrics of the supervisor's thread. `isSampling`: see {@link ProcessMetrics}. */
-  constructor(supervisor: Supervisor, own: Registry, isSampling: boolean) {
+  constructor(supervisor: Supervisor, own: MetricRegistry, isSampling: boolean) {
     this.#supervisor = supervisor
     this.#own = own
     this.#process = new ProcessMetrics(isSampling)
@@ -48,7 +48,7 @@ export class MergedMetrics {
 
 /** The statistics of one actor as metrics. */
 function statsFamilies(stats: ActorStats): MetricFamily[] {
-  const registry = new Registry()
+  const registry = new MetricRegistry()
   const declare = (name: string, help: string) => ({ name, help, labelNames: ['actor'] as const, registers: [registry] })
   const labels = { actor: stats.name }
   new Gauge(declare('actor_mailbox_depth', 'messages waiting in the mailbox of an actor')).set(labels, stats.depth)

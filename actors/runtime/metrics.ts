@@ -13,7 +13,7 @@ export interface MetricOptions<Name extends string> {
   readonly help: string
   readonly labelNames?: readonly Name[]
   /** Registries that the metric is added to; none by default. */
-  readonly registers?: readonly Registry[]
+  readonly registers?: readonly MetricRegistry[]
 }
 
 /**
@@ -23,7 +23,7 @@ export interface MetricOptions<Name extends string> {
 const most = { series: 5000, label: 256 }
 
 /** The metrics of one actor. */
-export class Registry {
+export class MetricRegistry {
   readonly #metrics = new Map<string, { family(): MetricFamily }>()
 
   /** Adds a metric. Throws when the name is taken. */
@@ -160,7 +160,7 @@ export class Gauge<Name extends string = string> extends Metric<Name> {
 
 /** Returns a function that declares gauges whose values are computed when they are read. */
 export const gaugesOf =
-  (...registers: readonly Registry[]) =>
+  (...registers: readonly MetricRegistry[]) =>
   (name: string, help: string, value: () => number): Gauge =>
     new Gauge({
       name,

@@ -9,7 +9,7 @@ import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import type { Method } from '../../actors/grpc/methods.ts'
 import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import { ClientTrust } from '../../src/identity/client-trust.ts'
 import { status } from '../../src/model/status-codes.ts'
@@ -76,7 +76,7 @@ function serverOf(port: number, chain: readonly string[]): GrpcServer {
   const served = certificateService({
     admission: { admit: () => caller } as unknown as Admission,
     sign: async () => ({ chain }),
-    metrics: new Registry(),
+    metrics: new MetricRegistry(),
     warn: () => undefined,
     failed: (path, error) => progress(`${path}: ${error}`),
   })
@@ -93,7 +93,7 @@ function serverOf(port: number, chain: readonly string[]): GrpcServer {
     },
     {
       log: createLogger({ output: off, stackTrace: off, callers: [] }, () => {})('bench'),
-      metrics: new Registry(),
+      metrics: new MetricRegistry(),
       standstillTimer: new StandstillTimer(),
       methods: new Map<string, Method>([[paths.raw, raw], ...served]),
       trust: new ClientTrust(),

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { startAdmin } from '../../actors/discovery/admin/admin.ts'
 import { ReadinessJudge } from '../../actors/discovery/admin/readiness.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
 import { watchPolicy } from '../../actors/runtime/watchdog.ts'
@@ -36,7 +36,7 @@ describe('the HTTP servers', () => {
         options: options as never,
         features,
         openOnLoopback: true,
-        metrics: new Registry(),
+        metrics: new MetricRegistry(),
         startedAt: 0,
         log,
         levels: { get: () => logOptions, set: () => Promise.resolve() },

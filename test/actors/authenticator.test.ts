@@ -8,7 +8,7 @@ import { authenticatorWith } from '../../actors/discovery/identity/authenticator
 import { authenticatorConfig } from '../../actors/discovery/identity/settings.ts'
 import type { ReviewVerdict, TokenReviewer } from '../../actors/discovery/identity/token-reviewer.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
 import type { TrustEvent } from '../../protocols/messages/trust.ts'
 import { readFeatures } from '../../src/config/features.ts'
@@ -32,7 +32,7 @@ const names: MeshNamesEvent = {
 class Subject {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-authn-'))
   readonly log: string[] = []
-  readonly metrics = new Registry()
+  readonly metrics = new MetricRegistry()
   #actor: Behaviour<MeshNamesEvent, TrustEvent> | undefined
 
   async start(environment: Record<string, string>, reviewer?: TokenReviewer, event: MeshNamesEvent | undefined = names): Promise<this> {

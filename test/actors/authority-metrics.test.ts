@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { expect } from 'chai'
 import { authorityMetrics } from '../../actors/discovery/authority/authority-metrics.ts'
 import { pluggedInForce } from '../../actors/discovery/authority/in-force.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { findChain } from '../../src/ca/chain.ts'
 import { rootOf, signedBy } from '../harness/authorities.ts'
 
@@ -12,14 +12,14 @@ describe('metrics of the authority', () => {
   const below = rootOf('below')
   const other = rootOf('other')
   const expiryOf = (pem: string) => new X509Certificate(pem).validToDate.getTime() / 1000
-  const value = (registry: Registry, name: string) => registry.collect().find((family) => family.name === name)?.series[0]?.values[0]
-  const expiries = (registry: Registry) => ({
+  const value = (registry: MetricRegistry, name: string) => registry.collect().find((family) => family.name === name)?.series[0]?.values[0]
+  const expiries = (registry: MetricRegistry) => ({
     root: value(registry, 'citadel_server_root_cert_expiry_timestamp'),
     chain: value(registry, 'citadel_server_cert_chain_expiry_timestamp'),
   })
 
   it('has -1 as the expiry of root and chain before an authority is in force', () => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     authorityMetrics(registry, Date.now)
     expect(expiries(registry)).to.deep.equal({ root: -1, chain: -1 })
   })
@@ -27,7 +27,7 @@ describe('metrics of the authority', () => {
   it('has the expiry of the root that signs when another root comes first, negated once it has expired', () => {
     const [shortLived, intermediate] = [signedBy(other, other, 5), signedBy(signs, below, 20)]
     let now = Date.now()
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     const metrics = authorityMetrics(registry, () => now)
     const roots = [shortLived, signs.record.root]
     const chain = findChain(intermediate, '', roots.join(''))

@@ -7,7 +7,7 @@ import { CertificateClient } from '../../actors/agent/sds/certificate-client.ts'
 import { fileMetrics, secretMetrics } from '../../actors/agent/sds/metrics.ts'
 import { CallFailed } from '../../actors/agent/unary-call.ts'
 import { outgoingMetrics } from '../../actors/http/outgoing-metrics.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 
@@ -110,7 +110,7 @@ describe("the agent's client of the authority", () => {
   })
 
   it('has documented metrics', () => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     secretMetrics(registry, () => [])
     fileMetrics(registry)
     outgoingMetrics(registry)('csr')

@@ -8,7 +8,7 @@ import { expect } from 'chai'
 import { actor } from '../../actors/agent/dns/dns-server.ts'
 import { type Incoming, Listeners } from '../../actors/agent/dns/listeners.ts'
 import { MessageReader } from '../../actors/agent/dns/stream-messages.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DnsConfig, DnsState } from '../../protocols/messages/dns.ts'
 import { withId } from '../../src/dns/message.ts'
@@ -78,7 +78,7 @@ describe("the agent's DNS server", () => {
       keptIn: undefined,
       ...given,
     }
-    const metrics = new Registry()
+    const metrics = new MetricRegistry()
     const server = await startActor(actor, config, { metrics, logged: ({ message }) => lines.push(message) })
     closing.push(() => server.drain?.())
     const state = () => (server.asks as { state: () => DnsState }).state()

@@ -8,7 +8,7 @@ import { gatewayResolver } from '../../actors/discovery/sources/files/resolve-ga
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/sources/files/settings-files.ts'
 import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
@@ -62,7 +62,11 @@ describe('watched files', () => {
       const root = path('closed')
       mkdirSync(root)
       writeFileSync(join(root, 'a.yaml'), entry('a'))
-      const directory = new ObjectDirectory(root, testSettings(), new Registry(), { ...parts, secret: () => undefined, filesRead: () => undefined })
+      const directory = new ObjectDirectory(root, testSettings(), new MetricRegistry(), {
+        ...parts,
+        secret: () => undefined,
+        filesRead: () => undefined,
+      })
       const start = directory.start()
       await directory.close()
       await start
@@ -77,7 +81,11 @@ describe('watched files', () => {
       const root = path('objects')
       mkdirSync(root)
       writeFileSync(join(root, 'a.yaml'), entry('a'))
-      const directory = new ObjectDirectory(root, testSettings(), new Registry(), { ...parts, secret: () => undefined, filesRead: () => undefined })
+      const directory = new ObjectDirectory(root, testSettings(), new MetricRegistry(), {
+        ...parts,
+        secret: () => undefined,
+        filesRead: () => undefined,
+      })
       started.push(directory)
       await directory.start()
       return { root, directory, keys: () => [...directory.events()].map((event) => ('key' in event ? event.key : '')).sort() }

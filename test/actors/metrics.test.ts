@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { agentMetrics } from '../../actors/agent/status/agent-metrics.ts'
 import { Scraper } from '../../actors/discovery/admin/scrape.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
@@ -23,7 +23,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       // Away for long enough to be noticed, also on a busy machine.
       const policy = { ...restartPolicy, firstMs: 2000 }
       const supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, policy })
-      const scraper = new Scraper(supervisor, new Registry())
+      const scraper = new Scraper(supervisor, new MetricRegistry())
       const value = async (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(await scraper.scrape())?.[1])
       for (const name of ['counting/0', 'counting/1']) supervisor.start({ name, module: new URL('parts/counting.ts', import.meta.url), config: {} })
       await supervisor.started()
@@ -42,7 +42,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
 describe('metrics of the agent', () => {
   it('include those of all actors and of the process, with a prefix only on the page that it shares', async () => {
     const supervisor = new Supervisor({ mode: 'in-thread', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
-    const collect = agentMetrics(supervisor, new Registry(), '1.2.3')
+    const collect = agentMetrics(supervisor, new MetricRegistry(), '1.2.3')
     supervisor.start({ name: 'counting/0', module: new URL('parts/counting.ts', import.meta.url), config: {} })
     await supervisor.started()
     const [shared, own, open] = await Promise.all([collect('shared'), collect('text'), collect('openmetrics')])

@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { ObjectDirectory } from '../../actors/discovery/sources/files/object-directory.ts'
 import { FileTimeouts } from '../../actors/runtime/file-timeouts.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { isStandIn } from '../../src/config/stand-in.ts'
 import { testSettings } from '../harness/settings.ts'
@@ -22,8 +22,8 @@ describe('unreadable content of a configuration directory', () => {
   let directory: ObjectDirectory
   let emitted: SourceEvent[]
   let logged: string[]
-  const register = () => new Registry()
-  let metrics: Registry
+  const register = () => new MetricRegistry()
+  let metrics: MetricRegistry
   const at = (...parts: string[]) => join(root, ...parts)
   const write = (name: string, text: string) => writeFileSync(at(name), text)
   /** Returns the policies in force, with `!` before stand-ins. */

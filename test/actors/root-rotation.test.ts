@@ -11,7 +11,7 @@ import { storeKey } from '../../actors/discovery/authority/key-storage.ts'
 import { RootRotation, type RotationSettings } from '../../actors/discovery/authority/root-rotation.ts'
 import { rotate } from '../../actors/discovery/authority/shown-authority.ts'
 import type { CaStorage } from '../../actors/discovery/authority/storage.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { stages } from '../../src/ca/state.ts'
 import { rootOf, signedBy } from '../harness/authorities.ts'
 import { until } from '../harness/until.ts'
@@ -53,7 +53,7 @@ describe('the own root of the certificate authority', () => {
       clocks: () => ({ wall: now, boot: elapsed, bootId }),
       random: () => random,
       log,
-      metrics: new Registry(),
+      metrics: new MetricRegistry(),
     })
     opened.push(rotation)
     await (plugged.length > 0 ? rotation.usePlugged(plugged) : rotation.useOwn())

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Scraper } from '../../actors/discovery/admin/scrape.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { Supervisor } from '../../actors/runtime/supervisor.ts'
 import { until } from '../harness/until.ts'
 
@@ -9,7 +9,7 @@ describe('scrapes of discovery', () => {
   function scraping() {
     const asked: (() => void)[] = []
     const askAll = () => new Promise<readonly never[]>((resolve) => asked.push(() => resolve([])))
-    return { asked, scraper: new Scraper({ askAll, states: () => [] } as unknown as Supervisor, new Registry()) }
+    return { asked, scraper: new Scraper({ askAll, states: () => [] } as unknown as Supervisor, new MetricRegistry()) }
   }
 
   it('are shared by those that wait, four of one client', async () => {

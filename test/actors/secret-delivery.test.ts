@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { actor } from '../../actors/discovery/sources/files/file-watcher.ts'
 import { type SecretAccess, SecretDelivery } from '../../actors/discovery/sources/secret-delivery.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { SecretCommand, SecretEvent, SecretReader } from '../../protocols/messages/secrets.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
@@ -204,7 +204,7 @@ describe('Secrets of the configuration directory', () => {
         (key) => key !== 'Secret/edge/a',
         access,
         (_, { name }) => refused.push(name),
-        new Registry(),
+        new MetricRegistry(),
       )
       delivery.set('Secret/edge/a', secret)
       const peer = new RecordingPeer<SecretEvent>('xds-writer/0')

@@ -8,7 +8,7 @@ import { StatusAccess } from '../../actors/discovery/xds-writer/status-access.ts
 import { statusServiceNames, statusServices } from '../../actors/discovery/xds-writer/status-services.ts'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import {
   HealthCheckRequestSchema,
@@ -51,7 +51,7 @@ describe('the services beside ADS', () => {
       },
       {
         log: { error: () => {}, debug: () => {}, warn: () => {} } as never,
-        metrics: new Registry(),
+        metrics: new MetricRegistry(),
         trust: new ClientTrust(),
         standstillTimer: new StandstillTimer(),
         methods: statusServices({

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { actor } from '../../actors/agent/sts/token-service.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { ExchangedToken, TokenServiceConfig, TokenServiceState } from '../../protocols/messages/sts.ts'
 import { formType } from '../../src/sts/token-request.ts'
@@ -23,14 +23,14 @@ describe('the token service', () => {
   const actors: Behaviour<never>[] = []
   const servers: { close(): unknown; closeAllConnections(): void }[] = []
   let logged: LogRecord[] = []
-  let registry = new Registry()
+  let registry = new MetricRegistry()
   /** Requests to the cloud: path, authorization, body. */
   let came: { path: string; authorization: string | undefined; body: Record<string, unknown> }[] = []
 
   beforeEach(() => {
     logged = []
     came = []
-    registry = new Registry()
+    registry = new MetricRegistry()
   })
   afterEach(async () => {
     // No token is in a log, in any test.
@@ -234,13 +234,13 @@ describe('the token service', () => {
   it('listens on the loopback address of the available family, or not at all', async () => {
     const base = await cloud()
     expect((await send((await start(base, { isIpv6Only: true })).port, form(), { host: '::1' })).status).to.equal(200)
-    registry = new Registry()
+    registry = new MetricRegistry()
     const { port, asks } = await start(base, { port: undefined })
     expect(port).to.equal(0)
     expect(await asks.exchange('subject.token.secret')).to.include({ token: 'access-secret' })
-    registry = new Registry()
+    registry = new MetricRegistry()
     const taken = (await start(base)).port
-    registry = new Registry()
+    registry = new MetricRegistry()
     const fault = await start(base, { port: taken }).catch((error: Error) => error.message)
     expect(fault).to.match(new RegExp(`^--stsPort ${taken}: .*EADDRINUSE`))
   })

@@ -5,7 +5,7 @@ import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
 import { StandstillTimer } from '../../actors/grpc/standstill-timer.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import { ClientTrust } from '../../src/identity/client-trust.ts'
 import { status } from '../../src/model/status-codes.ts'
@@ -34,7 +34,7 @@ class Held {
 }
 
 describe('a unary gRPC method', () => {
-  const registry = new Registry()
+  const registry = new MetricRegistry()
   const logged: string[] = []
   const held = new Held()
   let server: GrpcServer

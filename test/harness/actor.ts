@@ -2,7 +2,7 @@
 import type { ActorContext, ActorDefinition, Behaviour } from '../../actors/runtime/actor.ts'
 import type { Peer } from '../../actors/runtime/link.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 
 /** A peer that records the messages sent to it. */
@@ -37,9 +37,9 @@ export async function startActor<Config, Message, Sent>(
   config: Config,
   {
     logged,
-    metrics = new Registry(),
+    metrics = new MetricRegistry(),
     ask = () => Promise.reject(new Error('nobody answers')),
-  }: { logged?: (record: LogRecord) => void; metrics?: Registry; ask?: (question: string, ...details: unknown[]) => Promise<unknown> } = {},
+  }: { logged?: (record: LogRecord) => void; metrics?: MetricRegistry; ask?: (question: string, ...details: unknown[]) => Promise<unknown> } = {},
 ): Promise<Behaviour<Message, Sent>> {
   const off = { fallback: 'none', scopes: {} } as const
   const output = logged ? ({ fallback: 'debug', scopes: {} } as const) : off

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { actor } from '../../actors/agent/sds/secret-agent.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { CertificateConfig, SecretAgentConfig, SecretState } from '../../protocols/messages/agent.ts'
 import type { CallCredentials, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
 import type { TrustBundleChanged } from '../../protocols/messages/trust-bundle.ts'
@@ -22,7 +22,7 @@ export class AgentSecrets {
   readonly lines: string[] = []
   /** The scopes of all lines. */
   readonly scopes = new Set<string>()
-  metrics = new Registry()
+  metrics = new MetricRegistry()
   readonly #agents: Behaviour<TrustBundleChanged>[] = []
   readonly #services: SigningService[] = []
   readonly #clients: SecretClient[] = []
@@ -92,7 +92,7 @@ export class AgentSecrets {
       fileQuietMs: 20,
       ...parts,
     }
-    this.metrics = new Registry()
+    this.metrics = new MetricRegistry()
     const agent = await startActor(actor, config, {
       logged: ({ level, scope, message }) => {
         this.scopes.add(scope)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { actor } from '../../actors/agent/xds-relay/xds-relay.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
@@ -42,7 +42,7 @@ export class RelayFixture {
   readonly #servers: FakeDiscovery[] = []
   readonly #clients: RelayClient[] = []
   readonly #relays: Behaviour<HealthChanged, NameTableChanged>[] = []
-  #metrics = new Registry()
+  #metrics = new MetricRegistry()
   /** The log records since the last {@link end}. */
   logged: LogRecord[] = []
   /** Answers the questions of the relay to its supervisor. */
@@ -76,7 +76,7 @@ export class RelayFixture {
 
   /** Starts a relay with metrics of its own. */
   async relay(config: Pick<XdsRelayConfig, 'discovery'> & Partial<XdsRelayConfig>) {
-    this.#metrics = new Registry()
+    this.#metrics = new MetricRegistry()
     const relay = await startActor(
       actor,
       { socket: this.socket, headers: {}, exchangesToken: false, keeps: undefined, asksNameTable: false, asksTrust: false, ...config },

@@ -6,7 +6,7 @@ import type { Call, CallStatus } from '../../actors/rpc/call.ts'
 import { callOf, connectHandlers, errorOf } from '../../actors/rpc/connect-handlers.ts'
 import { lazyRpcs } from '../../actors/rpc/rpc-methods.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import { type MeshCertificateRequest, MeshCertificateService } from '../../protocols/gen/mesh/v1/auth/ca_pb.js'
 import type { ServerAddress } from '../../protocols/messages/credentials.ts'
@@ -101,7 +101,7 @@ export class SigningService {
       },
       {
         log: log('ca'),
-        metrics: new Registry(),
+        metrics: new MetricRegistry(),
         standstillTimer: new StandstillTimer(),
         trust,
         refused: () => undefined,

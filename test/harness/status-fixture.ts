@@ -4,7 +4,7 @@ import type { AddressInfo, Server as TcpServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { actor } from '../../actors/agent/status/status-server.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
-import { Registry } from '../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { StatusConfig, StatusState } from '../../protocols/messages/status.ts'
@@ -29,7 +29,7 @@ export class StatusFixture {
   readonly #servers: { close(): unknown; closeAllConnections?(): void }[] = []
   readonly #actors: Behaviour<never, HealthChanged>[] = []
   #logged: LogRecord[] = []
-  #registry = new Registry()
+  #registry = new MetricRegistry()
   /** The questions to the supervisor. */
   readonly asked: string[] = []
   /** The answer to the question for the process of the proxy. */
@@ -79,7 +79,7 @@ export class StatusFixture {
       this.asked.push(question)
       return question === 'metrics' ? this.agentMetrics(page) : question === 'proxy' ? this.proxyPid : undefined
     }
-    this.#registry = new Registry()
+    this.#registry = new MetricRegistry()
     const started = await startActor(actor, config, { logged: (record) => this.#logged.push(record), metrics: this.#registry, ask })
     this.#actors.push(started)
     const state = started.asks?.state as () => StatusState

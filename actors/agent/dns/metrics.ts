@@ -1,5 +1,5 @@
 /** Metrics of the DNS server (docs/metrics.md, "Of the agent"). */
-import { Counter, Histogram, type Registry } from '../../runtime/metrics.ts'
+import { Counter, Histogram, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /** Counts queries and their outcomes. */
 export interface DnsMetrics {
@@ -13,7 +13,7 @@ export interface DnsMetrics {
 }
 
 /** Declares the metrics of the DNS server. */
-export function dnsMetrics(registry: Registry): DnsMetrics {
+export function dnsMetrics(registry: MetricRegistry): DnsMetrics {
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
   const requests = counter('dns_requests_total', 'DNS queries received')

@@ -1,5 +1,5 @@
 /** Metrics of the SDS server (docs/metrics.md, "Of the agent"). */
-import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
+import { Counter, Gauge, Histogram, type MetricRegistry } from '../../runtime/metrics.ts'
 import { mostFrequent } from '../../runtime/most-frequent.ts'
 
 /** Counts events of the SDS server. */
@@ -20,7 +20,7 @@ const type = 'sds'
 const buckets = [0.01, 0.1, 1, 3, 5, 10, 20, 30]
 
 /** Declares the metrics of the SDS server. `versions` returns the Envoy version of each open stream. */
-export function secretMetrics(registry: Registry, versions: () => readonly string[]): SecretMetrics {
+export function secretMetrics(registry: MetricRegistry, versions: () => readonly string[]): SecretMetrics {
   const registers = [registry]
   const counter = (name: string, help: string, labelNames: readonly string[] = []) => new Counter({ name, help, labelNames, registers })
   const pushes = counter('total_pushes', 'SDS pushes')
@@ -81,7 +81,7 @@ export interface FileMetrics {
 }
 
 /** Declares the metrics of secret files. */
-export function fileMetrics(registry: Registry): FileMetrics {
+export function fileMetrics(registry: MetricRegistry): FileMetrics {
   const counter = (name: string, help: string) => new Counter({ name, help, registers: [registry] })
   const failures = counter('num_file_secret_failures_total', 'failures of secrets in files: files that could not be read, used or written')
   const watches = counter('num_file_watcher_failures_total', 'directories of secrets that could not be watched')

@@ -13,7 +13,7 @@ import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import { StandstillTimer } from '../../grpc/standstill-timer.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import type { Registry } from '../../runtime/metrics.ts'
+import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { type SecretMetrics, secretMetrics } from './metrics.ts'
 
 const service = '/envoy.service.secret.v3.SecretDiscoveryService'
@@ -59,7 +59,7 @@ export class SecretServer {
   constructor(
     { socket: path, allowVolumes }: Pick<SecretAgentConfig, 'socket' | 'allowVolumes'>,
     source: SecretSource,
-    parts: { readonly log: ScopedLogger; readonly metrics: Registry },
+    parts: { readonly log: ScopedLogger; readonly metrics: MetricRegistry },
   ) {
     this.#log = parts.log
     this.#source = source

@@ -18,7 +18,7 @@ import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metr
 import { chance } from '../../runtime/chance.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Logger, ScopedLogger } from '../../runtime/logger.ts'
-import type { Registry } from '../../runtime/metrics.ts'
+import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { Renewal } from '../../runtime/renewal.ts'
 import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
 import { exchange } from '../exchange-client.ts'
@@ -32,7 +32,7 @@ const untrustedMs = 10_000
 /** The dependencies of {@link WorkloadCertificate}. */
 export interface CertificateParts {
   readonly log: Logger
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** The fetched token, which takes precedence over the token file. Undefined while there is none. */
   readonly token: () => string | undefined
   /** Called when the certificate or the roots have changed. */

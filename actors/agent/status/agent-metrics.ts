@@ -4,14 +4,14 @@ import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { withoutSeries } from '../../../src/agent/specified-metrics.ts'
 import type { Exposition } from '../../runtime/exposition.ts'
 import type { MergedMetrics } from '../../runtime/merged-metrics.ts'
-import { Gauge, type Registry } from '../../runtime/metrics.ts'
+import { Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 
 /**
  * Returns the function that answers the status server's ask `metrics`; concurrent calls share one scrape. `own` holds the metrics of the
  * supervisor's thread, `version` is the agent's version.
  */
-export function agentMetrics(supervisor: Supervisor, own: Registry, version: string): (page: AgentPage) => Promise<AgentMetrics> {
+export function agentMetrics(supervisor: Supervisor, own: MetricRegistry, version: string): (page: AgentPage) => Promise<AgentMetrics> {
   const build = { name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [own] }
   new Gauge(build).set({ component: 'agent', tag: version }, 1)
   for (const family of withoutSeries) own.add(family.name, { family: () => family })

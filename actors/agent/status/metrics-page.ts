@@ -8,7 +8,7 @@ import { clientKey } from '../../../src/model/client-address.ts'
 import { count } from '../../../src/model/counts.ts'
 import { FairSlots } from '../../../src/model/fair-slots.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { copyLines } from './copy-lines.ts'
@@ -36,7 +36,7 @@ export class MetricsPage {
   readonly #failures: Counter<'type'>
   readonly #open = new FairSlots<ServerResponse>(pages.atOnce, pages.ofClient)
 
-  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry; readonly agent: AskMetrics }) {
+  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: MetricRegistry; readonly agent: AskMetrics }) {
     this.#config = config
     this.#log = parts.log
     this.#agent = parts.agent

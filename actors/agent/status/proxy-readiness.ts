@@ -4,7 +4,7 @@ import { Readiness } from '../../../src/health/readiness.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { Gauge, type Registry } from '../../runtime/metrics.ts'
+import { Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
 /** The maximum size of a response with statistics, in bytes. */
@@ -16,13 +16,13 @@ const repeatMs = 1000
 export class ProxyReadiness {
   readonly #config: StatusConfig
   readonly #log: ScopedLogger
-  readonly #metrics: Registry
+  readonly #metrics: MetricRegistry
   readonly #rule = new Readiness()
   #running: Promise<string | undefined> | undefined
   #reason = ''
   #loggedAt = Number.NEGATIVE_INFINITY
 
-  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
+  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: MetricRegistry }) {
     this.#config = config
     this.#log = parts.log
     this.#metrics = parts.metrics

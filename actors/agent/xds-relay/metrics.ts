@@ -1,5 +1,5 @@
 /** Metrics of the relay (docs/metrics.md, "Of the agent"). */
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /** Counts connections, requests and responses. */
 export interface RelayMetrics {
@@ -13,7 +13,7 @@ export interface RelayMetrics {
 }
 
 /** Declares the metrics of the relay. */
-export function relayMetrics(registry: Registry): RelayMetrics {
+export function relayMetrics(registry: MetricRegistry): RelayMetrics {
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
   const ends = (name: string, help: string) => {

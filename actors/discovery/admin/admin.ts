@@ -11,7 +11,7 @@ import { type Answer, Page, PageServer, type PageServerOptions } from '../../htt
 import { PeerPrograms, portsOfProxies } from '../../http/peer-programs.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
@@ -35,7 +35,7 @@ export interface AdminParts {
   /** Whether local callers may read the debug pages without a token. */
   readonly openOnLoopback: boolean
   /** Metrics of the main thread. */
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** Monotonic milliseconds at which the service began to start. */
   readonly startedAt: number
   readonly log: Logger

@@ -3,7 +3,7 @@ import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Exposition } from '../../runtime/exposition.ts'
 import { MergedMetrics } from '../../runtime/merged-metrics.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { MetricsFormat } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
@@ -32,7 +32,7 @@ export class Scraper {
   #restsUntil = 0
 
   /** `own` are the metrics of the main thread. */
-  constructor(supervisor: Supervisor, own: Registry) {
+  constructor(supervisor: Supervisor, own: MetricRegistry) {
     this.#scrapes = new Counter({ name: 'scrapes_total', help: 'total scrapes', registers: [own] })
     this.#failures = new Counter({
       name: 'scrape_failures_total',

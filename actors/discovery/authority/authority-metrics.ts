@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { SignError } from '../../../protocols/messages/authority.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
-import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
+import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { InForce } from './in-force.ts'
 
 const signErrors: readonly SignError[] = ['CA_NOT_READY', 'CSR_ERROR', 'TTL_ERROR', 'CERT_GEN_ERROR', 'UNKNOWN']
@@ -11,7 +11,7 @@ const signErrors: readonly SignError[] = ['CA_NOT_READY', 'CSR_ERROR', 'TTL_ERRO
  * Registers the metrics, with every series present from the start, and returns the functions that update them. `now` returns the Unix time
  * in milliseconds.
  */
-export function authorityMetrics(registry: Registry, now: () => number) {
+export function authorityMetrics(registry: MetricRegistry, now: () => number) {
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
   const issued = counter('citadel_server_success_cert_issuance_count', 'successful certificate issuances')

@@ -8,7 +8,7 @@ import type { Features } from '../../../src/config/features.ts'
 import { readClocks } from '../../runtime/clock.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Registry } from '../../runtime/metrics.ts'
+import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { logDropped } from './distrust.ts'
 import { openFileStorage } from './file-storage.ts'
 import { type InForce, isSameInForce, ownInForce, pluggedInForce } from './in-force.ts'
@@ -22,7 +22,7 @@ export interface SourceParts {
   readonly features: Features
   readonly signing: Signing
   readonly log: Logger
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** Called when the authority in force has changed. */
   changed(inForce: InForce): void
 }

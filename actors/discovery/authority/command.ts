@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path'
 import type { CaWork, StoredAuthority } from '../../../src/cli/ca.ts'
 import { type Features, readFeatures } from '../../../src/config/features.ts'
 import { readClocks, wallClockMs } from '../../runtime/clock.ts'
-import { Registry } from '../../runtime/metrics.ts'
+import { MetricRegistry } from '../../runtime/metrics.ts'
 import { exportAuthority, exportTrustStore, importAuthority } from './authority-files.ts'
 import { makeRoot } from './authority-source.ts'
 import { distrust, trust } from './distrust.ts'
@@ -60,7 +60,7 @@ async function openStored(features: Features): Promise<StoredAuthority> {
       clocks: readClocks,
       random: () => 0,
       log: () => ({ debug: quiet, info: quiet, warn: quiet, error: quiet }),
-      metrics: new Registry(),
+      metrics: new MetricRegistry(),
     })
     const plugged = await readPluggedIn(features.ROOT_CA_DIR)
     if (!plugged.by && rotation.state.authorities.length > 0) await rotation.useOwn()

@@ -26,7 +26,7 @@ import { type AuthorityRecord, type AuthorityState, type FormerRoot, longestList
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { count } from '../../../src/model/counts.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
+import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 import { AuthorityClock } from './authority-clock.ts'
 import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
@@ -62,7 +62,7 @@ export interface RotationParts {
   /** Returns a random number in [0, 1). */
   readonly random: () => number
   readonly log: Logger
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
 }
 
 /** The stage of the rotation, and its blockers. */
@@ -410,7 +410,7 @@ export class RootRotation {
     return this.#kept
   }
 
-  #declareMetrics(metrics: Registry): Counter<'stage' | 'forced'> {
+  #declareMetrics(metrics: MetricRegistry): Counter<'stage' | 'forced'> {
     const registers = [metrics]
     const gauge = gaugesOf(metrics)
     gauge('citadel_server_rotation_stage', 'stage of the root rotation: 0 none, 1 announce, 2 trust-both, 3 sign-with-new, 4 retire', () =>

@@ -8,7 +8,7 @@ import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { Renewal } from '../../runtime/renewal.ts'
 
 /**
@@ -22,7 +22,7 @@ export interface BundleParts {
   readonly bounds: FetchBounds
   readonly thread: FetchThread
   readonly log: Logger
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   readonly requests: OutgoingRequests
 }
 

@@ -3,7 +3,7 @@ import { kinds } from '../../../src/config/kinds.ts'
 import type { DueCause } from '../../../src/push/pacing/debounce.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
+import { Counter, Gauge, Histogram, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { ScheduleEvents } from './push-schedule.ts'
 
 /** Upper bounds in milliseconds, from one to about an hour. */
@@ -26,7 +26,7 @@ export class ProcessingMetrics implements ScheduleEvents {
   #lastEvent: number | undefined
   #lastPublished: number | undefined
 
-  constructor(registry: Registry, planner: Planner) {
+  constructor(registry: MetricRegistry, planner: Planner) {
     const registers = [registry]
     const counter = (name: string, help: string) => new Counter({ name: `galley_runtime_${name}`, help, registers })
     const histogram = (name: string, help: string, buckets: readonly number[]) =>

@@ -1,7 +1,7 @@
 /** Metrics of the push queue (docs/metrics.md). */
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { Planner } from '../../../src/push/planner.ts'
-import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
+import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /** Push reasons with a label value of their own in `pilot_push_triggers`; all others are counted as `unknown`. */
 const triggerTypes = new Set(['endpoint', 'config', 'service', 'proxy', 'global', 'debug', 'secret', 'networks'])
@@ -13,7 +13,7 @@ const internalTypes = new Set(['cds', 'eds', 'lds', 'rds', 'ecds', 'group', 'vie
 const stateTypes = new Set(['push', 'index', 'view'])
 
 /** Registers the counters of faults and returns the function that counts one fault. */
-export function faultMetrics(registry: Registry): (fault: ResourceFault) => void {
+export function faultMetrics(registry: MetricRegistry): (fault: ResourceFault) => void {
   const registers = [registry]
   const internal = new Counter({ name: 'pilot_total_xds_internal_errors', help: 'internal XDS errors', registers })
   const state = new Counter({ name: 'pilot_xds_push_context_errors', help: 'errors (timeouts) initiating push context', registers })
@@ -32,7 +32,7 @@ export function faultMetrics(registry: Registry): (fault: ResourceFault) => void
 }
 
 /** Registers the metrics of the push queue and returns the counters that it increments. */
-export function pushQueueMetrics(registry: Registry, planner: Planner) {
+export function pushQueueMetrics(registry: MetricRegistry, planner: Planner) {
   const registers = [registry]
   const gauge = gaugesOf(registry)
   gauge('pilot_services', 'services known', () => planner.snapshot.services.size)

@@ -6,7 +6,7 @@ import type { GatewaySecret, SecretCommand, SecretEvent, SecretMaterial, SecretR
 import { configKey } from '../../../src/config/kinds.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /**
  * Returns whether a service account may read a secret of its own namespace; it may never read those of another namespace. Returns undefined
@@ -60,7 +60,7 @@ export class SecretDelivery {
     isAbsent: (key: string) => boolean,
     mayRead: SecretAccess,
     refused: (reader: SecretReader, secret: GatewaySecret) => void,
-    register: Registry,
+    register: MetricRegistry,
   ) {
     this.#isAbsent = isAbsent
     this.#mayRead = mayRead

@@ -1,7 +1,7 @@
 /** The resource limits of clients in one writer, and the streams that were ended for exceeding them (`/debug/budgetz`). */
 import type { Caller } from '../../../protocols/messages/identity.ts'
 import { ConnectionBudget, IdentityBudget } from '../../../src/xds/stream/budget.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /** A stream that was ended because its client exceeded a limit. */
 export interface Exceeded {
@@ -33,7 +33,7 @@ export class Budgets {
   readonly #streams
   readonly #connections
 
-  constructor(registry: Registry) {
+  constructor(registry: MetricRegistry) {
     this.#connections = new Counter({
       name: 'pilot_xds_refused_connections_total',
       help: 'connections closed at once because the maximum, which follows from the limit of file descriptors, was reached',

@@ -12,7 +12,7 @@ import { status } from '../../../src/model/status-codes.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import { checkEvery } from '../../runtime/timers.ts'
 import { type Admission, type Admitted, isRefused } from './admission.ts'
 import type { Connection } from './connection.ts'
@@ -31,7 +31,7 @@ export interface CallerParts {
   readonly checksNode: boolean
   /** How long a stream continues after its token has expired, in milliseconds. */
   readonly grace: number
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** Logs a refusal. The number of lines of one kind is limited. */
   warn(kind: string, line: string): void
 }

@@ -3,7 +3,7 @@ import { largestRequest } from '../../../src/ca/signing-request.ts'
 import { servicePaths } from '../../../src/names/mesh-names.ts'
 import type { CallBounds } from '../../rpc/call.ts'
 import { lazyRpcs, type Rpcs } from '../../rpc/rpc-methods.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { CertificateRpcParts } from './certificate-rpc.ts'
 
 /** Limits of a call. `concurrent` equals the length of the authority's queue. */
@@ -11,7 +11,7 @@ const bounds: CallBounds = { timeLimit: 15_000, requestBytes: 2 * largestRequest
 
 /** Dependencies of the service. */
 export interface CertificateServiceParts extends Omit<CertificateRpcParts, 'asked' | 'unauthenticated'> {
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
 }
 
 /** The full name of the service. */

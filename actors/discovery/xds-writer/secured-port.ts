@@ -10,7 +10,7 @@ import { splitAddress } from '../../http/address.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import type { Registry } from '../../runtime/metrics.ts'
+import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { every } from '../../runtime/timers.ts'
 import { OwnCertificate, type OwnCertificateParts } from './own-certificate.ts'
 
@@ -23,7 +23,7 @@ export interface SecuredPortParts extends Pick<OwnCertificateParts, 'sign'> {
   readonly config: SecurePortConfig | undefined
   readonly server: () => Pick<GrpcServer, 'useCertificate' | 'trustChanged'>
   readonly log: ScopedLogger
-  readonly metrics: Registry
+  readonly metrics: MetricRegistry
   /** Whether this writer logs what all writers see. */
   readonly isFirst: boolean
   /** Called with sentences for `/ready` about the certificate that is served, or missing, when they have changed. */

@@ -4,7 +4,7 @@ import { versionText } from '../../../src/model/proxy.ts'
 import { codeName } from '../../../src/model/status-codes.ts'
 import type { Outcome } from '../../../src/xds/stream/session.ts'
 import { clusterType, endpointType, listenerType, routeType, shortType } from '../../../src/xds/type-urls.ts'
-import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
+import { Counter, Gauge, Histogram, type MetricRegistry } from '../../runtime/metrics.ts'
 import { mostFrequent } from '../../runtime/most-frequent.ts'
 import type { Connection } from './connection.ts'
 import type { SlowConnection } from './slow-connections.ts'
@@ -15,7 +15,7 @@ const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 
 const longestLabel = 256
 
 /** Metrics of the response cache (`PILOT_XDS_CACHE_STATS`). */
-export function cacheMetrics(registry: Registry, size: () => number): { read(hit: boolean): void; evicted(): void } {
+export function cacheMetrics(registry: MetricRegistry, size: () => number): { read(hit: boolean): void; evicted(): void } {
   const registers = [registry]
   const reads = new Counter({ name: 'xds_cache_reads', help: 'XDS cache reads', labelNames: ['type'], registers })
   const evictions = new Counter({ name: 'xds_cache_evictions', help: 'XDS cache evictions', registers })
@@ -31,7 +31,7 @@ export function cacheMetrics(registry: Registry, size: () => number): { read(hit
 }
 
 /** Gauges of the present state of a writer's connections. */
-function connectionGauges(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]): void {
+function connectionGauges(registry: MetricRegistry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]): void {
   const registers = [registry]
   for (const type of [clusterType, endpointType, listenerType, routeType])
     new Gauge({
@@ -80,7 +80,7 @@ function connectionGauges(registry: Registry, connections: ReadonlyMap<string, C
 export type WriterMetrics = ReturnType<typeof writerMetrics>
 
 /** Registers the metrics of a writer and returns the functions that record events. */
-export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
+export function writerMetrics(registry: MetricRegistry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
   const registers = [registry]
   connectionGauges(registry, connections, slow)
   const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })

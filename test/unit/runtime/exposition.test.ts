@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { collected, Exposition } from '../../../actors/runtime/exposition.ts'
-import { Counter, Gauge, Histogram, Registry } from '../../../actors/runtime/metrics.ts'
+import { Counter, Gauge, Histogram, MetricRegistry } from '../../../actors/runtime/metrics.ts'
 import { formatFor } from '../../../actors/runtime/metrics-format.ts'
 import { metricsText } from '../../harness/metric-text.ts'
 import { missingParser, parseMetrics } from '../../harness/metrics-parser.ts'
@@ -22,7 +22,7 @@ const hostile = [
 
 describe('a metrics page', () => {
   const sample = () => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     const registers = [registry]
     new Gauge({ name: 'rejects', help: 'a\\b\nc', labelNames: ['node', 'err'], registers }).set({ node: 'a"b\\c\nd', err: 'Internal' }, 1)
     new Counter({ name: 'plain_total', help: 'nothing yet', registers })
@@ -79,7 +79,7 @@ most +Inf
   it('is well formed with hostile labels, whose series stay apart, for independent parsers of both formats', async function () {
     const missing = missingParser()
     if (missing !== undefined) this.skip()
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     const labelNames = ['a', 'b'] as const
     const counter = new Counter({ name: 'n_total', help: 'hostile "labels"\n\\', labelNames, registers: [registry] })
     const gauge = new Gauge({ name: 'g', help: 'h', labelNames, registers: [registry] })

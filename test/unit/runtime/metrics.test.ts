@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { MetricTotals } from '../../../actors/runtime/metric-totals.ts'
-import { Counter, Gauge, Histogram, Registry } from '../../../actors/runtime/metrics.ts'
+import { Counter, Gauge, Histogram, MetricRegistry } from '../../../actors/runtime/metrics.ts'
 import { metricsText } from '../../harness/metric-text.ts'
 
 describe('metrics of an actor', () => {
   it('ignore values that are not finite or negative increments, and reject a duplicate name', () => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     const counter = new Counter({ name: 'n', help: '', registers: [registry] })
     counter.inc()
     for (const wrong of [-1, Number.NaN, Number.POSITIVE_INFINITY]) counter.inc(wrong)
@@ -17,7 +17,7 @@ describe('metrics of an actor', () => {
   })
 
   it('are limited in the number of series and the length of labels', () => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     const counter = new Counter({ name: 'n', help: '', labelNames: ['a', 'b'], registers: [registry] })
     for (let at = 0; at < 6000; at++) counter.inc({ a: `${at}`, b: 'x' })
     for (const end of ['1', '2']) counter.inc({ a: `${'y'.repeat(300)}${end}`, b: '' })
@@ -31,7 +31,7 @@ describe('metrics of an actor', () => {
 
   it('of a gauge are computed at collection, and removed or reset series disappear', () => {
     let now = 1
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     new Gauge({
       name: 'g',
       help: '',
@@ -53,7 +53,7 @@ describe('metrics of an actor', () => {
 
 describe('merged metrics', () => {
   const families = (count: number, gauge: number) => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     new Counter({ name: 'c', help: '', labelNames: ['type'], registers: [registry] }).inc({ type: 'cds' }, count)
     new Gauge({ name: 'g', help: '', registers: [registry] }).set(gauge)
     const time = new Histogram({ name: 'h', help: '', buckets: [1], registers: [registry] })

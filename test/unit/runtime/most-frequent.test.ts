@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { secretMetrics } from '../../../actors/agent/sds/metrics.ts'
-import { Registry } from '../../../actors/runtime/metrics.ts'
+import { MetricRegistry } from '../../../actors/runtime/metrics.ts'
 import { mostFrequent } from '../../../actors/runtime/most-frequent.ts'
 import { versionText } from '../../../src/model/proxy.ts'
 
 describe('label values that clients choose', () => {
   it('are few also where an agent counts its streams by version, which shows no patch number that there is not', () => {
-    const registry = new Registry()
+    const registry = new MetricRegistry()
     secretMetrics(registry, () => Array.from({ length: 400 }, (_, index) => versionText([9, index, Number.MAX_SAFE_INTEGER]) ?? ''))
     const series =
       registry

@@ -15,7 +15,7 @@ import { count } from '../../../../src/model/counts.ts'
 import { compare } from '../../../../src/model/order.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Logger, ScopedLogger } from '../../../runtime/logger.ts'
-import { Counter, Gauge, type Registry } from '../../../runtime/metrics.ts'
+import { Counter, Gauge, type MetricRegistry } from '../../../runtime/metrics.ts'
 import type { Content } from './file-content.ts'
 
 /** An object in a file. Secrets are delivered separately from the other objects. */
@@ -86,7 +86,7 @@ export class HeldObjects {
   /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
   readonly #reportedRepeats = new Map<string, string>()
 
-  constructor(register: Registry, optOuts: OptOuts, listener: HeldListener) {
+  constructor(register: MetricRegistry, optOuts: OptOuts, listener: HeldListener) {
     this.#optOuts = optOuts
     this.#listener = listener
     this.#changes = listener.log('resource')

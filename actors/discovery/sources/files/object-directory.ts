@@ -15,7 +15,7 @@ import type { Settings } from '../../../../src/snapshot/snapshot.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
-import { Gauge, type Registry } from '../../../runtime/metrics.ts'
+import { Gauge, type MetricRegistry } from '../../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../../runtime/pool.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
@@ -86,7 +86,7 @@ export class ObjectDirectory {
   #pool: Pool | undefined
   #isClosed = false
 
-  constructor(root: string, { names, optOuts, revision }: ReadSettings, register: Registry, parts: DirectoryParts) {
+  constructor(root: string, { names, optOuts, revision }: ReadSettings, register: MetricRegistry, parts: DirectoryParts) {
     this.#root = root
     this.#names = names
     this.#optOuts = optOuts

@@ -1,7 +1,7 @@
 /** Counts the documents of configuration files that were checked (`galley_validation_*`, docs/metrics.md). */
 import { kinds } from '../../../../src/config/kinds.ts'
 import type { DocumentFault, ParsedFile } from '../../../../src/config/parse.ts'
-import { Counter, type Registry } from '../../../runtime/metrics.ts'
+import { Counter, type MetricRegistry } from '../../../runtime/metrics.ts'
 
 /** The resource of Secrets, which are of the core group. */
 const secrets = { group: '', version: 'v1', resource: 'secrets' }
@@ -14,7 +14,7 @@ export class ValidationMetrics {
   readonly #secretFailures: Counter
 
   /** `domain` is the mesh domain, in which the groups of all kinds are. */
-  constructor(registry: Registry, domain: string) {
+  constructor(registry: MetricRegistry, domain: string) {
     const registers = [registry]
     const labelNames = ['group', 'version', 'resource'] as const
     this.#domain = domain
