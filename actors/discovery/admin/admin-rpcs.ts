@@ -107,7 +107,7 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       return { proxies: await pushAgain(sources) }
     },
     async disconnectProxy({ proxy }, context) {
-      acting(viewerOf(context), log, 'DisconnectProxy', admin)
+      acting(viewerOf(context), log, `DisconnectProxy ${quoted(proxy)}`, admin)
       const connectionId = await disconnect(sources, proxy)
       if (connectionId === undefined) throw errorOf({ code: status.notFound, message: 'proxy: none has this name' })
       return { connectionId }
@@ -123,7 +123,7 @@ function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
     listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
     listScopes: (_, context) => operatorsOnly(viewerOf(context), scopes),
     async setScope(request, context) {
-      acting(viewerOf(context), log, `SetScope ${request.name}`)
+      acting(viewerOf(context), log, `SetScope ${quoted(request.name)}`)
       try {
         await levels.set(changeScope(levels.get(), discoveryScopes, formOf(request)))
       } catch (error) {
@@ -158,15 +158,15 @@ function ofAuthority({ sources, log, admin }: AdminRpcParts) {
       return messageOf(ListHoldersResponseSchema, holders)
     },
     async rotateRoot({ force }, context) {
-      acting(viewerOf(context), log, 'RotateRoot', admin)
+      acting(viewerOf(context), log, force ? 'RotateRoot (forced)' : 'RotateRoot', admin)
       return messageOf(RotateRootResponseSchema, await asked('rotate', force))
     },
     async distrustRoot({ id, dryRun }, context) {
-      acting(viewerOf(context), log, 'DistrustRoot', admin)
+      acting(viewerOf(context), log, `DistrustRoot ${quoted(id)}${dryRun ? ' (dry run)' : ''}`, admin)
       return messageOf(DistrustRootResponseSchema, await asked('distrust', id, dryRun))
     },
     async trustRoot({ id }, context) {
-      acting(viewerOf(context), log, 'TrustRoot', admin)
+      acting(viewerOf(context), log, `TrustRoot ${quoted(id)}`, admin)
       return messageOf(TrustRootResponseSchema, await asked('trust', id))
     },
     async acceptTime(_, context) {
@@ -192,6 +192,9 @@ function acting(viewer: Viewer, log: ScopedLogger, what: string, isServed = true
   if (!viewer.mayAct) throw errorOf({ code: status.permissionDenied, message: 'a change needs the admin socket or a token of the root namespace' })
   log.info(`${what} by ${viewer.name}`)
 }
+
+/** Returns what a caller named, for a line of the log. */
+const quoted = (name: string): string => JSON.stringify(name.slice(0, 100))
 
 /** gRPC codes by the status of the page that says the same. */
 const codes: Readonly<Record<number, number>> = {
