@@ -1,11 +1,14 @@
 /**
  * Every environment variable that `pilot-discovery` reads, once: type, default, range, meaning. The environment is read at start into one
  * `Features` value, and nowhere else. Variables of parts that are not implemented are in `unbuilt-variables.ts` and not in `Features`, so
- * that code cannot read a variable that is declared to have no effect.
+ * that code cannot read a variable that is declared to have no effect. `without` is for variables that code reads for a part that does not
+ * exist yet.
  */
 import { canonicalEnvironment } from '../names/mesh-names.ts'
-import { type UnbuiltVariable, unbuiltVariables } from './unbuilt-variables.ts'
-import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from './variable.ts'
+import { unbuiltVariables } from './unbuilt-variables.ts'
+import { type DeclaredVariable, defaultOf, longest, readVariable, type ValuesOf } from './variable.ts'
+
+const review = 'it is about TokenReview, and there is no orchestrator client yet'
 
 /** The table of variables. */
 export const variables = {
@@ -291,8 +294,9 @@ export const variables = {
     default: 'mesh.io',
     meaning: 'domain of mesh-owned API groups, labels and annotations; istio.io is accepted as an alias of it',
   },
-  JWT_POLICY: { type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
+  JWT_POLICY: { without: review, type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
   REQUIRE_3P_TOKEN: {
+    without: review,
     type: 'boolean',
     default: false,
     meaning: 'when true, orchestrator default tokens without audience are rejected; when false they are accepted',
@@ -355,13 +359,13 @@ export const variables = {
     range: [-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
     meaning: 'seed of the Mock registry: equal seeds make equal services and equal churn',
   },
-} as const satisfies Record<string, Variable>
+} as const satisfies Record<string, DeclaredVariable>
 
 /** The values of the variables; durations in milliseconds. Plain data, passed to every actor. */
 export type Features = ValuesOf<typeof variables>
 
-/** Whether a variable of the specification has an effect. */
-export const hasEffect = (name: string): boolean => Object.hasOwn(variables, name)
+/** All variables of `pilot-discovery`, with and without effect. */
+export const discoveryVariables: Readonly<Record<string, DeclaredVariable>> = { ...variables, ...unbuiltVariables }
 
 /** Reads the variables from an environment. Throws one Error that names each variable with an invalid value, and the values it may have. */
 export function readFeatures(environment: Readonly<Record<string, string | undefined>>): { features: Features; warnings: string[] } {
@@ -369,15 +373,12 @@ export function readFeatures(environment: Readonly<Record<string, string | undef
   const problems: string[] = []
   const values: Record<string, string | boolean | number> = {}
   const named = canonicalEnvironment(environment)
-  for (const [name, variable] of Object.entries<Variable>({ ...variables, ...unbuiltVariables })) {
+  for (const [name, variable] of Object.entries(discoveryVariables)) {
     const given = named[name] ?? ''
     const read = given === '' ? { value: defaultOf(variable) } : readVariable(variable, given)
     if ('expected' in read) problems.push(`environment variable ${name}: ${JSON.stringify(given.slice(0, 100))} is not ${read.expected}`)
-    else if (hasEffect(name)) values[name] = read.value
-    else if (given !== '')
-      warnings.push(
-        `environment variable ${name} has no effect yet: ${(variable as UnbuiltVariable).why ?? 'the feature that it controls is not implemented'}`,
-      )
+    else if (Object.hasOwn(variables, name)) values[name] = read.value
+    if (given !== '' && variable.without !== undefined) warnings.push(`environment variable ${name} has no effect: ${variable.without}`)
   }
   if (problems.length > 0) throw new Error(problems.join('; '))
   return { features: values as Features, warnings }

@@ -19,6 +19,9 @@ export type Variable = { readonly meaning: string } & (
   | (Extract<ValueSpec, { readonly type: 'duration' }> & { readonly default: string })
 )
 
+/** A variable, and why it has no effect if it has none. */
+export type DeclaredVariable = Variable & { readonly without?: string }
+
 interface ValuesByType {
   readonly string: string
   readonly boolean: boolean

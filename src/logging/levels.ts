@@ -1,21 +1,19 @@
 /** Log scopes and levels (docs/operation.md, "Logs"). */
 
 import type { Level, LogLevels, ScopeLevels } from '../../protocols/messages/log.ts'
+import { agentScopeTable, discoveryScopeTable } from './scopes.ts'
 
 /** All levels, most verbose first. */
 export const levels: readonly Level[] = ['debug', 'info', 'warn', 'error', 'fatal', 'none']
 
+/** The names of scopes in flags, with `all` for every one. */
+const namesOf = (table: object): readonly string[] => [...Object.keys(table), 'all'].sort((one, other) => (one < other ? -1 : 1))
+
 /** Scopes of `pilot-discovery`. */
-export const discoveryScopes =
-  'ads adsc all analysis authn authorization ca cache default klog orch mcp model pkica processing resource rootcertrotator secretcontroller serverca source spiffe status validation validationController validationServer wle'.split(
-    ' ',
-  )
+export const discoveryScopes = namesOf(discoveryScopeTable)
 
 /** Scopes of `pilot-agent`. */
-export const agentScopes =
-  'ads adsc all authn authorization ca cache citadelclient default dns cloudcred cloudca healthcheck klog mockcred model sds spiffe stsclient stsserver token validation validationController wle xdsproxy'.split(
-    ' ',
-  )
+export const agentScopes = namesOf(agentScopeTable)
 
 /** The parsed logging flags. */
 export interface LogOptions extends LogLevels {

@@ -163,7 +163,7 @@ describe('pilot-discovery on the command line', () => {
       const messages = lines.map((line) => line.msg)
       for (const wanted of [
         'flag --resync has no effect yet: there is no orchestrator client yet',
-        'environment variable PILOT_ENABLE_STATUS has no effect yet: the feature that it controls is not implemented',
+        'environment variable PILOT_ENABLE_STATUS has no effect: there is no orchestrator client yet',
         'FLAG: --resync="2m"',
       ])
         expect(messages).to.include(wanted)
@@ -196,6 +196,8 @@ describe('pilot-discovery on the command line', () => {
       const [[host, shards] = []] = Object.entries(await service.debug<Record<string, object>>('endpointShardz'))
       expect(shards, host).to.have.nested.property('mock-0.Mock/Orchestrator').of.length(3)
       expect((await service.debug<object[]>('registryz'))[0]).to.include({ provider: 'Mock', cluster: 'Orchestrator' })
+      const inject = await fetch(`http://127.0.0.1:${service.httpPort}/debug/inject`)
+      expect([inject.status, await inject.text()]).to.deep.equal([404, 'there is no sidecar injection yet'])
       for (const page of ['edsz', 'ndsz', 'config_dump', 'sidecarz']) {
         const url = `http://127.0.0.1:${service.httpPort}/debug/${page}`
         expect((await fetch(url)).status).to.equal(400)
@@ -242,7 +244,8 @@ describe('pilot-discovery on the command line', () => {
       for (const [name, flag] of idle) await service.output.says(`flag --${name} has no effect yet: ${notYetOf(flag)}\n`)
       await service.output.says('--plugins: "metadata_exchange" has no effect: there is no exchange of metadata yet\n')
       await service.output.says('--plugins: "__proto__" has no effect: it is none of ext_authz, authn, authz, metadata_exchange\n')
-      for (const name of Object.keys(unbuiltVariables)) await service.output.says(`environment variable ${name} has no effect yet`)
+      for (const [name, { without }] of Object.entries(unbuiltVariables))
+        await service.output.says(`environment variable ${name} has no effect: ${without}\n`)
     } finally {
       await service.dispose()
     }

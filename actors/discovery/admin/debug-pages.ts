@@ -3,7 +3,7 @@ import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { type DebugPage, debugPages, noProxy } from './debug-table.ts'
+import { type DebugPage, debugPages, noProxy, unbuiltPages } from './debug-table.ts'
 import { proxyNamed } from './mesh-answers.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
@@ -31,6 +31,8 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
       answered(request, async (viewer) => asked(`/debug/${name}`, page, parts, viewer, request.method, await request.parameters()))
     server.add(`/debug/${name}`, { get: answer, post: answer })
   }
+  for (const [name, reason] of Object.entries(unbuiltPages))
+    server.add(`/debug/${name}`, (request) => answered(request, () => new Page(reason, undefined, 404)))
 }
 
 /** Answers a caller of the secured port. `names`: the mesh names. Parameters are read from the path only. */
@@ -51,7 +53,7 @@ async function answerPath(parts: DebugParts, method: string, path: string, viewe
   const [, name] = /^\/debug\/?(?:(?<=\/)(\w+))?$/.exec(url?.pathname ?? '') ?? [undefined, 'none']
   if (name === undefined) return method === 'GET' ? indexOf(parts) : notAnswered(method, { get: true })
   const [, page] = pagesOf(parts).find(([known]) => known === name) ?? []
-  if (!url || !page) return new Page('there is no such page', undefined, 404)
+  if (!url || !page) return new Page(unbuiltPages[name] ?? 'there is no such page', undefined, 404)
   if (method !== 'GET' && method !== 'POST') return notAnswered(method, { get: true, post: true })
   return asked(url.pathname, page, parts, viewer, method, url.searchParams)
 }

@@ -8,8 +8,7 @@ import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { LogLevels } from '../../../protocols/messages/log.ts'
 import { changeHeader } from '../../../protocols/messages/pages.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
-import { variables } from '../../../src/config/features.ts'
-import { unbuiltVariables } from '../../../src/config/unbuilt-variables.ts'
+import { discoveryVariables } from '../../../src/config/features.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
 import { type Answers, Page, type PageRequest } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -101,6 +100,9 @@ const topics: Readonly<Record<string, Topic>> = {
   },
 }
 
+/** The topics of ControlZ, each with what its page is about. */
+export const pageTopics: Readonly<Record<string, string>> = Object.fromEntries(Object.entries(topics).map(([name, { about }]) => [name, about]))
+
 /** The pages, by path. */
 export function introspectionPages(parts: IntrospectionParts): Map<string, Answers> {
   const forOperators = (answer: (request: PageRequest, viewer: Viewer) => Page | Promise<Page>) => async (request: PageRequest) => {
@@ -170,7 +172,7 @@ const heaps = (all: readonly ActorStats[]) => Object.fromEntries(all.map(({ name
 
 /** Values are shown for declared variables only, except `JWT_RULE`, which may contain keys: other variables may hold secrets. */
 function environment(): { name: string; value: string }[] {
-  const declared = new Set(Object.keys({ ...variables, ...unbuiltVariables }))
+  const declared = new Set(Object.keys(discoveryVariables))
   declared.delete('JWT_RULE')
   const names = Object.keys(process.env).sort()
   return names.map((name) => ({ name, value: declared.has(name) ? (process.env[name] ?? '') : '(not shown)' }))

@@ -1,50 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { discoveryFlags, discoveryLogging, rootFlags } from '../../../src/cli/discovery-flags.ts'
-import { notYetOf } from '../../../src/cli/flags.ts'
-import { agentVariables } from '../../../src/config/agent-features.ts'
 import { parseDuration } from '../../../src/config/duration.ts'
-import { hasEffect, readFeatures, variables } from '../../../src/config/features.ts'
-import { unbuiltVariables } from '../../../src/config/unbuilt-variables.ts'
-import type { Variable } from '../../../src/config/variable.ts'
-
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-const tables = ['agent-features.ts', 'features.ts', 'unbuilt-variables.ts']
-const sources = ['src', 'actors']
-  .flatMap((room) =>
-    readdirSync(join(root, room), { recursive: true, withFileTypes: true })
-      .filter((file) => file.name.endsWith('.ts') && !tables.includes(file.name))
-      .map((file) => readFileSync(join(file.parentPath, file.name), 'utf8')),
-  )
-  .join('\n')
-const isRead = (name: string) => new RegExp(`\\.${name}\\b|\\b${name}\\b.* } = |'${name}'`).test(sources)
-
-describe('documentation of variables and flags', () => {
-  // The converse holds by type: `Features` and `FlagValues` have no field for variables and flags without effect.
-  it('declares no variable as effective that no source reads', () => {
-    expect(Object.keys({ ...variables, ...agentVariables }).filter((name) => !isRead(name))).to.deep.equal([])
-  })
-
-  it('declares no flag as effective that no source reads', () => {
-    const flags = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
-    const idle = Object.entries(flags).filter(([name, spec]) => notYetOf(spec) === undefined && !isRead(name))
-    expect(idle.map(([name]) => name)).to.deep.equal([])
-  })
-
-  it('declares no variable as both effective and without effect, and no source reads one without effect', () => {
-    const isReadOfFeatures = (name: string) => new RegExp(`eatures[.)]*\\??\\.${name}\\b`).test(sources)
-    expect(Object.keys(variables).filter(isReadOfFeatures).length, 'reads that the expression finds').to.be.above(10)
-    for (const name of Object.keys(unbuiltVariables)) {
-      expect(hasEffect(name), name).to.equal(false)
-      expect(isReadOfFeatures(name), name).to.equal(false)
-    }
-  })
-})
+import { discoveryVariables, readFeatures, variables } from '../../../src/config/features.ts'
 
 describe('environment variables', () => {
-  const all = Object.entries<Variable>({ ...variables, ...unbuiltVariables })
+  const all = Object.entries(discoveryVariables)
 
   it('include those of the specification, with its defaults', () => {
     expect(all.map(([name]) => name)).to.include.members([
@@ -80,6 +39,16 @@ describe('environment variables', () => {
   it('are read under the names of the reference too, which come second', () => {
     const { features } = readFeatures({ KUBERNETES_SERVICE_HOST: '10.0.0.1', ISTIO_GPRC_MAXSTREAMS: '7', MESH_GPRC_MAXSTREAMS: '9' })
     expect([features.ORCHESTRATOR_SERVICE_HOST, features.MESH_GPRC_MAXSTREAMS]).to.deep.equal(['10.0.0.1', 9])
+  })
+
+  it('without effect are named in a warning with the reason when they are set, also those that are read for a part that does not exist yet', () => {
+    const { warnings } = readFeatures({ REQUIRE_3P_TOKEN: 'true', JWT_POLICY: 'first-party-jwt', TERMINATION_DRAIN_DURATION_SECONDS: '7' })
+    expect(warnings).to.deep.equal([
+      'environment variable JWT_POLICY has no effect: it is about TokenReview, and there is no orchestrator client yet',
+      'environment variable REQUIRE_3P_TOKEN has no effect: it is about TokenReview, and there is no orchestrator client yet',
+      'environment variable TERMINATION_DRAIN_DURATION_SECONDS has no effect: it is a setting of pilot-agent',
+    ])
+    expect(readFeatures({}).warnings).to.deep.equal([])
   })
 
   it('are reported in one error if several have invalid values', () => {
