@@ -15,7 +15,8 @@ function rowsOf(form: Form, path: string, known: Map<Form, string>): string[] {
     const before = known.get(inner)
     if (before !== undefined) return [`| \`${at}\` | works, field by field as \`${before}\` |`]
     if (inner.type === 'record') known.set(inner, at)
-    return [`| \`${at}\` | works${field.required ? ', required' : ''} |`, ...rowsOf(field.form, at, known)]
+    const effect = field.only === undefined ? 'works' : `works only ${field.only}`
+    return [`| \`${at}\` | ${effect}${field.required ? ', required' : ''} |`, ...(field.only === undefined ? rowsOf(field.form, at, known) : [])]
   })
 }
 

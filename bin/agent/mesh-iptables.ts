@@ -2,6 +2,7 @@
 import { AgentCommand } from '../../src/cli/agent-command.ts'
 import { redirectFlags, redirectFlagsFor, redirectOrder } from '../../src/cli/redirect-flags.ts'
 import { readAgentFeatures } from '../../src/config/agent-features.ts'
+import { canonicalEnvironment } from '../../src/names/mesh-names.ts'
 
 /** Applies the redirect rules and validates them. */
 export class MeshIptables extends AgentCommand {
@@ -15,9 +16,10 @@ export class MeshIptables extends AgentCommand {
   static override flags = redirectFlags
 
   override async run(): Promise<void> {
-    const { features } = readAgentFeatures(process.env)
-    const { flags, warnings } = await this.line({ baseFlags: MeshIptables.baseFlags, flags: redirectFlagsFor(features) })
+    const environment = canonicalEnvironment(process.env)
+    const { features } = readAgentFeatures(environment)
+    const { flags, warnings } = await this.line({ baseFlags: MeshIptables.baseFlags, flags: redirectFlagsFor(features) }, environment)
     const { redirect } = await import('../../actors/agent/redirect/redirect.ts')
-    await redirect(redirectOrder(flags, process.env, features, warnings))
+    await redirect(redirectOrder(flags, environment, features, warnings))
   }
 }

@@ -51,7 +51,10 @@ export const discoveryFlags = {
       description: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched',
     }),
   ),
-  caCertFile: text({ default: '', description: 'file with the x509 server CA certificate; client certificates must come from it' }),
+  caCertFile: text({
+    default: '',
+    description: 'file with x509 CA certificates that client certificates may come from, beside those of the own authority; needs --tlsCertFile',
+  }),
   clusterID: text({ default: 'Orchestrator', description: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' }),
   clusterRegistriesNamespace: notYet(
     orchestrator,
@@ -92,7 +95,7 @@ export const discoveryFlags = {
   resync: notYet(orchestrator, duration({ default: '1m0s', range: ['0s', longest], description: 'controller resync interval' })),
   secureGRPCAddr: text({
     default: ':15012',
-    description: 'discovery service secured gRPC address; served when --tlsCertFile and --tlsKeyFile are given',
+    description: 'discovery service secured gRPC address; with the certificate of --tlsCertFile, or one that the own authority signs; empty: none',
   }),
   tlsCertFile: text({ default: '', description: 'file with the x509 server certificate' }),
   tlsKeyFile: text({ default: '', description: 'file with the x509 private key matching --tlsCertFile' }),

@@ -1,5 +1,5 @@
 /** The configuration of one proxy (`defaultConfig` of the mesh configuration, `PROXY_CONFIG`, an annotation): shape and defaults. */
-import { anything, decimal, duration, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from './shape.ts'
+import { anything, decimal, duration, flag, integer, list, map, oneOf, only, type Read, record, reject, required, text, unused } from './shape.ts'
 import { tcpKeepaliveShape } from './shapes/connections.ts'
 import { tlsMode } from './shapes/tls.ts'
 
@@ -37,16 +37,22 @@ const customTag = record(
 /** The value of a tag of trace spans. */
 export type CustomTag = Read<typeof customTag>
 
+/** Tracers that stock Envoy has not (docs/agent.md, B15). */
+const ownTemplates = 'in own templates of the bootstrap; stock Envoys have no such tracer'
+
 const tracing = record(
   {
     zipkin: record({ address: text() }),
-    lightstep: record({ address: text(), accessToken: text() }),
+    lightstep: only(ownTemplates, record({ address: text(), accessToken: text() })),
     datadog: record({ address: text() }),
-    stackdriver: record({ debug: flag, maxNumberOfAttributes: count, maxNumberOfAnnotations: count, maxNumberOfMessageEvents: count }),
-    openCensusAgent: record({
-      address: text(),
-      context: list(oneOf('UNSPECIFIED', 'W3C_TRACE_CONTEXT', 'GRPC_BIN', 'CLOUD_TRACE_CONTEXT', 'B3')),
-    }),
+    stackdriver: only(
+      ownTemplates,
+      record({ debug: flag, maxNumberOfAttributes: count, maxNumberOfAnnotations: count, maxNumberOfMessageEvents: count }),
+    ),
+    openCensusAgent: only(
+      ownTemplates,
+      record({ address: text(), context: list(oneOf('UNSPECIFIED', 'W3C_TRACE_CONTEXT', 'GRPC_BIN', 'CLOUD_TRACE_CONTEXT', 'B3')) }),
+    ),
     customTags: map(customTag),
     maxPathTagLength: integer(0, 65_536),
     sampling: decimal(0, 100),

@@ -30,7 +30,7 @@ export interface Report {
 
 /**
  * The values that a shape accepts, for code that generates documents from shapes. Bounds of numbers are inclusive, durations are in
- * milliseconds. `unused` is the reason why a field has no effect; `hasUnused` means that some field within has none.
+ * milliseconds. `unused` is the reason why a field has no effect, `only` where alone it has one; `hasUnused` means that some field within has none.
  */
 export type Form =
   | { readonly type: 'text'; readonly max: number; readonly pattern: RegExp | undefined; readonly examples: readonly string[] | undefined }
@@ -41,7 +41,9 @@ export type Form =
   | { readonly type: 'map'; readonly item: Form; readonly hasUnused: boolean }
   | {
       readonly type: 'record'
-      readonly fields: Readonly<Record<string, { readonly form: Form; readonly required: boolean; readonly unused: string | undefined }>>
+      readonly fields: Readonly<
+        Record<string, { readonly form: Form; readonly required: boolean; readonly unused: string | undefined; readonly only?: string | undefined }>
+      >
       readonly hasUnused: boolean
     }
   | { readonly type: 'flag' }
@@ -54,6 +56,8 @@ export interface Shape<T> {
   readonly required?: boolean
   /** The reason why the field has no effect. */
   readonly unused?: string
+  /** Where alone the field has an effect. */
+  readonly only?: string
 }
 
 /** The type of the value that a shape returns. */
@@ -254,7 +258,9 @@ export function record<F extends Fields>(
   return {
     form: {
       type: 'record',
-      fields: Object.fromEntries(Object.entries(fields).map(([name, { form, required = false, unused }]) => [name, { form, required, unused }])),
+      fields: Object.fromEntries(
+        Object.entries(fields).map(([name, { form, required = false, unused, only }]) => [name, { form, required, unused, only }]),
+      ),
       hasUnused: Object.values(fields).some(({ form, unused }) => unused !== undefined || hasUnused(form)),
     },
     read(value, path, report) {
@@ -299,6 +305,11 @@ export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
  */
 export function unused<T>(shape: Shape<T>, reason = 'not implemented'): Shape<T> & { unused: string } {
   return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), unused: reason }
+}
+
+/** Marks the shape of a field that has an effect in one place only (docs/kinds.md). */
+export function only<T>(place: string, shape: Shape<T>): Shape<T> {
+  return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), only: place }
 }
 
 /** Adds a fault at a path below a record. */

@@ -25,20 +25,18 @@ const metadataAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ISTIO_VERSION: 'MESH_VERSION',
     ISTIO_PROXY_SHA: 'MESH_PROXY_SHA',
-    ISTIO_META_NETWORK: 'MESH_META_NETWORK',
     ENVOY_PROMETHEUS_PORT: 'PROXY_PROMETHEUS_PORT',
     ENVOY_STATUS_PORT: 'PROXY_STATUS_PORT',
   }),
 )
 
 /** Environment variables that have an alias spelling, alias first. */
-const variableAliases: ReadonlyMap<string, string> = new Map(
+export const variableAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ISTIO_BOOTSTRAP: 'MESH_BOOTSTRAP',
     ISTIO_BOOTSTRAP_OVERRIDE: 'MESH_BOOTSTRAP_OVERRIDE',
     ISTIO_DELTA_XDS: 'MESH_DELTA_XDS',
     ISTIO_KUBE_APP_PROBERS: 'MESH_ORCH_APP_PROBERS',
-    ISTIO_AGENT_ENABLE_WASM_REMOTE_LOAD_CONVERSION: 'MESH_AGENT_ENABLE_WASM_REMOTE_LOAD_CONVERSION',
     ISTIO_GPRC_MAXRECVMSGSIZE: 'MESH_GPRC_MAXRECVMSGSIZE',
     ISTIO_GPRC_MAXSTREAMS: 'MESH_GPRC_MAXSTREAMS',
     ISTIO_PROMETHEUS_ANNOTATIONS: 'MESH_METRICS_ANNOTATIONS',

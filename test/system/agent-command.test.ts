@@ -51,6 +51,17 @@ describe('the command pilot-agent', () => {
     }
   })
 
+  it('reads the variables of mesh-iptables by the names of the reference too', async () => {
+    const settings = async (env: Record<string, string>) => {
+      const { code, stdout } = await run(['mesh-iptables', '--dry-run', '--restore-format', '-i', '*', '-b', '*'], env)
+      return [code, ...(stdout.match(/^(PROXY_PORT|DNS_CAPTURE)=.*$/gm) ?? [])]
+    }
+    expect(await settings({})).to.deep.equal([0, 'PROXY_PORT=', 'PROXY_PORT=15001', 'DNS_CAPTURE=false'])
+    expect(await settings({ ENVOY_PORT: '16001', ISTIO_META_DNS_CAPTURE: 'true' })).to.deep.equal([
+      ...[0, 'PROXY_PORT=16001', 'PROXY_PORT=16001', 'DNS_CAPTURE=true'],
+    ])
+  })
+
   it('generates shell completion', async () => {
     const { code, stdout } = await run(['autocomplete', 'script', 'bash'])
     expect([code, stdout]).to.deep.include(0)

@@ -13,6 +13,7 @@ import { agentVariables } from '../../src/config/agent-features.ts'
 import { discoveryVariables, variables } from '../../src/config/features.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
 import { agentScopeTable, discoveryScopeTable, type Scope } from '../../src/logging/scopes.ts'
+import { variableAliases } from '../../src/names/mesh-names.ts'
 import { idleNames, loggedScopes, scopeFaults, undeclaredNames } from '../harness/declaration-uses.ts'
 import { idleMetrics } from '../harness/metric-uses.ts'
 import { type SourceFile, sourceFile, sourceFiles } from '../harness/syntax.ts'
@@ -26,6 +27,8 @@ const declaredFlags = {
   ...{ ...ledgerFlags, ...rotateFlags, ...distrustFlags, ...exportFlags, ...importFlags },
   ...{ ...agentLogging, ...proxyFlags, ...waitFlags, ...redirectFlags },
 }
+/** The variables of flags. */
+const environment = Object.values(declaredFlags).flatMap((flag) => ('env' in flag && flag.env ? [flag.env] : []))
 
 describe('what is declared', () => {
   let files: SourceFile[]
@@ -68,13 +71,17 @@ describe('what is declared', () => {
       expect(scopeFaults(table satisfies Readonly<Record<string, Scope>>, logged)).to.deep.equal([])
     })
 
+  it('as another name of a variable names a variable', () => {
+    const known = new Set([...Object.keys({ ...discoveryVariables, ...agentVariables }), ...environment])
+    expect([...variableAliases].filter(([, name]) => !known.has(name))).to.deep.equal([])
+  })
+
   it('is what documents name', () => {
     const documents = ['README.md', 'ARCHITECTURE.md', ...readdirSync(join(root, 'docs')).map((file) => join('docs', file))]
     const texts = documents.filter((path) => path.endsWith('.md')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
     const metrics = [...(texts.find(({ path }) => path === 'docs/metrics.md')?.text ?? '').matchAll(/^\| `(\w+)`/gm)].map(
       ([, name]) => name as string,
     )
-    const environment = Object.values(declaredFlags).flatMap((flag) => ('env' in flag && flag.env ? [flag.env] : []))
     const declared = {
       variables: new Set([...Object.keys({ ...discoveryVariables, ...agentVariables }), ...environment]),
       flags: new Set(Object.keys(declaredFlags)),
