@@ -40,7 +40,9 @@ class Refused extends Error {
 /** A request for a page. */
 export interface PageRequest {
   /** HEAD requests have the method GET here. */
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT'
+  /** The path of the URL. */
+  readonly path: string
   readonly headers: IncomingHttpHeaders
   /** The ends of the connection, without addresses over a unix socket: the same object for all requests of one connection. */
   readonly connection: ConnectionEnds
@@ -49,6 +51,8 @@ export interface PageRequest {
    * a form is refused.
    */
   parameters(): Promise<URLSearchParams>
+  /** The body as text, which is read by this call; one that is too long is refused. */
+  body(): Promise<string>
 }
 
 /** Answers a request. Errors thrown are answered with 500 and their message. */
@@ -58,6 +62,7 @@ export type Answer = (request: PageRequest) => Page | Promise<Page>
 export interface Answers {
   readonly get?: Answer
   readonly post?: Answer
+  readonly put?: Answer
 }
 
 /** Settings of a page server. */
@@ -97,7 +102,7 @@ export class PageServer {
     if (certificate) this.useCertificate(certificate)
   }
 
-  /** Adds a page with its answers by method; a function answers GET only. */
+  /** Adds a page with its answers by method; a function answers GET only. A path that ends with `/*` is that of all pages in a folder without one of their own. */
   add(path: string, answers: Answers | Answer): void {
     this.#pages.set(path, typeof answers === 'function' ? { get: answers } : answers)
   }
@@ -135,13 +140,15 @@ export class PageServer {
       response.once('close', () => gone.abort('the client is gone'))
       return (await this.#rpcs.answer(url.pathname, request, gone.signal)) ?? new Page('internal error', undefined, 500)
     }
-    const answers = this.#pages.get(url.pathname)
+    const answers = this.#pages.get(url.pathname) ?? this.#pages.get(url.pathname.replace(/[^/]+$/, '*'))
     if (!answers) return new Page(`there is no page ${url.pathname}`, undefined, 404)
     const method = request.method === 'HEAD' ? 'GET' : request.method
-    const answer = method === 'GET' ? answers.get : method === 'POST' ? answers.post : undefined
-    if (!answer || (method !== 'GET' && method !== 'POST')) return notAnswered(request.method ?? '', answers)
+    if (method !== 'GET' && method !== 'POST' && method !== 'PUT') return notAnswered(request.method ?? '', answers)
+    const answer = { GET: answers.get, POST: answers.post, PUT: answers.put }[method]
+    if (!answer) return notAnswered(request.method ?? '', answers)
     const { headers, socket } = request
-    return answer({ method, headers, connection: socket, parameters: () => this.#parameters(request, url) })
+    const body = () => this.#body(request)
+    return answer({ method, path: url.pathname, headers, connection: socket, parameters: () => this.#parameters(request, url), body })
   }
 
   async #parameters(request: IncomingMessage, url: URL): Promise<URLSearchParams> {
@@ -149,16 +156,19 @@ export class PageServer {
     if (request.method !== 'POST' || type === undefined) return url.searchParams
     if (type !== 'application/x-www-form-urlencoded')
       throw new Refused(new Page('the request body must be a form (application/x-www-form-urlencoded)', undefined, 415))
-    const body = boundedBody(request, this.#formBytes).catch((error: Error) => {
-      throw error instanceof BodyTooLarge ? new Refused(new Page(`the form is larger than ${this.#formBytes} bytes`, undefined, 413)) : error
+    return new URLSearchParams(await this.#body(request))
+  }
+
+  async #body(request: IncomingMessage): Promise<string> {
+    return boundedBody(request, this.#formBytes).catch((error: Error) => {
+      throw error instanceof BodyTooLarge ? new Refused(new Page(`the request body is larger than ${this.#formBytes} bytes`, undefined, 413)) : error
     })
-    return new URLSearchParams(await body)
   }
 }
 
 /** The response for a method that a page does not answer. */
-export function notAnswered(method: string, { get, post }: { readonly get?: unknown; readonly post?: unknown }): Page {
-  const allowed = [...(get ? ['GET'] : []), ...(post ? ['POST'] : [])].join(', ')
+export function notAnswered(method: string, { get, post, put }: Readonly<Partial<Record<keyof Answers, unknown>>>): Page {
+  const allowed = [...(get ? ['GET'] : []), ...(post ? ['POST'] : []), ...(put ? ['PUT'] : [])].join(', ')
   return new Page(`method ${method} is not allowed here; allowed: ${allowed}`, undefined, 405, { Allow: allowed })
 }
 

@@ -105,11 +105,43 @@ describe('ControlZ', () => {
     expect(await (await ask('/scopez', { headers: { authorization } })).text()).to.contain('data-form="scope=ads"')
   })
 
+  it('answers tools of the reference: single scopes, this process, and its end', async () => {
+    const { stdout } = await runCommand(['token', '--namespace', 'mesh-system', '--service-account', 'operator'], service.env)
+    const headers = { authorization: `Bearer ${stdout.trim()}` }
+    const put = (path: string, body: unknown, init: RequestInit = { headers }) => ask(path, { ...init, method: 'PUT', body: JSON.stringify(body) })
+    const wanted = { name: 'cache', description: '', output_level: 'debug', stack_trace_level: 'error', log_callers: true }
+    expect((await put('/scopej/cache', wanted)).status).to.equal(202)
+    expect(await (await ask('/scopej/cache')).json()).to.deep.equal({ ...wanted, description: 'Secrets of files' })
+    expect((await put('/scopej/cache', { output_level: 'info' })).status).to.equal(202)
+    expect(await (await ask('/scopej/cache')).json()).to.include({ output_level: 'info', stack_trace_level: 'error', log_callers: true })
+    await service.output.says('scope cache: output_level=info\n')
+    for (const [path, body, reason] of [
+      ['/scopej/cash', {}, 'unknown scope name: cash'],
+      ['/scopej/cache', { output_level: 'loud' }, 'unknown level "loud"'],
+    ] as const) {
+      const refused = await put(path, body)
+      expect([refused.status, await refused.text()].join(' '))
+        .to.contain(`400 `)
+        .and.to.contain(reason)
+    }
+    expect((await ask('/scopej/cache', { method: 'PUT', headers, body: '{' })).status).to.equal(400)
+    expect((await ask('/scopej/cash')).status).to.equal(400)
+    expect((await ask('/scopej/x/y')).status).to.equal(404)
+    for (const path of ['/scopej/cache', '/homej/exit']) expect((await put(path, {}, { headers: marked })).status, path).to.equal(403)
+    expect((await put('/scopej', {})).status).to.equal(405)
+    expect(await (await ask('/homej')).json()).to.have.all.keys('ProcessName', 'HeapSize', 'CurrentTime', 'Hostname', 'IP')
+  })
+
   it('sends the process a signal', async () => {
     expect((await post('/signalj', { signal: 'SIGHUP' })).status).to.equal(200)
     await service.output.says('SIGHUP: reading configuration files again')
     expect((await post('/signalj', { signal: 'SIGTERM' })).status).to.equal(200)
     await service.output.says('shutting down: SIGTERM')
+    expect(await service.stop()).to.equal(0)
+    await service.start()
+    const { stdout } = await runCommand(['token', '--namespace', 'mesh-system', '--service-account', 'operator'], service.env)
+    expect((await ask('/homej/exit', { method: 'PUT', headers: { authorization: `Bearer ${stdout.trim()}` } })).status).to.equal(202)
+    await service.output.says('shutting down: SIGTERM', 2)
     expect(await service.stop()).to.equal(0)
   })
 })

@@ -35,7 +35,7 @@ import {
   proxiesMessage,
   resourcesMessage,
 } from './admin-messages.ts'
-import type { LevelsInForce } from './introspection.ts'
+import type { LevelsInForce } from './levels-in-force.ts'
 import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, proxyNamed, pushAgain } from './mesh-answers.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'

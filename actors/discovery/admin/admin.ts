@@ -17,7 +17,8 @@ import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
 import { adminService } from './admin-service.ts'
 import { addDebugPages } from './debug-pages.ts'
-import type { IntrospectionParts, LevelsInForce } from './introspection.ts'
+import type { IntrospectionParts } from './introspection.ts'
+import type { LevelsInForce } from './levels-in-force.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
@@ -184,18 +185,18 @@ async function startIntrospection(
 }
 
 /** Pages of ControlZ that change something. */
-const introspectionActions = ['/scopej', '/signalj'] as const
+const introspectionActions = ['/scopej', '/scopej/*', '/signalj', '/homej/exit'] as const
 
 /** Adds the pages of ControlZ that change something to the admin socket, whose callers need no token. */
 function addActions(server: PageServer, parts: IntrospectionParts): void {
   const pages = async () => (await import('./introspection.ts')).introspectionPages(parts)
   for (const path of introspectionActions) {
     const answer: Answer = async (request) => {
-      const { get, post } = (await pages()).get(path) ?? {}
-      const answered = request.method === 'GET' ? get : post
+      const { get, post, put } = (await pages()).get(path) ?? {}
+      const answered = { GET: get, POST: post, PUT: put }[request.method]
       return answered ? answered(request) : new Page('there is no such page', undefined, 404)
     }
-    server.add(path, { get: answer, post: answer })
+    server.add(path, { get: answer, post: answer, put: answer })
   }
 }
 

@@ -66,7 +66,7 @@ async function asked(
   page: DebugPage,
   { sources, log }: DebugParts,
   viewer: Viewer,
-  method: 'GET' | 'POST',
+  method: PageRequest['method'],
   query: URLSearchParams,
 ): Promise<unknown> {
   const { action } = page

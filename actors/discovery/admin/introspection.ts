@@ -5,7 +5,6 @@
 import { hostname } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
-import type { LogLevels } from '../../../protocols/messages/log.ts'
 import { changeHeader } from '../../../protocols/messages/pages.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { discoveryVariables } from '../../../src/config/features.ts'
@@ -14,15 +13,10 @@ import { type Answers, Page, type PageRequest } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { type Control, homePage, script, topicPage } from './introspection-html.ts'
+import type { LevelsInForce } from './levels-in-force.ts'
 import { type Admit, forNoOperator, notDeliberate, notEntitled, type Viewer } from './page-access.ts'
+import { processHome, putScope, scopePage } from './reference-pages.ts'
 import type { Scraper } from './scrape.ts'
-
-/** The log levels in force, and how to change them in all threads. */
-export interface LevelsInForce {
-  get(): LogLevels
-  /** Resolves when all threads that respond have applied the levels. */
-  set(levels: LogLevels): Promise<void>
-}
 
 /** Dependencies of the pages. */
 export interface IntrospectionParts {
@@ -105,7 +99,7 @@ export const pageTopics: Readonly<Record<string, string>> = Object.fromEntries(O
 
 /** The pages, by path. */
 export function introspectionPages(parts: IntrospectionParts): Map<string, Answers> {
-  const forOperators = (answer: (request: PageRequest, viewer: Viewer) => Page | Promise<Page>) => async (request: PageRequest) => {
+  const forOperators: ForOperators = (answer) => async (request) => {
     const viewer = await parts.admit(request)
     const page = viewer instanceof Page ? viewer : viewer.isOperator ? await answer(request, viewer) : forNoOperator
     return new Page(page.body, page.type, page.status, { ...page.headers, ...guarded })
@@ -128,8 +122,32 @@ export function introspectionPages(parts: IntrospectionParts): Map<string, Answe
       pages.set(`/${name}j${slash}`, { get: json, ...(post ? { post } : {}) })
     }
   }
+  for (const [path, answers] of pagesOfReference(parts, forOperators)) pages.set(path, answers)
   return pages
 }
+
+/** The pages that only tools of the reference ask. Their changes are answered with 202. */
+function pagesOfReference(parts: IntrospectionParts, forOperators: ForOperators): [string, Answers][] {
+  const home = forOperators(() => new Page(JSON.stringify(processHome(), null, 2), 'application/json; charset=utf-8'))
+  const accepted = (change: (request: PageRequest) => Promise<Page | string>) =>
+    forOperators(async (request, viewer) => {
+      const answer = changed(parts, refusal(`PUT ${request.path}`, viewer) ?? (await change(request)), viewer)
+      return answer.status === 200 ? new Page(answer.body, answer.type, 202, answer.headers) : answer
+    })
+  const exit = async () => {
+    parts.signal('SIGTERM')
+    return 'SIGTERM was sent'
+  }
+  return [
+    ['/homej', { get: home }],
+    ['/homej/', { get: home }],
+    ['/homej/exit', { put: accepted(exit) }],
+    ['/scopej/*', { get: forOperators((request) => scopePage(parts.levels, request)), put: accepted((request) => putScope(parts.levels, request)) }],
+  ]
+}
+
+/** Makes an answer for admitted operators. */
+type ForOperators = (answer: (request: PageRequest, viewer: Viewer) => Page | Promise<Page>) => (request: PageRequest) => Promise<Page>
 
 /** Response headers against content sniffing, caching, framing, and inclusion by other sites; only scripts of this server may run. */
 const guarded = {
@@ -146,14 +164,20 @@ async function answerOf(
   change: NonNullable<Topic['change']>,
   viewer: Viewer,
 ): Promise<Page | string> {
-  if (!viewer.mayAct) return notEntitled(`POST /${name}j '<name>=<value>&<name>=<value>'`)
-  if (!viewer.isDeliberate) return notDeliberate
+  const refused = refusal(`POST /${name}j '<name>=<value>&<name>=<value>'`, viewer)
+  if (refused) return refused
   const form = await request.parameters()
   try {
     return await change(parts, form)
   } catch (error) {
     return new Page((error as Error).message, undefined, 422)
   }
+}
+
+/** The answer to a caller who may not change anything; `what` is the request. Undefined for one who may. */
+function refusal(what: string, { mayAct, isDeliberate }: Viewer): Page | undefined {
+  if (!mayAct) return notEntitled(what)
+  return isDeliberate ? undefined : notDeliberate
 }
 
 /** Logs a change and who requested it. */

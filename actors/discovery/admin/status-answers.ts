@@ -10,7 +10,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { PassedCalls } from './admin-service.ts'
-import type { LevelsInForce } from './introspection.ts'
+import type { LevelsInForce } from './levels-in-force.ts'
 import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
 
