@@ -31,7 +31,7 @@ import { WorkloadGroups } from './groups/workload-groups.ts'
 /** How long removed resources that routes may still refer to are kept, in milliseconds. */
 const lingerMs = 2000
 
-/** The cache owner of values that are made before any proxy needs them. */
+/** The user of cached values that are made before any proxy needs them. */
 const ahead = 'ahead of need'
 
 /** Builds and owns the groups. */
@@ -265,7 +265,7 @@ export class GroupBuilder implements Making {
   #rebuild({ id, typeUrl, build, given }: GroupSpec): void {
     const faults: ResourceFault[] = []
     this.#building = id
-    this.memo.owner = id
+    this.memo.user = id
     this.#failed.delete(id)
     contain(
       () => {
@@ -363,7 +363,7 @@ export class GroupBuilder implements Making {
     this.#record.produce(ahead, () => undefined)
     for (const steps of [this.#outbound.prepare(proxy), this.#routes.prepare(proxy)])
       for (let made: number | undefined = 0; made !== undefined; ) {
-        this.memo.owner = ahead
+        this.memo.user = ahead
         this.#record.extend(ahead, () => {
           const { value, done } = steps.next()
           made = done ? undefined : value
@@ -399,7 +399,7 @@ export class GroupBuilder implements Making {
       const faults: ResourceFault[] = []
       contain(
         () => {
-          this.memo.owner = id
+          this.memo.user = id
           this.#record.remake(id, host, () => {
             const divided = divideOutcomes(this.#outbound.endpointsOf(host, id), (name) => this.#groups.resources(id).get(name))
             this.#groups.update(id, divided.resources)

@@ -28,27 +28,28 @@ interface Space {
   /** Cells by subject, and by modifier and subject for values with a modifier. An entry lives no longer than its subject or its modifier. */
   readonly cells: Cells
   readonly under: WeakMap<object, Cells>
-  readonly owners: Set<string>
+  /** The resource groups that use it. */
+  readonly users: Set<string>
 }
 
 /** A cache of made values. */
 export class Memo {
   readonly #record: Pick<Dependencies<never>, 'cell' | 'valueIn'>
   readonly #spaces = new Map<string, Space>()
-  readonly #owned = new Map<string, Set<Space>>()
+  readonly #used = new Map<string, Set<Space>>()
   readonly #numbers = new WeakMap<object, number>()
   #numbered = 0
   /** Counters since the start: values made, and values found in the cache. */
   made = 0
   found = 0
   /** The resource group being built, which is recorded as a user of the spaces. */
-  owner = ''
+  user = ''
 
   constructor(record: Pick<Dependencies<never>, 'cell' | 'valueIn'>) {
     this.#record = record
   }
 
-  /** The number of spaces in use. Tests of memory check that it falls when their owners are released. */
+  /** The number of spaces in use. Tests of memory check that it falls when their users are released. */
   get spaces(): number {
     return this.#spaces.size
   }
@@ -99,23 +100,23 @@ export class Memo {
     return number
   }
 
-  /** Removes an owner, and the spaces that no other owner uses. */
-  release(owner: string): void {
-    for (const space of this.#owned.get(owner) ?? []) {
-      space.owners.delete(owner)
-      if (space.owners.size === 0) this.#spaces.delete(space.name)
+  /** Removes a user, and the spaces that no other uses. */
+  release(user: string): void {
+    for (const space of this.#used.get(user) ?? []) {
+      space.users.delete(user)
+      if (space.users.size === 0) this.#spaces.delete(space.name)
     }
-    this.#owned.delete(owner)
+    this.#used.delete(user)
   }
 
   #space(name: string): Space {
     let space = this.#spaces.get(name)
-    if (!space) this.#spaces.set(name, (space = { name, cells: new WeakMap(), under: new WeakMap(), owners: new Set() }))
-    if (space.owners.has(this.owner)) return space
-    space.owners.add(this.owner)
-    const owned = this.#owned.get(this.owner)
-    if (owned) owned.add(space)
-    else this.#owned.set(this.owner, new Set([space]))
+    if (!space) this.#spaces.set(name, (space = { name, cells: new WeakMap(), under: new WeakMap(), users: new Set() }))
+    if (space.users.has(this.user)) return space
+    space.users.add(this.user)
+    const used = this.#used.get(this.user)
+    if (used) used.add(space)
+    else this.#used.set(this.user, new Set([space]))
     return space
   }
 }

@@ -141,12 +141,12 @@ export class RouteGroups {
       const view = this.#making.view(set.key)
       // Classes of this view use the shared routes from now on; refreshing this set would make a copy of all of them for each namespace.
       if (set.key.sidecar && view.difference) throw new Error('its Sidecar is gone, or takes everything now')
-      const { owner } = memo
-      memo.owner = routesGroup(set)
+      const { user } = memo
+      memo.user = routesGroup(set)
       try {
         shared.refresh(new HostMaker(view, snapshot, set.traits, set.caller, memo))
       } finally {
-        memo.owner = owner
+        memo.user = user
       }
       return shared.revision
     })

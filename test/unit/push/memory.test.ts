@@ -143,7 +143,7 @@ describe('the memo of generated values', () => {
       record.produce('group', () => {
         const input = {}
         inputs.push(new WeakRef(input))
-        memo.owner = 'group'
+        memo.user = 'group'
         memo.get('space', [subject], memo.identityOf([input]), [input], () => index)
       })
     }
@@ -165,11 +165,11 @@ describe('the memo of generated values', () => {
     expect([view.deref(), memo.get('space', [subject], '', [], () => 'again')]).to.deep.equal([undefined, 'view'])
   })
 
-  it('keeps a space while an owner uses it, and a cell while its inputs are unchanged', () => {
+  it('keeps a space while a group uses it, and a cell while its inputs are unchanged', () => {
     const memo = new Memo(new Dependencies({}))
     const [subject, rule] = [{}, {}]
     const ask = (space: string, owner: string, under?: object) => {
-      memo.owner = owner
+      memo.user = owner
       const before = memo.made
       memo.get(space, [subject, under], '', [], () => 1)
       return memo.made > before ? 'made' : 'found'
