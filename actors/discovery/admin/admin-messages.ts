@@ -45,16 +45,26 @@ export function proxiesMessage(proxies: readonly ProxyAnswer[]): ListProxiesResp
   return messageOf(ListProxiesResponseSchema, { proxies: rows })
 }
 
-/** Returns the chosen resources of a proxy. In JSON, each must be printable: one that is not has the reason in its place. */
+/** Resources that are converted to JSON for one answer at most, in bytes as encoded: a megabyte blocks the main thread for 0.15 s. */
+const mostJsonBytes = 2 * 1024 * 1024
+
+/**
+ * Returns the chosen resources of a proxy, or a string with the reason when they are too many for an answer in JSON. In JSON, each must be
+ * printable: one that is not has the reason in its place.
+ */
 export function resourcesMessage(resources: ProxyResources, { typeUrls, names }: GetProxyConfigRequest, isJson: boolean) {
   const isMeant = (chosen: readonly string[], name: string) => chosen.length === 0 || chosen.includes(name)
-  return Object.entries(resources)
+  const chosen = Object.entries(resources)
     .filter(([typeUrl]) => isMeant(typeUrls, typeUrl))
     .flatMap(([typeUrl, list]) =>
       list
         .filter(({ name }) => isMeant(names, name))
-        .map(({ name, version, element }) => ({ typeUrl, name, version, ...anyOf(Buffer.from(element, 'base64'), isJson) })),
+        .map(({ name, version, element }) => ({ typeUrl, name, version, element: Buffer.from(element, 'base64') })),
     )
+  const bytes = chosen.reduce((sum, { element }) => sum + element.length, 0)
+  if (isJson && bytes > mostJsonBytes)
+    return `${bytes} bytes of resources are too many for JSON (at most ${mostJsonBytes}): choose some by typeUrls or names, or ask for protocol buffers`
+  return chosen.map(({ element, ...resource }) => ({ ...resource, ...anyOf(element, isJson) }))
 }
 
 /** Decodes an element of a response: a field with an `Any`. */

@@ -92,7 +92,9 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       const proxy = await named(request.proxy, viewerOf(context))
       const isJson = context.requestHeader.get('content-type')?.includes('json') ?? false
       const { connectionId, nodeId } = proxy
-      return { connectionId, nodeId, resources: resourcesMessage(await sources.resourcesOf(proxy), request, isJson) }
+      const resources = resourcesMessage(await sources.resourcesOf(proxy), request, isJson)
+      if (typeof resources === 'string') throw errorOf({ code: status.resourceExhausted, message: resources })
+      return { connectionId, nodeId, resources }
     },
     async explainRequest(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))
