@@ -18,7 +18,6 @@ const pauses: Pauses = { firstMs: 10, longestMs: 10 }
 class Refusal extends Error {}
 
 /**
-/**
  * Sends a request, with retries; each attempt is a debug line. Resolves with the body of the response. Rejects with a reason that contains
  * neither tokens nor text of the server, and when `unwanted` is aborted.
  */

@@ -1,39 +1,39 @@
 /**
  * A persistent map from resource name to version: the content of a group at one moment, without bytes. A change creates a new record that
- * shares all unchanged pages, so a record costs little memory, and two records are compared in time proportional to their difference. A
+ * shares all unchanged buckets, so a record costs little memory, and two records are compared in time proportional to their difference. A
  * stream keeps the record of what was sent on it; no other history is kept.
  */
 import { fnv1a } from '../../model/digest.ts'
 
-type Page = ReadonlyMap<string, string>
+type Bucket = ReadonlyMap<string, string>
 
-/** The maximum average number of names in a page. Above it, the number of pages is about doubled. */
-const pageSize = 32
+/** The maximum average number of names in a bucket. Above it, the number of buckets is about doubled. */
+const bucketSize = 32
 
-const emptyPage: Page = new Map()
+const emptyBucket: Bucket = new Map()
 
 /** An immutable record of names and versions. */
 export class Contents {
   readonly size: number
-  /** The number of pages is a power of two. The page of a name follows from a checksum of the name. */
-  readonly #pages: readonly Page[]
+  /** The number of buckets is a power of two. The bucket of a name follows from a checksum of the name. */
+  readonly #buckets: readonly Bucket[]
 
-  private constructor(pages: readonly Page[], size: number) {
-    this.#pages = pages
+  private constructor(buckets: readonly Bucket[], size: number) {
+    this.#buckets = buckets
     this.size = size
   }
 
   /** The record without names. */
-  static readonly empty = new Contents([emptyPage], 0)
+  static readonly empty = new Contents([emptyBucket], 0)
 
   /** Returns the version of a name; undefined if the name is not in the record. */
   get(name: string): string | undefined {
-    return this.#pages[pageOf(name, this.#pages.length)]?.get(name)
+    return this.#buckets[bucketOf(name, this.#buckets.length)]?.get(name)
   }
 
   /** Yields names and versions. */
   *entries(): Generator<readonly [name: string, version: string]> {
-    for (const page of this.#pages) yield* page
+    for (const bucket of this.#buckets) yield* bucket
   }
 
   /**
@@ -41,61 +41,62 @@ export class Contents {
    * object if nothing differs.
    */
   with(changed: readonly { readonly name: string; readonly version: string }[], removed: readonly string[]): Contents {
-    // More names are set than there are: all names are distributed over the final number of pages at once.
+    // More names are set than there are: all names are distributed over the final number of buckets at once.
     const isNew = changed.length > this.size
-    const pages: Page[] = isNew ? Contents.#spread(this.#pages, this.size + changed.length) : [...this.#pages]
-    const own = new Set<Page>(isNew ? pages : [])
-    const page = (at: number) => {
-      let page = pages[at] as Map<string, string>
-      if (!own.has(page)) own.add((pages[at] = page = new Map(page)))
-      return page
+    const buckets: Bucket[] = isNew ? Contents.#spread(this.#buckets, this.size + changed.length) : [...this.#buckets]
+    const own = new Set<Bucket>(isNew ? buckets : [])
+    const bucket = (at: number) => {
+      let bucket = buckets[at] as Map<string, string>
+      if (!own.has(bucket)) own.add((buckets[at] = bucket = new Map(bucket)))
+      return bucket
     }
     let { size } = this
     for (const { name, version } of changed) {
-      const at = pageOf(name, pages.length)
-      const before = pages[at]?.get(name)
+      const at = bucketOf(name, buckets.length)
+      const before = buckets[at]?.get(name)
       if (before === version) continue
-      page(at).set(name, version)
+      bucket(at).set(name, version)
       if (before === undefined) size++
     }
     for (const name of removed) {
-      const at = pageOf(name, pages.length)
-      if (pages[at]?.has(name) && page(at).delete(name)) size--
+      const at = bucketOf(name, buckets.length)
+      if (buckets[at]?.has(name) && bucket(at).delete(name)) size--
     }
     if (own.size === 0) return this
-    const fits = size <= pages.length * pageSize && (pages.length === 1 || size * 8 > pages.length * pageSize)
-    return new Contents(fits ? pages : Contents.#spread(pages, size), size)
+    const fits = size <= buckets.length * bucketSize && (buckets.length === 1 || size * 8 > buckets.length * bucketSize)
+    return new Contents(fits ? buckets : Contents.#spread(buckets, size), size)
   }
 
-  /** Distributes the names over as many pages as `size` names need. */
-  static #spread(old: readonly Page[], size: number): Map<string, string>[] {
+  /** Distributes the names over as many buckets as `size` names need. */
+  static #spread(old: readonly Bucket[], size: number): Map<string, string>[] {
     let count = 1
-    while (count * pageSize < size * 2) count *= 2
-    const pages = Array.from({ length: count }, () => new Map<string, string>())
-    for (const page of old) for (const [name, version] of page) pages[pageOf(name, count)]?.set(name, version)
-    return pages
+    while (count * bucketSize < size * 2) count *= 2
+    const buckets = Array.from({ length: count }, () => new Map<string, string>())
+    for (const bucket of old) for (const [name, version] of bucket) buckets[bucketOf(name, count)]?.set(name, version)
+    return buckets
   }
 
   /** Yields names whose version differs from that in another record, with both versions; undefined: not in the record. */
   *differences(after: Contents): Generator<readonly [name: string, before: string | undefined, after: string | undefined]> {
     if (this === after) return
-    const paged = this.#pages.length === after.#pages.length
-    const count = Math.max(this.#pages.length, after.#pages.length)
+    const isAligned = this.#buckets.length === after.#buckets.length
+    const count = Math.max(this.#buckets.length, after.#buckets.length)
     for (let index = 0; index < count; index++) {
-      const [old, now] = [this.#pages[index], after.#pages[index]]
-      if (paged && old === now) continue
-      for (const [name, version] of old ?? emptyPage) {
-        const present = paged ? now?.get(name) : after.get(name)
+      const [old, now] = [this.#buckets[index], after.#buckets[index]]
+      if (isAligned && old === now) continue
+      for (const [name, version] of old ?? emptyBucket) {
+        const present = isAligned ? now?.get(name) : after.get(name)
         if (present !== version) yield [name, version, present]
       }
-      for (const [name, version] of now ?? emptyPage) if ((paged ? old?.get(name) : this.get(name)) === undefined) yield [name, undefined, version]
+      for (const [name, version] of now ?? emptyBucket)
+        if ((isAligned ? old?.get(name) : this.get(name)) === undefined) yield [name, undefined, version]
     }
   }
 }
 
-/** Returns the index of the page of a name. */
-function pageOf(name: string, pages: number): number {
-  if (pages === 1) return 0
+/** Returns the index of the bucket of a name. */
+function bucketOf(name: string, buckets: number): number {
+  if (buckets === 1) return 0
   const sum = fnv1a(name)
-  return (sum ^ (sum >>> 16)) & (pages - 1)
+  return (sum ^ (sum >>> 16)) & (buckets - 1)
 }
