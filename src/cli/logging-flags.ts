@@ -7,7 +7,10 @@ export function loggingFlags(scopes: readonly string[]) {
   const list = scopes.join(', ')
   return {
     log_as_json: toggle({ description: 'output as JSON instead of plain console format' }),
-    log_caller: text({ default: '', description: `comma-separated scopes for which caller information is included; scopes: ${list}` }),
+    log_caller: text({
+      default: '',
+      description: `comma-separated scopes for which caller information is included, in packages file and line of a bundle; scopes: ${list}`,
+    }),
     log_output_level: text({
       default: 'default:info',
       description: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${list}; levels: debug, info, warn, error, fatal, none`,

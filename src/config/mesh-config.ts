@@ -68,6 +68,8 @@ const idleProviders = Object.fromEntries(
   ].map((name) => [name, unused(anything)]),
 )
 
+const ingress = 'there is no orchestrator client yet, which reads Ingresses'
+
 const trustDomain = text({ check: trustDomainFault, examples: ['cluster.local', 'td.example', 'my_project.example'] })
 
 const meshFields = {
@@ -96,12 +98,12 @@ const meshFields = {
   defaultServiceExportTo: exportList,
   defaultVirtualServiceExportTo: exportList,
   defaultDestinationRuleExportTo: exportList,
-  ingressClass: unused(text()),
-  ingressControllerMode: unused(oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT')),
-  ingressService: unused(text()),
-  ingressSelector: unused(text()),
+  ingressClass: unused(text(), ingress),
+  ingressControllerMode: unused(oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'), ingress),
+  ingressService: unused(text(), ingress),
+  ingressSelector: unused(text(), ingress),
   pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
-  enablePrometheusMerge: unused(flag),
+  enablePrometheusMerge: unused(flag, 'there is no sidecar injection yet'),
   extensionProviders: list(
     record({
       name: required(text()),
@@ -134,10 +136,13 @@ const meshFields = {
   tlsDefaults: unused(anything),
   defaultTrafficPolicy: unused(anything),
   serviceEntryVisibility: unused(anything),
-  serviceSettings: unused(list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) }))),
-  configSources: unused(anything),
-  certificates: unused(anything),
-  thriftConfig: unused(anything),
+  serviceSettings: unused(
+    list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
+    'there are no registries of other clusters yet, whose endpoints would be left out',
+  ),
+  configSources: unused(anything, 'there is no client of other discovery servers yet'),
+  certificates: unused(anything, 'there is no orchestrator client yet, whose API signs them'),
+  thriftConfig: unused(record({ rateLimitUrl: text(), rateLimitTimeout: duration() }), 'Thrift calls are not limited yet'),
   defaultConfig: proxyConfigShape,
 }
 const meshShape = record(meshFields, (value, path, report) => {

@@ -118,9 +118,16 @@ describe('fields of the mesh configuration', () => {
   })
 
   it('give a warning if they have no effect', () => {
-    const read = readMeshConfig('ingressClass: x\nserviceSettings: []\ndefaultConfig: {statNameLength: 5}\n')
+    const fields = 'ingressClass: x\nserviceSettings: []\ncertificates: []\nthriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
+    const read = readMeshConfig(fields)
     expect('warnings' in read && read.warnings).to.deep.equal(
-      ['ingressClass', 'serviceSettings', 'defaultConfig.statNameLength'].map((field) => `field ${field}: has no effect yet: not implemented`),
+      Object.entries({
+        ingressClass: 'there is no orchestrator client yet, which reads Ingresses',
+        serviceSettings: 'there are no registries of other clusters yet, whose endpoints would be left out',
+        certificates: 'there is no orchestrator client yet, whose API signs them',
+        thriftConfig: 'Thrift calls are not limited yet',
+        'defaultConfig.statNameLength': 'not implemented',
+      }).map(([field, reason]) => `field ${field}: has no effect yet: ${reason}`),
     )
   })
 
