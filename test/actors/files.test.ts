@@ -277,7 +277,7 @@ describe('watched files', () => {
         writeFileSync(path('mesh-config'), 'rootNamespace: mended')
         await until('the mended configuration', async () => (await mesh()).rootNamespace === 'mended')
         expect(await mesh()).to.deep.include({ trustDomain: 'flag.example' })
-        expect((await waits()).filter((line) => line.includes('source') || line.includes('configuration'))).to.deep.equal([])
+        expect((await waits()).filter((line) => line.includes('complete state') || line.includes('configuration'))).to.deep.equal([])
       } finally {
         await discovery.dispose()
       }
