@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import type { FlagInput } from '@oclif/core/interfaces'
 import { debugPages, unbuiltPages } from '../actors/discovery/admin/debug-table.ts'
 import { pageTopics } from '../actors/discovery/admin/introspection.ts'
+import { profilePages } from '../actors/discovery/admin/profile-pages.ts'
 import { AgentCommand } from '../src/cli/agent-command.ts'
 import { DiscoveryCommand } from '../src/cli/discovery-command.ts'
 import { agentVariables } from '../src/config/agent-features.ts'
@@ -78,7 +79,7 @@ const whoSees = {
 
 /** Returns the text of `docs/reference.md`. */
 export async function referencePage(): Promise<string> {
-  const pages = Object.entries(debugPages).map(([name, { what, shows }]) => [code(`/debug/${name}`), whoSees[shows], what])
+  const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, { what, shows }]) => [code(`/debug/${name}`), whoSees[shows], what])
   const unbuilt = Object.entries(unbuiltPages).map(([name, reason]) => [code(`/debug/${name}`), '', `404: ${reason}`])
   const topics = Object.entries(pageTopics).map(([name, about]) => [code(`/${name}z`), code(`/${name}j`), about])
   return `${[

@@ -18,9 +18,10 @@ import type { SocketDirectory } from './unix-socket.ts'
 export class Page {
   readonly status: number
   readonly type: string
-  readonly body: string
+  /** Text, or bytes that are sent as they are. */
+  readonly body: string | Uint8Array
   readonly headers: Readonly<Record<string, string>>
-  constructor(body: string, type = 'text/plain; charset=utf-8', status = 200, headers: Readonly<Record<string, string>> = {}) {
+  constructor(body: string | Uint8Array, type = 'text/plain; charset=utf-8', status = 200, headers: Readonly<Record<string, string>> = {}) {
     this.status = status
     this.type = type
     this.body = body
@@ -32,7 +33,7 @@ export class Page {
 class Refused extends Error {
   readonly page: Page
   constructor(page: Page) {
-    super(page.body)
+    super(String(page.body))
     this.page = page
   }
 }
@@ -182,11 +183,11 @@ function send(request: IncomingMessage, response: ServerResponse, answer: Page |
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-type Sent = Pick<Page, 'status' | 'headers'> & { readonly body: string | Buffer }
+type Sent = Pick<Page, 'status' | 'headers'> & { readonly body: string | Uint8Array }
 
 function sentPage({ status, headers, type, body }: Page): Sent {
   // Metrics are for programs, whose syntax has no such escapes.
-  return { status, headers: { ...headers, 'Content-Type': type }, body: metricsTypes.has(type) ? body : printable(body) }
+  return { status, headers: { ...headers, 'Content-Type': type }, body: typeof body !== 'string' || metricsTypes.has(type) ? body : printable(body) }
 }
 
 /** Headers of answers to RPCs against content sniffing, caching, and inclusion by other sites. */

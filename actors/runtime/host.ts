@@ -5,6 +5,7 @@ import type { ActorStats, Control, Report } from '../../protocols/messages/envel
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorMetrics } from '../../protocols/messages/metrics.ts'
+import { type ProfileKind, profileAsks } from '../../protocols/messages/profile.ts'
 import type { ActorDefinition, Behaviour } from './actor.ts'
 import { type Asks, askWithin, serveAsks, useAsks } from './ask.ts'
 import { monotonicMs, threadCpuMs } from './clock.ts'
@@ -12,6 +13,7 @@ import { Links } from './links.ts'
 import { createLogger, type Logger } from './logger.ts'
 import { MetricRegistry } from './metrics.ts'
 import { catchErrorsOfOwners, Owner } from './owner.ts'
+import type { ThreadRecorder } from './thread-recorder.ts'
 import { after } from './timers.ts'
 
 /** The parameters of a host. */
@@ -159,12 +161,29 @@ class Host {
       case 'Link':
         return links.add(control.peer, control.incarnation, control.port)
       case 'ServeAsks':
-        return serveAsks(control.port, { ...this.#owned(actor.asks ?? {}), stats: () => this.#stats(), metrics: () => this.#collect() })
+        return serveAsks(control.port, {
+          ...this.#owned(actor.asks ?? {}),
+          stats: () => this.#stats(),
+          metrics: () => this.#collect(),
+          ...(this.#owner ? {} : this.#profileAnswers()),
+        })
       case 'UseAsks':
         this.#supervisor = useAsks(control.port)
         return
       case 'Drain':
         void this.#drain(actor)
+    }
+  }
+
+  /** The answers about profiles, of an actor with a thread of its own. */
+  #profileAnswers(): Record<string, (...details: never[]) => unknown> {
+    let recorder: ThreadRecorder | undefined
+    return {
+      [profileAsks.start]: async (kind: ProfileKind, seconds: number) => {
+        recorder ??= new (await import('./thread-recorder.ts')).ThreadRecorder()
+        await recorder.start(kind, seconds)
+      },
+      [profileAsks.stop]: () => recorder?.stop(),
     }
   }
 

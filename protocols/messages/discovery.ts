@@ -15,6 +15,8 @@ export interface DiscoveryOptions {
   readonly ctrlzAddr: string
   /** Whether the process becomes ready although some configuration could not be read at its first start. */
   readonly allowUnreadableConfig: boolean
+  /** Whether profiles of the threads are served. */
+  readonly profile: boolean
   readonly configDir: string
   readonly meshConfig: string
   readonly networksConfig: string

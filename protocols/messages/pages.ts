@@ -21,5 +21,5 @@ export interface PageQuestion {
 export interface PageReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Uint8Array
 }

@@ -90,7 +90,7 @@ export const discoveryFlags = {
     description:
       'comma-separated networking plugins to enable, in the order of their filters: ext_authz (CUSTOM policies), authn (tokens), authz (other policies)',
   }),
-  profile: notYet('there is no profiling page yet', toggle({ description: 'enables profiling via web interface at host:port/debug/pprof' })),
+  profile: toggle({ description: 'enables profiling via web interface at host:port/debug/pprof' }),
   registries: list({ default: ['Orchestrator'], description: 'comma-separated platform service registries to read; choose from Orchestrator, Mock' }),
   resync: notYet(orchestrator, duration({ default: '1m0s', range: ['0s', longest], description: 'controller resync interval' })),
   secureGRPCAddr: text({

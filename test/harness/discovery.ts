@@ -41,6 +41,7 @@ export class LocalDiscovery {
         monitoringAddr: `127.0.0.1:${await freePort()}`,
         ctrlzAddr: '',
         allowUnreadableConfig: false,
+        profile: false,
         configDir: this.dir,
         meshConfig: '',
         networksConfig: '',

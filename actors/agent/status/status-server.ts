@@ -123,8 +123,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     else if (path === '/metrics') await this.#page.serveOwn(request, response)
     else if (path === '/quitquitquit') await this.#quit(request, response)
     else if (path?.startsWith('/app-health/')) await this.#probe(path, request, response)
-    else
-      response.writeHead(404).end(path?.startsWith('/debug/pprof') ? 'profiles are not served here; the runtime has none in this format' : undefined)
+    else response.writeHead(404).end(path?.startsWith('/debug/pprof') ? 'profiles are not served here' : undefined)
   }
 
   async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {

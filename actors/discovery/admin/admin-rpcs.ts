@@ -207,4 +207,4 @@ const codes: Readonly<Record<number, number>> = {
   503: status.unavailable,
 }
 
-const refusal = (page: Page) => errorOf({ code: codes[page.status] ?? status.internal, message: page.body })
+const refusal = (page: Page) => errorOf({ code: codes[page.status] ?? status.internal, message: String(page.body) })

@@ -105,7 +105,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   }
   const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
-  const debug = { sources: new PageSources(supervisor, tracking), log: log('default') }
+  const profiles = options.profile ? new (await import('./profiles.ts')).Profiles(supervisor) : undefined
+  const debug = { sources: new PageSources(supervisor, tracking, profiles), log: log('default') }
   const admit = admitOverNetwork({
     onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),

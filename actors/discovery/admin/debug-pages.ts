@@ -7,6 +7,7 @@ import { type DebugPage, debugPages, noProxy, unbuiltPages } from './debug-table
 import { proxyNamed } from './mesh-answers.ts'
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, notEntitled, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
+import { profilePages } from './profile-pages.ts'
 
 /** Dependencies of the pages. */
 export interface DebugParts {
@@ -58,7 +59,8 @@ async function answerPath(parts: DebugParts, method: string, path: string, viewe
   return asked(url.pathname, page, parts, viewer, method, url.searchParams)
 }
 
-const pagesOf = ({ admin }: DebugParts) => Object.entries(debugPages).filter(([, { shows }]) => admin || shows !== 'nothing')
+const pagesOf = ({ admin, sources }: DebugParts) =>
+  Object.entries({ ...debugPages, ...(sources.profiles ? profilePages : {}) }).filter(([, { shows }]) => admin || shows !== 'nothing')
 
 /** Answers an admitted viewer: shows the page or performs its action. */
 async function asked(

@@ -39,7 +39,6 @@ export type DebugPage = { readonly what: string; readonly action?: Action } & (
 /** Pages of the specification that are not served, with the reason. */
 export const unbuiltPages: Readonly<Record<string, string>> = {
   inject: 'there is no sidecar injection yet',
-  pprof: 'there is no profiling page yet',
 }
 
 /** The pages, by their names below `/debug/`. */

@@ -3,16 +3,20 @@ import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { ProxyResources } from './config-dump.ts'
+import type { Profiles } from './profiles.ts'
 
 /** Asks the actors for the data of pages. */
 export class PageSources {
   readonly supervisor: Supervisor
   /** Whether nonces identify the version of the configuration (`PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING`). */
   readonly tracking: boolean
+  /** Present where profiles are served (`--profile`). */
+  readonly profiles: Profiles | undefined
 
-  constructor(supervisor: Supervisor, tracking: boolean) {
+  constructor(supervisor: Supervisor, tracking: boolean, profiles?: Profiles) {
     this.supervisor = supervisor
     this.tracking = tracking
+    this.profiles = profiles
   }
 
   /** Asks the push queue. */

@@ -1,0 +1,34 @@
+/** The pages below `/debug/pprof`, which `--profile` enables (docs/operation.md, "Debug pages"). */
+import type { ProfileKind } from '../../../protocols/messages/profile.ts'
+import { Page } from '../../http/page-server.ts'
+import type { DebugPage } from './debug-table.ts'
+import type { PageSources } from './page-sources.ts'
+
+/** How long a profile is recorded unless the request says otherwise, and at most, in seconds. */
+const duration = { usual: 30, longest: 60 }
+
+const recorded = (kind: ProfileKind) => async (sources: PageSources, query: URLSearchParams) => {
+  const seconds = Number(query.get('seconds') ?? duration.usual)
+  if (!(seconds > 0 && seconds <= duration.longest)) return new Page(`seconds must be above 0 and at most ${duration.longest}`, undefined, 400)
+  return sources.profiles?.record(kind, seconds)
+}
+
+const bounds = `of the next seconds (seconds, ${duration.usual} by default, at most ${duration.longest}), by thread, in the format of pprof`
+
+/** The pages, by their names below `/debug/`. */
+export const profilePages: Readonly<Record<string, DebugPage>> = {
+  'pprof/': {
+    what: 'the pages with profiles',
+    shows: 'mesh',
+    page: async () => {
+      const rows = Object.entries(profilePages).map(([name, { what }]) => `<tr><td><a href="/debug/${name}">${name}</a></td><td>${what}</td></tr>`)
+      return new Page(
+        `<!doctype html><html lang="en"><title>Profiles</title><h1>Profiles</h1><table>${rows.join('')}</table></html>`,
+        'text/html; charset=utf-8',
+      )
+    },
+  },
+  'pprof/profile': { what: `CPU profile ${bounds}`, shows: 'mesh', page: recorded('cpu') },
+  'pprof/heap': { what: `allocations that are still in use at the end ${bounds}`, shows: 'mesh', page: recorded('heap') },
+  'pprof/cmdline': { what: 'the command line', shows: 'mesh', page: async () => process.argv.join('\n') },
+}
