@@ -1,12 +1,12 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { Config } from '@oclif/core/config'
+import { Config, Plugin } from '@oclif/core/config'
 import { settings } from '@oclif/core/settings'
 import { failedStatus } from '../src/cli/exit-status.ts'
 import { findCommand } from '../src/cli/pflag.ts'
 
 /** The plugins. They are loaded only for help and completion, and when a command is unknown. */
-const plugins = ['@oclif/plugin-help', '@oclif/plugin-autocomplete', '@oclif/plugin-not-found']
+const plugins = ['help', 'autocomplete', 'not-found']
 
 /**
  * Runs the command in the command line, or `help` when there is none or help is requested. The commands are the files in `folder`; a built
@@ -29,12 +29,25 @@ export async function runCommand(given, folder, about) {
 }
 
 /** Returns the library's configuration of a binary. Plugins in the directories of users are not loaded. */
-function configOf(folder, { bin, description, topics = {} }, plugins) {
+async function configOf(folder, { bin, description, topics = {} }, plugins) {
   settings.enableAutoTranspile = false
-  const pjson = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  pjson.oclif = { bin, dirname: bin, topicSeparator: ' ', additionalHelpFlags: ['-h'], topics, commands: './', plugins, description }
-  return Config.load({ root: fileURLToPath(folder), pjson, userPlugins: false, devPlugins: false })
+  const pjson = packageAt(new URL('../', import.meta.url))
+  pjson.oclif = { bin, dirname: bin, topicSeparator: ' ', additionalHelpFlags: ['-h'], topics, commands: './', description }
+  const root = fileURLToPath(folder)
+  const parts = [new Plugin({ root, pjson, isRoot: true }), ...plugins.map(pluginOf)]
+  await Promise.all(parts.map((part) => part.load()))
+  return Config.load({ root, pjson, plugins: parts })
 }
+
+/** Returns a plugin of the library. A built package has its commands and hooks beside this module; a clone has the plugin's own package. */
+function pluginOf(name) {
+  const built = new URL(`./plugins/${name}/`, import.meta.url)
+  const folder = existsSync(built) ? built : new URL('../', import.meta.resolve(`@oclif/plugin-${name}`))
+  // With the package given, the library looks for no folder of its name, which may be the one of another version.
+  return new Plugin({ root: fileURLToPath(folder), pjson: packageAt(folder), isRoot: true })
+}
+
+const packageAt = (folder) => JSON.parse(readFileSync(new URL('package.json', folder), 'utf8'))
 
 /** Prints help and completions, and reports unknown commands. */
 async function runPlugin(given, config) {

@@ -1,6 +1,6 @@
 // Builds the package into dist/: the commands, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
 // Bundled because a thread would look for, read and link up to three hundred modules otherwise.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Plugin } from '@oclif/core/config'
@@ -40,6 +40,17 @@ const agentActors = readdirSync(join(root, 'actors/agent'), { recursive: true })
   .map((name) => `actors/agent/${name}`)
   .filter((name) => name.endsWith('.ts') && /^export const actor\b/m.test(readFileSync(join(root, name), 'utf8')))
 const agent = ['bin/agent-main.js', ...commandsIn('bin/agent'), ...agentActors]
+/** The plugins of the command-line library: their commands, and the hook for unknown commands. */
+const plugins = ['help', 'autocomplete', 'not-found'].map((name) => {
+  const folder = dirname(dirname(fileURLToPath(import.meta.resolve(`@oclif/plugin-${name}`))))
+  const { oclif, ...pjson } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const commands = existsSync(join(folder, 'lib/commands')) ? readdirSync(join(folder, 'lib/commands'), { recursive: true }) : []
+  const modules = [
+    ...named('lib/commands', commands).filter((path) => path.endsWith('.js')),
+    ...(oclif.hooks?.command_not_found ? ['lib/index.js'] : []),
+  ]
+  return { name, folder, modules, pjson: { name: pjson.name, version: pjson.version, type: pjson.type, oclif } }
+})
 /** A static import of a module of Node, as the bundler writes it: of the whole, of names, of both, of a namespace. */
 const builtInImport = /\bimport(?: ([\w$]+))?,?(?:\{([^}]*)\}|\*as ([\w$]+))? ?from"(node:[\w/]+)";/g
 /**
@@ -57,11 +68,15 @@ function requireBuiltIns(code) {
 }
 /** Returns where the built module of a source is, without the end of its name. */
 const outputOf = (path) => (/^bin\/\w+\//.test(path) ? path.slice('bin/'.length, -'.ts'.length) : basename(path).replace(/\.[jt]s$/, ''))
+const own = (paths) => paths.map((path) => ({ in: path, out: outputOf(path) }))
+const ofPlugins = plugins.flatMap(({ name, folder, modules }) =>
+  modules.map((path) => ({ in: join(folder, path), out: `plugins/${name}/${path.slice(0, -'.js'.length)}` })),
+)
 // Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other.
-for (const entryPoints of [discovery, agent]) {
+for (const entryPoints of [own(discovery), own(agent), ofPlugins]) {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: entryPoints.map((path) => ({ in: path, out: outputOf(path) })),
+    entryPoints,
     bundle: true,
     splitting: true,
     format: 'esm',
@@ -69,7 +84,7 @@ for (const entryPoints of [discovery, agent]) {
     target: 'node22.18',
     outdir: 'dist/bin',
     // These find files of their own beside them, or are loaded by name.
-    external: ['@oclif/plugin-*', 'piscina', 'typescript'],
+    external: ['piscina', 'typescript'],
     // The command-line library looks for its version.
     define: { __dirname: 'import.meta.dirname' },
     write: false,
@@ -94,4 +109,9 @@ for (const binary of ['discovery', 'agent']) {
   const plugin = new Plugin({ root: folder, isRoot: true, pjson, ignoreManifest: true, errorOnManifestCreate: true })
   await plugin.load()
   writeFileSync(join(folder, 'oclif.manifest.json'), JSON.stringify(plugin.manifest))
+}
+for (const { name, folder, pjson } of plugins) {
+  const built = join(dist, 'bin/plugins', name)
+  writeFileSync(join(built, 'package.json'), JSON.stringify(pjson))
+  copyFileSync(join(folder, 'oclif.manifest.json'), join(built, 'oclif.manifest.json'))
 }

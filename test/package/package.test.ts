@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -130,6 +130,31 @@ describe('the package', () => {
         await agent.dispose()
       }
     })
+
+  it('helps, completes and suggests without any other package', async () => {
+    const alone = mkdtempSync(join(tmpdir(), 'mesh-alone-'))
+    const env = { HOME: alone, XDG_CACHE_HOME: join(alone, 'cache') }
+    try {
+      cpSync(installed, join(alone, 'package'), { recursive: true, filter: (path) => !path.startsWith(join(installed, 'node_modules')) })
+      for (const [name, command, mistyped] of [
+        ['pilot-discovery', 'discovery', 'discvery'],
+        ['pilot-agent', 'proxy', 'prxy'],
+      ] as const) {
+        const run = (...args: string[]) => runCommand(args, env, join(alone, `package/bin/${name}.js`))
+        expect((await run('help')).stdout, name).to.contain(`\n  ${command} `)
+        expect((await run('--help')).stdout, name).to.contain('autocomplete')
+        expect((await run(command, '--help')).stdout, name).to.contain('--log_target')
+        expect((await run('autocomplete', 'bash')).stdout, name).to.contain(`${name} autocomplete script bash`)
+        expect(readFileSync(join(alone, `cache/${name}/autocomplete/functions/bash/${name}.bash`), 'utf8'), name).to.contain(`\n${command} --`)
+        expect(await run(mistyped), name)
+          .to.deep.include({ code: 255 })
+          .and.property('stderr')
+          .contain(`${mistyped} is not a ${name} command`)
+      }
+    } finally {
+      rmSync(alone, { recursive: true, force: true })
+    }
+  })
 
   const places = [
     ['installed into an empty folder', join(folder, 'node_modules/.bin/pilot-discovery')],
