@@ -16,7 +16,7 @@ import type { GroupStore } from '../xds/slab/group-store.ts'
 import type { Resource } from '../xds/slab/resource.ts'
 import type { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
-import { extensionConfigType } from '../xds/type-urls.ts'
+import { endpointType, extensionConfigType } from '../xds/type-urls.ts'
 import { Dependencies } from './dependencies/dependencies.ts'
 import { Memo } from './dependencies/memo.ts'
 import { SnapshotReader } from './dependencies/snapshot-reader.ts'
@@ -25,6 +25,7 @@ import { ListenerGroups } from './groups/listener-groups.ts'
 import { type GroupSpec, type Making, objectsOf, patched } from './groups/making.ts'
 import { NameTableGroups } from './groups/name-table-groups.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
+import { ProxylessGroups } from './groups/proxyless-groups.ts'
 import { RouteGroups } from './groups/route-groups.ts'
 import { WorkloadGroups } from './groups/workload-groups.ts'
 
@@ -65,6 +66,7 @@ export class GroupBuilder implements Making {
   readonly #routes: RouteGroups
   readonly #workloads: WorkloadGroups
   readonly #names: NameTableGroups
+  readonly #proxyless: ProxylessGroups
   /** The group that is being built. */
   #building = ''
   #now = 0
@@ -86,6 +88,7 @@ export class GroupBuilder implements Making {
     this.#routes = new RouteGroups(this)
     this.#workloads = new WorkloadGroups(this)
     this.#names = new NameTableGroups(this)
+    this.#proxyless = new ProxylessGroups(this)
   }
 
   get record(): Pick<Dependencies<never>, 'collection'> {
@@ -250,6 +253,8 @@ export class GroupBuilder implements Making {
   }
 
   #specsOf(proxy: ProxyClass): GroupSpec[] {
+    if (proxy.traits.isProxyless)
+      return [...this.#outbound.specs(proxy).filter(({ typeUrl }) => typeUrl === endpointType), ...this.#proxyless.specs(proxy)]
     // Inbound listeners come first, so that no service at the workload's address replaces one of them (docs/resources.md, L16).
     const own =
       proxy.traits.type === 'router'

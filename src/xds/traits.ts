@@ -52,6 +52,8 @@ export interface Traits {
   /** The port of the agent's token service (`STS_PORT`); undefined: none. */
   readonly tokenPort: number | undefined
   readonly sniDnat: boolean
+  /** Whether the client is a gRPC library without a proxy (`GENERATOR` is `grpc`). */
+  readonly isProxyless: boolean
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
   /** Whether all addresses of the proxy are IPv6. */
@@ -148,6 +150,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     tokenPort: isPort(Number(metadata.STS_PORT)) ? Number(metadata.STS_PORT) : undefined,
     sniDnat: text('ROUTER_MODE') === 'sni-dnat' || forwards,
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
+    isProxyless: node.type === 'sidecar' && text('GENERATOR') === 'grpc',
     meshId: text('MESH_ID'),
     certificates: certificatesOf(metadata),
     ipv6: node.addresses.every((address) => address.includes(':')),

@@ -214,6 +214,7 @@ export class OutboundGroups {
       traits.networkView && [...traits.networkView],
       local ? traits.locality : '',
       traits.sniDnat,
+      traits.isProxyless,
       allowedEndpointsKey(view.namespace, state, traits),
     ])
     return memo.get(
@@ -241,7 +242,7 @@ export class OutboundGroups {
   }
 }
 
-const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${sniDnat}|${placeKey}`
+const endpointKey = ({ type, sniDnat, isProxyless, placeKey }: Traits): string => `${type}|${sniDnat}|${isProxyless}|${placeKey}`
 
 const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
 

@@ -56,7 +56,7 @@ export function loadAssignment(
   const placed = placeLocalities(localities, traits.locality, policy, snapshot)
     .sort((one, other) => one.priority - other.priority)
     .map((group) => ({ ...group, targets: groups.get(group.locality) ?? [] }))
-  const endpoints = withoutRepeatedGateways(placed).map((group) => localityEndpoints(group, snapshot))
+  const endpoints = withoutRepeatedGateways(placed).map((group) => localityEndpoints(group, snapshot, traits))
   return create(ClusterLoadAssignmentSchema, { clusterName: name, endpoints })
 }
 
@@ -71,13 +71,18 @@ function fitting(targets: readonly Target[]): (weight: number) => number {
   return (weight) => Math.max(1, Math.floor(weight * factor))
 }
 
-function localityEndpoints({ locality, weight, priority, targets }: PlacedTargets, snapshot: MeshSnapshot): LocalityLbEndpoints {
+function localityEndpoints(
+  { locality, weight, priority, targets }: PlacedTargets,
+  snapshot: MeshSnapshot,
+  { isProxyless }: Traits,
+): LocalityLbEndpoints {
   const [region = '', zone = '', subZone = ''] = locality.split('/')
   return {
     lbEndpoints: targets.map(([target, share]) => lbEndpoint(target, share, snapshot)),
     loadBalancingWeight: weight,
     priority,
-    ...(locality === '' ? {} : { locality: { region, zone, subZone } }),
+    // gRPC libraries refuse endpoints without a locality, even an empty one.
+    ...(locality === '' && !isProxyless ? {} : { locality: { region, zone, subZone } }),
   }
 }
 
