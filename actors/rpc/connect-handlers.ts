@@ -14,6 +14,7 @@ import {
   type Interceptor,
 } from '@connectrpc/connect'
 import type { UniversalHandler } from '@connectrpc/connect/protocol'
+import { trailerFlag, trailerParse, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web'
 import { status } from '../../src/model/status-codes.ts'
 import type { Call, CallStatus } from './call.ts'
 import { type RpcHandler, type RpcRequest, retryHeader } from './rpc-methods.ts'
@@ -71,21 +72,61 @@ function asked(handler: UniversalHandler): RpcHandler {
       contextValues: createContextValues().set(callKey, request),
     })
     const { status: code, header, body = noBytes(), trailer } = answer
-    return { status: code, headers: plain(header), body, trailers: () => blamed(plain(trailer)) }
+    const answered = { status: code, headers: plain(header), body: body as AsyncIterable<Uint8Array>, trailers: () => blamed(plain(trailer)) }
+    const type = answered.headers['content-type'] ?? ''
+    if (type.startsWith('application/grpc-web')) return { ...answered, body: blamedInFrames(answered.body) }
+    return code === internalError && !type.startsWith('application/grpc') ? { ...answered, ...(await blamedInJson(answered.body)) } : answered
   }
 }
 
 const plain = (headers: Headers | undefined): Record<string, string> => Object.fromEntries(headers ?? [])
 
-/** What the library says of a message that it cannot read, for which it answers `Internal`. */
-const unreadable = 'parse%20binary%3A'
+/** How the library begins the reason why a message cannot be read, for which it answers `Internal`. */
+const unreadable = /^parse binary: /
 
-/** Trailers in which a message that cannot be read is the client's fault. */
+/** The status of HTTP for `Internal` in the Connect protocol, and for `InvalidArgument`. */
+const internalError = 500
+const badRequest = 400
+
+const reasonOf = (message: string): string => message.replace(unreadable, 'the request cannot be read: ')
+
+/** Trailers of gRPC in which a message that cannot be read is the client's fault. */
 function blamed(trailers: Record<string, string>): Record<string, string> {
-  const message = trailers['grpc-message']
-  if (!message?.startsWith(unreadable)) return trailers
-  const reason = message.replace(unreadable, encodeURIComponent('the request cannot be read:'))
-  return { ...trailers, 'grpc-status': String(status.invalidArgument), 'grpc-message': reason }
+  const message = decodeURIComponent(trailers['grpc-message'] ?? '')
+  if (!unreadable.test(message)) return trailers
+  return { ...trailers, 'grpc-status': String(status.invalidArgument), 'grpc-message': encodeURIComponent(reasonOf(message)) }
+}
+
+/** The same for the trailers of gRPC-Web, which are a frame of the body. The library yields frame by frame. */
+async function* blamedInFrames(frames: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  for await (const frame of frames) yield frame[0] === trailerFlag ? trailerFrame(blamed(plain(trailerParse(frame.subarray(frameHead))))) : frame
+}
+
+/** The length of what precedes the content of a frame: flags, and the length of the content. */
+const frameHead = 5
+
+function trailerFrame(trailers: Record<string, string>): Uint8Array {
+  const content = trailerSerialize(new Headers(trailers))
+  const frame = Buffer.alloc(frameHead + content.length)
+  frame.writeUInt8(trailerFlag)
+  frame.writeUInt32BE(content.length, 1)
+  frame.set(content, frameHead)
+  return frame
+}
+
+/** The same for the error of a call by Connect, which is JSON. */
+async function blamedInJson(body: AsyncIterable<Uint8Array>): Promise<{ status: number; body: AsyncIterable<Uint8Array> }> {
+  const parts: Uint8Array[] = []
+  for await (const part of body) parts.push(part)
+  const bytes = Buffer.concat(parts)
+  const error = JSON.parse(bytes.toString()) as { readonly message?: string }
+  if (!unreadable.test(error.message ?? '')) return { status: internalError, body: once(bytes) }
+  const corrected = { ...error, code: 'invalid_argument', message: reasonOf(error.message as string) }
+  return { status: badRequest, body: once(Buffer.from(JSON.stringify(corrected))) }
+}
+
+async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  yield bytes
 }
 
 async function* noBytes(): AsyncIterable<Uint8Array> {}

@@ -3,6 +3,7 @@ import { request } from 'node:http'
 import { expect } from 'chai'
 import { PageServer } from '../../actors/http/page-server.ts'
 import { freePort } from '../../bench/ports.ts'
+import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { textService } from '../harness/text-service.ts'
 import { until } from '../harness/until.ts'
 
@@ -57,6 +58,24 @@ describe('RPCs over HTTP/1.1', () => {
     expect((await begin('Echo').ended).slice(0, 2)).to.deep.equal([200, '"a"'])
     expect((await begin('Break').ended).slice(0, 2)).to.deep.equal([500, '{"code":"internal","message":"internal error"}'])
     expect(failed).to.deep.equal(['the reason is ours'])
+  })
+
+  it('whose message cannot be read are the fault of their client in every protocol', async () => {
+    const unreadable = Buffer.from([0x0a, 0xff])
+    const ask = (type: string, body: Buffer) =>
+      fetch(`http://127.0.0.1:${port}/t.T/Echo`, { method: 'POST', headers: { 'content-type': type }, body: Uint8Array.from(body) })
+    const byConnect = await ask('application/proto', unreadable)
+    expect([byConnect.status, await byConnect.json()]).to.deep.equal([
+      400,
+      { code: 'invalid_argument', message: 'the request cannot be read: premature EOF' },
+    ])
+    const byWeb = await ask('application/grpc-web+proto', messageFrame(unreadable))
+    const trailers = Buffer.from(await byWeb.arrayBuffer())
+    expect([byWeb.status, trailers.readUInt8(), trailers.readUInt32BE(1)]).to.deep.equal([200, 0x80, trailers.length - 5])
+    expect(trailers.toString('latin1', 5).split('\r\n')).to.include.members([
+      'grpc-status: 3',
+      `grpc-message: ${encodeURIComponent('the request cannot be read: premature EOF')}`,
+    ])
   })
 
   it('are limited in size', async () => {
