@@ -23,7 +23,7 @@ import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
 import { limitConnections } from '../http/connection-limit.ts'
 import { PresentedChains } from '../http/presented-chains.ts'
-import { listenLocally, type SocketDirectory } from '../http/unix-socket.ts'
+import { LocalSocket, type SocketDirectory } from '../http/unix-socket.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import type { MetricRegistry } from '../runtime/metrics.ts'
@@ -44,7 +44,7 @@ export interface Listening {
   readonly port: number
 }
 
-/** A unix socket to listen on; only processes of the server's own user may connect ({@link listenLocally}). */
+/** A unix socket to listen on; only processes of the server's own user may connect ({@link LocalSocket}). */
 export interface LocalListening {
   readonly path: string
   readonly directory: SocketDirectory
@@ -147,6 +147,7 @@ export class GrpcServer {
   readonly #certified = Promise.withResolvers<void>()
   #opened: Promise<void> | undefined
   #isClosed = false
+  #local: LocalSocket | undefined
 
   constructor(options: GrpcServerOptions, parts: GrpcServerParts) {
     this.#options = options
@@ -171,6 +172,7 @@ export class GrpcServer {
     if (plain) {
       const server = createServer(settings)
       this.#serve(server, 'connection')
+      if ('port' in plain) server.on('error', fail)
       this.#servers.push({ server, at: plain })
     }
     if (secure) this.#servers.push({ server: this.#secureServer(settings, parts), at: secure })
@@ -197,12 +199,17 @@ export class GrpcServer {
       this.#servers.map(async ({ server, at }) => {
         if (server === this.#gate?.listener) await this.#certified.promise
         if (this.#isClosed) return
-        if ('path' in at) return listenLocally(server, at.path, at.directory)
+        if ('path' in at) return this.#listenLocally(server, at)
         const { host, port } = at
         await new Promise<void>((resolve) => server.listen({ host: host || undefined, port, backlog, ...sharing(this.#options.sharers) }, resolve))
       }),
     ).then(() => undefined)
     return this.#opened
+  }
+
+  #listenLocally(server: Server, at: LocalListening): Promise<void> {
+    this.#local = new LocalSocket(server, { ...at, warn: (line) => this.#log.warn(line) })
+    return this.#local.open()
   }
 
   /** Uses a checked certificate ({@link readCertificate}) for new connections. Open connections are not affected. */
@@ -259,7 +266,6 @@ export class GrpcServer {
     server.on('session', (session: ServerHttp2Session) => this.#session(session, arriving as Arriving))
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#stream(stream, headers))
     server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
-    server.on('error', fail)
   }
 
   /** Returns what listens for connections over TLS. */
@@ -268,6 +274,7 @@ export class GrpcServer {
     const server = createSecureServer({ ...settings, ...asked, ...tlsDefaults })
     server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
     this.#serve(server, 'secureConnection')
+    server.on('error', fail)
     this.#secure = server
     this.#gate = new HandshakeGate(server, known, metrics, (address, what) =>
       this.#warn(`${address}|handshake`, `connection from ${address} ${what}`),
@@ -279,6 +286,7 @@ export class GrpcServer {
   /** Stops listening and closes connections gracefully; those still open after a second are destroyed. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#local?.close()
     this.#certified.resolve()
     const closed = Promise.all(
       this.#servers.map(({ server }) => {

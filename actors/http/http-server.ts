@@ -10,7 +10,7 @@ import { clientKey } from '../../src/model/client-address.ts'
 import { FairSlots } from '../../src/model/fair-slots.ts'
 import { PacedConnection } from './paced-connection.ts'
 import { RequestTurns } from './request-turns.ts'
-import { listenLocally, type SocketDirectory } from './unix-socket.ts'
+import { LocalSocket, type SocketPlace } from './unix-socket.ts'
 
 /** The bounds of a server. */
 export interface HttpBounds {
@@ -58,6 +58,7 @@ export class HttpServer {
   /** Unsent bytes of the connections whose client does not read its response; the one that has not read for longest first. */
   readonly #unsent = new Map<PacedConnection, number>()
   #unsentBytes = 0
+  #local: LocalSocket | undefined
 
   constructor(serve: RequestListener, { connections, requestMs, secure, refused = () => undefined }: HttpServerOptions) {
     this.#slots = new FairSlots(connections, Math.max(1, Math.floor(connections / 2)))
@@ -90,18 +91,21 @@ export class HttpServer {
     })
   }
 
-  /** Starts to listen on a unix socket ({@link listenLocally}). */
-  listenLocally(path: string, directory: SocketDirectory): Promise<void> {
-    return listenLocally(this.#server, path, directory)
+  /** Starts to listen on a unix socket ({@link LocalSocket.open}). */
+  listenLocally(place: SocketPlace): Promise<void> {
+    this.#local = new LocalSocket(this.#server, place)
+    return this.#local.open()
   }
 
   /** Stops accepting connections. Requests on open connections are still answered. */
   stopListening(): void {
+    this.#local?.close()
     this.#server.close()
   }
 
   /** Stops listening and closes all connections. */
   close(): Promise<void> {
+    this.#local?.close()
     return new Promise((resolve) => {
       this.#server.close(() => resolve())
       this.#server.closeAllConnections()

@@ -12,7 +12,7 @@ import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer } from './http-server.ts'
 import { RpcPages } from './rpc-pages.ts'
-import type { SocketDirectory } from './unix-socket.ts'
+import type { SocketPlace } from './unix-socket.ts'
 
 /** A response. What a terminal obeys instead of showing it is escaped as it is sent, but in metrics. */
 export class Page {
@@ -118,9 +118,9 @@ export class PageServer {
     return this.#server.listen(host, port)
   }
 
-  /** Starts to listen on a unix socket (`listenLocally`). */
-  listenLocally(path: string, directory: SocketDirectory): Promise<void> {
-    return this.#server.listenLocally(path, directory)
+  /** Starts to listen on a unix socket (`LocalSocket`). */
+  listenLocally(place: SocketPlace): Promise<void> {
+    return this.#server.listenLocally(place)
   }
 
   /** Uses a certificate for new connections. No effect on a plain-text server. */

@@ -1,8 +1,9 @@
 /** Unix sockets protected by file permissions: in a directory with the right owner, and never replacing a socket that is in use. */
 import { link, lstat, rename, stat, unlink } from 'node:fs/promises'
-import { connect, type Server } from 'node:net'
+import { connect, Server } from 'node:net'
 import { dirname } from 'node:path'
 import { isGone } from '../runtime/bounded-file.ts'
+import { every, type Timer } from '../runtime/timers.ts'
 import { trustedDirectory } from '../runtime/trusted-directory.ts'
 
 /** Maximum length of a socket path in bytes, without the terminating NUL (`sun_path` in `unix(7)`). */
@@ -19,28 +20,112 @@ export interface SocketDirectory {
   readonly allowVolumes: boolean
 }
 
-/**
- * Makes a server listen on a unix socket to which only the process's own user may connect. Creates the directory (0700), and removes the
- * stale socket of a server that is gone. The socket is removed when the server is closed. Rejects with an Error that names the path when
- * the path is too long, another user could replace it or (`isOwn`) enter its directory, it exists and is not a socket, or another server
- * listens on it. The umask of the process is changed briefly, which Node allows only in the main thread.
- */
-export async function listenLocally(server: Pick<Server, 'listen' | 'once' | 'off'>, path: string, directory: SocketDirectory): Promise<void> {
-  await clearSocketPath(path, directory)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    // `listen` creates the socket file at once, so it has this mode from the start: changing it later would follow a link.
-    const before = process.umask(~ownerOnly & 0o777)
-    try {
-      server.listen({ path }, () => {
-        server.off('error', reject)
-        resolve()
-      })
-    } finally {
-      process.umask(before)
-    }
-  })
+/** The interval at which a socket is looked for at its path, in milliseconds. */
+const checkMs = 2000
+
+/** Where a unix socket is, and who hears of it. */
+export interface SocketPlace {
+  readonly path: string
+  readonly directory: SocketDirectory
+  /** Called with a line for the log: once when the server listens again, and once for each reason why it cannot. */
+  warn(line: string): void
 }
+
+/**
+ * A unix socket to which only the process's own user may connect, and which stays while its server runs: when the file at the path is
+ * removed or replaced, with or without its directory, the server listens again within two seconds. Open connections are not affected.
+ */
+export class LocalSocket {
+  readonly #server: Server
+  readonly #place: SocketPlace
+  /** The file that the server listens on. Undefined when there is none. */
+  #file: SocketFile | undefined
+  /** The last reason why the server could not listen again. */
+  #fault: string | undefined
+  #timer: Timer | undefined
+  #isChecking = false
+  #isClosed = false
+
+  constructor(server: Server, place: SocketPlace) {
+    this.#server = server
+    this.#place = place
+  }
+
+  /**
+   * Makes the server listen. Creates the directory (0700), and removes the stale socket of a server that is gone. The socket is removed when
+   * the server is closed. Rejects with an Error that names the path when the path is too long, another user could replace it or (`isOwn`)
+   * enter its directory, it exists and is not a socket, or another server listens on it. The umask of the process is changed briefly, which
+   * Node allows only in the main thread.
+   */
+  async open(): Promise<void> {
+    const { path, directory } = this.#place
+    await clearSocketPath(path, directory)
+    await this.#listen()
+    this.#server.on('error', (error) => this.#place.warn(`${path}: ${error.message}`))
+    if (!this.#isClosed) this.#timer = every(checkMs, () => void this.#check()).unref()
+  }
+
+  /** Ends the checks of the path; to be called before the server is closed. */
+  close(): void {
+    this.#isClosed = true
+    this.#timer?.cancel()
+  }
+
+  async #listen(): Promise<void> {
+    const { path } = this.#place
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      // `listen` creates the socket file at once, so it has this mode from the start: changing it later would follow a link.
+      const before = process.umask(~ownerOnly & 0o777)
+      try {
+        this.#server.listen({ path }, () => {
+          this.#server.off('error', reject)
+          resolve()
+        })
+      } finally {
+        process.umask(before)
+      }
+    })
+    this.#file = await fileAt(path)
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    await this.#restore().catch((error: Error) => this.#failed(error.message))
+    this.#isChecking = false
+  }
+
+  /** Listens again if the file at the path is not the one that the server listens on. */
+  async #restore(): Promise<void> {
+    const { path, directory, warn } = this.#place
+    const found = await fileAt(path)
+    if (found && this.#file && found.dev === this.#file.dev && found.ino === this.#file.ino) return
+    await clearSocketPath(path, directory)
+    if (this.#isClosed) return
+    // Closing as a server of HTTP would close the open connections, too.
+    Server.prototype.close.call(this.#server)
+    this.#file = undefined
+    await this.#listen()
+    this.#fault = undefined
+    warn(`${path}: the socket was removed or replaced; the server listens on it again`)
+  }
+
+  #failed(reason: string): void {
+    if (this.#isClosed || this.#fault === reason) return
+    this.#fault = reason
+    this.#place.warn(`the socket was removed or replaced, and the server cannot listen on it again, which is retried: ${reason}`)
+  }
+}
+
+/** What distinguishes a file from others at the same path. */
+interface SocketFile {
+  readonly dev: bigint
+  readonly ino: bigint
+}
+
+/** The file at a path. Undefined when there is none. */
+const fileAt = (path: string): Promise<SocketFile | undefined> => lstat(path, { bigint: true }).catch(nothing)
 
 /** Prepares a path for listening. */
 async function clearSocketPath(path: string, directory: SocketDirectory): Promise<void> {

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { expect } from 'chai'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { AgentSecrets, acknowledge, workload as identity } from '../harness/agent-secrets.ts'
@@ -29,6 +29,22 @@ describe("the agent's secrets", () => {
     const [call] = service.calls
     expect(call).to.deep.include({ seconds: 600, presented: undefined })
     expect(call?.headers).to.deep.include({ authorization: 'Bearer a.good.token', clusterid: 'east', te: 'trailers' })
+  })
+
+  it('are served on a new socket when that was removed, also on the streams that are open', async () => {
+    const service = await at.authority()
+    service.lifeMs = 4000
+    await at.agent(service)
+    const open = at.envoy(['default'])
+    await until('the secrets', () => open.responses.length === 1)
+    acknowledge(open, ['default'])
+    rmSync(at.path('run/SDS'))
+    await until('the warning', () =>
+      at.lines.some((line) => line.includes('run/SDS: the socket was removed or replaced; the server listens on it again')),
+    )
+    const client = at.envoy(['default'])
+    await until('the secrets on the new socket', () => client.last('default') !== undefined)
+    await until('the next on the open stream', () => open.responses.length > 1)
   })
 
   const kinds = [

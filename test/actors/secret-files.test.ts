@@ -224,6 +224,20 @@ describe('secrets in files', () => {
       await until('the files', () => at.read('out/key.pem') === client.last('default')?.key)
     })
 
+    it('are written again when they are removed, with the key stores, one by one or with their directory', async () => {
+      const files = ['cert-chain.pem', 'key.p12', 'key.pem', 'root-cert.pem', 'truststore.p12']
+      at.write('password', 'changeit')
+      await at.agent(await at.authority(), {}, { output: { directory: at.path('out'), isForAll: false, passwordFile: at.path('password') } })
+      const areThere = () => files.every((name) => existsSync(at.path(`out/${name}`)))
+      await until('the files', areThere)
+      const pair = [at.read('out/key.pem'), at.read('out/cert-chain.pem')]
+      for (const removed of ['out/key.pem', 'out/truststore.p12', 'out']) {
+        rmSync(at.path(removed), { recursive: true })
+        await until(`${removed} again`, areThere)
+      }
+      expect([at.read('out/key.pem'), at.read('out/cert-chain.pem')]).to.deep.equal(pair)
+    })
+
     it('survive a full disk: old files stay complete, and new ones are written when there is space', async function () {
       const directory = at.path('disk')
       mkdirSync(directory)

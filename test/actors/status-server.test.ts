@@ -3,7 +3,9 @@ import { type IncomingMessage, type RequestListener, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
+import { ProxyReadiness } from '../../actors/agent/status/proxy-readiness.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import { mediaTypes } from '../../actors/runtime/metrics-format.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
 import { freePort } from '../../bench/ports.ts'
@@ -43,8 +45,22 @@ describe('the status server', () => {
       expect(questions).to.have.lengthOf(before)
       expect(questions[0]).to.match(/update_success/)
       expect(questions.at(-1)).to.match(/server/)
-      expect(at.lines('warn')).to.have.lengthOf(2)
+      expect(at.lines('warn')).to.deep.equal([])
+      expect(at.lines('info').filter((line) => line.includes('NOT ready'))).to.have.lengthOf(2)
       expect(at.lines('info').filter((line) => line.includes('is ready'))).to.have.lengthOf(1)
+    })
+
+    it('is said to be missing as information during the first 30 seconds, and as a warning afterwards', async () => {
+      const levels: string[] = []
+      let now = 1000
+      const all = { fallback: 'debug', scopes: {} } as const
+      const log = createLogger({ output: all, stackTrace: { ...all, fallback: 'none' }, callers: [] }, ({ level }) => levels.push(level))('default')
+      const readiness = new ProxyReadiness({ adminPort: 1, isIpv6Only: false }, { log, metrics: new MetricRegistry(), now: () => now })
+      for (const passed of [0, 29_000, 30_000]) {
+        now = 1000 + passed
+        await readiness.check()
+      }
+      expect(levels).to.deep.equal(['info', 'info', 'warn'])
     })
 
     it('is queried once for concurrent probes, and is false while the admin interface fails', async () => {

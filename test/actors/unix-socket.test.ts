@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -12,20 +13,24 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { request } from 'node:http'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { Page, PageServer } from '../../actors/http/page-server.ts'
-import { listenLocally } from '../../actors/http/unix-socket.ts'
+import { LocalSocket } from '../../actors/http/unix-socket.ts'
+import { until } from '../harness/until.ts'
 
 describe('a page server on a unix socket', () => {
   const root = mkdtempSync(join(tmpdir(), 'mesh-socket-'))
   const own = { isOwn: true, allowVolumes: false }
   const servers: PageServer[] = []
-  const serve = async (path: string, text: string) => {
+  const warnings: string[] = []
+  const serve = async (path: string, name: string) => {
     const server = new PageServer()
-    server.add('/', ({ connection: { localAddress, remoteAddress } }) => new Page(`${text} ${localAddress} ${remoteAddress}`))
-    await server.listenLocally(path, own)
+    server.add('/', ({ connection: { localAddress, remoteAddress } }) => new Page(`${name} ${localAddress} ${remoteAddress}`))
+    await server.listenLocally({ path, directory: own, warn: (line) => warnings.push(line) })
     servers.push(server)
     return server
   }
@@ -34,6 +39,13 @@ describe('a page server on a unix socket', () => {
       const asked = request({ socketPath, path: '/' }, (response) => response.on('data', (bytes) => resolve(String(bytes))))
       asked.on('error', reject).end()
     })
+  /** Leaves a socket without a listener, as a killed server does. */
+  const abandon = async (path: string, server?: PageServer) => {
+    const killed = server ?? (await serve(path, 'killed'))
+    renameSync(path, `${path}.kept`)
+    await killed.close()
+    renameSync(`${path}.kept`, path)
+  }
   const refusal = (path: string) =>
     serve(path, 'other').then(
       () => 'listens',
@@ -57,13 +69,61 @@ describe('a page server on a unix socket', () => {
     const path = join(root, 'place/admin.sock')
     const first = await serve(path, 'first')
     expect(await refusal(path)).to.equal(`${path}: another server already listens on it`)
-    // A killed server leaves a socket without a listener.
-    renameSync(path, `${path}.kept`)
-    await first.close()
-    renameSync(`${path}.kept`, path)
+    await abandon(path, first)
     await serve(path, 'second')
     expect(await ask(path)).to.match(/^second/)
     expect(readdirSync(join(root, 'place'))).to.deep.equal(['admin.sock'])
+  })
+
+  it('listens again when its socket was removed or replaced, with or without its directory, and keeps open connections', async () => {
+    const directory = join(root, 'lost')
+    const path = join(directory, 'admin.sock')
+    await serve(path, 'kept')
+    const open = connect(path)
+    await once(open, 'connect')
+    const dead = join(root, 'dead/admin.sock')
+    await abandon(dead)
+    for (const lose of [() => rmSync(path), () => rmSync(directory, { recursive: true }), () => renameSync(dead, path)]) {
+      warnings.length = 0
+      lose()
+      await until('the log line', () => warnings.length > 0)
+      expect(warnings).to.deep.equal([`${path}: the socket was removed or replaced; the server listens on it again`])
+      expect(await ask(path)).to.match(/^kept/)
+      expect([statSync(directory).mode & 0o777, lstatSync(path).mode & 0o777]).to.deep.equal([0o700, 0o600])
+    }
+    open.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    expect(await text(open)).to.match(/^HTTP\/1.1 200 .*kept/s)
+  })
+
+  it('says once why it cannot listen again, and does as soon as it can', async () => {
+    const path = join(root, 'taken/admin.sock')
+    await serve(path, 'mine')
+    warnings.length = 0
+    rmSync(path)
+    let checks = 0
+    const other = createServer((socket) => {
+      checks++
+      socket.destroy()
+    }).listen(path)
+    await until('several checks', () => checks >= 2)
+    const reason = `the socket was removed or replaced, and the server cannot listen on it again, which is retried: ${path}: another server already listens on it`
+    expect(warnings).to.deep.equal([reason])
+    other.close()
+    await until('the log line', () => warnings.length > 1)
+    expect(await ask(path)).to.match(/^mine/)
+  })
+
+  it('is not made again once its server is closed', async () => {
+    const path = join(root, 'closed/admin.sock')
+    const server = await serve(path, 'closed')
+    const later = await serve(join(root, 'later/admin.sock'), 'later')
+    warnings.length = 0
+    await server.close()
+    rmSync(join(root, 'later/admin.sock'))
+    // The checks of the server that was closed came first.
+    await until('a check', () => warnings.length > 0)
+    expect(existsSync(path)).to.equal(false)
+    await later.close()
   })
 
   it('is created for the owner only, and no mode of a file at its path is changed', async () => {
@@ -75,6 +135,7 @@ describe('a page server on a unix socket', () => {
     const modes: number[] = []
     const umask = process.umask()
     const listening = {
+      on: () => {},
       once: () => {},
       off: () => {},
       listen: (_: unknown, done: () => void) => {
@@ -86,7 +147,9 @@ describe('a page server on a unix socket', () => {
         done()
       },
     }
-    await listenLocally(listening as never, path, { isOwn: false, allowVolumes: true })
+    const socket = new LocalSocket(listening as never, { path, directory: { isOwn: false, allowVolumes: true }, warn: () => {} })
+    await socket.open()
+    socket.close()
     expect([...modes, statSync(elsewhere).mode & 0o777, process.umask()]).to.deep.equal([0o600, 0o640, umask])
   })
 

@@ -63,6 +63,16 @@ describe('the XDS relay', () => {
     expect(fault).to.include('the path of a unix socket has at most')
   })
 
+  it('has its socket again after that was removed, with its directory, and serves a proxy that connects anew', async () => {
+    const server = await at.discovery()
+    await at.relayTo(server.port)
+    rmSync(join(at.dir, 'run'), { recursive: true })
+    await until('the warning', () => at.warnings().length > 0)
+    expect(at.warnings()).to.deep.equal([`socket of the proxy: ${at.socket}: the socket was removed or replaced; the server listens on it again`])
+    at.proxy().send(sotw({ node, typeUrl: clusterType }))
+    await until('the request', () => server.last?.messages.length === 1)
+  })
+
   for (const isDelta of [false, true])
     for (const typeUrl of [nameTable, aliasNameTable])
       it(`subscribes to name tables after the first listener request, and acknowledges them: ${isDelta ? 'delta' : 'SotW'}, ${typeUrl}`, async () => {

@@ -1,11 +1,13 @@
 /** Writes the served secrets to files, for programs that read certificates themselves (docs/certificates.md, S9, S10). */
 import { mkdirSync, statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { OutputConfig } from '../../../protocols/messages/agent.ts'
 import { BackOff, type Pauses } from '../../../src/model/back-off.ts'
+import { isGone } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import { after, every, type Timer } from '../../runtime/timers.ts'
 import { type StoredFile, StoredFiles } from './stored-files.ts'
 
 /** The content by file name. Undefined leaves a file unchanged. */
@@ -27,7 +29,10 @@ const passesGroupOn = 0o2000
 /** The delays after a failed write. */
 const pauses: Pauses = { firstMs: 1000, longestMs: 60_000 }
 
-/** Writes the files. A failed write is retried with back-off. */
+/** The interval at which the directory is searched for files that were removed, in milliseconds. */
+const checkMs = 5000
+
+/** Writes the files, and again those that were removed. A failed write is retried with back-off. */
 export class OutputFiles {
   readonly #config: OutputConfig
   readonly #failed: (reason: string) => void
@@ -40,6 +45,8 @@ export class OutputFiles {
   /** The last reported reason. */
   #fault: string | undefined
   #timer: Timer | undefined
+  readonly #checks: Timer
+  #isChecking = false
   #isClosed = false
 
   /** `failed` is called with the reason when files cannot be written, once for each reason. */
@@ -47,6 +54,7 @@ export class OutputFiles {
     this.#config = config
     this.#failed = failed
     this.#stores = config.passwordFile === undefined ? undefined : new StoredFiles(config.passwordFile)
+    this.#checks = every(checkMs, () => void this.#check()).unref()
   }
 
   /** Sets the content of the files and writes what has changed. */
@@ -60,6 +68,7 @@ export class OutputFiles {
   /** Ends retries. Later content is not written. */
   close(): void {
     this.#isClosed = true
+    this.#checks.cancel()
     this.#timer?.cancel()
   }
 
@@ -68,6 +77,22 @@ export class OutputFiles {
     const { directory, isForAll } = this.#config
     if (!isForAll) return 0o600
     return secretNames.includes(name) && (statSync(directory).mode & passesGroupOn) !== 0 ? 0o640 : 0o644
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    const found = await readdir(this.#config.directory).catch((error: unknown) => (isGone(error) ? [] : undefined))
+    this.#isChecking = false
+    if (found && !this.#isClosed) this.#writeRemoved(new Set(found))
+  }
+
+  /** Writes again what was written and is not among the files that are there. */
+  #writeRemoved(found: ReadonlySet<string>): void {
+    const removed = [...this.#written.keys()].filter((name) => !found.has(name))
+    for (const name of removed) this.#written.delete(name)
+    const isStoreRemoved = this.#stores?.forgetRemoved(found) ?? false
+    if (removed.length > 0 || isStoreRemoved) this.#try()
   }
 
   #try(): void {

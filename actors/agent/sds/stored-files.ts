@@ -50,6 +50,13 @@ export class StoredFiles {
     if (roots !== undefined) await put('truststore.p12', [roots], () => writeTrustStore(certificatesIn(roots), password, randomBytes))
   }
 
+  /** Makes the written key stores that are not among the files that are there again with the next call of {@link write}. Returns whether there are any. */
+  forgetRemoved(found: ReadonlySet<string>): boolean {
+    const removed = [...this.#madeFrom.keys()].filter((name) => !found.has(name))
+    for (const name of removed) this.#madeFrom.delete(name)
+    return removed.length > 0
+  }
+
   async #password(): Promise<string> {
     const text = await readIfThere(this.#passwordFile)
     if (text === undefined) throw new Error(`${this.#passwordFile}: there is no such file, which is to hold the password of the key stores`)

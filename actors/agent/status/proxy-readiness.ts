@@ -11,21 +11,35 @@ import { getLocally, reasonOf, within } from './local-request.ts'
 const answerBytes = 65_536
 /** The interval after which a repeated failure with the same reason is logged again, in milliseconds. */
 const repeatMs = 1000
+/** How long a proxy may take to become ready before its failures are warnings, in milliseconds. */
+const startMs = 30_000
+
+/** Dependencies of a {@link ProxyReadiness}. */
+export interface ProxyReadinessParts {
+  readonly log: ScopedLogger
+  readonly metrics: MetricRegistry
+  /** The monotonic clock, in milliseconds. */
+  readonly now?: () => number
+}
 
 /** Queries the proxy until it has been ready once. */
 export class ProxyReadiness {
-  readonly #config: StatusConfig
+  readonly #config: Pick<StatusConfig, 'adminPort' | 'isIpv6Only'>
   readonly #log: ScopedLogger
   readonly #metrics: MetricRegistry
   readonly #rule = new Readiness()
   #running: Promise<string | undefined> | undefined
   #reason = ''
+  readonly #now: () => number
+  readonly #startedAt: number
   #loggedAt = Number.NEGATIVE_INFINITY
 
-  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: MetricRegistry }) {
+  constructor(config: Pick<StatusConfig, 'adminPort' | 'isIpv6Only'>, { log, metrics, now = monotonicMs }: ProxyReadinessParts) {
     this.#config = config
-    this.#log = parts.log
-    this.#metrics = parts.metrics
+    this.#log = log
+    this.#metrics = metrics
+    this.#now = now
+    this.#startedAt = now()
   }
 
   /** Whether the proxy has been ready once. */
@@ -83,9 +97,10 @@ export class ProxyReadiness {
   }
 
   #fail(reason: string): void {
-    const now = monotonicMs()
+    const now = this.#now()
     if (reason !== this.#reason || now - this.#loggedAt >= repeatMs) {
-      this.#log.warn(`the proxy is NOT ready: ${reason}`)
+      const isStarting = now - this.#startedAt < startMs
+      this.#log[isStarting ? 'info' : 'warn'](`the proxy is NOT ready: ${reason}`)
       this.#loggedAt = now
     }
     this.#reason = reason

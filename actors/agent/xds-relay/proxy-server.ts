@@ -3,7 +3,7 @@ import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHt
 import type { XdsRelayConfig } from '../../../protocols/messages/xds-relay.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
-import { listenLocally } from '../../http/unix-socket.ts'
+import { LocalSocket } from '../../http/unix-socket.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'
 import { ProxyStream } from './proxy-stream.ts'
@@ -22,13 +22,16 @@ const closeMs = 1000
 
 /** Accepts streams and calls `open` for each. */
 export class ProxyServer {
-  readonly #at: Pick<XdsRelayConfig, 'socket' | 'allowVolumes'>
   readonly #log: ScopedLogger
   readonly #server: Http2Server
+  readonly #socket: LocalSocket
   readonly #sessions = new Set<ServerHttp2Session>()
 
-  constructor(socket: Pick<XdsRelayConfig, 'socket' | 'allowVolumes'>, log: ScopedLogger, open: (stream: ProxyStream) => void) {
-    this.#at = socket
+  constructor(
+    { socket: path, allowVolumes }: Pick<XdsRelayConfig, 'socket' | 'allowVolumes'>,
+    log: ScopedLogger,
+    open: (stream: ProxyStream) => void,
+  ) {
     this.#log = log
     this.#server = createServer({
       settings: { maxConcurrentStreams: bounds.streams, initialWindowSize: bounds.window, maxHeaderListSize: 16_384 },
@@ -39,19 +42,21 @@ export class ProxyServer {
       unknownProtocolTimeout: 10_000,
     })
     this.#server.maxConnections = bounds.connections
+    const directory = { isOwn: false, allowVolumes }
+    this.#socket = new LocalSocket(this.#server, { path, directory, warn: (line) => log.warn(`socket of the proxy: ${line}`) })
     this.#server.on('session', (session) => this.#keep(session))
     this.#server.on('sessionError', (error: Error) => this.#log.debug(`connection of the proxy: ${error.message}`))
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#take(stream, headers, open))
   }
 
   /** Starts to listen. Rejects with an Error that names the path when it cannot listen on it. */
-  async open(): Promise<void> {
-    await listenLocally(this.#server, this.#at.socket, { isOwn: false, allowVolumes: this.#at.allowVolumes })
-    this.#server.on('error', (error: Error) => this.#log.warn(`socket of the proxy: ${error.message}`))
+  open(): Promise<void> {
+    return this.#socket.open()
   }
 
   /** Closes connections and stops listening, which removes the socket. */
   async close(): Promise<void> {
+    this.#socket.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const session of this.#sessions) session.close()
     const hard = after(closeMs, () => {

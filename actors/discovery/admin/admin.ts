@@ -148,7 +148,8 @@ async function listenLocally(server: PageServer, { features, log }: AdminParts):
   const path = features.MESHD_ADMIN_SOCKET
   if (process.platform === 'win32') return
   try {
-    await server.listenLocally(path, { isOwn: true, allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '' })
+    const directory = { isOwn: true, allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '' }
+    await server.listenLocally({ path, directory, warn: (line) => log('default').warn(`admin socket: ${line}`) })
     log('default').info(`admin socket ${resolve(path)}: its owner has access to all pages and actions through it (pilot-discovery request)`)
   } catch (error) {
     const reason = `admin socket: ${(error as Error).message}`
