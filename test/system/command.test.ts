@@ -260,6 +260,9 @@ describe('pilot-discovery on the command line', () => {
     try {
       await service.start()
       expect((await fetch(`http://127.0.0.1:${service.httpPort}/debug/adsz`)).status).to.equal(404)
+      const health = `http://127.0.0.1:${service.httpPort}/grpc.health.v1.Health/List`
+      const told = await fetch(health, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+      expect(((await told.json()) as { statuses: object }).statuses).to.have.all.keys('', 'grpc.health.v1.Health')
       await until('the logs', () => ['target.log', 'rotated.log'].every((name) => readFileSync(join(logs, name), 'utf8').includes('ready after')))
       expect(readFileSync(join(logs, 'target.log'), 'utf8')).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\tinfo\t/)
       await service.stop()

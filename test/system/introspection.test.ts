@@ -48,6 +48,19 @@ describe('ControlZ', () => {
     expect(await (await ask('/scopez')).text()).not.to.contain('data-form')
   })
 
+  it('tells the health of the service on its port and on the other ports of HTTP', async () => {
+    const check = (at: number, request: object) =>
+      fetch(`http://127.0.0.1:${at}/grpc.health.v1.Health/Check`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(request),
+      })
+    for (const at of [port, service.httpPort, service.monitoringPort])
+      for (const name of ['', 'mesh.admin.v1.AdminService', 'grpc.health.v1.Health'])
+        expect(await (await check(at, { service: name })).json(), `${at} ${name}`).to.deep.equal({ status: 'SERVING' })
+    expect((await check(port, { service: 'no.Service' })).status).to.equal(404)
+  })
+
   it('shows neither values of foreign variables nor keys', async () => {
     const values = Object.fromEntries(
       ((await (await ask('/envj')).json()) as { name: string; value: string }[]).map(({ name, value }) => [name, value]),

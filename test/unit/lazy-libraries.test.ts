@@ -26,7 +26,10 @@ describe('the library of RPCs', () => {
     })
 
   it('is loaded with the implementations', () => {
-    expect(loadedWith('actors/discovery/admin/admin-rpcs.ts', '@connectrpc')).to.deep.equal(['@connectrpc/connect'])
+    expect(loadedWith('actors/discovery/admin/admin-rpcs.ts', '@connectrpc')).to.have.members([
+      '@connectrpc/connect',
+      '@connectrpc/connect/protocol-grpc-web',
+    ])
     expect(loadedWith('src/cli/authority-client.ts', '@connectrpc')).to.include('@connectrpc/connect-node')
   })
 })

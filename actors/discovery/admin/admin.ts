@@ -1,5 +1,6 @@
 /** The HTTP servers of the discovery service: readiness, version, metrics, debug pages (docs/operation.md). */
 import { resolve } from 'node:path'
+import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
@@ -15,6 +16,7 @@ import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
+import { healthServiceName, healthServices } from '../xds-writer/status-services.ts'
 import { adminService } from './admin-service.ts'
 import { addDebugPages } from './debug-pages.ts'
 import type { IntrospectionParts } from './introspection.ts'
@@ -116,12 +118,13 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   })
   const rpcs = { ...debug, levels: parts.levels, domain: features.MESH_DOMAIN }
   const failed = (path: string, error: unknown) => log('default').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
-  for (const server of overNetwork) {
-    addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
-    server.addRpcs(adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), failed)
-  }
+  const health = (services: readonly string[]) => healthServices({ isReady: async () => readiness.judge().ready, services, failed })
+  const withHealth = new Map([...adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), ...health([adminServiceName, healthServiceName])])
+  const addRpcs = (server: PageServer) => server.addRpcs(features.ENABLE_DEBUG_ON_HTTP ? withHealth : health([healthServiceName]), failed)
+  for (const server of new Set([http, monitoring])) addRpcs(server)
+  for (const server of overNetwork) addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
   addDebugPages(local, { ...debug, admit: admitOperator, admin: true })
-  local.addRpcs(adminService(rpcs, true, admitOperator), failed)
+  local.addRpcs(new Map([...adminService(rpcs, true, admitOperator), ...health([adminServiceName, healthServiceName])]), failed)
   local.add('/token', tokenPage(debug.sources, log('default'), becomeReady))
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
@@ -129,8 +132,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const introspected = { supervisor, scraper, admit, levels: parts.levels, log: log('default'), signal: sendSignal }
   addActions(local, { ...introspected, admit: admitOperator })
   const introspection = await startIntrospection(parts, introspected, bounds)
-  for (const server of features.ENABLE_DEBUG_ON_HTTP ? introspection : [])
-    server.addRpcs(adminService(rpcs, features.ENABLE_ADMIN_ENDPOINTS, admit), failed)
+  for (const server of introspection) addRpcs(server)
   return {
     ready: () => becomeReady,
     async close() {

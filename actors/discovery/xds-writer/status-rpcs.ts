@@ -4,12 +4,12 @@ import { ClientStatusDiscoveryService, type ClientStatusRequest } from '../../..
 import { Health as HealthService } from '../../../protocols/gen/grpc/health/v1/health_pb.js'
 import { ServerReflection, type ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
 import { ServerReflection as ServerReflectionAlpha } from '../../../protocols/gen/grpc/reflection/v1alpha/reflection_pb.js'
-import { status } from '../../../src/model/status-codes.ts'
 import { callOf, connectHandlers, errorOf } from '../../rpc/connect-handlers.ts'
 import type { RpcHandler } from '../../rpc/rpc-methods.ts'
 import { clientStatus } from './client-status.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 import { Health } from './health.ts'
+import { healthService } from './health-rpcs.ts'
 import { Reflection } from './reflection.ts'
 import type { MayRead, StatusAccess } from './status-access.ts'
 
@@ -71,21 +71,6 @@ function reflectionService(reflection: Reflection): ServiceImpl<typeof ServerRef
   return {
     async *serverReflectionInfo(requests: AsyncIterable<ServerReflectionRequest>) {
       for await (const request of requests) yield reflection.answer(request)
-    },
-  }
-}
-
-function healthService(health: Health): ServiceImpl<typeof HealthService> {
-  const statusOf = async (service: string) => {
-    const serving = await health.of(service)
-    if (serving === undefined) throw errorOf({ code: status.notFound, message: `there is no service ${JSON.stringify(service.slice(0, 100))}` })
-    return { status: serving }
-  }
-  return {
-    check: ({ service }) => statusOf(service),
-    list: async () => ({ statuses: Object.fromEntries(await Promise.all([...health.names].map(async (name) => [name, await statusOf(name)]))) }),
-    async *watch({ service }, context) {
-      for await (const serving of health.watch(service, callOf(context).signal)) yield { status: serving }
     },
   }
 }
