@@ -80,7 +80,7 @@ const whoSees = {
 /** Returns the text of `docs/reference.md`. */
 export async function referencePage(): Promise<string> {
   const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, { what, shows }]) => [code(`/debug/${name}`), whoSees[shows], what])
-  const unbuilt = Object.entries(unbuiltPages).map(([name, reason]) => [code(`/debug/${name}`), '', `404: ${reason}`])
+  const unbuilt = [...unbuiltPages].map(([name, reason]) => [code(`/debug/${name}`), '', `404: ${reason}`])
   const topics = Object.entries(pageTopics).map(([name, about]) => [code(`/${name}z`), code(`/${name}j`), about])
   return `${[
     '# Reference',

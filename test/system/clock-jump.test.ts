@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { LedgerPage } from '../../protocols/messages/authority-page.ts'
 import { OwnAuthority } from '../harness/own-authority.ts'
+import { beginRotation } from '../harness/rotations.ts'
 import type { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -94,7 +95,7 @@ describe('a wall clock that jumps 4,000 days ahead', function () {
     await expectNothingHappened({ root, stage: 'stable' })
     expect((await renew())[1]).to.equal(bundle)
     expect((await service.metrics()).match(/^citadel_server_clock_disputed .*$/m)?.[0]).to.equal('citadel_server_clock_disputed 0')
-    expect((await ca('rotate')).stdout).to.equal('The rotation went from stable to announce.\n')
+    await beginRotation(ca)
   })
 
   it('at a start, in the middle of an exchange, and over kills, changes nothing either', async () => {

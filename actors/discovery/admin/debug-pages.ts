@@ -32,8 +32,7 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
       answered(request, async (viewer) => asked(`/debug/${name}`, page, parts, viewer, request.method, await request.parameters()))
     server.add(`/debug/${name}`, { get: answer, post: answer })
   }
-  for (const [name, reason] of Object.entries(unbuiltPages))
-    server.add(`/debug/${name}`, (request) => answered(request, () => new Page(reason, undefined, 404)))
+  for (const [name, reason] of unbuiltPages) server.add(`/debug/${name}`, (request) => answered(request, () => new Page(reason, undefined, 404)))
 }
 
 /** Answers a caller of the secured port. `names`: the mesh names. Parameters are read from the path only. */
@@ -54,7 +53,7 @@ async function answerPath(parts: DebugParts, method: string, path: string, viewe
   const [, name] = /^\/debug\/?(?:(?<=\/)(\w+))?$/.exec(url?.pathname ?? '') ?? [undefined, 'none']
   if (name === undefined) return method === 'GET' ? indexOf(parts) : notAnswered(method, { get: true })
   const [, page] = pagesOf(parts).find(([known]) => known === name) ?? []
-  if (!url || !page) return new Page(unbuiltPages[name] ?? 'there is no such page', undefined, 404)
+  if (!url || !page) return new Page(unbuiltPages.get(name) ?? 'there is no such page', undefined, 404)
   if (method !== 'GET' && method !== 'POST') return notAnswered(method, { get: true, post: true })
   return asked(url.pathname, page, parts, viewer, method, url.searchParams)
 }

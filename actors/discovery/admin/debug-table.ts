@@ -37,9 +37,7 @@ export type DebugPage = { readonly what: string; readonly action?: Action } & (
 )
 
 /** Pages of the specification that are not served, with the reason. */
-export const unbuiltPages: Readonly<Record<string, string>> = {
-  inject: 'there is no sidecar injection yet',
-}
+export const unbuiltPages: ReadonlyMap<string, string> = new Map([['inject', 'there is no sidecar injection yet']])
 
 /** The pages, by their names below `/debug/`. */
 export const debugPages: Readonly<Record<string, DebugPage>> = {

@@ -71,12 +71,15 @@ async function openStored(features: Features): Promise<StoredAuthority> {
   }
 }
 
+/** How long the command waits for a key to be generated, in milliseconds. */
+const keyMs = 120_000
+
 function stored(rotation: RootRotation, inForce: () => InForce, keptIn: string): StoredAuthority {
   const page = () => authorityPage(inForce(), rotation, keptIn, new Set())
   return {
     page: async () => page(),
     ledger: async (start, length) => ledgerPage(rotation, start, length),
-    rotate: (force) => rotate(rotation, force, page),
+    rotate: (force) => rotate(rotation, force, page, keyMs),
     distrust: (id, isDry) => distrust(rotation, inForce(), id, isDry),
     trust: (id) => trust(rotation, id),
     acceptTime: () => acceptTime(rotation),
