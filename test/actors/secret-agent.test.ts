@@ -138,7 +138,7 @@ describe("the agent's secrets", () => {
     const after = service.bundle
     at.announce(after)
     await until('the new root', () => client.last('ROOTCA')?.roots === after)
-    expect(at.lines.at(-1)).to.match(/^warn the certificate of spiffe:\S+ leads to none of the roots, so peers refuse it; renewal in \d\.\d s$/)
+    expect(at.lines.at(-1)).to.match(/^warn the certificate of spiffe:\S+ leads to none of the roots, so peers refuse it; renewal in \d+\.\d s$/)
     expect(at.read('kept/root-cert.pem')).to.equal(after)
     await until('another certificate', () => leafOf(client).serialNumber !== first.serialNumber)
     expect(client.last('ROOTCA')?.roots).to.equal(after)

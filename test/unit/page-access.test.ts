@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { type DebugPage, debugPages } from '../../actors/discovery/admin/debug-table.ts'
 import { admitOverNetwork, type Viewer } from '../../actors/discovery/admin/page-access.ts'
+import { profilePages } from '../../actors/discovery/admin/profile-pages.ts'
 import { isOpenOnLoopback } from '../../actors/discovery/given-access.ts'
 import { isLoopbackAddress, isLoopbackHost } from '../../actors/http/loopback.ts'
 import { Page } from '../../actors/http/page-server.ts'
@@ -164,10 +165,8 @@ describe('the scope of each debug page', () => {
       const [list = ''] = docs.split(words)[1]?.split(/`[.;]/) ?? []
       return [...`${list}\``.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort()
     }
-    const of = (shows: DebugPage['shows']) =>
-      Object.keys(debugPages)
-        .filter((name) => debugPages[name]?.shows === shows)
-        .sort()
+    const pages = Object.entries({ ...debugPages, ...profilePages }).map(([path, { shows }]) => ({ name: path.split('/')[0] as string, shows }))
+    const of = (shows: DebugPage['shows']) => [...new Set(pages.filter((page) => page.shows === shows).map(({ name }) => name))].sort()
     expect(named('About the mesh as a whole')).to.deep.equal(of('mesh'))
     expect(named('About one proxy')).to.deep.equal(of('proxy'))
     const actions = Object.keys(debugPages).filter((name) => debugPages[name]?.action)
