@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs'
 import * as modules from 'node:module'
-import { onPinnedRuntime, setMissingUserVariables } from './runtime.js'
+import { onPinnedRuntime, setLibraryVariables } from './runtime.js'
 
 if (await onPinnedRuntime(import.meta.url)) {
   modules.enableCompileCache?.()
-  setMissingUserVariables()
+  setLibraryVariables()
   // A clone runs from source; an installed package contains built code only.
   const source = new URL('./agent-main.js', import.meta.url)
   const { main } = await import(existsSync(source) ? source.href : new URL('../dist/bin/agent-main.js', import.meta.url).href)

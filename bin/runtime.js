@@ -30,10 +30,12 @@ export async function onPinnedRuntime(entry) {
 }
 
 /**
- * Sets `HOME` and `SHELL` where the user of the process has no entry in the list of users, as in many containers. The command-line library
- * reads them when it is loaded, and fails when neither the variables nor the entry are there. Container runtimes set the same `HOME`.
+ * Sets variables that the command-line library reads when it is loaded. `HOME` and `SHELL` where the user of the process has no entry in the
+ * list of users, as in many containers: it fails without both; container runtimes set the same `HOME`. `NO_COLOR` in continuous integration,
+ * where it would colour what is no terminal.
  */
-export function setMissingUserVariables() {
+export function setLibraryVariables() {
+  if (process.env.CI && !process.stderr.isTTY && !process.env.FORCE_COLOR) process.env.NO_COLOR = '1'
   try {
     userInfo()
   } catch {

@@ -69,7 +69,7 @@ describe('pilot-discovery on the command line', () => {
 
   for (const args of [['nonsense'], ['requst', 'GET', '/x']])
     it(`names the unknown command in ${args.join(' ')}`, async () => {
-      const { code, stderr } = await runCommand(args)
+      const { code, stderr } = await runCommand(args, { CI: 'true' })
       expect([code, stderr]).to.deep.equal([
         255,
         ` ›   Warning: ${args[0]} is not a pilot-discovery command.\nError: Run pilot-discovery help for a list of available commands.\n`,
