@@ -47,12 +47,8 @@ export class FilesWatch {
           unwatchable: (unwatched, error) => listener.unwatchable(unwatched, error),
         }),
     )
-    for (const watch of this.#watches) void watch.refresh()
-    void this.read()
-    this.#audit = every(auditMs, () => {
-      for (const watch of this.#watches) void watch.audit().catch(() => undefined)
-      void this.read()
-    }).unref()
+    this.#readAndWatch()
+    this.#audit = every(auditMs, () => this.#readAndWatch()).unref()
   }
 
   /** Reads the files now. Resolves when that is done, whether it succeeded or failed. */
@@ -69,6 +65,12 @@ export class FilesWatch {
     this.#audit.cancel()
     this.#quiet?.cancel()
     for (const watch of this.#watches) watch.close()
+  }
+
+  /** Reads the files now, and again once directories are watched that were not: changes in them before were not reported. */
+  #readAndWatch(): void {
+    for (const watch of this.#watches) void watch.audit().catch(() => undefined)
+    void this.read()
   }
 
   #later(): void {

@@ -52,7 +52,7 @@ describe('certificate files', () => {
       expect(refused).to.deep.equal([`--tlsKeyFile ${dir}/tls.key: is not the key of the certificate in ${dir}/tls.crt`])
       await watch.read()
       await watch.read()
-      expect(refused.length, 'looked at three times').to.equal(1)
+      expect(refused, 'looked at three times').to.have.length(1)
       expect(watch.certificate).to.equal(changed[0])
       put('three')
       await until('the third to be used', () => changed.length === 2)

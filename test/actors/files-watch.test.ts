@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { OutputFiles } from '../../actors/agent/sds/output-files.ts'
 import { FilesWatch } from '../../actors/runtime/files-watch.ts'
 import { WorkQueue } from '../../actors/runtime/work-queue.ts'
+import { until } from '../harness/until.ts'
 
 describe('the watch of a few files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
@@ -27,6 +28,23 @@ describe('the watch of a few files', () => {
     reading.reject(new Error('the file is damaged'))
     await Promise.all([next, watch.read()])
     expect(called).to.deep.equal(['read'])
+  })
+
+  it('reads a change that is made while it begins to watch, without waiting for an audit', async () => {
+    const path = join(dir, 'b')
+    writeFileSync(path, 'one')
+    const read: string[] = []
+    const started = performance.now()
+    const watch = new FilesWatch([path], {
+      read: async () => void read.push(readFileSync(path, 'utf8')),
+      refused: (reason) => read.push(reason),
+      unwatchable: (directory) => read.push(directory),
+    })
+    await Promise.resolve()
+    writeFileSync(path, 'two')
+    await until('the change to be read', () => read.includes('two'))
+    watch.close()
+    expect(performance.now() - started, 'milliseconds, of which an audit waits 10,000').to.be.below(9_000)
   })
 
   it('leaves a queue of jobs as it was: a failed job is reported, the next one runs, none runs after the end', async () => {
