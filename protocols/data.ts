@@ -78,6 +78,25 @@ export interface Endpoint {
   readonly serviceAccount: string
   readonly namespace: string
   readonly workload: string
+  /** The name of the node that it runs on. */
+  readonly node?: string
+  /** Whether it takes traffic (docs/resources.md, E9); undefined: `ready`. */
+  readonly readiness?: Readiness
+}
+
+/**
+ * Whether a workload takes traffic: `ready`; `terminating`, it still serves and takes traffic only while no other is ready; `unready`, it
+ * takes none.
+ */
+export type Readiness = 'ready' | 'terminating' | 'unready'
+
+/** A part of the endpoints of a service in one registry, which the registry changes as a whole. */
+export interface EndpointSlice {
+  /** Its name among the slices of the service in the registry. The endpoints of a service are in the order of the keys of its slices. */
+  readonly key: string
+  /** Slices of one key and version are equal. Empty if the registry has no versions: slices are then compared by content. */
+  readonly version: string
+  readonly endpoints: readonly Endpoint[]
 }
 
 /** The identity of a proxy and the attributes that select its configuration, from the node of its first request. */

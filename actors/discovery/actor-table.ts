@@ -97,7 +97,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     module: 'sources/mock/mock-registry',
     consumes: {},
     emits: { SourceEvent: true },
-    runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread',
+    runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 || features.PILOT_MOCK_ROLLOUT_PER_SECOND > 0 ? mode : 'in-thread',
     actors: options.registries.includes('Mock') ? [{ name: 'source/mock', config: { features, domain } }] : [],
   }
   const sources = [...[...files.actors, ...mock.actors].map(({ name }) => name), ...parts.missingSources]

@@ -7,7 +7,25 @@ import type { ObjectRule } from '../runtime/register.ts'
 
 /** Sends an event to the push queue. */
 export function sendEvent(queue: Peer<SourceEvent>, event: SourceEvent): void {
-  queue.tell(event, `${event.type}|${'registry' in event ? recordKey(event) : 'key' in event ? event.key : ''}`)
+  queue.tell(event, coalescingKey(event))
+}
+
+/**
+ * Returns the key under which a waiting event is replaced by a newer one. A newer event must say everything that the older one says, so a
+ * definition without slices replaces none with slices.
+ */
+export function coalescingKey(event: SourceEvent): string {
+  switch (event.type) {
+    case 'ConfigChanged':
+    case 'ConfigUnusable':
+      return `${event.type}|${event.key}`
+    case 'ServiceChanged':
+      return `${event.type}|${event.service && !event.slices ? 'definition|' : ''}${recordKey(event)}`
+    case 'EndpointsChanged':
+      return `${event.type}|${recordKey(event)}|${event.part}`
+    default:
+      return `${event.type}|`
+  }
 }
 
 /** The key of a service within its registry, as text. */
@@ -24,18 +42,20 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
       case 'ConfigUnusable':
         return { key: `config|${event.key}`, there: event.standIn ? true : 'unchanged' }
       case 'ServiceChanged':
-        return { key: `service|${recordKey(event)}`, there: event.service !== undefined }
+        return { key: `service|${recordKey(event)}`, there: event.service !== undefined, parts: event.slices?.map(({ key }) => key) }
       case 'EndpointsChanged':
-        return { key: `service|${recordKey(event)}`, there: true }
+        return { key: `service|${recordKey(event)}`, there: event.slice !== undefined, part: event.part }
       default:
         return undefined
     }
   },
-  withdrawal(object) {
+  withdrawal(object, part) {
     const key = object.slice(object.indexOf('|') + 1)
     const at = monotonicMs()
     if (object.startsWith('config|')) return { type: 'ConfigChanged', key, object: undefined, at }
     const [provider, cluster, service] = JSON.parse(key) as [string, string, string]
-    return { type: 'ServiceChanged', registry: { provider, cluster }, key: service, service: undefined, endpoints: [], at }
+    const registry = { provider, cluster }
+    if (part !== undefined) return { type: 'EndpointsChanged', registry, key: service, part, slice: undefined, at }
+    return { type: 'ServiceChanged', registry, key: service, service: undefined, slices: [], at }
   },
 }

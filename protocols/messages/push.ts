@@ -1,5 +1,5 @@
 /** Messages between the push queue and the XDS writers (boundary 2), and from sources to the push queue (boundary 1). */
-import type { ConfigObject, Endpoint, ProxyNode, RegistryId, Service } from '../data.ts'
+import type { ConfigObject, EndpointSlice, ProxyNode, RegistryId, Service } from '../data.ts'
 
 /**
  * Source to push queue. A source sends the current state of all its objects in a replay when it is linked. `at` is the time at which the
@@ -10,21 +10,26 @@ export type SourceEvent =
   | { readonly type: 'ConfigChanged'; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
   /** An object exists and is invalid: its last valid state stays in use. If it was never valid, `standIn` is used if it is set. */
   | { readonly type: 'ConfigUnusable'; readonly key: string; readonly standIn: ConfigObject | undefined; readonly at: number }
-  /** A service of a registry was added or changed, with its endpoints, or removed (undefined). `key` is `<namespace>/<hostname>`. */
+  /**
+   * A service of a registry was added or changed, or removed with its endpoints (undefined). `key` is `<namespace>/<hostname>`. `slices` are
+   * all of its endpoints; undefined: those that are known stay.
+   */
   | {
       readonly type: 'ServiceChanged'
       readonly registry: RegistryId
       readonly key: string
       readonly service: Service | undefined
-      readonly endpoints: readonly Endpoint[]
+      readonly slices: readonly EndpointSlice[] | undefined
       readonly at: number
     }
-  /** The endpoints of a registry's service changed. */
+  /** One slice of the endpoints of a registry's service was added or changed, or removed (undefined). */
   | {
       readonly type: 'EndpointsChanged'
       readonly registry: RegistryId
       readonly key: string
-      readonly endpoints: readonly Endpoint[]
+      /** The key of the slice. */
+      readonly part: string
+      readonly slice: EndpointSlice | undefined
       readonly at: number
     }
   | { readonly type: 'MeshChanged' /** A `MeshConfig` with its defaults filled in. */; readonly mesh: object; readonly at: number }

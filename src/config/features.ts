@@ -353,11 +353,31 @@ export const variables = {
     range: [0, 100000],
     meaning: 'number of endpoints that the Mock registry replaces each second',
   },
+  PILOT_MOCK_LARGE_SERVICES: {
+    type: 'integer',
+    default: 0,
+    range: [0, 100000],
+    meaning: 'number of large services that the Mock registry generates beside the others; their workloads are replaced by rollouts',
+  },
+  PILOT_MOCK_LARGE_ENDPOINTS: { type: 'integer', default: 1000, range: [1, 100000], meaning: 'workloads of each large Mock service' },
+  PILOT_MOCK_ROLLOUT_PER_SECOND: {
+    type: 'number',
+    default: 0,
+    range: [0, 100000],
+    meaning:
+      'number of workloads of large Mock services that rollouts replace each second, one service after the other; a new workload is not ready at first, an old one terminates',
+  },
+  PILOT_MOCK_ROLLOUTS: {
+    type: 'integer',
+    default: 0,
+    range: [0, 100000],
+    meaning: 'number of rollouts of large Mock services after which their workloads stay; 0: without end',
+  },
   PILOT_MOCK_SEED: {
     type: 'integer',
     default: 1,
     range: [-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
-    meaning: 'seed of the Mock registry: equal seeds make equal services and equal churn',
+    meaning: 'seed of the Mock registry: equal seeds make equal services, equal churn and equal rollouts',
   },
 } as const satisfies Record<string, DeclaredVariable>
 

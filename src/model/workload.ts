@@ -18,6 +18,18 @@ export function proxyLabels(node: ProxyNode, instances: readonly ServiceInstance
 /** Whether an endpoint serves a service port. */
 export const servesPort = ({ serves }: Pick<Endpoint, 'serves'>, { name }: ServicePort): boolean => serves?.includes(name) ?? true
 
+/**
+ * Returns the endpoints that take traffic of those that could serve it (docs/resources.md, E9): the ready ones, and if there is none, those
+ * that terminate.
+ */
+export function takingTraffic(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  if (endpoints.every(isReady)) return endpoints
+  const ready = endpoints.filter(isReady)
+  return ready.length > 0 ? ready : endpoints.filter(({ readiness }) => readiness === 'terminating')
+}
+
+const isReady = ({ readiness }: Endpoint): boolean => readiness === undefined || readiness === 'ready'
+
 /** The port on which an endpoint serves a service port. */
 export function portOf(endpoint: Pick<Endpoint, 'ports'>, port: ServicePort): number {
   // Port names are chosen by users and may be the name of a property that every object inherits.

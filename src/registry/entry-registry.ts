@@ -4,6 +4,7 @@ import { byAge } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { MergedServices, ServiceRecord } from './merged-services.ts'
 import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type WorkloadEntry } from './service-entries.ts'
+import { slicesOf } from './slices.ts'
 
 /** The selectors and workloads of one namespace. */
 interface Namespace {
@@ -34,7 +35,7 @@ export class EntryRegistry {
   recordsOf(entry: ServiceEntry): ServiceRecord[] {
     const workloads = entry.spec.workloadSelector ? [...(this.#namespaces.get(entry.namespace)?.workloads.values() ?? [])].sort(byAge) : []
     const endpoints = endpointsOf(entry, workloads, this.#names)
-    return servicesOf(entry).map((service) => ({ service, endpoints: endpoints ?? [hostEndpoint(service, this.#names)] }))
+    return servicesOf(entry).map((service) => ({ service, slices: slicesOf(endpoints ?? [hostEndpoint(service, this.#names)]) }))
   }
 
   /** Sets an entry with its records, or removes it. */

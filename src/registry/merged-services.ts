@@ -1,23 +1,30 @@
 /**
  * Merges the services and endpoints of all sources (docs/resources.md, S9). A source is a registry of a cluster, or one object in it. Only
- * services with records that changed since the last merge are merged again; unchanged parts keep their identity.
+ * services with records that changed since the last merge are merged again; unchanged parts, down to single endpoints, keep their identity.
  */
-import type { Endpoint, RegistryId, Service, ServicePort } from '../../protocols/data.ts'
-import { leadsToCaller } from '../config/addresses.ts'
+import type { Endpoint, EndpointSlice, RegistryId, Service, ServicePort } from '../../protocols/data.ts'
 import type { Faults } from '../model/faults.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
 import { PatchedMap } from '../model/patched-map.ts'
 import { portOf } from '../model/workload.ts'
+import { byKey, keptSlice, type Slice } from './slices.ts'
 
-/** The definition and endpoints of one service from one source. */
+/** The definition of one service from one source, and all slices of its endpoints; undefined: those that the source has told stay. */
 export interface ServiceRecord {
   readonly service: Service
-  readonly endpoints: readonly Endpoint[]
+  readonly slices: readonly EndpointSlice[] | undefined
+}
+
+/** A record as it is kept, with its slices in order. */
+interface KeptRecord {
+  readonly service: Service
+  readonly slices: readonly Slice[]
 }
 
 /** The endpoints of a service in one registry of one cluster. */
 export interface Shard extends RegistryId {
+  readonly slices: readonly Slice[]
   readonly endpoints: readonly Endpoint[]
 }
 
@@ -56,11 +63,14 @@ export const registryName = ({ provider, cluster }: RegistryId): string => (clus
 export class MergedServices {
   readonly #faults: Faults
   /** Records by service and source. */
-  readonly #records = new Map<string, Map<string, ServiceRecord>>()
+  readonly #records = new Map<string, Map<string, KeptRecord>>()
   readonly #touched = new Set<string>()
+  /** Slices restricted to the ports of their own definition, by slice. */
+  readonly #narrowed = new WeakMap<Slice, { readonly ports: readonly ServicePort[]; readonly slice: Slice }>()
   #onlyEndpoints = true
   #services = PatchedMap.empty<string, readonly ServiceState[]>()
   #definitions = 0
+  #unready = 0
 
   constructor(faults: Faults) {
     this.#faults = faults
@@ -69,6 +79,11 @@ export class MergedServices {
   /** Whether all changes since the last merge are of endpoints. */
   get onlyEndpoints(): boolean {
     return this.#onlyEndpoints
+  }
+
+  /** The number of endpoints that are not ready, as of the last merge. */
+  get unready(): number {
+    return this.#unready
   }
 
   /**
@@ -82,12 +97,14 @@ export class MergedServices {
   }
 
   /**
-   * Replaces the endpoints of a service from a source. Ignored for a service without a record from that source: its record will contain the
-   * endpoints.
+   * Sets or removes one slice of the endpoints of a service from a source. Ignored for a service without a record from that source: its
+   * record will contain the slice.
    */
-  setEndpoints(source: string, key: string, endpoints: readonly Endpoint[]): boolean {
+  setSlice(source: string, key: string, part: string, slice: EndpointSlice | undefined): boolean {
     const before = this.#records.get(key)?.get(source)
-    return before !== undefined && this.set(source, key, { service: before.service, endpoints })
+    if (!before) return false
+    const others = before.slices.filter((known) => known.key !== part)
+    return this.set(source, key, { service: before.service, slices: slice ? [...others, { ...slice, key: part }] : others })
   }
 
   /** Merges the records that changed since the last call. A service that cannot be merged stays as it was. */
@@ -109,7 +126,7 @@ export class MergedServices {
   #set(source: string, key: string, record: ServiceRecord | undefined): boolean {
     const known = this.#records.get(key)
     const before = known?.get(source)
-    const now = record && keepEqual(before, record)
+    const now = record && kept(before, record)
     if (now === before) return false
     if (now) {
       if (known) known.set(source, now)
@@ -130,43 +147,91 @@ export class MergedServices {
     const others = states.filter((state) => state.service.namespace !== namespace)
     const before = states.find((state) => state.service.namespace === namespace)
     const records = this.#records.get(key)
-    const now = records && stateOf(records, before)
+    const now = records && this.#stateOf(records, before)
     if (now === before) return
+    this.#unready += unreadyIn(now) - unreadyIn(before)
     if (now) changed.set(hostname, [...others, now].sort(byAge))
     else changed.set(hostname, others.length > 0 ? others : undefined)
     const isOther = now?.service !== before?.service || now?.hasLocalEndpoints !== before?.hasLocalEndpoints
     if (isOther) this.#definitions++
     if (!now || !before || isOther || reachesClusters(now, before)) redefined.add(hostname)
   }
+
+  /** Merges the records of one service: the first definition in their order, with the additions of further entries, and all endpoints. */
+  #stateOf(records: ReadonlyMap<string, KeptRecord>, before: ServiceState | undefined): ServiceState {
+    const ordered = [...records].sort(inOrder).map(([, record]) => record)
+    const service = definitionOf(ordered, before?.service)
+    const shards = shardsOf(
+      ordered.map((record) => this.#serving(record, service)),
+      before?.shards ?? [],
+    )
+    if (before && before.service === service && sameItems(before.shards, shards)) return before
+    return serviceState(service, shards)
+  }
+
+  /**
+   * Restricts the endpoints of a record to the ports in its own definition, with the target ports of that definition, if the merged service
+   * has others.
+   */
+  #serving(record: KeptRecord, service: Service): KeptRecord {
+    const { ports } = record.service
+    const isWhole = ports === service.ports || JSON.stringify(ports) === JSON.stringify(service.ports)
+    return isWhole ? record : { service: record.service, slices: record.slices.map((slice) => this.#narrowedTo(ports, slice)) }
+  }
+
+  #narrowedTo(ports: readonly ServicePort[], slice: Slice): Slice {
+    const known = this.#narrowed.get(slice)
+    if (known?.ports === ports) return known.slice
+    const serves = ports.map(({ name }) => name)
+    const endpoints = slice.endpoints.map((endpoint): Endpoint => {
+      return { ...endpoint, ports: Object.fromEntries(ports.map((port) => [port.name, portOf(endpoint, port)])), serves }
+    })
+    const narrowed = keptSlice(known?.slice, { key: slice.key, version: '', endpoints })
+    this.#narrowed.set(slice, { ports, slice: narrowed })
+    return narrowed
+  }
 }
+
+/** A service with the endpoints of its shards. */
+export function serviceState(service: Service, shards: readonly Shard[]): ServiceState {
+  const endpoints = shards.length === 1 ? (shards[0] as Shard).endpoints : shards.flatMap((shard) => shard.endpoints)
+  return { service, endpoints, shards, hasLocalEndpoints: shards.some(({ slices }) => slices.some(({ hasLocal }) => hasLocal)) }
+}
+
+/** The endpoints of a registry. */
+export function shardOf({ provider, cluster }: RegistryId, slices: readonly Slice[]): Shard {
+  const endpoints = slices.length === 1 ? (slices[0] as Slice).endpoints : slices.flatMap((slice) => slice.endpoints)
+  return { provider, cluster, slices, endpoints }
+}
+
+const unreadyIn = (state: ServiceState | undefined): number =>
+  state?.shards.reduce((sum, { slices }) => slices.reduce((of, { unready }) => of + unready, sum), 0) ?? 0
 
 /** Orders the oldest first, so that a newer definition of the same host does not replace an older one. */
 const byAge = ({ service: one }: ServiceState, { service: other }: ServiceState): number =>
   one.createdAt - other.createdAt || compare(one.namespace, other.namespace)
 
-function keepEqual(before: ServiceRecord | undefined, now: ServiceRecord): ServiceRecord {
-  if (!before) return now
-  const service = JSON.stringify(before.service) === JSON.stringify(now.service) ? before.service : now.service
-  const endpoints = JSON.stringify(before.endpoints) === JSON.stringify(now.endpoints) ? before.endpoints : now.endpoints
-  return service === before.service && endpoints === before.endpoints ? before : { service, endpoints }
+/** A record as it is to be kept, with the parts of the record before that are equal. */
+function kept(before: KeptRecord | undefined, now: ServiceRecord): KeptRecord {
+  if (!before) return { service: now.service, slices: keptSlices([], now.slices ?? []) }
+  const service = before.service === now.service || JSON.stringify(before.service) === JSON.stringify(now.service) ? before.service : now.service
+  const slices = keptSlices(before.slices, now.slices ?? before.slices)
+  return service === before.service && slices === before.slices ? before : { service, slices }
 }
 
-/** Merges the records of one service: the first definition in their order, with the additions of further entries, and all endpoints. */
-function stateOf(records: ReadonlyMap<string, ServiceRecord>, before: ServiceState | undefined): ServiceState {
-  const ordered = [...records].sort(inOrder).map(([, record]) => record)
-  const service = definitionOf(ordered, before?.service)
-  const shards = shardsOf(
-    ordered.map((record) => serving(record, service, before)),
-    before?.shards ?? [],
-  )
-  if (before && before.service === service && sameItems(before.shards, shards)) return before
-  const endpoints = shards.length === 1 ? (shards[0] as Shard).endpoints : shards.flatMap((shard) => shard.endpoints)
-  return { service, endpoints, shards, hasLocalEndpoints: endpoints.some(({ address }) => leadsToCaller(address)) }
+function keptSlices(before: readonly Slice[], now: readonly EndpointSlice[]): readonly Slice[] {
+  if (now === before) return before
+  const known = new Map(before.map((slice) => [slice.key, slice]))
+  const given = new Map(now.map((slice) => [slice.key, slice]))
+  const slices = [...given.values()]
+    .map((slice) => (known.get(slice.key) === slice ? (slice as Slice) : keptSlice(known.get(slice.key), slice)))
+    .sort(byKey)
+  return sameItems(before, slices) ? before : slices
 }
 
 /** The first definition, with the additional ports and addresses of other entries for the host. */
-function definitionOf([first, ...others]: readonly ServiceRecord[], before: Service | undefined): Service {
-  const { service } = first as ServiceRecord
+function definitionOf([first, ...others]: readonly KeptRecord[], before: Service | undefined): Service {
+  const { service } = first as KeptRecord
   const adding = others.map((record) => record.service).filter((other) => addsTo(service, other))
   if (adding.length === 0) return service
   const ports = new Map(
@@ -190,38 +255,20 @@ function addsTo(service: Service, other: Service): boolean {
   return other.provider === 'ServiceEntry' && alike(service) === alike(other)
 }
 
-/**
- * Restricts the endpoints of a record to the ports in its own definition, with the target ports of that definition, if the merged service
- * has others.
- */
-function serving(record: ServiceRecord, service: Service, before: ServiceState | undefined): ServiceRecord {
-  const own = record.service.ports
-  const isWhole = own === service.ports || JSON.stringify(own) === JSON.stringify(service.ports)
-  if (isWhole || record.endpoints.length === 0) return record
-  const serves = own.map(({ name }) => name)
-  const known = new Map(before?.endpoints.map((endpoint) => [JSON.stringify(endpoint), endpoint]))
-  const endpoints = record.endpoints.map((endpoint): Endpoint => {
-    const narrowed = { ...endpoint, ports: Object.fromEntries(own.map((port) => [port.name, portOf(endpoint, port)])), serves }
-    return known.get(JSON.stringify(narrowed)) ?? narrowed
-  })
-  return { service: record.service, endpoints }
-}
-
 /** Orders records: the oldest first; of the same age, those of ServiceEntries first, then by name of the source. */
-function inOrder([source, { service }]: [string, ServiceRecord], [otherSource, { service: other }]: [string, ServiceRecord]): number {
+function inOrder([source, { service }]: [string, KeptRecord], [otherSource, { service: other }]: [string, KeptRecord]): number {
   const isEntry = ({ provider }: Service): number => Number(provider === 'ServiceEntry')
   return service.createdAt - other.createdAt || isEntry(other) - isEntry(service) || compare(source, otherSource)
 }
 
-function shardsOf(records: readonly ServiceRecord[], before: readonly Shard[]): Shard[] {
-  const byRegistry = new Map<string, ServiceRecord[]>()
+function shardsOf(records: readonly KeptRecord[], before: readonly Shard[]): Shard[] {
+  const byRegistry = new Map<string, KeptRecord[]>()
   for (const record of records) append(byRegistry, registryName(record.service), record)
   const shards = [...byRegistry.values()].map((of): Shard => {
-    const { service, endpoints: first } = of[0] as ServiceRecord
-    const { provider, cluster } = service
-    const endpoints = of.length === 1 ? first : of.flatMap((record) => record.endpoints)
-    const known = before.find((shard) => shard.provider === provider && shard.cluster === cluster)
-    return known && sameItems(known.endpoints, endpoints) ? known : { provider, cluster, endpoints }
+    const { service, slices: first } = of[0] as KeptRecord
+    const slices = of.length === 1 ? first : of.flatMap((record) => record.slices)
+    const known = before.find((shard) => shard.provider === service.provider && shard.cluster === service.cluster)
+    return known && sameItems(known.slices, slices) ? known : shardOf(service, slices)
   })
   return shards.sort((one, other) => compare(one.cluster, other.cluster) || compare(one.provider, other.provider))
 }
@@ -232,7 +279,14 @@ function shardsOf(records: readonly ServiceRecord[], before: readonly Shard[]): 
  */
 export function reachesClusters(now: ServiceState, before: ServiceState): boolean {
   if (now.service.resolution !== 'static') return true
-  const accounts = ({ endpoints }: ServiceState) =>
-    [...new Set(endpoints.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`))].sort().join()
-  return now.service.serviceAccounts.length === 0 && accounts(now) !== accounts(before)
+  if (now.service.serviceAccounts.length > 0) return false
+  const [one, other] = [accountsIn(now), accountsIn(before)]
+  return one.size !== other.size || ![...one].every((account) => other.has(account))
+}
+
+/** The service accounts of the endpoints of a service, as `<namespace>/<account>`. */
+function accountsIn({ shards }: ServiceState): Set<string> {
+  const found = new Set<string>()
+  for (const { slices } of shards) for (const { accounts } of slices) for (const account of accounts) found.add(account)
+  return found
 }

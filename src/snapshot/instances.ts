@@ -1,7 +1,8 @@
-/** Finds the services that a workload address is an endpoint of. Updated host by host, never rebuilt. */
+/** Finds the services that a workload address is an endpoint of. Updated slice by slice, never rebuilt. */
 import type { Endpoint } from '../../protocols/data.ts'
 import { portOf, type ServiceInstance, servesPort } from '../model/workload.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
+import { type Slice, sameFields } from '../registry/slices.ts'
 
 /** Finds the service instances of an address. */
 export class InstanceIndex {
@@ -18,12 +19,19 @@ export class InstanceIndex {
     if (!before) return this.#addHost(hostname, after)
     const affected = new Set<string>()
     const sameService = before.length === after.length && before.every((state, index) => state.service === after[index]?.service)
-    const old = endpointsByAddress(before)
-    const now = endpointsByAddress(after)
+    const slices = (of: readonly ServiceState[]) => of.flatMap(({ shards }) => shards.flatMap((shard) => shard.slices))
+    const [there, here] = [slices(before), slices(after)]
+    // Slices that are in both have the same instances, unless the services differ.
+    const [one, other] = sameService ? [without(there, here), without(here, there)] : [there, here]
+    const old = endpointsByAddress(one)
+    const now = endpointsByAddress(other)
+    const gone = new Set([...old.keys()].filter((address) => !now.has(address)))
+    if (gone.size > 0 && sameService)
+      for (const { endpoints } of after) for (const { address } of endpoints) if (gone.delete(address)) affected.add(address)
     for (const [address, endpoints] of old) {
       const present = now.get(address)
       if (!present) {
-        this.#remove(address, hostname)
+        if (gone.has(address)) this.#remove(address, hostname)
         affected.add(address)
       } else if (!sameService || !sameEndpoints(endpoints, present)) affected.add(address)
     }
@@ -45,8 +53,8 @@ export class InstanceIndex {
   #add(address: string, hostname: string): void {
     const hosts = this.#hostsByAddress.get(address)
     if (hosts === undefined) this.#hostsByAddress.set(address, hostname)
-    else if (typeof hosts === 'string') this.#hostsByAddress.set(address, new Set([hosts, hostname]))
-    else hosts.add(hostname)
+    else if (typeof hosts !== 'string') hosts.add(hostname)
+    else if (hosts !== hostname) this.#hostsByAddress.set(address, new Set([hosts, hostname]))
   }
 
   #remove(address: string, hostname: string): void {
@@ -88,9 +96,14 @@ export class InstanceIndex {
   }
 }
 
-function endpointsByAddress(states: readonly ServiceState[]): Map<string, Endpoint[]> {
+function without(slices: readonly Slice[], others: readonly Slice[]): readonly Slice[] {
+  const left = new Set(others)
+  return slices.filter((slice) => !left.has(slice))
+}
+
+function endpointsByAddress(slices: readonly Slice[]): Map<string, Endpoint[]> {
   const found = new Map<string, Endpoint[]>()
-  for (const { endpoints } of states)
+  for (const { endpoints } of slices)
     for (const endpoint of endpoints) {
       if (endpoint.address === '') continue
       const there = found.get(endpoint.address)
@@ -105,11 +118,8 @@ function sameEndpoints(one: readonly Endpoint[], other: readonly Endpoint[]): bo
   if (one.length !== other.length) return false
   return one.every((endpoint, index) => {
     const peer = other[index] as Endpoint
-    return endpoint === peer || (endpoint.locality === peer.locality && sameMap(endpoint.ports, peer.ports) && sameMap(endpoint.labels, peer.labels))
+    return (
+      endpoint === peer || (endpoint.locality === peer.locality && sameFields(endpoint.ports, peer.ports) && sameFields(endpoint.labels, peer.labels))
+    )
   })
-}
-
-function sameMap(one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean {
-  const keys = Object.keys(one)
-  return keys.length === Object.keys(other).length && keys.every((key) => Object.hasOwn(other, key) && one[key] === other[key])
 }

@@ -4,7 +4,7 @@ import type { Endpoint, RegistryId } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'
 import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
-import { portOf, servesPort } from '../model/workload.ts'
+import { portOf, servesPort, takingTraffic } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 import type { NetworkGateway } from './snapshot.ts'
 
@@ -43,9 +43,8 @@ export function networkGateways(
 /** The addresses of a service that is a gateway, with the target port of its service port. */
 function gatewaysOf({ service, endpoints }: ServiceState, number: number): NetworkGateway[] {
   const port = service.ports.find((known) => known.number === number)
-  return endpoints
-    .filter((endpoint) => isIp(endpoint.address) && (!port || servesPort(endpoint, port)))
-    .map((endpoint) => ({ address: endpoint.address, port: port ? portOf(endpoint, port) : number }))
+  const usable = endpoints.filter((endpoint) => isIp(endpoint.address) && (!port || servesPort(endpoint, port)))
+  return takingTraffic(usable).map((endpoint) => ({ address: endpoint.address, port: port ? portOf(endpoint, port) : number }))
 }
 
 type Rule = (address: string, registry: RegistryId) => boolean

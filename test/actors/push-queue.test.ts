@@ -48,14 +48,16 @@ async function queueWithWriters(takeMs: number) {
     namespaces: 2,
     proxiesPerService: 0,
     churnPerSecond: 0,
+    largeServices: 0,
+    largeEndpoints: 0,
     seed: 1,
     domain: 'cluster.local',
     cluster: 'c',
   }
   const services = mockServices(settings)
-  for (const { service, endpoints } of services)
+  for (const { service, slices } of services)
     queue.receive(
-      { type: 'ServiceChanged', registry: service, key: `${service.namespace}/${service.hostname}`, service, endpoints, at: monotonicMs() },
+      { type: 'ServiceChanged', registry: service, key: `${service.namespace}/${service.hostname}`, service, slices, at: monotonicMs() },
       source as never,
     )
   queue.synced?.(source as never)
@@ -68,11 +70,12 @@ async function queueWithWriters(takeMs: number) {
       (writers[writer] as RecordingPeer<WriterCommand>).received.filter((command): command is Publish => command.type === 'PublishPush'),
     /** Changes the endpoints of a service. Returns the time. */
     change(): number {
-      const { service, endpoints } = services[0] as (typeof services)[number]
+      const { service, slices } = services[0] as (typeof services)[number]
       const at = monotonicMs()
-      const changed = endpoints.map((endpoint) => ({ ...endpoint, address: `10.200.0.${++address % 250}` }))
+      const { key, endpoints } = slices[0] as (typeof slices)[number]
+      const slice = { key, version: '', endpoints: endpoints.map((endpoint) => ({ ...endpoint, address: `10.200.0.${++address % 250}` })) }
       queue.receive(
-        { type: 'EndpointsChanged', registry: service, key: `${service.namespace}/${service.hostname}`, endpoints: changed, at },
+        { type: 'EndpointsChanged', registry: service, key: `${service.namespace}/${service.hostname}`, part: key, slice, at },
         source as never,
       )
       return at

@@ -16,6 +16,7 @@ import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
 import { registryName } from '../../src/registry/merged-services.ts'
+import { slicesOf } from '../../src/registry/slices.ts'
 import { resourcesByProxy } from '../harness/made.ts'
 import { type GivenProxy, prepareTestProxy } from '../harness/prepared-proxy.ts'
 import { names, testSettings } from '../harness/settings.ts'
@@ -62,7 +63,7 @@ function generate(content: string): Json {
   if (head.mesh) planner.state.setMesh(valid(readMeshConfig(JSON.stringify(head.mesh))))
   if (head.networks) planner.state.setNetworks(valid(readMeshNetworks(JSON.stringify(head.networks))))
   for (const { service, endpoints } of head.services ?? [])
-    planner.state.services.set(registryName(service), `${service.namespace}/${service.hostname}`, { service, endpoints })
+    planner.state.services.set(registryName(service), `${service.namespace}/${service.hostname}`, { service, slices: slicesOf(endpoints) })
   for (const object of objects) planner.state.setConfig(configKey(object), object)
   planner.advance()
   const asking = head.proxies ?? { proxy: head.proxy as Asking }

@@ -72,7 +72,7 @@ function stateAnswers(planner: Planner) {
         namespace: service.namespace,
         ports: service.ports,
         endpoints,
-        shards,
+        shards: shards.map((shard) => ({ provider: shard.provider, cluster: shard.cluster, endpoints: shard.endpoints })),
       })),
     faults: () => planner.faults.all(),
     cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),

@@ -61,6 +61,7 @@ export function pushQueueMetrics(registry: MetricRegistry, planner: Planner) {
     'duplicate proxy clusters caused by service entries with the same hostname',
     () => [...planner.snapshot.services.values()].filter((states) => states.length > 1).length,
   )
+  gauge('pilot_endpoint_not_ready', 'endpoints that are not ready', () => planner.state.services.unready)
   gauge('pilot_no_ip', 'sidecars whose addresses no endpoint has', () => planner.sidecarsWithoutEndpoint)
   gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
   gauge('pilot_invalid_out_listeners', 'invalid outbound listeners', () => planner.faults.all().filter((fault) => fault.type === 'lds').length)

@@ -192,13 +192,13 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
         return this.#record(
-          state.services.set(registryName(event.registry), event.key, event.service && { service: event.service, endpoints: event.endpoints }),
+          state.services.set(registryName(event.registry), event.key, event.service && { service: event.service, slices: event.slices }),
           'service',
           event.at,
         )
       case 'EndpointsChanged':
         this.#metrics.inbound.inc({ type: 'eds' })
-        return this.#record(state.services.setEndpoints(registryName(event.registry), event.key, event.endpoints), 'endpoint', event.at)
+        return this.#record(state.services.setSlice(registryName(event.registry), event.key, event.part, event.slice), 'endpoint', event.at)
       case 'MeshChanged':
         return this.#record(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
       case 'NetworksChanged':

@@ -8,7 +8,7 @@ import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../proto
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { labelsMatch } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
-import { servesPort } from '../../model/workload.ts'
+import { servesPort, takingTraffic } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { withNetworks } from '../../snapshot/networks.ts'
@@ -33,8 +33,8 @@ export function loadAssignment(
   snapshot: MeshSnapshot,
   traits: Traits,
 ): ClusterLoadAssignment {
-  const serving = withNetworks(state, snapshot.networks).filter(
-    (endpoint) => servesPort(endpoint, port) && labelsMatch(subset?.labels, endpoint.labels),
+  const serving = takingTraffic(
+    withNetworks(state, snapshot.networks).filter((endpoint) => servesPort(endpoint, port) && labelsMatch(subset?.labels, endpoint.labels)),
   )
   // Traffic to a cluster with an SNI name is mutual TLS of callers, whatever the rule says, and must not reach an endpoint that would accept
   // it as plain text (docs/resources.md, G6).

@@ -5,6 +5,7 @@
  */
 import ipaddr from 'ipaddr.js'
 import { fnv1a } from '../../model/digest.ts'
+import { takingTraffic } from '../../model/workload.ts'
 import { orchestratorAlias } from '../../names/mesh-names.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { Block, lost, type Resource, type Slice } from '../slab/resource.ts'
@@ -40,7 +41,7 @@ export function nameInfo({ service, shards }: Pick<ServiceState, 'service' | 'sh
 /** Returns the addresses of the pods in a cluster, without repetitions; of those in all clusters if the cluster of the proxy is unknown. */
 function podAddresses(shards: ServiceState['shards'], clusterId: string): string[] {
   const own = shards.filter(({ cluster }) => clusterId === '' || cluster === clusterId)
-  return [...new Set(own.flatMap(({ endpoints }) => endpoints.map(({ address }) => address)))].sort()
+  return [...new Set(takingTraffic(own.flatMap(({ endpoints }) => endpoints)).map(({ address }) => address))].sort()
 }
 
 /** Encodes an entry of the `table` field. */

@@ -5,6 +5,7 @@ import type { Endpoint, Service } from '../../../protocols/data.ts'
 import { type NameTable, NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
+import { slicesOf } from '../../../src/registry/slices.ts'
 import { aliasNameTableType, listenerType, nameTableType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { Received } from '../../harness/received.ts'
@@ -39,7 +40,7 @@ class Mesh {
     const endpoints = addresses.map((address): Endpoint => {
       return { address, ports: {}, labels: {}, locality: '', network: '', weight: 0, serviceAccount: '', namespace: 'ns', workload: '' }
     })
-    this.planner.state.services.set('test', `${service.namespace}/${hostname}`, { service, endpoints })
+    this.planner.state.services.set('test', `${service.namespace}/${hostname}`, { service, slices: slicesOf(endpoints) })
     return this
   }
 

@@ -390,7 +390,7 @@ describe('generated parts that proxies share', () => {
       selector: undefined,
       createdAt: 0,
     }
-    mesh.planner.state.services.set(key, 'n1/c.com', { service, endpoints: [] })
+    mesh.planner.state.services.set(key, 'n1/c.com', { service, slices: [] })
     mesh.push().connect('p', 'n1', '10.1.0.1').connect('q', 'n2', '10.1.0.2')
     const hosts = (connection: string) => mesh.route(connection, '80')?.virtualHosts.map(({ name }) => name)
     const others = ['a.com:80', 'b.com:80', 'allow_any']

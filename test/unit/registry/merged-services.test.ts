@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { Endpoint, Service } from '../../../protocols/data.ts'
+import type { Endpoint, EndpointSlice, Service } from '../../../protocols/data.ts'
 import { Faults } from '../../../src/model/faults.ts'
 import { MergedServices, registryName, type ServiceRecord, type ServiceState } from '../../../src/registry/merged-services.ts'
+import { slicesOf } from '../../../src/registry/slices.ts'
 
 const service = (provider: string, cluster: string, changes: Partial<Service> = {}): Service => ({
   hostname: 'a.com',
@@ -33,8 +34,9 @@ const endpoint = (address: string, serviceAccount = ''): Endpoint => ({
 })
 const record = (of: Service, ...addresses: string[]): ServiceRecord => ({
   service: of,
-  endpoints: addresses.map((address) => endpoint(address)),
+  slices: slicesOf(addresses.map((address) => endpoint(address))),
 })
+const slice = (part: string, version: string, ...endpoints: Endpoint[]): EndpointSlice => ({ key: part, version, endpoints })
 const key = 'ns/a.com'
 
 describe('services of several registries', () => {
@@ -104,16 +106,20 @@ describe('a merge of services', () => {
     expect(said(() => set('10.0.0.1'))).to.deep.equal({ hosts: ['a.com'], redefined: ['a.com'], definitions: 1, onlyEndpoints: false })
     expect(said(() => set('10.0.0.2'))).to.deep.equal({ hosts: ['a.com'], redefined: [], definitions: 1, onlyEndpoints: true })
     expect(said(() => set('10.0.0.2'))).to.deep.equal({ hosts: [], redefined: [], definitions: 1, onlyEndpoints: true })
-    expect(said(() => services.setEndpoints('Mock/east', key, [endpoint('10.0.0.2', 'other')])).redefined, 'accounts show in clusters').to.deep.equal(
-      ['a.com'],
-    )
+    expect(
+      said(() => services.setSlice('Mock/east', key, '', slice('', '', endpoint('10.0.0.2', 'other')))).redefined,
+      'accounts show in clusters',
+    ).to.deep.equal(['a.com'])
     expect(said(() => set('10.0.0.2', { resolution: 'dns' }))).to.deep.include({ redefined: ['a.com'], definitions: 2 })
     expect(
       said(() => set('b.com', { resolution: 'dns' })),
       'clusters carry these endpoints',
     ).to.deep.include({ redefined: ['a.com'], definitions: 2 })
     expect(said(() => services.set('Mock/east', key, undefined))).to.deep.include({ redefined: ['a.com'], definitions: 3, onlyEndpoints: false })
-    expect(said(() => services.setEndpoints('Mock/east', key, [endpoint('10.0.0.9')])).hosts, 'of a service that nobody named').to.deep.equal([])
+    expect(
+      said(() => services.setSlice('Mock/east', key, '', slice('', '', endpoint('10.0.0.9')))).hosts,
+      'of a service that nobody named',
+    ).to.deep.equal([])
   })
 
   it('keeps unchanged parts as the same objects', () => {
@@ -130,6 +136,52 @@ describe('a merge of services', () => {
     expect(services.merge().services.get('a.com')?.[0]).to.equal(now)
   })
 
+  it('compares slices by version, and by content where there is none; equal endpoints stay the same objects', () => {
+    const services = new MergedServices(new Faults())
+    const of = service('Mock', 'east')
+    const [one, other, third] = [endpoint('10.0.0.1'), endpoint('10.0.0.2'), endpoint('10.0.0.3')]
+    const copy = <T>(value: T): T => structuredClone(value)
+    services.set('Mock/east', key, { service: of, slices: [slice('b', '7', third), slice('a', '', one, other)] })
+    const state = () => services.merge().services.get('a.com')?.[0] as ServiceState
+    const before = state()
+    expect(
+      before.endpoints.map(({ address }) => address),
+      'in the order of the keys',
+    ).to.deep.equal(['10.0.0.1', '10.0.0.2', '10.0.0.3'])
+    expect(services.setSlice('Mock/east', key, 'a', slice('a', '', copy(one), copy(other))), 'equal content').to.equal(false)
+    expect(services.setSlice('Mock/east', key, 'b', slice('b', '7')), 'an equal version').to.equal(false)
+    expect(services.setSlice('Mock/east', key, 'b', slice('b', '8', copy(third))), 'another version of the same').to.equal(false)
+    expect(state()).to.equal(before)
+    services.setSlice('Mock/east', key, 'a', slice('a', '', endpoint('10.0.0.9'), copy(one), { ...other, labels: { version: 'v2' } }))
+    const now = state()
+    expect(now.shards[0]?.slices[1]).to.equal(before.shards[0]?.slices[1])
+    expect(now.endpoints[1]).to.equal(before.endpoints[0])
+    expect(now.endpoints[2]).not.to.equal(before.endpoints[1])
+    services.set('Mock/east', key, { service: { ...of, addresses: ['240.0.0.1'] }, slices: undefined })
+    expect(state().endpoints, 'a definition alone').to.deep.equal(now.endpoints)
+    services.setSlice('Mock/east', key, 'a', undefined)
+    expect(state().endpoints).to.deep.equal([third])
+  })
+
+  it('counts the endpoints that are not ready', () => {
+    const services = new MergedServices(new Faults())
+    const [gone, late] = [endpoint('10.0.0.1'), endpoint('10.0.0.2')].map(
+      (of, at) => ({ ...of, readiness: at === 0 ? 'terminating' : 'unready' }) as Endpoint,
+    )
+    const unready = () => [services.merge(), services.unready][1]
+    services.set('Mock/east', key, {
+      service: service('Mock', 'east'),
+      slices: [slice('a', '', gone as Endpoint, late as Endpoint, endpoint('10.0.0.3'))],
+    })
+    expect(unready()).to.equal(2)
+    services.setSlice('Mock/east', key, 'a', slice('a', '', endpoint('10.0.0.2'), endpoint('10.0.0.3')))
+    expect(unready()).to.equal(0)
+    services.setSlice('Mock/east', key, 'a', slice('a', '', late as Endpoint))
+    services.merge()
+    services.set('Mock/east', key, undefined)
+    expect(unready()).to.equal(0)
+  })
+
   it('leaves a service that cannot be merged, and all others, as they are', () => {
     const faults = new Faults()
     const services = new MergedServices(faults)
@@ -141,7 +193,7 @@ describe('a merge of services', () => {
         throw new Error('unreadable')
       },
     })
-    services.set('Mock/west', key, { service: broken, endpoints: [] })
+    services.set('Mock/west', key, { service: broken, slices: [] })
     services.set('Mock/east', 'ns/b.com', record(service('Mock', 'east', { hostname: 'b.com' })))
     const now = services.merge()
     expect(now.services.get('a.com')?.[0]).to.equal(before.services.get('a.com')?.[0])

@@ -221,4 +221,37 @@ describe('the withdrawal at the end of a replay', () => {
     known.heard(['a', true])
     expect(known.end(1, true)).to.deep.equal([])
   })
+
+  it('covers the parts of an object that the replay did not mention, and no others', () => {
+    type Told = { key: string; part?: string; parts?: string[]; there: boolean }
+    const known = new ObjectRegister<Told>({
+      objectOf: (told) => told,
+      withdrawal: (key, part) => (part === undefined ? { key, there: false } : { key, part, there: false }),
+    })
+    const whole = (key: string, ...parts: string[]): Told => ({ key, parts, there: true })
+    const part = (key: string, name: string, there = true): Told => ({ key, part: name, there })
+    const replay = (number: number, ...told: Told[]) => {
+      known.begin(number)
+      for (const each of told) known.heard(each)
+      return known.end(number, true)
+    }
+    known.heard(part('a', 'of an object that is not known'))
+    known.heard(whole('a', '1', '2', '3'))
+    known.heard(part('a', '3', false))
+    known.heard(part('a', '4'))
+    known.heard(whole('b', '1'))
+    expect(replay(1, part('a', '1'), part('b', '1')), 'parts alone').to.deep.equal([part('a', '2', false), part('a', '4', false)])
+    expect(replay(2, { key: 'a', there: true }, part('b', '2')), 'an object without its parts').to.deep.equal([
+      part('a', '1', false),
+      part('b', '1', false),
+    ])
+    expect(replay(3, whole('a', '1'), part('a', '2'), whole('b', '2')), 'all parts').to.deep.equal([])
+    expect(replay(4, part('a', '2'), { key: 'a', there: false }), 'an object that is gone').to.deep.equal([{ key: 'b', there: false }])
+    known.heard(whole('a', '1', '2'))
+    known.begin(5)
+    known.heard(part('a', '1'))
+    known.begin(6)
+    known.heard(part('a', '2'))
+    expect(known.end(6, true), 'a replay that was superseded in its middle').to.deep.equal([part('a', '1', false)])
+  })
 })

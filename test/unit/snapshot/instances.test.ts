@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { Endpoint, Service, ServicePort } from '../../../protocols/data.ts'
-import type { ServiceState } from '../../../src/registry/merged-services.ts'
+import { type ServiceState, serviceState, shardOf } from '../../../src/registry/merged-services.ts'
+import { keptSlice, type Slice } from '../../../src/registry/slices.ts'
 import { InstanceIndex } from '../../../src/snapshot/instances.ts'
 import '../../harness/seed.ts'
 
@@ -9,26 +10,44 @@ const port = { number: 80, name: 'http', targetPort: 0 } as ServicePort
 const endpointAt = (address: string): Endpoint =>
   ({ address, ports: {}, labels: {}, locality: '', network: '', weight: 0, serviceAccount: '', namespace: 'a', workload: '' }) as Endpoint
 
-function stateOf(hostname: string, namespace: string, addresses: readonly string[]): ServiceState {
-  const service = { hostname, namespace, name: hostname, ports: [port], external: false } as unknown as Service
-  return { service, endpoints: addresses.map(endpointAt), shards: [], hasLocalEndpoints: false }
+function stateOf(hostname: string, namespace: string, slices: readonly Slice[]): ServiceState {
+  const service = (services[`${namespace}/${hostname}`] ??= {
+    hostname,
+    namespace,
+    name: hostname,
+    ports: [port],
+    external: false,
+  } as unknown as Service)
+  return serviceState(service, [shardOf({ provider: 'Mock', cluster: '' }, slices)])
 }
+/** One object for each service, so that changes of endpoints are not changes of services. */
+const services: Record<string, Service> = {}
 
 const addresses = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '']
 const hosts = ['a.example', 'b.example', 'c.example']
 
 describe('the index of service instances', () => {
   it('answers after any updates as one that is made of the last states, and names every address whose answer changed', () => {
-    const state = fc.record({ namespace: fc.constantFrom('a', 'b'), addresses: fc.array(fc.constantFrom(...addresses), { maxLength: 4 }) })
+    const slice = fc.tuple(fc.constantFrom('1', '2', '3'), fc.array(fc.constantFrom(...addresses), { maxLength: 3 }))
+    const state = fc.record({ namespace: fc.constantFrom('a', 'b'), slices: fc.array(slice, { maxLength: 3 }) })
     const update = fc.record({ host: fc.constantFrom(...hosts), states: fc.option(fc.array(state, { maxLength: 2 }), { nil: undefined }) })
     fc.assert(
-      fc.property(fc.array(update, { maxLength: 12 }), (updates) => {
+      fc.property(fc.array(update, { maxLength: 20 }), (updates) => {
         const index = new InstanceIndex()
         const last = new Map<string, readonly ServiceState[]>()
         const answers = () => new Map(addresses.map((address) => [address, index.of([address], undefined)]))
         for (const { host, states } of updates) {
           const before = answers()
-          const now = states?.map((each) => stateOf(host, each.namespace, each.addresses))
+          const present = last.get(host)?.flatMap(({ shards }) => shards.flatMap(({ slices }) => slices)) ?? []
+          const now = states?.map(({ namespace, slices }) => {
+            const made = slices.map(([key, of]) =>
+              keptSlice(
+                present.find((known) => known.key === key),
+                { key, version: '', endpoints: of.map(endpointAt) },
+              ),
+            )
+            return stateOf(host, namespace, made)
+          })
           last.set(host, now ?? [])
           const affected = index.update(host, now)
           const fresh = new InstanceIndex()

@@ -8,6 +8,7 @@ import { parseConfigFile } from '../../../src/config/parse.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
+import { slicesOf } from '../../../src/registry/slices.ts'
 import { endpointType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
@@ -101,7 +102,7 @@ describe('mesh networks', () => {
       const endpoints = state.endpoints.slice(0, 1).map((endpoint) => ({ ...endpoint, address }))
       mesh.planner.state.services.set(`Orchestrator/${cluster}`, 'ns/a.com', {
         service: { ...state.service, provider: 'Orchestrator', cluster },
-        endpoints,
+        slices: slicesOf(endpoints),
       })
     }
     mesh.planner.advance()

@@ -1,9 +1,19 @@
-/** The actor of the Mock registry: emits generated services to the push queue, and replaces endpoints at the configured rate. */
+/** The actor of the Mock registry: emits generated services to the push queue, and replaces endpoints at the configured rates. */
+import type { Service } from '../../../../protocols/data.ts'
 import type { MockRegistryConfig } from '../../../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { count } from '../../../../src/model/counts.ts'
-import { type MockService, type MockSettings, mockChurn, mockRegistry, mockServices } from '../../../../src/registry/mock.ts'
+import {
+  type MockChange,
+  type MockService,
+  type MockSettings,
+  mockChurn,
+  mockRegistry,
+  mockRollout,
+  mockServices,
+  rolloutSteps,
+} from '../../../../src/registry/mock.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
@@ -14,15 +24,39 @@ const shortestTickMs = 10
 /** Maximum backlog of changes after the thread was blocked, in seconds of the rate. */
 const maxDue = 1
 
+/** Takes numbered steps at a rate until `step` returns false. */
+class Steps {
+  readonly #perSecond: number
+  readonly #step: (number: number) => boolean
+  readonly #timer: Timer
+  #next = 0
+  /** Number of steps that are due, with fractions, at the last tick. */
+  #due = 0
+  #last = monotonicMs()
+
+  constructor(perSecond: number, step: (number: number) => boolean) {
+    this.#perSecond = perSecond
+    this.#step = step
+    this.#timer = every(Math.max(shortestTickMs, 1000 / perSecond), () => this.#tick())
+  }
+
+  close(): void {
+    this.#timer.cancel()
+  }
+
+  #tick(): void {
+    const now = monotonicMs()
+    this.#due = Math.min(this.#due + ((now - this.#last) / 1000) * this.#perSecond, Math.max(1, maxDue * this.#perSecond))
+    this.#last = now
+    for (; this.#due >= 1; this.#due--) if (!this.#step(this.#next++)) return this.close()
+  }
+}
+
 class MockRegistry implements Behaviour<never, SourceEvent> {
   readonly #settings: MockSettings
   readonly #services: MockService[]
+  readonly #steps: readonly Steps[]
   #queue: Peer<SourceEvent> | undefined
-  #step = 0
-  /** Number of changes that are due, with fractions, at the last tick. */
-  #due = 0
-  #lastChurn = monotonicMs()
-  readonly #timer: Timer | undefined
 
   constructor(context: ActorContext<MockRegistryConfig>) {
     const features = context.config.features as Features
@@ -32,52 +66,61 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
       namespaces: features.PILOT_MOCK_NAMESPACES,
       proxiesPerService: Math.min(features.PILOT_MOCK_PROXIES_PER_SERVICE, features.PILOT_MOCK_ENDPOINTS),
       churnPerSecond: features.PILOT_MOCK_CHURN_PER_SECOND,
+      largeServices: features.PILOT_MOCK_LARGE_SERVICES,
+      largeEndpoints: features.PILOT_MOCK_LARGE_ENDPOINTS,
       seed: features.PILOT_MOCK_SEED,
       domain: context.config.domain,
       cluster: features.CLUSTER_ID,
     }
     this.#services = mockServices(this.#settings)
-    context
-      .log('source')
-      .info(
-        `Mock registry: ${count(this.#services.length, 'service')} with ${count(this.#settings.endpoints, 'endpoint')} each, ${count(this.#settings.churnPerSecond, 'change')} a second`,
+    const { services, endpoints, churnPerSecond, largeServices, largeEndpoints } = this.#settings
+    const rolloutPerSecond = largeServices === 0 ? 0 : features.PILOT_MOCK_ROLLOUT_PER_SECOND
+    const rollouts = features.PILOT_MOCK_ROLLOUTS || Number.POSITIVE_INFINITY
+    const log = context.log('source')
+    log.info(`Mock registry: ${count(services, 'service')} with ${count(endpoints, 'endpoint')} each, ${count(churnPerSecond, 'change')} a second`)
+    if (largeServices > 0)
+      log.info(
+        `Mock registry: ${count(largeServices, 'large service')} with ${count(largeEndpoints, 'endpoint')} each, ${count(rolloutPerSecond, 'workload')} replaced a second`,
       )
-    if (this.#settings.churnPerSecond > 0) {
-      const tick = Math.max(shortestTickMs, 1000 / this.#settings.churnPerSecond)
-      this.#timer = every(tick, () => this.#churn())
+    const churn = (step: number) => {
+      const change = mockChurn(this.#settings, this.#services, step)
+      if (change) this.#change(change)
+      return change !== undefined
     }
+    const roll = (step: number) => {
+      for (const change of mockRollout(this.#settings, this.#services, step)) this.#change(change)
+      return step + 1 < rollouts * rolloutSteps(this.#settings)
+    }
+    this.#steps = [
+      ...(churnPerSecond > 0 ? [new Steps(churnPerSecond, churn)] : []),
+      ...(rolloutPerSecond > 0 ? [new Steps(rolloutPerSecond, roll)] : []),
+    ]
   }
 
   linked(peer: Peer<SourceEvent>): void {
     this.#queue = peer
     const replay = peer.replay()
-    for (const { service, endpoints } of this.#services) {
-      const key = `${service.namespace}/${service.hostname}`
-      sendEvent(this.#queue, { type: 'ServiceChanged', registry: mockRegistry(this.#settings), key, service, endpoints, at: monotonicMs() })
-    }
+    const registry = mockRegistry(this.#settings)
+    for (const { service, slices } of this.#services)
+      sendEvent(peer, { type: 'ServiceChanged', registry, key: keyOf(service), service, slices, at: monotonicMs() })
     replay.finish()
   }
 
   receive(): void {}
 
   async drain(): Promise<void> {
-    this.#timer?.cancel()
+    for (const steps of this.#steps) steps.close()
   }
 
-  #churn(): void {
-    const now = monotonicMs()
-    this.#due = Math.min(this.#due + ((now - this.#lastChurn) / 1000) * this.#settings.churnPerSecond, maxDue * this.#settings.churnPerSecond)
-    this.#lastChurn = now
-    for (; this.#due >= 1; this.#due--) {
-      const change = mockChurn(this.#settings, this.#services, this.#step++)
-      if (!change) return
-      this.#services[change.index] = change.replaced
-      const { service, endpoints } = change.replaced
-      const key = `${service.namespace}/${service.hostname}`
-      if (this.#queue) sendEvent(this.#queue, { type: 'EndpointsChanged', registry: mockRegistry(this.#settings), key, endpoints, at: monotonicMs() })
-    }
+  #change({ index, slice }: MockChange): void {
+    const { service, slices } = this.#services[index] as MockService
+    this.#services[index] = { service, slices: slices.map((known) => (known.key === slice.key ? slice : known)) }
+    const registry = mockRegistry(this.#settings)
+    if (this.#queue) sendEvent(this.#queue, { type: 'EndpointsChanged', registry, key: keyOf(service), part: slice.key, slice, at: monotonicMs() })
   }
 }
+
+const keyOf = ({ namespace, hostname }: Service): string => `${namespace}/${hostname}`
 
 /** The actor definition of the Mock registry. */
 export const actor: ActorDefinition<MockRegistryConfig, never, SourceEvent> = {
