@@ -1,6 +1,6 @@
 /** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
-import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
+import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
@@ -12,7 +12,6 @@ import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
-import { processSecrets } from './process-secrets.ts'
 
 /** Parameters of the table. */
 export interface TableParts {
@@ -31,6 +30,8 @@ export interface TableParts {
   readonly certificates: CertificateFiles | undefined
   /** Settings for workload tokens and for the roots of other trust domains. */
   readonly identity: AuthenticatorConfig
+  /** Secrets of the push queue and the writers. */
+  readonly secrets: ProcessSecrets
   /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
   /** Resolves the path of an actor's module, relative to this folder. */
@@ -76,9 +77,8 @@ const parserYoungMib = 24
 
 /** Returns the wiring of a service. Two actors are linked when one emits a message that the other consumes. */
 export function actorTable(parts: TableParts): DiscoveryWiring {
-  const { options, features, mode } = parts
+  const { options, features, secrets, mode } = parts
   const { allowUnreadableConfig: allowUnreadable, configDir, meshConfig, networksConfig, trustDomain, domain, plugins } = options
-  const secrets = processSecrets()
   // Without a directory, the watcher only waits for the two settings files and needs no thread of its own.
   const files: Row<FileWatcher> = {
     module: 'sources/files/file-watcher',

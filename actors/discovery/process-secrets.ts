@@ -1,9 +1,76 @@
-/** Random secrets that are created once per process and passed to every push queue that it starts. */
+/**
+ * Random secrets that every push queue and writer of a process uses. They are kept in the state directory, so that a process that starts
+ * again, and replicas that share the directory, give equal content equal versions: a proxy that reconnects is sent nothing that it has.
+ */
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import type { ProcessSecrets } from '../../protocols/messages/config.ts'
+import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
+import { createOnce } from '../runtime/durable-file.ts'
+import { checkOwnFile } from '../runtime/own-directory.ts'
 
-/** Creates the secrets of a process. */
-export function processSecrets(): ProcessSecrets {
+/** The name of the file in the state directory (docs/certificates.md, K7). */
+const secretsFile = 'version-secrets.json'
+
+/** The secrets of a process, and why they are not those of the state directory; undefined if they are, or if there is no such directory. */
+export interface KeptSecrets {
+  readonly secrets: ProcessSecrets
+  readonly warning: string | undefined
+}
+
+/** Reads the secrets from a state directory, or creates them there. Without such a directory, or if it cannot be used, they last as long as the process. */
+export function keptSecrets(directory: string): KeptSecrets {
+  const path = join(resolve(directory), secretsFile)
+  if (!existsSync(directory)) return { secrets: newSecrets(), warning: undefined }
+  try {
+    return { secrets: read(path) ?? create(path), warning: undefined }
+  } catch (error) {
+    const consequence = 'after the next start, proxies that reconnect are sent route configurations and name tables again that they have'
+    return { secrets: newSecrets(), warning: `the secrets of versions are not kept: ${(error as Error).message}; ${consequence}` }
+  }
+}
+
+/** If several processes create the file at the same time, all use the first. */
+function create(path: string): ProcessSecrets {
+  createOnce(path, JSON.stringify(newSecrets()))
+  const created = read(path)
+  if (!created) throw new Error(`${path}: was removed while it was created`)
+  return created
+}
+
+/** Undefined if there is no such file. Throws an Error that names the file and does not quote it. */
+function read(path: string): ProcessSecrets | undefined {
+  try {
+    return secretsOf(readBoundedFileSync(path, { check: checkOwnFile, refusesLinks: true }), path)
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+function secretsOf(text: string, path: string): ProcessSecrets {
+  let found: Partial<ProcessSecrets> | null = null
+  try {
+    found = JSON.parse(text)
+  } catch {
+    // The library's error may quote the file.
+  }
+  const { versionKey, lockedKeys } = found ?? {}
+  if (typeof versionKey !== 'string' || !/^[0-9a-f]{64}$/.test(versionKey) || !isKeySet(lockedKeys))
+    throw new Error(`${path}: does not hold the secrets of versions: remove it to have new ones made`)
+  return { versionKey, lockedKeys }
+}
+
+function isKeySet(text: unknown): text is string {
+  try {
+    return typeof text === 'string' && JSON.parse(text).keys.length === 1
+  } catch {
+    return false
+  }
+}
+
+function newSecrets(): ProcessSecrets {
   return { versionKey: randomBytes(32).toString('hex'), lockedKeys: lockedKeySet() }
 }
 

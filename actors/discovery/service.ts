@@ -30,6 +30,7 @@ import { checkGivenFiles } from './given-files.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
+import { keptSecrets } from './process-secrets.ts'
 
 /** A running discovery service. */
 export interface DiscoveryService {
@@ -61,7 +62,8 @@ export interface ActorSettings {
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
-  const { features, warnings, sources, identity, authority, serving, files, certificate, openOnLoopback, writers, claim } = await checkGiven(given)
+  const { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim } =
+    await checkGiven(given)
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
   const listen = listenOn(options, serving, authority)
@@ -93,6 +95,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     listen,
     certificates: isSecured ? files : undefined,
     identity,
+    secrets,
     mode,
     module,
   })
@@ -154,6 +157,9 @@ async function checkGiven(given: DiscoveryOptions) {
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
+  // The authority has made its directory by now, if it has one.
+  const { secrets, warning } = keptSecrets(features.MESHD_CA_STATE_DIR)
+  if (warning !== undefined) warnings.push(warning)
   const serving = givenServing(given, features, authority)
   const files = serving.from === 'files' ? serving.files : undefined
   const certificate = files && (await readCertificate(files))
@@ -165,7 +171,7 @@ async function checkGiven(given: DiscoveryOptions) {
     { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
-  return { features, warnings, sources, identity, authority, serving, files, certificate, openOnLoopback, writers, claim }
+  return { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim }
 }
 
 /** The listening addresses of the writers. */

@@ -1,6 +1,6 @@
 /** Issues workload tokens signed with a key of this machine (docs/identity.md, K6 and K10), for `pilot-discovery token`. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
-import { linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import { lstatSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, type JWK, SignJWT } from 'jose'
 import type { TokenOrder } from '../../protocols/messages/identity.ts'
@@ -8,7 +8,7 @@ import { readFeatures } from '../../src/config/features.ts'
 import { localIssuer, localKeysFile, tokenAudiences } from '../../src/identity/token-rules.ts'
 import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { wallClockMs } from '../runtime/clock.ts'
-import { syncDirectory, writeNewFile } from '../runtime/durable-file.ts'
+import { createOnce, syncDirectory, writeNewFile } from '../runtime/durable-file.ts'
 import { ownDirectory } from '../runtime/own-directory.ts'
 import { readPrivateKey } from './private-key-file.ts'
 
@@ -43,17 +43,8 @@ export async function issueToken({ namespace, account, audience, ttlMs, output }
 function keyOf(directory: string): KeyObject {
   const path = join(directory, keyFile)
   if (!isThere(path)) {
-    const made = `${path}.${randomUUID()}`
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    writeNewFile(made, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
-    try {
-      linkSync(made, path)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    } finally {
-      rmSync(made, { force: true })
-    }
-    syncDirectory(directory)
+    createOnce(path, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
   }
   const key = within(() => readPrivateKey(path, 'own'))
   if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error(`${path}: is not a P-256 key in PEM: remove it to have another made`)

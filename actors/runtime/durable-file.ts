@@ -1,5 +1,6 @@
 /** Writes small files atomically and durably: after a crash at any moment, a file has either its old or its new content. */
-import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { closeSync, constants, fchmodSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Suffix of files that are being written. Files with this suffix that a crashed process left behind can be removed. */
@@ -38,6 +39,20 @@ export function replaceFile(path: string, content: string | Buffer, mode = ownMo
   rmSync(next, { force: true })
   writeNewFile(next, content, mode)
   renameSync(next, path)
+  syncDirectory(dirname(path))
+}
+
+/** Creates a file with its whole content, unless there is one already. If several processes do so at the same time, the first one's stays. */
+export function createOnce(path: string, content: string | Buffer): void {
+  const made = `${path}.${randomUUID()}`
+  writeNewFile(made, content)
+  try {
+    linkSync(made, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(made, { force: true })
+  }
   syncDirectory(dirname(path))
 }
 

@@ -1,6 +1,6 @@
 /** Configuration of the discovery actors, passed to them when they start. */
 
-/** Secrets of the process, unknown outside of it. */
+/** Secrets of the process and of those that share its state directory, unknown to clients. */
 export interface ProcessSecrets {
   /** The key of the sums from which versions of route configurations and of types are computed. */
   readonly versionKey: string
@@ -15,7 +15,7 @@ export interface PushQueueConfig {
   readonly domain: string
   /** Overrides the trust domain of the mesh configuration, including the default; empty: no override. */
   readonly trustDomain: string
-  /** Random values from the start of the process, so that a restarted push queue computes the same versions again. */
+  /** With the same secrets, a restarted push queue computes the same versions again. */
   readonly secrets: ProcessSecrets
   /** The policies that are enforced, in order. */
   readonly plugins: readonly string[]

@@ -27,7 +27,7 @@ export interface Settings {
    * refused.
    */
   readonly lockedKeys: string
-  /** The key of the digests that versions are made of. It is known to this process only. */
+  /** The secret key of the digests that versions are made of. */
   readonly versionKey: string
   /** The enforced policy types in the order of their filters (`--plugins`). Types that are not implemented have no effect. */
   readonly plugins: readonly string[]

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { processSecrets } from '../../actors/discovery/process-secrets.ts'
+import { keptSecrets } from '../../actors/discovery/process-secrets.ts'
 import { actor as pushQueue } from '../../actors/discovery/push-queue/push-queue.ts'
 import { actor as xdsWriter } from '../../actors/discovery/xds-writer/xds-writer.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
@@ -28,7 +28,7 @@ type Publish = Extract<WriterCommand, { type: 'PublishPush' }>
 async function queueWithWriters(takeMs: number) {
   const queue = await startActor(pushQueue, {
     features,
-    secrets: processSecrets(),
+    secrets: keptSecrets('').secrets,
     trustDomain: '',
     domain: 'cluster.local',
     plugins: [],
@@ -272,7 +272,7 @@ describe('key sets in the push queue', () => {
   it('are kept while a restarted resolver cannot fetch them', async () => {
     const queue = await startActor(pushQueue, {
       features,
-      secrets: processSecrets(),
+      secrets: keptSecrets('').secrets,
       trustDomain: '',
       domain: 'cluster.local',
       plugins: ['authn'],

@@ -4,8 +4,8 @@
  * compute the numbers could search for parts that give two different wholes the same sum. The sums stay in the process; clients get a
  * digest of a sum.
  *
- * The key belongs to the process. After a restart the versions of compound resources differ, and a proxy that reconnects is sent them once
- * more. Versions of single resources are digests of their bytes and do not change.
+ * Processes with the same key give equal content equal versions. With another key the versions of compound resources differ, and a proxy
+ * that reconnects is sent them once more. Versions of single resources are digests of their bytes and depend on no key.
  */
 import { hash } from 'node:crypto'
 
@@ -47,7 +47,7 @@ export function contentVersion(bytes: Uint8Array): string {
   return Buffer.from(hash('sha256', bytes, 'binary'), 'latin1').toString('hex', 0, 16)
 }
 
-/** Computes the numbers of parts with the key of the process. */
+/** Computes the numbers of parts with a secret key. */
 export class KeyedSums {
   readonly #key: string
   readonly #known = new WeakMap<object, Sum>()
