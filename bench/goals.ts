@@ -72,3 +72,12 @@ export const quietGoal = (queueCpu: number): Goal => ({ what: 'push queue', seen
 
 /** For the large mesh with one sidecar: ready after at most 1.2 times what parsing the same files takes. */
 export const readyGoal = (ratio: number): Goal => ({ what: 'ready', seen: ratio, most: 1.2, unit: 'times bare' })
+
+const largestChangeMs = 20
+const growth = { ratio: 1.5, ms: 3 }
+
+/** For one change in a large mesh: at most 20 ms of the push queue's CPU, and at most 1.5 times what it costs in a small mesh or 3 ms more. */
+export const growthGoals = (small: number, large: number): Goal[] => [
+  { what: 'push queue', seen: large, most: largestChangeMs, unit: 'ms' },
+  { what: 'growth', seen: large, most: Math.max(small * growth.ratio, small + growth.ms), unit: 'ms' },
+]

@@ -20,6 +20,7 @@ import { relay } from './scenarios/relay.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { secured } from './scenarios/secured.ts'
 import { signing } from './scenarios/signing.ts'
+import { size } from './scenarios/size.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
@@ -191,6 +192,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   names: () => nameTables({ writers, services, rounds, proxies: Math.min(proxies, 100) }),
   relay: () => withCertificate((tls) => relay(tls)),
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
+  size: () => size(rounds, proxies),
   start: () => start(rounds),
   agent: () => agent(rounds),
   async packages() {
@@ -216,7 +218,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need another checkout. */
-const separate = ['soak', 'views', 'attacks', 'packages']
+const separate = ['soak', 'views', 'size', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

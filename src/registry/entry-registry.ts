@@ -1,25 +1,18 @@
 /** The registry of ServiceEntries and WorkloadEntries: updates the services that they define, namespace by namespace. */
+import type { Endpoint } from '../../protocols/data.ts'
 import type { Faults } from '../model/faults.ts'
-import { byAge } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { MergedServices, ServiceRecord } from './merged-services.ts'
 import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type WorkloadEntry } from './service-entries.ts'
 import { slicesOf } from './slices.ts'
-
-/** The selectors and workloads of one namespace. */
-interface Namespace {
-  /** Entries with a selector, by key. */
-  readonly selecting: Map<string, ServiceEntry>
-  /** Workloads by key. */
-  readonly workloads: Map<string, WorkloadEntry>
-}
+import { WorkloadIndex } from './workload-index.ts'
 
 /** Converts entries into service records and passes these to the merged services. */
 export class EntryRegistry {
   readonly #services: MergedServices
   readonly #names: MeshNames
   readonly #faults: Faults
-  readonly #namespaces = new Map<string, Namespace>()
+  readonly #namespaces = new Map<string, WorkloadIndex>()
   /** Namespaces whose workloads changed since the last {@link reselect}. */
   readonly #touched = new Set<string>()
   /** Keys of services by the entry that defines them. */
@@ -33,35 +26,43 @@ export class EntryRegistry {
 
   /** Returns the service record of each host of an entry. Throws when the entry cannot be read. */
   recordsOf(entry: ServiceEntry): ServiceRecord[] {
-    const workloads = entry.spec.workloadSelector ? [...(this.#namespaces.get(entry.namespace)?.workloads.values() ?? [])].sort(byAge) : []
-    const endpoints = endpointsOf(entry, workloads, this.#names)
+    if (!entry.spec.workloadSelector) return this.#records(entry, endpointsOf(entry, this.#names))
+    return this.#records(entry, this.#namespaces.get(entry.namespace)?.endpointsOf(entry) ?? [])
+  }
+
+  /** Returns the records for given endpoints. Undefined: each host is its own endpoint. */
+  #records(entry: ServiceEntry, endpoints: readonly Endpoint[] | undefined): ServiceRecord[] {
     return servicesOf(entry).map((service) => ({ service, slices: slicesOf(endpoints ?? [hostEndpoint(service, this.#names)]) }))
   }
 
   /** Sets an entry with its records, or removes it. */
   setEntry(key: string, before: ServiceEntry | undefined, now: ServiceEntry | undefined, records: readonly ServiceRecord[]): void {
-    if (before) this.#change(before.namespace, ({ selecting }) => selecting.delete(key))
-    if (now?.spec.workloadSelector) this.#change(now.namespace, ({ selecting }) => selecting.set(key, now))
+    if (before?.spec.workloadSelector) this.#change(before.namespace, (index) => index.setEntry(key, undefined))
+    if (now?.spec.workloadSelector) this.#change(now.namespace, (index) => index.setEntry(key, now))
     this.#setRecords(key, records)
     this.#faults.clear(`workloads|${key}`)
   }
 
   /** Sets or removes a workload. Selectors are evaluated by {@link reselect}. */
   setWorkload(key: string, before: WorkloadEntry | undefined, now: WorkloadEntry | undefined): void {
-    for (const workload of [before, now]) {
-      if (!workload) continue
-      this.#touched.add(workload.namespace)
-      this.#change(workload.namespace, ({ workloads }) => (workload === now ? workloads.set(key, workload) : workloads.delete(key)))
-    }
+    for (const { namespace } of [now ?? [], before ?? []].flat()) this.#touched.add(namespace)
+    if (before && before.namespace !== now?.namespace) this.#change(before.namespace, (index) => index.setWorkload(key, undefined))
+    if (now) this.#change(now.namespace, (index) => index.setWorkload(key, now))
   }
 
-  /** Evaluates the selectors of all entries in namespaces whose workloads changed. An entry for which that fails keeps its endpoints. */
+  /**
+   * Evaluates the selectors of the entries that select a changed workload, before or after the change. An entry for which that fails keeps
+   * its endpoints.
+   */
   reselect(): void {
-    for (const namespace of this.#touched)
-      for (const [key, entry] of this.#namespaces.get(namespace)?.selecting ?? []) {
+    for (const namespace of this.#touched) {
+      const index = this.#namespaces.get(namespace)
+      for (const [key, entry, workloads] of index?.takeTouched() ?? []) {
         const subject = { type: 'object', resource: key, objects: [key] }
-        this.#faults.attempt(`workloads|${key}`, subject, () => this.#setRecords(key, this.recordsOf(entry)), undefined, true)
+        const reselect = () => this.#setRecords(key, this.#records(entry, index?.endpointsAfter(key, entry, workloads)))
+        this.#faults.attempt(`workloads|${key}`, subject, reselect, undefined, true)
       }
+    }
     this.#touched.clear()
   }
 
@@ -73,10 +74,10 @@ export class EntryRegistry {
     else this.#held.delete(key)
   }
 
-  #change(name: string, change: (namespace: Namespace) => void): void {
-    const namespace = this.#namespaces.get(name) ?? { selecting: new Map(), workloads: new Map() }
-    change(namespace)
-    if (namespace.selecting.size + namespace.workloads.size > 0) this.#namespaces.set(name, namespace)
-    else this.#namespaces.delete(name)
+  #change(namespace: string, change: (index: WorkloadIndex) => void): void {
+    const index = this.#namespaces.get(namespace) ?? new WorkloadIndex(this.#names)
+    change(index)
+    if (index.isEmpty) this.#namespaces.delete(namespace)
+    else this.#namespaces.set(namespace, index)
   }
 }

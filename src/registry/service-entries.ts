@@ -4,7 +4,6 @@ import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort
 import { canonicalAddress } from '../config/addresses.ts'
 import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { WorkloadEntrySpec } from '../config/kinds/workload-entry.ts'
-import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
 import { localityLabel, type MeshNames } from '../names/mesh-names.ts'
 
@@ -41,22 +40,17 @@ export function servicesOf(entry: ServiceEntry): Service[] {
 const single = (address: string): string => address.replace(address.includes(':') ? /\/128$/ : /\/32$/, '')
 
 /**
- * Returns the endpoints of a ServiceEntry, which are the same for all its hosts: those it lists, or those of the given workloads that its
- * selector matches. Undefined where each host is its own endpoint, resolved by DNS.
+ * Returns the endpoints of a ServiceEntry without a selector, which are the same for all its hosts. Undefined where each host is its own
+ * endpoint, resolved by DNS.
  */
-export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] | undefined {
-  const spec = entry.spec
-  if (spec.workloadSelector) {
-    const wanted = spec.workloadSelector.labels ?? {}
-    const found: Endpoint[] = []
-    for (const workload of workloads) {
-      const labels = workloadLabels(workload)
-      if (labelsMatch(wanted, labels)) found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
-    }
-    return found
-  }
-  if (spec.endpoints?.length) return spec.endpoints.map((endpoint) => endpointOf(endpoint, entry.namespace, '', names))
+export function endpointsOf({ spec, namespace }: ServiceEntry, names: MeshNames): Endpoint[] | undefined {
+  if (spec.endpoints?.length) return spec.endpoints.map((endpoint) => endpointOf(endpoint, namespace, '', names))
   return spec.resolution?.startsWith('DNS') ? undefined : []
+}
+
+/** Returns the endpoint of a workload. */
+export function workloadEndpoint(workload: WorkloadEntry, names: MeshNames): Endpoint {
+  return endpointOf({ ...workload.spec, labels: workloadLabels(workload) }, workload.namespace, workload.name, names)
 }
 
 /** Returns a host as its own endpoint, resolved by DNS. */

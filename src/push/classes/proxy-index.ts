@@ -3,12 +3,12 @@
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import { kinds } from '../../config/kinds.ts'
 import { contain } from '../../model/faults.ts'
+import { LabelIndex } from '../../model/label-index.ts'
 import { addTo } from '../../model/lists.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { isMeshWide } from '../../snapshot/policies.ts'
 import type { Changes } from '../../snapshot/snapshot.ts'
 import { type ClassInputs, concernedBy } from './class-inputs.ts'
-import { LabelIndex } from './label-index.ts'
 
 const rows = Object.values(concernedBy)
 const selectingKinds = new Map(rows.flatMap((concerned) => ('selectedBy' in concerned ? concerned.selectedBy.map((kind) => [kind.name, kind]) : [])))

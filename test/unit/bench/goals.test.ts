@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { bareGoal, buildGoal, comparable, isMet, lastGoal, memoryGoal, quietGoal, residentGoal } from '../../../bench/goals.ts'
+import { bareGoal, buildGoal, comparable, growthGoals, isMet, lastGoal, memoryGoal, quietGoal, residentGoal } from '../../../bench/goals.ts'
 
 const mets = (goals: readonly Parameters<typeof isMet>[0][]) => goals.map(isMet)
 
@@ -26,5 +26,12 @@ describe('goals of the benchmark', () => {
   it('use fixed limits for the largest mesh and for a policy without proxies', () => {
     expect(mets([bareGoal(3), lastGoal(200), residentGoal(1430), quietGoal(0.0049)])).to.deep.equal([true, true, true, true])
     expect(mets([bareGoal(3.1), lastGoal(201), residentGoal(1431), quietGoal(0.0051)])).to.deep.equal([false, false, false, false])
+  })
+
+  it('limit a change in a large mesh to 20 ms, and to 1.5 times its cost in a small one or 3 ms more', () => {
+    expect(mets(growthGoals(10, 15))).to.deep.equal([true, true])
+    expect(mets(growthGoals(10, 15.1))).to.deep.equal([true, false])
+    expect(mets(growthGoals(1, 4))).to.deep.equal([true, true])
+    expect(mets(growthGoals(20, 21))).to.deep.equal([false, true])
   })
 })

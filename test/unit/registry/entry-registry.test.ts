@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import fc from 'fast-check'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Faults } from '../../../src/model/faults.ts'
 import { EntryRegistry } from '../../../src/registry/entry-registry.ts'
@@ -83,5 +84,74 @@ describe('the registry of ServiceEntries and WorkloadEntries', () => {
     mesh.entries.setWorkload('WorkloadEntry/a/ww', broken, undefined)
     mesh.seen()
     expect(mesh.faults.all()).to.deep.equal([])
+  })
+
+  it('makes only the endpoints of the changed workloads again', () => {
+    const mesh = new Mesh()
+    mesh.entry(undefined, selecting('a', 'x'))
+    for (const name of ['w', 'ww', 'www']) mesh.entries.setWorkload(`WorkloadEntry/a/${name}`, undefined, workload('a', name, 'x'))
+    mesh.seen()
+    const made: string[] = []
+    const watched = (name: string, app: string) => {
+      const object = workload('a', name, app)
+      const address = object.spec.address
+      return {
+        ...object,
+        spec: {
+          ...object.spec,
+          get address() {
+            made.push(name)
+            return address
+          },
+        },
+      } as WorkloadEntry
+    }
+    for (const name of ['w', 'ww', 'www']) mesh.entries.setWorkload(`WorkloadEntry/a/${name}`, workload('a', name, 'x'), watched(name, 'x'))
+    mesh.seen()
+    made.length = 0
+    mesh.entries.setWorkload('WorkloadEntry/a/ww', workload('a', 'ww', 'x'), watched('ww', 'x'))
+    mesh.entries.setWorkload('WorkloadEntry/a/www', workload('a', 'www', 'x'), watched('www', 'y'))
+    expect(mesh.seen()).to.deep.include({ 'x.com': ['10.0.0.1', '10.0.0.2'] })
+    expect(new Set(made)).to.deep.equal(new Set(['ww']))
+  })
+
+  it('has after any history what a new registry has', () => {
+    const app = fc.constantFrom('x', 'y', 'z')
+    const step = fc.record({
+      kind: fc.constantFrom('entry', 'workload'),
+      name: fc.constantFrom('w', 'ww', 'www', 'wwww'),
+      app: fc.option(app),
+      age: fc.nat(2),
+      seen: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const mesh = new Mesh()
+        const entries = new Map<string, ServiceEntry>()
+        const workloads = new Map<string, WorkloadEntry>()
+        for (const { kind, name, app, age, seen } of steps) {
+          if (kind === 'entry') {
+            // One entry of the four selects every workload.
+            const labels: Record<string, string> = name === 'wwww' ? {} : { app: app ?? '' }
+            const whole = selecting('a', name)
+            const now = app === null ? undefined : { ...whole, name, spec: { ...whole.spec, workloadSelector: { labels } } }
+            mesh.entry(entries.get(name), now)
+            if (now) entries.set(name, now)
+            else entries.delete(name)
+          } else {
+            const now = app === null ? undefined : { ...workload('a', name, app), createdAt: age }
+            mesh.entries.setWorkload(`WorkloadEntry/a/${name}`, workloads.get(name), now)
+            if (now) workloads.set(name, now)
+            else workloads.delete(name)
+          }
+          if (seen) mesh.seen()
+        }
+        const other = new Mesh()
+        for (const [name, one] of workloads) other.entries.setWorkload(`WorkloadEntry/a/${name}`, undefined, one)
+        for (const one of entries.values()) other.entry(undefined, one)
+        expect({ ...mesh.seen(), changed: undefined }).to.deep.equal({ ...other.seen(), changed: undefined })
+      }),
+      { numRuns: 200 },
+    )
   })
 })

@@ -1,8 +1,9 @@
 /**
- * Connections by the labels of their proxies. Only labels that selectors use are indexed, because clients choose how many labels they have.
+ * Keys of labelled things (keys, workloads) by their labels. Only labels that selectors use are indexed, because those who set them
+ * choose how many there are.
  */
-import { addTo } from '../../model/lists.ts'
-import { labelsMatch } from '../../model/match.ts'
+import { addTo } from './lists.ts'
+import { labelsMatch } from './match.ts'
 
 type Labels = Readonly<Record<string, string>>
 
@@ -10,42 +11,42 @@ type Labels = Readonly<Record<string, string>>
 const maxIndexed = 100
 const none: Labels = {}
 
-/** Finds connections by labels. */
+/** Finds keys by labels. */
 export class LabelIndex {
   readonly #labels = new Map<string, Labels>()
-  /** By label name and value the connections, for the label names that were looked up. */
+  /** By label name and value the keys, for the label names that were looked up. */
   readonly #indexed = new Map<string, Map<string, Set<string>>>()
 
-  /** The labels of a connection; empty for an unknown connection. */
-  of(connection: string): Labels {
-    return this.#labels.get(connection) ?? none
+  /** The labels of a key; empty for an unknown one. */
+  of(key: string): Labels {
+    return this.#labels.get(key) ?? none
   }
 
-  /** Sets the labels of a connection. */
-  set(connection: string, labels: Labels): void {
-    const before = this.of(connection)
+  /** Sets the labels of a key. */
+  set(key: string, labels: Labels): void {
+    const before = this.of(key)
     if (before === labels) return
-    this.#labels.set(connection, labels)
-    this.#move(connection, before, labels)
+    this.#labels.set(key, labels)
+    this.#move(key, before, labels)
   }
 
-  delete(connection: string): void {
-    this.#move(connection, this.of(connection), none)
-    this.#labels.delete(connection)
+  delete(key: string): void {
+    this.#move(key, this.of(key), none)
+    this.#labels.delete(key)
   }
 
-  /** The connections that have all of the `wanted` labels, of which there must be at least one. */
+  /** The keys that have all of the `wanted` labels, of which there must be at least one. */
   having(wanted: Labels): string[] {
     const sets = Object.entries(wanted).map(([name, value]) => this.#values(name).get(value))
     const smallest = sets.reduce((least, set) => ((set?.size ?? 0) < (least?.size ?? 0) ? set : least))
-    return [...(smallest ?? [])].filter((connection) => labelsMatch(wanted, this.of(connection)))
+    return [...(smallest ?? [])].filter((key) => labelsMatch(wanted, this.of(key)))
   }
 
   #values(name: string): Map<string, Set<string>> {
     let values = this.#indexed.get(name)
     if (!values) {
       values = new Map()
-      for (const [connection, labels] of this.#labels) if (Object.hasOwn(labels, name)) addTo(values, labels[name] as string, connection)
+      for (const [key, labels] of this.#labels) if (Object.hasOwn(labels, name)) addTo(values, labels[name] as string, key)
     }
     this.#indexed.delete(name)
     this.#indexed.set(name, values)
@@ -56,17 +57,17 @@ export class LabelIndex {
     return values
   }
 
-  #move(connection: string, before: Labels, now: Labels): void {
+  #move(key: string, before: Labels, now: Labels): void {
     for (const [name, values] of this.#indexed) {
       const old = Object.hasOwn(before, name) ? before[name] : undefined
       const value = Object.hasOwn(now, name) ? now[name] : undefined
       if (old === value) continue
       if (old !== undefined) {
         const set = values.get(old)
-        set?.delete(connection)
+        set?.delete(key)
         if (set?.size === 0) values.delete(old)
       }
-      if (value !== undefined) addTo(values, value, connection)
+      if (value !== undefined) addTo(values, value, key)
     }
   }
 }

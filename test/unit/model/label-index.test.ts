@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { LabelIndex } from '../../../../src/push/classes/label-index.ts'
+import { LabelIndex } from '../../../src/model/label-index.ts'
 
 describe('the index of connections by labels', () => {
   it('finds the connections with all given labels, after any history of changes and queries', () => {
