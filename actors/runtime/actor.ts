@@ -52,6 +52,8 @@ export interface Behaviour<Message, Sent = unknown> {
   readonly objects?: ObjectRule<Message>
   /** A source has finished a replay, and the objects that it did not mention have been withdrawn by messages to {@link receive}. */
   synced?(source: Peer): void
+  /** A peer was removed for good, and its objects have been withdrawn by messages to {@link receive}. */
+  forgotten?(peer: Peer): void
   /** Answers to questions of the supervisor, called over comlink. Never used on the push path. */
   readonly asks?: Readonly<Record<string, (...details: never[]) => unknown>>
   /** Finishes work under way before an orderly stop. */

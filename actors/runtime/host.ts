@@ -107,6 +107,7 @@ class Host {
           behaviour.receive(message, from)
         },
         synced: (link) => behaviour.synced?.(link),
+        forgotten: (peer) => behaviour.forgotten?.(peer),
       })
       this.#report({ type: 'Started' })
       for (const control of this.#pending.splice(0)) this.#obey(control)
@@ -160,6 +161,8 @@ class Host {
     switch (control.type) {
       case 'Link':
         return links.add(control.peer, control.incarnation, control.port)
+      case 'Forget':
+        return links.forget(control.peer, control.incarnation)
       case 'ServeAsks':
         return serveAsks(control.port, {
           ...this.#owned(actor.asks ?? {}),

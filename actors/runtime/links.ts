@@ -1,6 +1,6 @@
 /** The links of one actor. At most one link to each peer is live, and messages of other links are never delivered. */
 import type { MessagePort } from 'node:worker_threads'
-import { Link } from './link.ts'
+import { Link, type Peer } from './link.ts'
 import { isMark } from './mailbox.ts'
 import { ObjectRegister, type ObjectRule } from './register.ts'
 
@@ -12,14 +12,17 @@ export interface LinkEvents<Message> {
   unlinked(link: Link): void
   /** Called when {@link Links.deliverOne} has something to deliver. */
   mail(): void
-  receive(message: Message, from: Link): void
+  receive(message: Message, from: Peer): void
   /** Called when a replay of a peer is complete and the objects that it did not mention have been withdrawn. */
   synced(link: Link): void
+  /** Called when a peer was removed for good and its objects have been withdrawn. */
+  forgotten(peer: Peer): void
 }
 
 /**
  * Owns the links of an actor. A newer link of a peer replaces the live one: the old link is unlinked and its messages are dropped, then
  * the new one is linked. An older link that arrives late is closed. The closing of a port has an effect only while its link is live.
+ * What a peer announced outlives its links, because the peer is started again; it is withdrawn when the peer is removed for good.
  */
 export class Links<Message> {
   readonly #events: LinkEvents<Message>
@@ -100,6 +103,22 @@ export class Links<Message> {
     return false
   }
 
+  /**
+   * A peer was removed for good: its link is unlinked and its objects are withdrawn, also if it has no link at present. `incarnation` is
+   * that of the last link there was; a newer link is that of another actor with this name, of which nothing is forgotten.
+   */
+  forget(peer: string, incarnation: number): void {
+    if ((this.#newest.get(peer) ?? 0) > incarnation) return
+    this.#newest.set(peer, incarnation)
+    const live = this.#live.get(peer)
+    if (live) this.#end(live)
+    const gone = live ?? removedPeer(peer)
+    const register = this.#registers.get(peer)
+    this.#registers.delete(peer)
+    for (const withdrawal of register?.withdrawals() ?? []) this.#events.receive(withdrawal, gone)
+    this.#events.forgotten(gone)
+  }
+
   /** Closes all links without calling the actor. */
   close(): void {
     for (const link of this.#live.values()) link.close()
@@ -122,4 +141,9 @@ export class Links<Message> {
     if (!register) this.#registers.set(peer, (register = new ObjectRegister(this.#rule)))
     return register
   }
+}
+
+/** Stands for a peer that was removed while no link to it was live. */
+function removedPeer(name: string): Peer {
+  return { name, kind: name.split('/')[0] as string, tell() {}, replay: () => ({ finish() {} }) }
 }

@@ -93,6 +93,11 @@ export class ObjectRegister<Message> {
     return withdrawals
   }
 
+  /** The messages that withdraw every object of a peer that was removed for good. */
+  withdrawals(): Message[] {
+    return [...this.#known.keys()].map((key) => this.#rule.withdrawal(key))
+  }
+
   /** The link is down: the replay under way will not be finished. */
   interrupted(): void {
     this.#replay = undefined

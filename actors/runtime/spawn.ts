@@ -13,7 +13,8 @@ export interface ActorSpec {
   readonly name: string
   /** Module that exports the definition as `actor`. */
   readonly module: URL
-  readonly config: unknown
+  /** The configuration; a function is called at every start of the actor. */
+  readonly config: unknown | (() => unknown)
   /** Size of the young generation of the thread's heap in MiB. The default is {@link usualYoungMib}. */
   readonly youngMib?: number
   /** Where the actor runs, if not in the mode of its supervisor. */
@@ -47,6 +48,8 @@ export interface RunningActor {
   setLogLevels(levels: LogLevels): Promise<void>
   /** Gives the actor a port to a peer. Of several links to one peer, the one with the highest incarnation counts. */
   link(peer: string, incarnation: number, port: MessagePort): void
+  /** A peer was removed for good. Links to it up to this incarnation are forgotten, with what it announced. */
+  forget(peer: string, incarnation: number): void
   drain(): void
   /** Ends the actor at once, as a crash with this error would. */
   kill(error?: WireError): void
@@ -105,6 +108,7 @@ export function spawnActor(
       return new Promise((resolve) => (ended ? resolve() : settingLevels.push(resolve)))
     },
     link: (peer, incarnation, port) => send({ type: 'Link', peer, incarnation, port }, [port]),
+    forget: (peer, incarnation) => send({ type: 'Forget', peer, incarnation }),
     drain: () => send({ type: 'Drain' }),
     kill: (error = { name: 'Killed', message: 'the actor was killed', stack: '' }) => end(error),
   }
@@ -127,7 +131,7 @@ function startThread(spec: ActorSpec, log: LogLevels): Started {
   const entry = import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js'
   const worker = new Worker(new URL(entry, import.meta.url), {
     name: spec.name,
-    workerData: { module: spec.module.href, name: spec.name, config: spec.config, log },
+    workerData: { module: spec.module.href, name: spec.name, config: configOf(spec), log },
     resourceLimits: { maxYoungGenerationSizeMb: spec.youngMib ?? usualYoungMib },
   })
   return {
@@ -144,9 +148,13 @@ function startThread(spec: ActorSpec, log: LogLevels): Started {
   }
 }
 
+function configOf({ config }: ActorSpec): unknown {
+  return typeof config === 'function' ? config() : config
+}
+
 function startHere(spec: ActorSpec, log: LogLevels): Started {
   const channel = new MessageChannel()
-  const options = { name: spec.name, config: structuredClone(spec.config), log }
+  const options = { name: spec.name, config: structuredClone(configOf(spec)), log }
   import(spec.module.href).then(
     ({ actor }: { actor: ActorDefinition<unknown, unknown> }) => hostActorHere(actor, channel.port2, options),
     (error: Error) => channel.port2.postMessage({ type: 'Failed', error: { name: error.name, message: error.message, stack: error.stack ?? '' } }),

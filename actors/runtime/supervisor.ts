@@ -1,4 +1,7 @@
-/** Supervises actors: one-for-one restarts with exponential back-off and an intensity limit. Links are made again after a restart. */
+/**
+ * Supervises actors: one-for-one restarts with exponential back-off and an intensity limit. Links are made again after a restart. Actors may
+ * come and go while the others run.
+ */
 import { MessageChannel } from 'node:worker_threads'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
@@ -40,12 +43,16 @@ interface Child {
   notes: Map<string, unknown>
   startedAt: number
   timer: Timer | undefined
+  /** Whether it is being removed: it is not started again. */
+  isLeaving: boolean
+  /** Resolves when it has been removed. */
+  left: Promise<void> | undefined
 }
 
-/** Supervises a fixed set of actors and the links between them. */
+/** Supervises actors and the links between them. */
 export class Supervisor {
   readonly #children = new Map<string, Child>()
-  readonly #links: [string, string][] = []
+  #links: (readonly [string, string])[] = []
   readonly #waiters: (() => void)[] = []
   readonly #mode: SpawnMode
   readonly #log: Logger
@@ -83,8 +90,13 @@ export class Supervisor {
     this.#watchTimer = checkEvery(beatInterval(this.#watch), () => this.#beat()).unref()
   }
 
-  /** Starts an actor and restarts it when it fails. */
-  start(spec: ActorSpec): void {
+  /**
+   * Starts an actor, restarts it when it fails, and links it to `peers`. Throws an Error while there is an actor with this name, also while
+   * that one is being removed. No effect while everything is being drained.
+   */
+  start(spec: ActorSpec, peers: readonly string[] = []): void {
+    if (this.#stopping) return
+    if (this.#children.has(spec.name)) throw new Error(`there is an actor ${spec.name} already`)
     const child: Child = {
       spec,
       record: new RestartRecord(this.#policy),
@@ -95,9 +107,34 @@ export class Supervisor {
       notes: new Map(),
       startedAt: 0,
       timer: undefined,
+      isLeaving: false,
+      left: undefined,
     }
     this.#children.set(spec.name, child)
     this.#spawn(child)
+    for (const peer of peers) this.connect(spec.name, peer)
+  }
+
+  /**
+   * Removes an actor for good: drains it for at most `deadlineMs` and ends it, or does not start it again when it has ended; its links are
+   * forgotten, and its peers withdraw what it announced. Resolves when a new actor may have its name; at once when there is none with it.
+   */
+  stop(name: string, deadlineMs: number): Promise<void> {
+    const child = this.#children.get(name)
+    if (!child) return Promise.resolve()
+    child.isLeaving = true
+    child.left ??= this.#remove(child, deadlineMs)
+    return child.left
+  }
+
+  async #remove(child: Child, deadlineMs: number): Promise<void> {
+    await this.#drainOne(child, deadlineMs)
+    const { name } = child.spec
+    const peers = this.#links.flatMap(([one, other]) => (one === name ? [other] : other === name ? [one] : []))
+    this.#links = this.#links.filter((link) => !link.includes(name))
+    this.#children.delete(name)
+    for (const peer of peers) this.#children.get(peer)?.actor?.forget(name, this.#incarnations)
+    this.#notify()
   }
 
   /** Links two actors, now and whenever one of them is restarted. */
@@ -193,7 +230,7 @@ export class Supervisor {
     const kinds = new Set([...kindsInOrder, ...[...this.#children.keys()].map((name) => name.split('/')[0] as string)])
     for (const kind of kinds) {
       const children = [...this.#children.values()].filter((child) => child.spec.name.split('/')[0] === kind)
-      await Promise.all(children.map((child) => this.#drainOne(child, deadlineMs)))
+      await Promise.all(children.map((child) => child.left ?? this.#drainOne(child, deadlineMs)))
     }
   }
 
@@ -245,7 +282,8 @@ export class Supervisor {
   #ended(child: Child, error: WireError | undefined): void {
     child.spec.ended?.()
     child.actor = undefined
-    if (this.#stopping || !error) {
+    if (child.isLeaving && error) this.#log('default').warn(`actor ${child.spec.name} ended before it had finished its work: ${error.message}`)
+    if (this.#stopping || child.isLeaving || !error) {
       child.state = 'stopped'
       this.#notify()
       return

@@ -7,6 +7,11 @@ import type { LogLevels, LogRecord } from './log.ts'
 export type Control =
   /** A port to another actor. Of the links to one peer only the one with the highest incarnation is used, in whatever order they arrive. */
   | { readonly type: 'Link'; readonly peer: string; readonly incarnation: number; readonly port: MessagePort }
+  /**
+   * Another actor was removed for good: its link is down, and what it announced is withdrawn. `incarnation` is at least that of every link
+   * to it.
+   */
+  | { readonly type: 'Forget'; readonly peer: string; readonly incarnation: number }
   /** A port on which the actor answers asks (comlink). */
   | { readonly type: 'ServeAsks'; readonly port: MessagePort }
   /** A port on which the supervisor answers the actor's asks (comlink). */

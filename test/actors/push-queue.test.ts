@@ -268,6 +268,22 @@ describe('the messages to a writer', () => {
   })
 }).timeout(120_000)
 
+describe('the first push', () => {
+  it('does not wait for a source that was removed for good', async () => {
+    const config = { features, secrets: keptSecrets('').secrets, trustDomain: '', domain: 'cluster.local', plugins: [] }
+    const [kept, removed] = [new RecordingPeer('source/kept'), new RecordingPeer('source/removed')]
+    const queue = await startActor(pushQueue, { ...config, sources: [kept.name, removed.name] })
+    const writer = new RecordingPeer<WriterCommand>('xds-writer/0')
+    const isPushed = () => writer.received.some(({ type }) => type === 'PublishPush')
+    queue.linked?.(writer as never)
+    queue.synced?.(kept as never)
+    expect(isPushed()).to.equal(false)
+    queue.forgotten?.(removed as never)
+    expect(isPushed()).to.equal(true)
+    await queue.drain?.()
+  })
+})
+
 describe('key sets in the push queue', () => {
   it('are kept while a restarted resolver cannot fetch them', async () => {
     const queue = await startActor(pushQueue, {

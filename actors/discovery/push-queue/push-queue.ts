@@ -174,6 +174,15 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
 
   /** A source has finished its first replay. The first push waits for all sources. */
   synced({ name }: Peer): void {
+    this.#waitNoLonger(name)
+  }
+
+  /** A source was removed for good, so that the first push does not wait for it. */
+  forgotten({ name }: Peer): void {
+    this.#waitNoLonger(name)
+  }
+
+  #waitNoLonger(name: string): void {
     this.#unsynced.delete(name)
     this.#context.note(unsyncedNote, [...this.#unsynced])
     this.#keys.subscribe()

@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { Link, linkWindow } from '../../../actors/runtime/link.ts'
+import { Link, linkWindow, type Peer } from '../../../actors/runtime/link.ts'
 import { Links } from '../../../actors/runtime/links.ts'
 import { until } from '../../harness/until.ts'
 
@@ -24,8 +24,9 @@ class Actor {
         },
         unlinked: (link) => void this.seen.push(`unlinked#${link.incarnation}`),
         mail: () => {},
-        receive: (message, from) => void this.seen.push(`${message}#${from.incarnation}`),
+        receive: (message, from) => void this.seen.push(`${message}#${numberOf(from)}`),
         synced: (link) => void this.seen.push(`synced#${link.incarnation}`),
+        forgotten: (peer) => void this.seen.push(`forgotten#${numberOf(peer)}`),
       },
     )
   }
@@ -34,6 +35,9 @@ class Actor {
     while (this.links.deliverOne());
   }
 }
+
+/** The incarnation of a link; `-` for a peer without one. */
+const numberOf = (peer: Peer) => (peer instanceof Link ? peer.incarnation : '-')
 
 /** The peer's end of a link. */
 function remote(incarnation: number): { link: Link; port: MessagePort; close(): Promise<void> } {
@@ -158,6 +162,40 @@ describe('links of an actor', () => {
       ]),
     )
     actor.links.close()
+  })
+
+  it('of a peer that was removed for good are forgotten with what it announced, in a replay, between links, and whatever arrives late', async () => {
+    for (const when of ['live', 'replaying', 'dead'] as const) {
+      const actor = new Actor()
+      const [first, late, next] = [remote(1), remote(2), remote(4)]
+      actor.links.add('peer', 1, first.port)
+      const opening = first.link.replay()
+      for (const message of ['a', 'b']) first.link.tell(message)
+      if (when !== 'replaying') opening.finish()
+      await settle()
+      actor.deliverAll()
+      first.link.tell('late mail')
+      if (when === 'dead') await first.close()
+      await settle()
+      actor.seen.length = 0
+      actor.links.forget('peer', 3)
+      actor.links.add('peer', 2, late.port)
+      actor.deliverAll()
+      const from = when === 'dead' ? '-' : '1'
+      const gone = [`a gone#${from}`, `b gone#${from}`, `forgotten#${from}`]
+      expect(actor.seen, when).to.deep.equal(when === 'dead' ? gone : ['unlinked#1', ...gone])
+      // Another actor with the name begins with nothing: what it does not mention was never announced.
+      actor.seen.length = 0
+      actor.links.add('peer', 4, next.port)
+      const replay = next.link.replay()
+      next.link.tell('b')
+      replay.finish()
+      await settle()
+      actor.deliverAll()
+      actor.links.forget('peer', 3)
+      expect(actor.seen, when).to.deep.equal(['linked#4', 'b#4', 'synced#4'])
+      actor.links.close()
+    }
   })
 
   it('are served in turn: no link waits behind the mail of another', async () => {
