@@ -14,8 +14,16 @@ export interface ConfigObject<Spec = unknown> {
   readonly createdAt: number
   readonly generation: number
   readonly spec: Spec
-  /** Where the object came from, for messages: `file.yaml#2`. */
-  readonly origin: string
+  /** The name of the source that has the object, such as `files`. */
+  readonly source: string
+  /** The cluster of the source; empty for a source without one. */
+  readonly cluster: string
+  /** The id of the object in its source; it differs from that of an earlier object of the same name. Empty where the source has none. */
+  readonly uid: string
+  /** The version that the source gave the object; it changes with every change of the object. Empty where the source has none. */
+  readonly resourceVersion: string
+  /** Where the object stands in its source, for people: file and document, or cluster and resource version. */
+  readonly place: string
 }
 
 /** The protocol of a port; `unknown` is detected from the traffic. */

@@ -27,8 +27,8 @@ export interface GatewaySecret {
   readonly name: string
   /** `kubernetes.io/tls` or `Opaque`. */
   readonly type: string
-  /** `<file>#<document>`. */
-  readonly origin: string
+  /** Where it stands in its source, for people: file and document. */
+  readonly place: string
   /**
    * The service accounts that its annotation names, without their namespace, which is that of the Secret; empty if the annotation is not
    * valid, undefined without one.

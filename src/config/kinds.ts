@@ -37,10 +37,50 @@ const declared = [
 /** The name of a declared kind. */
 export type KindName = (typeof declared)[number]['name']
 
-/** All kinds by name. */
+/** All kinds, by {@link kindId}. */
 export const kinds: ReadonlyMap<string, Kind<KindName>> = new Map(declared.map((kind) => [kind.name, kind]))
 
-/** Returns the key of an object, which is unique among all objects: `<Kind>/<namespace>/<name>`. */
-export function configKey(object: { kind: string; namespace: string; name: string }): string {
-  return `${object.kind}/${object.namespace}/${object.name}`
+/** What identifies an object among all objects. A group that is not given is that of the mesh's kind, or the core group. */
+export interface ObjectId {
+  readonly group?: string
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+}
+
+/**
+ * Returns the id of a kind, which is unique among the kinds of all groups: `<Kind>` for the kinds of {@link kinds} and those without a group,
+ * `<Kind>.<group>` for kinds of other groups, such as `Gateway.gateway.networking.k8s.io`. It is the key of {@link kinds}.
+ */
+export function kindId({ group = '', kind }: Pick<ObjectId, 'group' | 'kind'>): string {
+  if (group === '') return kind
+  const own = kinds.get(kind)?.group
+  return own !== undefined && group.startsWith(own) && group[own.length] === '.' ? kind : `${kind}.${group}`
+}
+
+/**
+ * Returns the key of an object, which is unique among all objects: `<kind id>/<namespace>/<name>`. Keys are made here and read by
+ * {@link readKey} and {@link kindOfKey}, and nowhere else.
+ */
+export function configKey(object: ObjectId): string {
+  return `${kindId(object)}/${object.namespace}/${object.name}`
+}
+
+/** Returns the key of an object of a kind of the mesh that is given by its path, `<namespace>/<name>`. */
+export const keyAt = (kind: KindName, path: string): string => `${kind}/${path}`
+
+/** Returns the {@link kindId} in a key. */
+export function kindOfKey(key: string): string {
+  const slash = key.indexOf('/')
+  return slash < 0 ? key : key.slice(0, slash)
+}
+
+/** Reads a key. The group of a kind of the mesh is its first label followed by `domain`. A text that is no key is a kind without a name. */
+export function readKey(key: string, domain: string): Required<ObjectId> {
+  const id = kindOfKey(key)
+  const [, namespace = '', ...name] = key.split('/')
+  const dot = id.indexOf('.')
+  const own = kinds.get(id)?.group
+  const [kind, group] = dot < 0 ? [id, own === undefined ? '' : `${own}.${domain}`] : [id.slice(0, dot), id.slice(dot + 1)]
+  return { group, kind, namespace, name: name.join('/') }
 }

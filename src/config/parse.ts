@@ -61,7 +61,7 @@ export function faultyFile(file: string, reason: string): ParsedFile {
 /**
  * Parses one file. Never throws: errors are in `faults`, and the valid documents are in `objects`. The result must be discarded if
  * `patterns` are exhausted afterwards. `optOuts`: disabled checks of policies. `revision`: that of this control plane; objects labelled with
- * another one are left out.
+ * another one are left out. `source`: the name of the source that has the file.
  */
 export function parseConfigFile(
   file: string,
@@ -70,9 +70,10 @@ export function parseConfigFile(
   patterns = new PatternChecks(),
   optOuts: OptOuts = new Set(),
   revision = '',
+  source = 'files',
 ): ParsedFile {
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
-  const reading = new FileReading(file, names, { patterns, optOuts, revision })
+  const reading = new FileReading(file, names, { patterns, optOuts, revision, source })
   for (const [index, document] of readDocuments(content).entries()) {
     if (patterns.isExhausted) break
     if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
@@ -92,6 +93,7 @@ interface Defined {
 
 interface Checks extends Pick<Report, 'patterns' | 'optOuts'> {
   readonly revision: string
+  readonly source: string
 }
 
 /** Collects the objects and faults of a file's documents. */
@@ -140,10 +142,10 @@ class FileReading {
       for (const [index, item] of items.values.entries()) this.document(number, item, `${at}${items.field}[${index}].`)
       return
     }
-    const origin = `${this.#file}#${number}`
+    const position = `${this.#file}#${number}`
     const asText = () => this.#recognised(number, at, asJson(value))
     const read = contained(
-      () => readObject(value, origin, at === '' ? origin : `${origin} ${at.slice(0, -1)}`, this.#names, this.#checks),
+      () => readObject(value, placeOf(this.#file, number), at === '' ? position : `${position} ${at.slice(0, -1)}`, this.#names, this.#checks),
       (reason) => asText()([{ path: '', reason }]),
     )
     if (!read) return
@@ -199,7 +201,6 @@ class FileReading {
         const key = { kind, namespace, name: name === '' ? substitute(`${this.#file}#${number}.${index + 1}`) : name }
         this.#faults.push(...this.#problems(number, at, configKey(key), faults, kind))
         if (!isPolicyKind(kind) || this.#leavesOut('file-readability')) continue
-        const origin = `${this.#file}#${number}`
         const group = `security.${this.#names.domain}`
         const invalid = faults.map(({ reason }) => reason).join('; ')
         this.#standIn({
@@ -210,8 +211,8 @@ class FileReading {
           annotations: {},
           createdAt: 0,
           generation: 1,
-          origin,
           spec: { invalid, headers: headerOutputsOfText(text) },
+          ...inFile(this.#checks.source, placeOf(this.#file, number)),
         })
       }
     }
@@ -269,6 +270,15 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
   }
 }
 
+/** Returns the place of an object in a file, as messages name it. */
+const placeOf = (file: string, document: number): string => `${file}, document ${document}`
+
+/**
+ * The origin of an object in a file. What a file says about uid and resource version is left aside: these are of the orchestrator from which
+ * the object was copied, and stay the same when the file is edited.
+ */
+const inFile = (source: string, place: string) => ({ source, cluster: '', uid: '', resourceVersion: '', place })
+
 const isSecret = (held: ConfigObject | GatewaySecret): held is GatewaySecret => held.kind === 'Secret'
 
 /** The name, in keys and stand-ins, of an object whose own name is missing or invalid. No valid name begins with a parenthesis. */
@@ -298,19 +308,19 @@ interface ReadObject {
  */
 type ReadValue = ReadObject | { readonly foreign: string } | { readonly unknown: Fault } | undefined
 
-/** Reads a document or an item of a list. `place` names it where its own name is missing. */
-function readObject(value: unknown, origin: string, place: string, names: MeshNames, { revision, ...checks }: Checks): ReadValue {
+/** Reads a document or an item of a list at a place. `position` names it where its own name is missing. */
+function readObject(value: unknown, place: string, position: string, names: MeshNames, { revision, source, ...checks }: Checks): ReadValue {
   // Fields without effect are reported for all objects in one place (`without-effect.ts`), so they are not among the warnings here.
   const report: Report = { faults: [], warnings: [], idle: [], ...checks, names }
   if (!isMapping(value)) return { unknown: { path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' } }
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
   const kindName = typeof value.kind === 'string' ? value.kind : ''
-  if (apiVersion === 'v1' && kindName === 'Secret') return readSecretObject(value, origin, place, report)
+  if (apiVersion === 'v1' && kindName === 'Secret') return readSecretObject(value, place, position, report)
   const slash = apiVersion.indexOf('/')
   const group = slash < 0 ? '' : names.canonicalGroup(apiVersion.slice(0, slash))
   const version = apiVersion.slice(slash + 1)
   const kind = kinds.get(kindName)
-  if (!kind || group !== `${kind.group}.${names.domain}`) return readUnknown(value, kindName, apiVersion, place, names)
+  if (!kind || group !== `${kind.group}.${names.domain}`) return readUnknown(value, kindName, apiVersion, position, names)
   const meantFor = revisionOf(value.metadata, names)
   if (meantFor !== undefined && meantFor !== revision) return { foreign: `${kindName} of revision ${JSON.stringify(meantFor.slice(0, 100))}` }
   if (!kind.versions.includes(version))
@@ -319,7 +329,7 @@ function readObject(value: unknown, origin: string, place: string, names: MeshNa
   for (const field of Object.keys(value))
     if (field === merge.key) report.faults.push({ path: field, reason: merge.reason })
     else if (isPolicy && !documentFields.has(field)) report.faults.push({ path: field.slice(0, 100), reason: 'unknown field' })
-  const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, place, report)
+  const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, position, report)
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
@@ -335,7 +345,7 @@ function readObject(value: unknown, origin: string, place: string, names: MeshNa
     createdAt: Number.isNaN(created) ? 0 : created,
     generation: Number.isSafeInteger(metadata.generation) ? (metadata.generation as number) : 1,
     spec,
-    origin,
+    ...inFile(source, place),
   }
   return { key: configKey(object), kind: kindName, isCertain, object, report }
 }
@@ -364,11 +374,11 @@ const isMissing = (value: unknown): boolean => value === undefined || value === 
 
 /**
  * Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. A name that is missing or
- * invalid is replaced by a substitute with the given text, or with `place` if there is none. `isOpen`: whether the document or its metadata
+ * invalid is replaced by a substitute with the given text, or with `position` if there is none. `isOpen`: whether the document or its metadata
  * has a merge key, or the metadata is no mapping; fields missing beside that are not reported. `isCertain`: whether name and namespace are
  * those that the object was given.
  */
-function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, place: string, report: Report) {
+function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, position: string, report: Report) {
   const isOther = !isMissing(value.metadata) && !isMapping(value.metadata)
   if (isOther) report.faults.push({ path: 'metadata', reason: `expected a mapping, got ${describe(value.metadata)}` })
   const { [merge.key]: merged, ...metadata } = isMapping(value.metadata) ? value.metadata : {}
@@ -389,7 +399,7 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
   }
   const [name, namespace] = [read('name', 'object'), read('namespace', 'namespace')]
   const { name: given } = metadata
-  const shown = isMissing(given) ? place : typeof given === 'string' ? JSON.stringify(given.slice(0, 100)) : describe(given)
+  const shown = isMissing(given) ? position : typeof given === 'string' ? JSON.stringify(given.slice(0, 100)) : describe(given)
   return {
     name: name === '' ? substitute(shown) : name,
     namespace,
@@ -400,7 +410,7 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
 }
 
 /** Handles a document whose combination of kind and group is unknown. */
-function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, place: string, names: MeshNames): ReadValue {
+function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, position: string, names: MeshNames): ReadValue {
   if ((kindName === '' || apiVersion === '') && Object.hasOwn(value, merge.key)) return { unknown: { path: merge.key, reason: merge.reason } }
   for (const field of ['apiVersion', 'kind'])
     if (!isMissing(value[field]) && typeof value[field] !== 'string')
@@ -414,7 +424,7 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
     if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)
       return { unknown: { path: 'items', reason: `expected a list of objects in ${written}` } }
     const near = meantKind(kindName, apiVersion, names)
-    if (near !== undefined) return readUnknownKind(value, written, near === 'none' ? { written: kindName.slice(0, 100) } : { near }, place, names)
+    if (near !== undefined) return readUnknownKind(value, written, near === 'none' ? { written: kindName.slice(0, 100) } : { near }, position, names)
     return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
   }
   const isObject = ['apiversion', 'kind', 'metadata', 'spec', 'items'].some((field) => spellingsOf(value, field).length > 0)
@@ -430,11 +440,11 @@ function readUnknownKind(
   value: Readonly<Record<string, unknown>>,
   what: string,
   kind: { readonly near: string } | { readonly written: string },
-  place: string,
+  position: string,
   names: MeshNames,
 ): ReadObject {
   const report: Report = { faults: [], warnings: [], names }
-  const { name, namespace, isCertain } = readMetadata(value, false, place, report)
+  const { name, namespace, isCertain } = readMetadata(value, false, position, report)
   const kindName = 'near' in kind ? kind.near : kind.written
   const declared = kinds.get(kindName)
   if ('near' in kind)
@@ -448,10 +458,10 @@ function readUnknownKind(
 }
 
 /** Reads a Secret. Undefined for a Secret that gateways do not use, whose faults are not reported. */
-function readSecretObject(value: Readonly<Record<string, unknown>>, origin: string, place: string, report: Report): ReadObject | undefined {
-  const { name, namespace, isOpen, isCertain } = readMetadata(value, false, place, report)
+function readSecretObject(value: Readonly<Record<string, unknown>>, place: string, position: string, report: Report): ReadObject | undefined {
+  const { name, namespace, isOpen, isCertain } = readMetadata(value, false, position, report)
   const marks = report.faults.length
-  const secret = readSecret(value, { namespace, name, origin }, report)
+  const secret = readSecret(value, { namespace, name, place }, report)
   if (!secret && report.faults.length === marks) return undefined
   if (namespace === '' && !isOpen) report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
   return { key: configKey({ kind: 'Secret', namespace, name }), kind: 'Secret', isCertain: isCertain && namespace !== '', secret, report }

@@ -12,7 +12,7 @@ import type { RequestAuthenticationSpec } from './kinds/request-authentication.t
 import type { ServiceEntrySpec } from './kinds/service-entry.ts'
 import type { SidecarSpec } from './kinds/sidecar.ts'
 import type { WorkloadEntrySpec } from './kinds/workload-entry.ts'
-import type { KindName } from './kinds.ts'
+import { configKey, type KindName } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { ownPorts } from './own-ports.ts'
 import { ruleChecks } from './rule-checks.ts'
@@ -111,10 +111,11 @@ export interface CheckedSecret {
 
 /** Returns the object that stands for a Secret in {@link checkedPolicies}. */
 export function checkedSecret(
-  { namespace, name, origin }: Pick<ConfigObject, 'namespace' | 'name' | 'origin'>,
+  { namespace, name, place }: Pick<ConfigObject, 'namespace' | 'name' | 'place'>,
   spec: CheckedSecret,
 ): ConfigObject<CheckedSecret> {
-  return { kind: 'Secret', group: '', version: 'v1', namespace, name, labels: {}, annotations: {}, createdAt: 0, generation: 0, spec, origin }
+  const origin = { source: '', cluster: '', uid: '', resourceVersion: '', place }
+  return { kind: 'Secret', group: '', version: 'v1', namespace, name, labels: {}, annotations: {}, createdAt: 0, generation: 0, spec, ...origin }
 }
 
 const hasSpellings = (name: string): boolean => /[-_]/.test(name)
@@ -165,7 +166,7 @@ export interface CheckedPolicies {
     readonly kind: string
     readonly namespace: string
     readonly name: string
-    readonly origin: string
+    readonly place: string
     readonly fields: readonly string[]
   }[]
 }
@@ -183,14 +184,14 @@ export function checkedPolicies(
     objects: objects
       .filter(({ kind }) => (kinds as readonly string[]).includes(kind))
       .map((object) => {
-        const { kind, namespace, name, origin } = object
+        const { kind, namespace, name, place } = object
         const read = isStandIn(object) ? { ...object, spec: object.spec.given ?? {} } : object
         // An invalid spec may have any structure.
         const fields = contain(
           () => concerns(read),
           () => [],
         )
-        return { kind, namespace, name, origin, fields }
+        return { kind, namespace, name, place, fields }
       })
       .filter(({ fields }) => fields.length > 0),
   }))
@@ -203,7 +204,7 @@ const named = 5
 export function checkedPolicyLines(checked: readonly CheckedPolicies[]): string[] {
   return checked.flatMap(({ check, stricter, optedOut, objects }) => {
     if (objects.length === 0) return []
-    const first = objects.slice(0, named).map(({ kind, namespace, name, fields }) => `${kind}/${namespace}/${name} (${shortened(fields)})`)
+    const first = objects.slice(0, named).map(({ place, fields, ...object }) => `${configKey(object)} (${place}: ${shortened(fields)})`)
     const more = objects.length > named ? ` and ${objects.length - named} more` : ''
     const state = optedOut ? 'is disabled' : 'is in force'
     return `policy check ${check} ${state} and concerns ${first.join(', ')}${more}: ${stricter}; /debug/policyz lists all of them, MESH_POLICY_OPT_OUTS=${check} disables the check`

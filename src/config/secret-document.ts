@@ -33,7 +33,7 @@ const types: ReadonlySet<string> = new Set([tlsType, 'Opaque'])
  */
 export function readSecret(
   document: Readonly<Record<string, unknown>>,
-  metadata: { readonly namespace: string; readonly name: string; readonly origin: string },
+  metadata: { readonly namespace: string; readonly name: string; readonly place: string },
   report: Report,
 ): GatewaySecret | undefined {
   const type = document.type === undefined || document.type === null || document.type === '' ? 'Opaque' : document.type

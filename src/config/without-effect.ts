@@ -2,13 +2,13 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import { count } from '../model/counts.ts'
 import { contain, type ResourceFault } from '../model/faults.ts'
-import { configKey, kinds } from './kinds.ts'
+import { configKey, kindId, kindOfKey, kinds } from './kinds.ts'
 import { type Fault, idleFields } from './shape.ts'
 import { isStandIn } from './stand-in.ts'
 
 /** Returns the fields of an object that have no effect, with reasons. An empty path is the whole object. `domain` is that of the mesh. */
 export function withoutEffect(object: ConfigObject, domain: string): Fault[] {
-  const kind = kinds.get(object.kind)
+  const kind = kinds.get(kindId(object))
   if (!kind || isStandIn(object)) return []
   if (kind.without !== undefined) return [{ path: '', reason: `has no effect yet: ${kind.without}` }]
   return contain(
@@ -22,7 +22,7 @@ export interface EffectRow {
   readonly kind: string
   readonly namespace: string
   readonly name: string
-  readonly origin: string
+  readonly place: string
   readonly fields: readonly Fault[]
 }
 
@@ -35,10 +35,10 @@ export function effectRows(objects: readonly ConfigObject[], domain: string, fau
   for (const { isLoss, objects: concerned, resource, reason, consequence } of faults)
     if (isLoss) for (const key of concerned) losses.set(key, (losses.get(key) ?? new Set()).add(`${resource}: ${reason}; ${consequence}`))
   return objects.flatMap((object) => {
-    const { kind, namespace, name, origin } = object
+    const { kind, namespace, name, place } = object
     const lost = [...(losses.get(configKey(object)) ?? [])].sort().map((reason): Fault => ({ path: '', reason }))
     const fields = [...withoutEffect(object, domain), ...lost]
-    return fields.length > 0 ? [{ kind, namespace, name, origin, fields }] : []
+    return fields.length > 0 ? [{ kind, namespace, name, place, fields }] : []
   })
 }
 
@@ -56,14 +56,14 @@ export class EffectLog {
     }
     const now = fields.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`))
     this.#said.set(key, new Set(now))
-    return now.filter((line) => !before?.has(line)).map((line) => `${key} (${object?.origin}): ${line}`)
+    return now.filter((line) => !before?.has(line)).map((line) => `${key} (${object?.place}): ${line}`)
   }
 
   /** Returns the number of objects with fields that have no effect, by kind. Undefined when there are none. */
   summary(): string | undefined {
     if (this.#said.size === 0) return undefined
     const counts = new Map<string, number>()
-    for (const key of this.#said.keys()) counts.set(key.slice(0, key.indexOf('/')), (counts.get(key.slice(0, key.indexOf('/'))) ?? 0) + 1)
+    for (const key of this.#said.keys()) counts.set(kindOfKey(key), (counts.get(kindOfKey(key)) ?? 0) + 1)
     const kinds = [...counts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([kind, count]) => `${kind} ${count}`)
     return `${count(this.#said.size, 'object has', 'objects have')} no effect as a whole or in some fields (${kinds.join(', ')}); /debug/noeffectz lists them, docs/kinds.md says what works`
   }

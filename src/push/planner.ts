@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment, Manifest } from '../../protocols/messages/push.ts'
-import { configKey } from '../config/kinds.ts'
+import { configKey, keyAt } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { proxyName, readNode } from '../model/proxy.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
@@ -226,7 +226,7 @@ export class Planner {
     const selecting = allPolicies(policiesFor(policies, mesh.rootNamespace, proxyClass))
     const { sidecar } = proxyClass.viewKey
     const services = proxyClass.instances.map(({ service }) => serviceKey(service))
-    const gateways = proxyClass.gateways.map((name) => `Gateway/${name}`)
+    const gateways = proxyClass.gateways.map((name) => keyAt('Gateway', name))
     return [...new Set([...selecting.map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : []), ...services])]
   }
 

@@ -1,6 +1,6 @@
 /** The accepted configuration objects, by kind. */
 import type { ConfigObject } from '../../protocols/data.ts'
-import { configKey } from '../config/kinds.ts'
+import { configKey, kindOfKey } from '../config/kinds.ts'
 import { byAge, compare } from '../model/order.ts'
 import { Generations } from './generations.ts'
 
@@ -29,7 +29,7 @@ interface Sorted {
 /** All objects. Setting an object with equal content is not a change, even if its generation differs. */
 export class ObjectStore {
   readonly #held = new Map<string, StoredObject>()
-  /** Keys by kind. */
+  /** Keys by kind id. */
   readonly #kinds = new Map<string, Set<string>>()
   /** The kinds that were listed. */
   readonly #sorted = new Map<string, Sorted>()
@@ -49,7 +49,7 @@ export class ObjectStore {
     return [...this.#held.values()].map(({ object }) => object).sort((one, other) => compare(configKey(one), configKey(other)))
   }
 
-  /** Returns all objects of a kind, the oldest first. It is the same list until one of them changes. */
+  /** Returns all objects of a kind (by its id), the oldest first. It is the same list until one of them changes. */
   ofKind<T extends ConfigObject>(kind: string): readonly T[] {
     const sorted = this.#sorted.get(kind) ?? { list: [], left: new Set(), joined: new Map(this.#entriesOf(kind)) }
     this.#sorted.set(kind, sorted)
@@ -111,18 +111,18 @@ export class ObjectStore {
   }
 
   #hold(key: string, before: StoredObject | undefined, now: StoredObject | undefined): void {
+    const kind = kindOfKey(key)
     if (before) {
-      const sorted = this.#sorted.get(before.object.kind)
+      const sorted = this.#sorted.get(kind)
       if (!sorted?.joined.delete(key)) sorted?.left.add(before.object)
     }
-    if (now) this.#sorted.get(now.object.kind)?.joined.set(key, now.object)
-    if (before && before.object.kind !== now?.object.kind) this.#kinds.get(before.object.kind)?.delete(key)
+    if (now) this.#sorted.get(kind)?.joined.set(key, now.object)
     if (!now) {
       this.#held.delete(key)
+      this.#kinds.get(kind)?.delete(key)
       return
     }
     this.#held.set(key, now)
-    const { kind } = now.object
     const keys = this.#kinds.get(kind)
     if (keys) keys.add(key)
     else this.#kinds.set(kind, new Set([key]))

@@ -1,6 +1,6 @@
 /** Owns the state of the mesh: accepts events in any order, any number of times, and makes snapshots of the result. */
 import type { ConfigObject } from '../../protocols/data.ts'
-import { kinds } from '../config/kinds.ts'
+import { kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { consequences, contain, type Faults } from '../model/faults.ts'
@@ -73,14 +73,14 @@ export class MeshState {
   }
 
   #setConfig(key: string, given: ConfigObject | undefined): boolean {
-    const records = given?.kind === 'ServiceEntry' ? this.#entries.recordsOf(given as ServiceEntry) : []
+    const kind = kindOfKey(key)
+    const records = given && kind === 'ServiceEntry' ? this.#entries.recordsOf(given as ServiceEntry) : []
     const change = this.objects.set(key, given)
     if (!change) return false
     const { before, now } = change
-    const kind = (now ?? before)?.kind
     if (kind === 'ServiceEntry') this.#entries.setEntry(key, before as ServiceEntry | undefined, now as ServiceEntry | undefined, records)
     else if (kind === 'WorkloadEntry') this.#entries.setWorkload(key, before as WorkloadEntry | undefined, now as WorkloadEntry | undefined)
-    else if (kinds.get(kind ?? '')?.without !== undefined) return false
+    else if (kinds.get(kind)?.without !== undefined) return false
     else this.#changed.set(key, { before: this.#changed.has(key) ? this.#changed.get(key)?.before : before, now })
     return true
   }
@@ -132,10 +132,7 @@ export class MeshState {
     this.#entries.reselect()
     const merge = this.services.merge()
     this.#findGateways(merge)
-    this.#indexes.update(
-      [...this.#changed.values()].flatMap(({ before, now: after }) => (after ?? before)?.kind ?? []),
-      this.#mesh,
-    )
+    this.#indexes.update([...this.#changed.keys()].map(kindOfKey), this.#mesh)
     this.#snapshot = this.#build(merge, this.#snapshot)
     const changes: Changes = { objects: [...this.#changed.values()], services: merge.redefined, hosts: merge.hosts, settings: this.#settingsChanged }
     this.#changed = new Map()

@@ -185,7 +185,7 @@ describe('unreadable content of a configuration directory', () => {
     expect(directory.isComplete).to.equal(false)
     expect(logged).to.include(`${root}: pipes, sockets and devices are not read: pipe.yaml`)
     expect(logged).to.include('values.yaml: ignored, not configuration of this control plane: a document without apiVersion and kind (1)')
-    expect(directory.standIns().map(({ key, origin }) => `${key} ${origin}`)).to.deep.equal(['AuthorizationPolicy/ns/p policy.yaml#1'])
+    expect(directory.standIns().map(({ key, place }) => `${key} ${place}`)).to.deep.equal(['AuthorizationPolicy/ns/p policy.yaml, document 1'])
     rmSync(at('a.yaml'))
     rmSync(at('garbage.yaml'))
     await until('all to be known', () => directory.unknown.length === 0)
@@ -216,8 +216,8 @@ describe('unreadable content of a configuration directory', () => {
     ['an object that was never valid', '', rule('[]'), 'it is left out until it is valid'],
     ['an object that was valid', rule('a'), rule('[]'), 'its last good state stays'],
     ['a policy that was never valid', '', policy('x', '{action: DENIED}'), 'until it is valid, the workloads that it selects are guarded'],
-    ['an object with a valid definition in the file', '', `${rule('[]')}---\n${rule('a')}`, 'the definition in f.yaml#2 counts'],
-    ['a second definition of an object', '', `${rule('a')}---\n${rule('b')}`, 'the definition in f.yaml#1 counts'],
+    ['an object with a valid definition in the file', '', `${rule('[]')}---\n${rule('a')}`, 'the definition in f.yaml, document 2 counts'],
+    ['a second definition of an object', '', `${rule('a')}---\n${rule('b')}`, 'the definition in f.yaml, document 1 counts'],
     ['a second definition of a policy', '', `${policy('x')}---\n${policy('x', '{}')}`, 'until the definitions agree, the workloads'],
     ['a document without an object', '', 'a: [', 'the document is left out'],
     ['a document that may define objects of before', rule('a'), 'a: [', 'objects that the file defined before and does not define now stay'],

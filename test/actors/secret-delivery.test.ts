@@ -133,8 +133,8 @@ describe('Secrets of the configuration directory', () => {
     await start()
     const summaries = (await watcher.asks?.secrets?.()) as object[]
     expect(summaries).to.have.length(1)
-    expect(summaries[0]).to.include({ namespace: 'edge', name: 'a', type: 'kubernetes.io/tls', origin: 'a.json#1' })
-    expect(summaries[0]).to.have.keys('namespace', 'name', 'type', 'origin', 'serviceAccounts', 'refused', 'pair', 'authorities')
+    expect(summaries[0]).to.include({ namespace: 'edge', name: 'a', type: 'kubernetes.io/tls', place: 'a.json, document 1' })
+    expect(summaries[0]).to.have.keys('namespace', 'name', 'type', 'place', 'serviceAccounts', 'refused', 'pair', 'authorities')
     expect(JSON.stringify(summaries)).not.to.contain('BEGIN')
   })
 

@@ -129,7 +129,11 @@ const asIs = ({ kind, name, spec }: MadeDocument): ConfigObject => ({
   createdAt: 0,
   generation: 1,
   spec,
-  origin: 'fuzz#1',
+  source: 'files',
+  cluster: '',
+  uid: '',
+  resourceVersion: '',
+  place: 'fuzz, document 1',
 })
 
 for (const each of [seed, seed + 1]) {

@@ -161,7 +161,7 @@ describe('gateway secrets', () => {
       for (const client of [gateway, app]) await settled(client, () => client.watch(secretType, [`kubernetes://${name}`]))
       await until('the secret', () => held(gateway, `kubernetes://${name}`) === keyOf(0))
       const refused = (account: string, why: string) =>
-        `Secret/edge/${name} in edge-${name}.json#1 is not for the service account ${account} of gateways that request it: its annotation security.mesh.io/service-accounts ${why}`
+        `Secret/edge/${name} in edge-${name}.json, document 1 is not for the service account ${account} of gateways that request it: its annotation security.mesh.io/service-accounts ${why}`
       await service.output.says(refused('app', 'names gateway only'), 1, 1)
       expect(held(app, `kubernetes://${name}`)).to.equal('')
       const row = async () =>
@@ -271,7 +271,7 @@ describe('gateway secrets', () => {
       authorities: dates(root),
       serviceAccounts: ['gateway'],
       refused: [],
-      origin: 'edge-shown.json#1',
+      place: 'edge-shown.json, document 1',
     })
     const namespaces = async (namespace: string) =>
       new Set((await service.debug<Row[]>(`configz?namespace=${namespace}`)).map(({ metadata }) => metadata.namespace))
@@ -281,7 +281,7 @@ describe('gateway secrets', () => {
 
   it('cause a warning if their certificate has expired', async () => {
     write('edge/old', pairValues(made.issue('old.example', root, { days: -1 })))
-    await service.output.says(/Secret\/edge\/old in edge-old.json#1: its certificate has expired on 20/)
+    await service.output.says(/Secret\/edge\/old in edge-old.json, document 1: its certificate has expired on 20/)
   })
 
   it('are removed from NACK messages that quote them', async () => {

@@ -43,14 +43,14 @@ spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: STATIC, ports: [
     service.write('b.yaml', policyDocument('AuthorizationPolicy', 'p', '{rules: [{}], targetRefs: [{kind: Service, name: s}]}'))
     try {
       await service.start()
-      await service.output.says('Telemetry/ns/t (a.yaml#1): has no effect yet: ')
-      await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tunnel: has no effect yet: ')
-      await service.output.says('AuthorizationPolicy/shop/p (b.yaml#1): field spec.targetRefs[0]: has no effect: ')
+      await service.output.says('Telemetry/ns/t (a.yaml, document 1): has no effect yet: ')
+      await service.output.says('DestinationRule/ns/d (a.yaml, document 2): field spec.trafficPolicy.tunnel: has no effect yet: ')
+      await service.output.says('AuthorizationPolicy/shop/p (b.yaml, document 1): field spec.targetRefs[0]: has no effect: ')
       await service.output.says(
         '3 objects have no effect as a whole or in some fields (AuthorizationPolicy 1, DestinationRule 1, Telemetry 1); /debug/noeffectz lists them',
       )
       service.write('a.yaml', telemetry + rule('tunnel: {a: b}, tls: {mode: SIMPLE, caCrl: /crl}'))
-      await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tls.caCrl: has no effect: ')
+      await service.output.says('DestinationRule/ns/d (a.yaml, document 2): field spec.trafficPolicy.tls.caCrl: has no effect: ')
       await service.output.says('trafficPolicy.tunnel: has no', 1, 1)
       const rows = await service.debug<{ kind: string; fields: { path: string }[] }[]>('noeffectz')
       expect(rows.map(({ kind, fields }) => [kind, fields.map(({ path }) => path)])).to.deep.equal([

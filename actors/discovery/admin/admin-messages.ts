@@ -17,7 +17,7 @@ import {
   type ObjectReferenceJson,
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
-import { kinds } from '../../../src/config/kinds.ts'
+import { type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { Explanation } from '../../../src/policy/explain.ts'
@@ -106,7 +106,7 @@ export function describedRequest(request: ExplainRequestRequest): DescribedReque
 
 /** Returns the answer about a request. */
 export function explanationMessage(explanation: Explanation, domain: string): ExplainRequestResponse {
-  const policyOf = (policy: string | undefined, kind: string) => policy && referenceOf(`${kind}/${policy}`, domain)
+  const policyOf = (policy: string | undefined, kind: KindName) => policy && referenceOf(keyAt(kind, policy), domain)
   const { policy, decidedBy, considered } = explanation
   return messageOf(ExplainRequestResponseSchema, {
     ...explanation,
@@ -123,8 +123,8 @@ export function faultsMessage(faults: readonly ResourceFault[], domain: string):
 
 /** Returns the answer about files. */
 export function filesMessage(files: FilesPage, domain: string): GetFilesResponse {
-  const standIns = files.standIns.map(({ key, origin, reason }) => ({
-    object: { ...referenceOf(key, domain), source: 'files', place: origin },
+  const standIns = files.standIns.map(({ key, place, reason }) => ({
+    object: { ...referenceOf(key, domain), source: 'files', place },
     reason,
   }))
   return messageOf(GetFilesResponseSchema, { ...files, standIns })
@@ -135,9 +135,5 @@ export function actorsMessage(actors: readonly ActorAnswer[]): ListActorsRespons
   return messageOf(ListActorsResponseSchema, { actors })
 }
 
-/** Returns the reference to the object with a key `<Kind>/<namespace>/<name>`. */
-function referenceOf(key: string, domain: string): ObjectReferenceJson {
-  const [kind = '', namespace = '', ...name] = key.split('/')
-  const group = kinds.get(kind)?.group
-  return { kind, namespace, name: name.join('/'), ...(group === undefined ? {} : { group: `${group}.${domain}` }) }
-}
+/** Returns the reference to the object with a key. */
+const referenceOf = (key: string, domain: string): ObjectReferenceJson => readKey(key, domain)

@@ -1,5 +1,6 @@
 /** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
 import type { Validity } from '../../../protocols/messages/secrets.ts'
+import { readKey } from '../../../src/config/kinds.ts'
 import type { CheckedPolicies } from '../../../src/config/policy-checks.ts'
 import type { EffectRow } from '../../../src/config/without-effect.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
@@ -270,7 +271,7 @@ async function withSecrets(sources: PageSources, rows: readonly CheckedPolicies[
   return rows.map((row) => ({ ...row, objects: [...row.objects, ...(concerned.get(row.check) ?? [])] }))
 }
 
-function secretRow({ namespace, name, type, origin, serviceAccounts, refused, pair, authorities }: SecretSummary) {
+function secretRow({ namespace, name, type, place, serviceAccounts, refused, pair, authorities }: SecretSummary) {
   const dates = (validity: Validity | undefined) =>
     validity && { notBefore: new Date(validity.notBefore).toISOString(), notAfter: new Date(validity.notAfter).toISOString() }
   return {
@@ -282,7 +283,7 @@ function secretRow({ namespace, name, type, origin, serviceAccounts, refused, pa
     authorities: dates(authorities),
     serviceAccounts,
     refused,
-    origin,
+    place,
   }
 }
 
@@ -295,7 +296,7 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   const resource = query.get('resource')
   if (!resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
   if (!sources.tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
-  const named = [resource.split('/')[1] ?? '', query.get('proxy_namespace') || undefined]
+  const named = [readKey(resource, '').namespace, query.get('proxy_namespace') || undefined]
   for (const namespace of named) if (namespace !== undefined && !sees(namespace)) return forbiddenNamespace(namespace)
   const inNamespace = ({ nodeId }: ConnectionStatus) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
   const asked = (await sources.connections()).filter((connection) => sees(connection.namespace) && inNamespace(connection))

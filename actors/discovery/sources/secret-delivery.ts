@@ -22,7 +22,7 @@ export interface SecretSummary {
   readonly namespace: string
   readonly name: string
   readonly type: string
-  readonly origin: string
+  readonly place: string
   /** The service accounts that the annotation of the Secret names; undefined without one. */
   readonly serviceAccounts: readonly string[] | undefined
   /** Service accounts of gateways that requested it and may not read it. */
@@ -121,9 +121,9 @@ export class SecretDelivery {
 
   /** All secrets, for debug pages. */
   summaries(): SecretSummary[] {
-    return [...this.#secrets].map(([key, { namespace, name, type, origin, serviceAccounts, validity }]) => {
+    return [...this.#secrets].map(([key, { namespace, name, type, place, serviceAccounts, validity }]) => {
       const refused = [...(this.#refused.get(key) ?? [])].sort()
-      return { namespace, name, type, origin, serviceAccounts, refused, ...validity }
+      return { namespace, name, type, place, serviceAccounts, refused, ...validity }
     })
   }
 

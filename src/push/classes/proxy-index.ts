@@ -1,7 +1,7 @@
 /** The connected proxies, indexed by what changes affect them by. Only a change that concerns all proxies iterates over all of them. */
 
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
-import { kinds } from '../../config/kinds.ts'
+import { kindId, kinds } from '../../config/kinds.ts'
 import { contain } from '../../model/faults.ts'
 import { LabelIndex } from '../../model/label-index.ts'
 import { addTo } from '../../model/lists.ts'
@@ -80,7 +80,9 @@ export class ProxyIndex {
   }
 
   /** The connections of the proxies that an object selects; all connections when the kind of the object is not declared. */
-  #selected({ kind, namespace, spec }: ConfigObject, rootNamespace: string): Iterable<string> {
+  #selected(object: ConfigObject, rootNamespace: string): Iterable<string> {
+    const { namespace, spec } = object
+    const kind = kindId(object)
     if (!kinds.has(kind)) return this.#proxies.keys()
     const selecting = selectingKinds.get(kind)
     if (!selecting) return []

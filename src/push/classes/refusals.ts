@@ -4,7 +4,9 @@
  * everything. The decision is made for each proxy separately: other proxies of the class keep their configuration until they refuse it too,
  * so that a client cannot take configuration from others by refusing it.
  */
+
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
+import { configKey } from '../../config/kinds.ts'
 import type { ResourceFault } from '../../model/faults.ts'
 import { type PatchContext, uncheckedTypes } from '../../xds/envoy-filter/patches.ts'
 import { addedName, isNamedIn, mayTouch } from '../../xds/envoy-filter/touching.ts'
@@ -144,7 +146,7 @@ export class Refusals {
     const suspected = [adding, named, unchecked].find(({ length }) => length > 0) ?? touching
     if (suspected.length === 0) return false
     state.withdrawn = new Set([...state.withdrawn, ...suspected.map(({ patch }) => patch)])
-    const filters = new Set(suspected.map(({ filter }) => `EnvoyFilter/${filter.namespace}/${filter.name}`))
+    const filters = new Set(suspected.map(({ filter }) => configKey(filter)))
     const kinds = new Set(suspected.map(({ patch }) => `${patch.applyTo} ${patch.patch.operation}`))
     state.fault = faultOf(
       state,

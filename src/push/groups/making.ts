@@ -1,6 +1,6 @@
 /** What the group makers share: the snapshot, its views, the cache, and the application of patches. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
-import { configKey } from '../../config/kinds.ts'
+import { configKey, keyAt } from '../../config/kinds.ts'
 import { consequences } from '../../model/faults.ts'
 import type { View, ViewKey } from '../../snapshot/view.ts'
 import { type Draft, makeAll, type Outcome, type Problem } from '../../xds/draft.ts'
@@ -37,7 +37,7 @@ export interface GroupSpec {
 /** Keys of the objects among a group's `given` inputs. */
 export function objectsOf(given: unknown): string[] {
   const { viewKey, gateways } = given as Partial<ProxyClass>
-  return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => `Gateway/${name}`)]
+  return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => keyAt('Gateway', name))]
 }
 
 /** The state that groups are built from. Reads of it are recorded for the group that is being built. */

@@ -4,7 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import { configKey } from '../../config/kinds.ts'
+import { configKey, keyAt } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
 import { allPolicies, policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
@@ -140,7 +140,9 @@ export class WorkloadGroups {
       const { filters, problems } = this.#policyFilters(this.#policies(proxy), proxy)
       const { listeners, rejected, unoffered } = gatewayListeners(proxy, this.#making.view(proxy.viewKey), filters, this.#making.snapshot)
       const refused = rejected.map(({ gateway, reason }): Outcome => {
-        return { problem: { type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason, consequence: 'the server is left out' } }
+        return {
+          problem: { type: 'gateway', resource: gateway, objects: [keyAt('Gateway', gateway)], reason, consequence: 'the server is left out' },
+        }
       })
       return [...this.#denying(makeListeners(listeners, context), proxy), ...problems, ...refused, ...unoffered.map((problem) => ({ problem }))]
     })

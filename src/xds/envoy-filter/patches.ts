@@ -4,8 +4,8 @@
  */
 import { clone, type DescMessage, type MessageShape } from '@bufbuild/protobuf'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
+import { configKey } from '../../config/kinds.ts'
 import { contain } from '../../model/faults.ts'
-import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { Draft } from '../draft.ts'
 import { checkMessage } from '../resource-check.ts'
 import type { Traits } from '../traits.ts'
@@ -42,9 +42,6 @@ const ordered: ReadonlySet<AppliesTo> = new Set(['LISTENER_FILTER', 'NETWORK_FIL
 const operationOf = ({ applyTo, patch: { operation } }: ConfigPatch): Operation =>
   operation.startsWith('INSERT_') && !ordered.has(applyTo) ? 'ADD' : operation
 
-/** Returns the id of an EnvoyFilter in reports. */
-const objectOf = ({ namespace, name }: EnvoyFilter): string => `EnvoyFilter/${namespace}/${name}`
-
 /** Returns the patches of one kind that apply in a context. */
 export function patchesOf({ context, traits }: PatchContext, applyTo: AppliesTo): Patch[] {
   if (traits.filters.length === 0) return []
@@ -54,7 +51,7 @@ export function patchesOf({ context, traits }: PatchContext, applyTo: AppliesTo)
         const wanted = patch.match?.context ?? 'ANY'
         return patch.applyTo === applyTo && (wanted === 'ANY' || wanted === context || context === 'extensions') && matchesProxy(patch, traits)
       })
-      .map((patch) => ({ patch, operation: operationOf(patch), object: objectOf(filter), namespace: filter.namespace })),
+      .map((patch) => ({ patch, operation: operationOf(patch), object: configKey(filter), namespace: filter.namespace })),
   )
 }
 

@@ -181,7 +181,7 @@ spec: {address: vm.example, ports: {http: 15000}}
     const [line, ...more] = checkedPolicyLines(checked)
     expect(more).to.deep.equal([])
     expect(line).to.equal(
-      'policy check methods is disabled and concerns AuthorizationPolicy/ns/good (spec.rules[0].to[0].operation.methods[0]), AuthorizationPolicy/ns/bad (spec.rules[0].to[0].operation.methods[0], spec.rules[0].to[0].operation.methods[1], spec.rules[0].to[0].operation.methods[2] and 2 more): methods are compared as they are written; /debug/policyz lists all of them, MESH_POLICY_OPT_OUTS=methods disables the check',
+      'policy check methods is disabled and concerns AuthorizationPolicy/ns/good (f.yaml, document 1: spec.rules[0].to[0].operation.methods[0]), AuthorizationPolicy/ns/bad (f.yaml, document 2: spec.rules[0].to[0].operation.methods[0], spec.rules[0].to[0].operation.methods[1], spec.rules[0].to[0].operation.methods[2] and 2 more): methods are compared as they are written; /debug/policyz lists all of them, MESH_POLICY_OPT_OUTS=methods disables the check',
     )
     const many = parseConfigFile(
       'f.yaml',

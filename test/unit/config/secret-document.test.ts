@@ -39,7 +39,7 @@ describe('gateway secrets', () => {
       expect(faults).to.deep.equal([])
       expect(objects).to.deep.equal([])
       const [secret] = secrets
-      expect(secret).to.include({ kind: 'Secret', namespace: 'edge', name: 'site', type, origin: 'f.yaml#1' })
+      expect(secret).to.include({ kind: 'Secret', namespace: 'edge', name: 'site', type, place: 'f.yaml, document 1' })
       expect(Buffer.from(secret?.material.pair?.chain ?? []).toString()).to.equal(site.chain)
       expect(Buffer.from(secret?.material.pair?.key ?? []).toString()).to.equal(site.key)
       expect(Buffer.from(secret?.material.authorities ?? []).toString()).to.equal(root.chain)

@@ -124,11 +124,11 @@ describe('settings without effect', () => {
     const rule = (fields: string) => object('DestinationRule', `{host: a, trafficPolicy: {${fields}}}`)
     const say = (given: ConfigObject | undefined) =>
       log.lines('DestinationRule/ns/x', given, 'mesh.io').map((line) => line.replace(/: has no .*/, ''))
-    const tunnel = 'DestinationRule/ns/x (f.yaml#1): field spec.trafficPolicy.tunnel'
+    const tunnel = 'DestinationRule/ns/x (f.yaml, document 1): field spec.trafficPolicy.tunnel'
     expect(say(rule('tunnel: {}'))).to.deep.equal([tunnel])
     expect(say(rule('tunnel: {a: b}'))).to.deep.equal([])
     expect(say(rule('tunnel: {}, tls: {mode: SIMPLE, caCrl: /crl}'))).to.deep.equal([
-      'DestinationRule/ns/x (f.yaml#1): field spec.trafficPolicy.tls.caCrl',
+      'DestinationRule/ns/x (f.yaml, document 1): field spec.trafficPolicy.tls.caCrl',
     ])
     expect(log.summary()).to.equal(
       '1 object has no effect as a whole or in some fields (DestinationRule 1); /debug/noeffectz lists them, docs/kinds.md says what works',
@@ -139,8 +139,8 @@ describe('settings without effect', () => {
 
   it('are listed with their objects', () => {
     const all = [object('DestinationRule', '{host: a}', 'good'), object('Telemetry', '{}', 'idle')]
-    expect(effectRows(all, 'mesh.io', []).map(({ kind, name, origin, fields }) => [kind, name, origin, fields.length])).to.deep.equal([
-      ['Telemetry', 'idle', 'f.yaml#1', 1],
+    expect(effectRows(all, 'mesh.io', []).map(({ kind, name, place, fields }) => [kind, name, place, fields.length])).to.deep.equal([
+      ['Telemetry', 'idle', 'f.yaml, document 1', 1],
     ])
   })
 

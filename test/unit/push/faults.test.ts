@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import type { ConfigObject } from '../../../protocols/data.ts'
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import { configKey } from '../../../src/config/kinds.ts'
+import { configKey, kinds } from '../../../src/config/kinds.ts'
 import { Faults, type ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
@@ -17,7 +17,7 @@ const router = readNode({ id: 'router~10.1.0.2~g.ns~ns.svc.cluster.local', metad
 /** Returns an object as it would be if its shape accepted every value. */
 const unchecked = (kind: string, name: string, spec: unknown, namespace = 'ns'): ConfigObject => ({
   kind,
-  group: 'networking.mesh.io',
+  group: `${kinds.get(kind)?.group}.mesh.io`,
   version: 'v1',
   namespace,
   name,
@@ -26,7 +26,11 @@ const unchecked = (kind: string, name: string, spec: unknown, namespace = 'ns'):
   createdAt: 0,
   generation: 1,
   spec,
-  origin: 'f#1',
+  source: 'files',
+  cluster: '',
+  uid: '',
+  resourceVersion: '',
+  place: 'f, document 1',
 })
 const entry = (name: string, more: object = {}, port: object = {}) =>
   unchecked('ServiceEntry', name, {

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { ConfigObject } from '../../../protocols/data.ts'
+import { configKey, kindId } from '../../../src/config/kinds.ts'
 import { byAge } from '../../../src/model/order.ts'
 import { ObjectStore } from '../../../src/snapshot/object-store.ts'
 
@@ -10,7 +11,11 @@ const object = (kind: string, name: string, createdAt: number, spec: object): Co
   kind,
   namespace: 'ns',
   name,
-  origin: '',
+  source: 'files',
+  cluster: '',
+  uid: '',
+  resourceVersion: '',
+  place: '',
   generation: 0,
   createdAt,
   labels: {},
@@ -49,6 +54,17 @@ describe('the objects of a kind', () => {
           )
       }),
     )
+  })
+
+  it('are not mixed with those of a kind of the same name in another group', () => {
+    const store = new ObjectStore(0)
+    const own = object('Gateway', 'a', 0, {})
+    const foreign = { ...object('Gateway', 'a', 0, {}), group: 'gateway.networking.k8s.io' }
+    for (const each of [own, foreign]) store.set(configKey(each), each)
+    expect(store.all()).to.have.length(2)
+    for (const each of [own, foreign]) expect(store.ofKind(kindId(each)).map(({ group }) => group)).to.deep.equal([each.group])
+    store.set(configKey(foreign), undefined)
+    expect(store.ofKind(kindId(own)).map(({ group }) => group)).to.deep.equal([own.group])
   })
 
   it('stay in the same list while objects of other kinds change', () => {

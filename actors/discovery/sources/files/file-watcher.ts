@@ -3,6 +3,7 @@
  * `MeshChanged` and `NetworksChanged` to the push queue, `MeshNamesChanged` to all other linked actors, and secrets to the writers that
  * subscribed to them (`SecretsWanted`, `SecretChanged`). A periodic audit finds changes that the file system did not report.
  */
+
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
@@ -10,6 +11,7 @@ import { unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret, SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
+import { configKey } from '../../../../src/config/kinds.ts'
 import { readOptOuts } from '../../../../src/config/opt-outs.ts'
 import { accountsAnnotation } from '../../../../src/config/secret-document.ts'
 import { mayReadSecret } from '../../../../src/identity/access.ts'
@@ -41,7 +43,7 @@ export interface FilesPage {
   /** Faults and warnings of documents at present, as they were logged: at most 100 for each file and 1000 in all. */
   readonly problems: readonly string[]
   /** Policies that cannot be used and are replaced by the strictest policy that they may mean. */
-  readonly standIns: readonly { readonly key: string; readonly origin: string; readonly reason: string }[]
+  readonly standIns: readonly { readonly key: string; readonly place: string; readonly reason: string }[]
 }
 
 type Sent = SourceEvent | MeshNamesEvent | SecretEvent
@@ -104,9 +106,9 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
         const until = secret?.validity.pair?.notAfter
         if (until !== undefined && until < wallClockMs())
           log('validation').warn(
-            `${key} in ${secret?.origin}: its certificate has expired on ${new Date(until).toISOString()}; clients will refuse it`,
+            `${key} in ${secret?.place}: its certificate has expired on ${new Date(until).toISOString()}; clients will refuse it`,
           )
-        log('cache').debug(secret ? `${key} of ${secret.origin} is held for gateways` : `${key} is held no longer`)
+        log('cache').debug(secret ? `${key} of ${secret.place} is held for gateways` : `${key} is held no longer`)
         this.#secrets.set(key, secret)
       },
       filesRead: () => {
@@ -223,9 +225,9 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
 }
 
 /** The log line about gateways of a service account that request a Secret which is not for them. */
-function refusedSecretLine(account: string, { namespace, name, origin, serviceAccounts }: GatewaySecret, domain: string): string {
+function refusedSecretLine(account: string, { namespace, name, place, serviceAccounts }: GatewaySecret, domain: string): string {
   const said = serviceAccounts?.length ? `names ${serviceAccounts.slice(0, 10).join(', ')} only` : serviceAccounts ? 'is not valid' : 'is missing'
-  return `Secret/${namespace}/${name} in ${origin} is not for the service account ${account} of gateways that request it: its annotation ${accountsAnnotation(domain)} ${said}; listeners and clusters that need it refuse connections (docs/resources.md, K7)`
+  return `${configKey({ kind: 'Secret', namespace, name })} in ${place} is not for the service account ${account} of gateways that request it: its annotation ${accountsAnnotation(domain)} ${said}; listeners and clusters that need it refuse connections (docs/resources.md, K7)`
 }
 
 /** The actor definition of the watcher of configuration files. */

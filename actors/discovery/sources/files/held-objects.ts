@@ -6,7 +6,7 @@
 import type { ConfigObject } from '../../../../protocols/data.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret } from '../../../../protocols/messages/secrets.ts'
-import { configKey } from '../../../../src/config/kinds.ts'
+import { configKey, kindOfKey } from '../../../../src/config/kinds.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import { type DocumentFault, isNameless, type ParsedFile } from '../../../../src/config/parse.ts'
 import { isPolicyKind } from '../../../../src/config/recognise.ts'
@@ -141,14 +141,14 @@ export class HeldObjects {
   losesPolicy(readings: ReadonlyMap<string, Reading | undefined>): boolean {
     const found = new Set([...readings.values()].flatMap((reading) => reading?.parsed.objects.map(configKey) ?? []))
     const isLost = (key: string) =>
-      isPolicyKind(key.slice(0, key.indexOf('/'))) && !found.has(key) && [...(this.#definers.get(key) ?? [])].every((file) => readings.has(file))
+      isPolicyKind(kindOfKey(key)) && !found.has(key) && [...(this.#definers.get(key) ?? [])].every((file) => readings.has(file))
     return [...readings.keys()].some((file) => [...(this.#files.get(file)?.objects.keys() ?? [])].some(isLost))
   }
 
   /** Policies that cannot be used and have a stand-in, with the reasons. */
-  standIns(): { readonly key: string; readonly origin: string; readonly reason: string }[] {
+  standIns(): { readonly key: string; readonly place: string; readonly reason: string }[] {
     return [...this.#inForce].flatMap(([key, object]) =>
-      !isSecret(object) && isStandIn(object) ? [{ key, origin: object.origin, reason: object.spec.invalid }] : [],
+      !isSecret(object) && isStandIn(object) ? [{ key, place: object.place, reason: object.spec.invalid }] : [],
     )
   }
 
@@ -205,7 +205,7 @@ export class HeldObjects {
     else this.#inForce.delete(key)
     const event = before ? (now ? 'update' : 'delete') : 'add'
     this.#metrics.events.inc({ type: (now ?? before)?.kind ?? '', event })
-    this.#changes.debug(`${event} ${key} of ${(now ?? before)?.origin}`)
+    this.#changes.debug(`${event} ${key} of ${(now ?? before)?.place}`)
     this.#emit(key, now, at)
   }
 
@@ -241,7 +241,7 @@ export class HeldObjects {
         this.#listener
           .log('validation')
           .warn(
-            `${key} in ${held.origin} is ignored: ${first?.name} already defines it${isContested ? ' differently; until the definitions agree, the workloads that one of them selects are guarded by the strictest policy that they could mean' : ''}`,
+            `${key} in ${held.place} is ignored: ${first?.name} already defines it${isContested ? ' differently; until the definitions agree, the workloads that one of them selects are guarded by the strictest policy that they could mean' : ''}`,
           )
     }
     // Reuses the previous object for equal definitions, so that it is not emitted again.
@@ -265,7 +265,7 @@ export class HeldObjects {
     for (const [key, object] of doubtful) objects.set(key, object)
     for (const fault of parsed.faults) {
       const { key } = fault
-      this.#metrics.rejected.inc({ kind: key?.split('/')[0] ?? 'unknown' })
+      this.#metrics.rejected.inc({ kind: key === undefined ? 'unknown' : kindOfKey(key) })
       if (key === undefined || found.has(key)) {
         report('error', fault, key === undefined ? unidentified(doubtful.size > 0, 'fault' in reading.content) : overruled(objects.get(key)))
         continue
@@ -296,7 +296,7 @@ export class HeldObjects {
     const kinds = new Set(faults.flatMap(({ mayBe }) => mayBe ?? []))
     const certain = new Set(faults.flatMap(({ key, mayBe }) => (mayBe === undefined ? (key ?? []) : [])))
     const known = new Set(faults.flatMap(({ key }) => key ?? []))
-    const mayStay = (key: string) => !found.has(key) && !certain.has(key) && (kinds.has('anything') || kinds.has(key.slice(0, key.indexOf('/'))))
+    const mayStay = (key: string) => !found.has(key) && !certain.has(key) && (kinds.has('anything') || kinds.has(kindOfKey(key)))
     const doubtful = new Map([...(before?.objects ?? [])].filter(([key, object]) => mayStay(key) && !isNameless(object.name)))
     // If every uncertain document has the key of a known object, it is that object and no other of its kind.
     if (
@@ -339,7 +339,7 @@ function unknownIn({ faults }: ParsedFile): string | undefined {
 }
 
 const isSecret = (object: FileObject | undefined): object is GatewaySecret => object?.kind === 'Secret'
-const isSecretKey = (key: string): boolean => key.startsWith('Secret/')
+const isSecretKey = (key: string): boolean => kindOfKey(key) === 'Secret'
 
 /**
  * The event for an object. A stand-in must not replace a last good state that an earlier incarnation of this actor emitted, unless it
@@ -365,7 +365,7 @@ function unidentified(mayStay: boolean, isUnreadable: boolean): string {
 function overruled(counting: FileObject | undefined): string {
   return counting && !isSecret(counting) && isStandIn(counting)
     ? 'until the definitions agree, the workloads that one of them selects are guarded by the strictest policy that they could mean'
-    : `the definition in ${counting?.origin} counts`
+    : `the definition in ${counting?.place} counts`
 }
 
 /** The consequence of a fault of an object. */

@@ -1,5 +1,5 @@
 /** Counts the documents of configuration files that were checked (`galley_validation_*`, docs/metrics.md). */
-import { kinds } from '../../../../src/config/kinds.ts'
+import { kindOfKey, kinds } from '../../../../src/config/kinds.ts'
 import type { DocumentFault, ParsedFile } from '../../../../src/config/parse.ts'
 import { Counter, type MetricRegistry } from '../../../runtime/metrics.ts'
 
@@ -33,7 +33,7 @@ export class ValidationMetrics {
   }
 
   #count({ key, mayBe }: DocumentFault): void {
-    const name = key?.split('/')[0] ?? mayBe ?? ''
+    const name = key === undefined ? (mayBe ?? '') : kindOfKey(key)
     if (name === 'Secret') {
       this.#secretFailures.inc()
       this.#failed.inc({ ...secrets, reason: 'invalid_resource' })

@@ -24,7 +24,8 @@ describe('proxies whose class a changed object may affect', () => {
   const all = ['router a', 'router b', 'sidecar a', 'sidecar b']
   const object = (key: string, spec: unknown): ConfigObject => {
     const [kind = '', namespace = '', name = ''] = key.split('/')
-    return { kind, namespace, name, group: '', version: '', labels: {}, annotations: {}, createdAt: 0, generation: 1, spec, origin: '' }
+    const origin = { source: 'files', cluster: '', uid: '', resourceVersion: '', place: '' }
+    return { kind, namespace, name, group: '', version: '', labels: {}, annotations: {}, createdAt: 0, generation: 1, spec, ...origin }
   }
   const concerned = (key: string, spec: unknown = {}, before?: unknown) =>
     [
