@@ -2,6 +2,7 @@
  * Measures the CPU of a call of `CreateCertificate` over TLS beside a raw stream with the same messages: the same server, an authority that
  * answers at once.
  */
+import { readFileSync } from 'node:fs'
 import { type ClientHttp2Session, connect } from 'node:http2'
 import type { Admission } from '../../actors/discovery/xds-writer/admission.ts'
 import { certificateService } from '../../actors/discovery/xds-writer/certificate-service.ts'
@@ -23,12 +24,12 @@ const paths = { raw: '/raw.Service/Method', served: '/mesh.v1.auth.MeshCertifica
 const calls = 2000
 const off = { fallback: 'none', scopes: {} } as const
 
-/** Measures one connection with one call at a time, in rounds of both ways. */
+/** Measures one connection with one call at a time, in rounds of both ways. `tls` are files. */
 export async function signingCalls(rounds: number, tls: { cert: string; key: string }, csr: string, chain: readonly string[]): Promise<Measure> {
   progress('signing: calls over TLS')
   const port = await freePort()
   const server = serverOf(port, chain)
-  server.useCertificate(tls)
+  server.useCertificate({ cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') })
   await server.open()
   const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
   const request = messageFrame(Buffer.from(textField(1, csr)))

@@ -231,7 +231,7 @@ describe('authority files', () => {
       }
 
       it('give programs the roots, in PKCS #12 and PKCS #7', async () => {
-        const [p12] = await exportTrustStore(page(), at('roots.p12'), passwordFile())
+        const [p12] = await exportTrustStore(page(), at('roots.p12'), passwordFile('changeit'))
         const [p7b] = await exportTrustStore(page(), at('deep/er/roots.p7b'), '')
         expect([p12, p7b].map((path) => mode(path as string))).to.deep.equal(['600', '600'])
         const held = openssl('pkcs12', '-in', p12 as string, '-nokeys', '-passin', `file:${at('password')}`)
@@ -241,7 +241,8 @@ describe('authority files', () => {
           [`${at('roots.p12')}: is there already`, at('roots.p12'), at('password')],
           ['ends neither in .p12 or .pfx (PKCS #12) nor in .p7b or .p7c (PKCS #7)', at('roots.jks'), at('password')],
           ['--password-file is needed', at('more.pfx'), ''],
-          [`${at('empty')}: its first line is empty`, at('more.pfx'), write('empty', '\n')],
+          [`${at('empty')}: its first line, the password of a key store, is empty`, at('more.pfx'), write('empty', '\n')],
+          [`${at('odd')}: character 3 of the password is not printable ASCII`, at('more.pfx'), write('odd', 'größer')],
           ['--password-file has no effect: a PKCS #7 file has no password', at('more.p7c'), at('password')],
         ]
         for (const [reason, path, file] of refused) expect(await faultOf(exportTrustStore(page(), path, file))).to.include(reason)

@@ -4,8 +4,8 @@
  */
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import { readPem } from '../../../src/identity/pem.ts'
-import { passwordOf } from '../../../src/keystore/password.ts'
-import { readIfThere } from '../../runtime/bounded-file.ts'
+import { passwordToWriteOf } from '../../../src/keystore/password.ts'
+import { inFile, readIfThere } from '../../runtime/bounded-file.ts'
 
 /** The names of the key stores. */
 export type StoredFile = 'key.p12' | 'truststore.p12'
@@ -60,9 +60,7 @@ export class StoredFiles {
   async #password(): Promise<string> {
     const text = await readIfThere(this.#passwordFile)
     if (text === undefined) throw new Error(`${this.#passwordFile}: there is no such file, which is to hold the password of the key stores`)
-    const password = passwordOf(text)
-    if (password === '') throw new Error(`${this.#passwordFile}: its first line, the password of the key stores, is empty`)
-    return password
+    return inFile(this.#passwordFile, () => passwordToWriteOf(text))
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { pemOf, readPem } from '../../../src/identity/pem.ts'
-import { passwordOf } from '../../../src/keystore/password.ts'
+import { passwordOf, passwordToWriteOf } from '../../../src/keystore/password.ts'
 import { inFile, readBoundedBytes, readBoundedFile } from '../../runtime/bounded-file.ts'
 
 /** An authority from a key store. Certificates are PEM. */
@@ -24,7 +24,7 @@ export interface StoredAuthorityFile {
  */
 export async function readKeyStore(path: string, passwordFile: string): Promise<StoredAuthorityFile> {
   const bytes = await readBoundedBytes(path)
-  const password = passwordFile === '' ? '' : await readPassword(passwordFile)
+  const password = passwordFile === '' ? '' : await readPassword(passwordFile, passwordOf)
   const { readPkcs12 } = await import('../../../src/keystore/pkcs12.ts')
   const { WrongPassword } = await import('../../../src/keystore/fault.ts')
   const { keys, certificates } = await readPkcs12(bytes, password).catch((error: unknown) => {
@@ -86,7 +86,7 @@ export async function readCertificatesFile(path: string): Promise<string> {
 /**
  * Returns the bytes of a file with roots (PEM each): PKCS #12 with the password of `passwordFile` when its name ends in `.p12` or `.pfx`,
  * PKCS #7 when it ends in `.p7b` or `.p7c`. Rejects with an Error that names a flag for another ending, and for a password that is missing,
- * empty or without effect.
+ * empty, unusable in Java or without effect.
  */
 export async function trustStoreOf(path: string, roots: readonly string[], passwordFile: string): Promise<Buffer> {
   const certificates = roots.map((root) => new X509Certificate(root).raw)
@@ -97,13 +97,12 @@ export async function trustStoreOf(path: string, roots: readonly string[], passw
   }
   if (!/[.](p12|pfx)$/i.test(path)) throw new Error(`--truststore: ${path} ends neither in .p12 or .pfx (PKCS #12) nor in .p7b or .p7c (PKCS #7)`)
   if (passwordFile === '') throw new Error('--password-file is needed: a PKCS #12 file has a password')
-  const password = await readPassword(passwordFile)
-  if (password === '') throw new Error(`${passwordFile}: its first line is empty`)
+  const password = await readPassword(passwordFile, passwordToWriteOf)
   const { writeTrustStore } = await import('../../../src/keystore/pkcs12.ts')
   return writeTrustStore(certificates, password, randomBytes)
 }
 
-async function readPassword(path: string): Promise<string> {
+async function readPassword(path: string, password: (text: string) => string): Promise<string> {
   const text = await readBoundedFile(path)
-  return inFile(path, () => passwordOf(text))
+  return inFile(path, () => password(text))
 }
