@@ -61,7 +61,7 @@ module.exports = {
       name: 'service-actors-import-no-other-actor',
       severity: 'error',
       comment: 'the folder of an actor imports no other folder in actors/discovery; admin/ and the files beside the folders may',
-      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity|authority)/' },
+      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity|authority|distribution)/' },
       to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
     },
     {

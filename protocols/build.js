@@ -33,6 +33,7 @@ const discovery = [
     'identity/authenticator.ts',
     'authority/certificate-authority.ts',
     'authority/sign-task.ts',
+    'distribution/distribution.ts',
   ]),
 ]
 /** Every module of the agent that is an actor: it loads those that it starts. */

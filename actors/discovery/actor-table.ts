@@ -2,6 +2,7 @@
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { DistributionCommand, ProxiesReported, PushEvent } from '../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
@@ -57,6 +58,9 @@ interface Messages {
   IdentityEvent: IdentityEvent
   SecretCommand: SecretCommand
   SecretEvent: SecretEvent
+  PushEvent: PushEvent
+  ProxiesReported: ProxiesReported
+  DistributionCommand: DistributionCommand
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
@@ -67,6 +71,7 @@ type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
 type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
+type Distribution = typeof import('./distribution/distribution.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
 /**
@@ -104,7 +109,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
-    emits: { WriterCommand: true, ResolverCommand: true },
+    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true },
     runs: mode,
     actors: [{ name: 'push-queue', config: { features, secrets, domain, trustDomain, plugins, sources } }],
   }
@@ -136,14 +141,24 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: 'in-thread',
     actors: parts.listen.secure?.signs ? [{ name: 'certificate-authority', config: { features } }] : [],
   }
+  const distribution: Row<Distribution> = {
+    module: 'distribution/distribution',
+    consumes: { PushEvent: true, ProxiesReported: true },
+    emits: { DistributionCommand: true },
+    runs: 'in-thread',
+    actors: [{ name: 'distribution', config: {} }],
+  }
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
-    consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true },
-    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true },
+    consumes: {
+      ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true },
+      DistributionCommand: true,
+    },
+    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true },
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  return { ...wire([queue, files, mock, resolver, certificates, authenticator, authority, writers], parts.module), sources }
+  return { ...wire([queue, files, mock, resolver, certificates, authenticator, authority, distribution, writers], parts.module), sources }
 }
 
 function writerActors({ options, features, writers, listen, statusOnLoopback }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {

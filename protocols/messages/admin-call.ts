@@ -9,6 +9,8 @@ export const adminMethods = [
   'ListProxies',
   'GetProxyConfig',
   'ExplainRequest',
+  'ListPushes',
+  'WatchPushes',
   'ListFaults',
   'GetFiles',
   'ListActors',
@@ -27,6 +29,19 @@ export const adminMethods = [
 /** Limits of each method on one server. A call collects answers of all writers. */
 export const adminBounds = { timeLimit: 30_000, requestBytes: 65_536, concurrent: 16 }
 
+/** The methods that answer with a stream, and their limits on one server. */
+export const adminStreams: readonly string[] = ['WatchPushes']
+export const adminStreamBounds = { requestBytes: 65_536, concurrent: 16 }
+
+/**
+ * How long a stream lives, since the caller's right to it was checked at its beginning, and the least time between two of its messages, in
+ * milliseconds. Changes meanwhile are one message.
+ */
+export const adminStreamLife = { ms: 1_800_000, pauseMs: 250 }
+
+/** The status message of a stream that has lived that long. */
+export const streamIsOver = 'the stream has lasted for half an hour: go on with the last cursor'
+
 /** The question `adminCall`. The writer has authenticated the caller. */
 export interface AdminCallQuestion {
   /** `/<service>/<method>`. */
@@ -35,10 +50,15 @@ export interface AdminCallQuestion {
   readonly body: Uint8Array
   /** Undefined: a program of this machine, which may read and not act. */
   readonly caller: Caller | undefined
+  /** Of a stream: where its next message begins. The answer has one message, and says where the next one begins. */
+  readonly cursor?: string
 }
 
 /** The answer to {@link AdminCallQuestion}: gRPC frames, and trailers with the status. */
 export interface AdminCallReply {
   readonly body: Uint8Array
   readonly trailers: Readonly<Record<string, string>>
+  /** Of a stream: where its next message begins, and whether this one says anything new; undefined: this is its end. */
+  readonly cursor?: string
+  readonly hasNews?: boolean
 }

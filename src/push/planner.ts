@@ -206,6 +206,11 @@ export class Planner {
     return isChanged
   }
 
+  /** Keys of the objects that may be the cause of what a proxy refused. */
+  blamed(connection: string): string[] {
+    return [...new Set(this.#refusals.faults(connection).flatMap(({ objects }) => objects))]
+  }
+
   /**
    * The refused resources that the class still has in the refused version, with their patch contexts. Resources that it keeps for a short
    * time after their removal are not among them.

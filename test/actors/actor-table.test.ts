@@ -39,6 +39,9 @@ describe('the table of actors', () => {
       'authenticator - xds-writer/1',
       'certificate-watcher - xds-writer/0',
       'certificate-watcher - xds-writer/1',
+      'distribution - push-queue',
+      'distribution - xds-writer/0',
+      'distribution - xds-writer/1',
       'jwks-resolver - push-queue',
       'push-queue - source/files',
       'push-queue - source/mock',
@@ -56,6 +59,7 @@ describe('the table of actors', () => {
       'jwks-resolver': 'in-thread',
       'certificate-watcher': 'in-thread',
       authenticator: 'in-thread',
+      distribution: 'in-thread',
       'xds-writer/0': 'threads',
       'xds-writer/1': 'threads',
     })

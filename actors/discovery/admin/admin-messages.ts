@@ -14,6 +14,8 @@ import {
   ListFaultsResponseSchema,
   type ListProxiesResponse,
   ListProxiesResponseSchema,
+  type ListPushesResponse,
+  ListPushesResponseSchema,
   type ObjectReferenceJson,
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
@@ -26,6 +28,7 @@ import { scanFields } from '../../../src/xds/slab/wire.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ActorAnswer, ProxyAnswer } from './mesh-answers.ts'
+import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
 
 /**
@@ -113,6 +116,25 @@ export function explanationMessage(explanation: Explanation, domain: string): Ex
     policy: policyOf(policy, decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy'),
     considered: considered.map((rule) => ({ ...rule, policy: policyOf(rule.policy, 'AuthorizationPolicy') })),
   })
+}
+
+/** Returns the answer about pushes. */
+export function pushesMessage({ pushes, ...answer }: PushAnswers, domain: string): Omit<ListPushesResponse, '$typeName'> {
+  const rows = pushes.map(({ objects, refusals, slowest, ...push }) => ({
+    ...push,
+    objects: objects.map(({ key, generation, source, cluster, uid, version, place }) => ({
+      object: { ...referenceOf(key, domain), source, cluster, uid, version, place },
+      generation,
+    })),
+    slowest: slowest.map(({ connection, ...proxy }) => ({ ...proxy, connectionId: connection })),
+    refusals: refusals.map(({ connection, ...refusal }) => ({
+      ...refusal,
+      connectionId: connection,
+      objects: refusal.objects.map((key) => referenceOf(key, domain)),
+    })),
+  }))
+  const { $typeName: _, ...message } = messageOf(ListPushesResponseSchema, { ...answer, pushes: rows })
+  return message
 }
 
 /** Returns the answer about faults. */

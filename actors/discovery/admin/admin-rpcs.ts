@@ -39,6 +39,7 @@ import type { LevelsInForce } from './levels-in-force.ts'
 import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, proxyNamed, pushAgain } from './mesh-answers.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
+import { pushRpcs, type StreamPlace } from './push-rpcs.ts'
 import { resourceTypes } from './resource-types.ts'
 
 /** Dependencies and settings of the service. */
@@ -50,6 +51,8 @@ export interface AdminRpcParts {
   readonly domain: string
   /** Whether changes that are actions of debug pages are served (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
   readonly admin: boolean
+  /** The place of a stream of which a writer asks for one message; undefined: all are sent. */
+  readonly placeOf?: (call: Call) => StreamPlace | undefined
   /** Authenticates a call: returns its viewer, or the page that refuses it. */
   readonly admit: (call: Call) => Promise<Viewer | Page>
 }
@@ -69,7 +72,7 @@ export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler>
       if (viewer instanceof Page) throw refusal(viewer)
       context.values.set(viewerKey, viewer)
     },
-    routes: (router) => router.service(AdminService, { ...ofProxies(parts), ...ofMesh(parts), ...ofAuthority(parts) }),
+    routes: (router) => router.service(AdminService, { ...ofProxies(parts), ...ofPushes(parts), ...ofMesh(parts), ...ofAuthority(parts) }),
   })
 }
 
@@ -115,6 +118,16 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       return { connectionId }
     },
   } satisfies Partial<Methods>
+}
+
+function ofPushes({ sources, domain, placeOf }: AdminRpcParts) {
+  const seesOf = (context: HandlerContext, namespace: string) => {
+    const { sees } = viewerOf(context)
+    if (namespace === '') return sees
+    if (!sees(namespace)) throw refusal(forbiddenNamespace(namespace))
+    return (of: string) => of === namespace
+  }
+  return pushRpcs({ sources, domain, seesOf, placeOf: placeOf ?? (() => undefined) }) satisfies Partial<Methods>
 }
 
 function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {

@@ -7,6 +7,7 @@ import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
+import type { ProxyLedgers } from '../distribution/distribution.ts'
 import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -15,6 +16,7 @@ import { readDescribedRequest, requestParameters } from './described-request.ts'
 import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, pushAgain, type Sees } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
+import { pushesOf } from './push-answers.ts'
 
 /** The action of a page, performed on POST with certain parameters. For operators only. */
 export interface Action {
@@ -126,6 +128,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'which proxies have which generation of a resource (resource)',
     shows: 'namespaces',
     page: distributionPage,
+  },
+  pushz: {
+    what: 'the last pushes: objects that caused each, and which proxies have acknowledged it, refused it or owe an answer; parameter after (a cursor)',
+    shows: 'namespaces',
+    page: (sources, query, sees) => pushesOf(sources, sees, query.get('after') ?? '', 0),
   },
   cachez: { what: 'groups of encoded resources in the XDS cache', shows: 'mesh', page: (sources) => sources.queue('cacheKeys') },
   sidecarz: {
@@ -298,15 +305,15 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   if (!sources.tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
   const named = [readKey(resource, '').namespace, query.get('proxy_namespace') || undefined]
   for (const namespace of named) if (namespace !== undefined && !sees(namespace)) return forbiddenNamespace(namespace)
-  const inNamespace = ({ nodeId }: ConnectionStatus) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
-  const asked = (await sources.connections()).filter((connection) => sees(connection.namespace) && inNamespace(connection))
-  const rows = asked.map((connection) => [clusterType, listenerType, routeType].map((typeUrl) => ackedLedger(connection, typeUrl)))
+  const inNamespace = ({ nodeId }: ProxyLedgers) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
+  const asked = (await sources.distribution<ProxyLedgers[]>('ledgers')).filter((proxy) => sees(proxy.namespace) && inNamespace(proxy))
+  const rows = asked.map(({ ledgers }) => [clusterType, listenerType, routeType].map((typeUrl) => ledgers[typeUrl] ?? ''))
   const ledgers = [...new Set(rows.flat())]
   const found = await sources.queue<(number | undefined)[]>('generations', resource, ledgers)
   const generations = new Map(ledgers.map((ledger, index) => [ledger, found[index]]))
-  return asked.map((connection, index) => {
+  return asked.map(({ nodeId }, index) => {
     const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((ledger) => String(generations.get(ledger) ?? ''))
-    return { proxy: connection.nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
+    return { proxy: nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
   })
 }
 
@@ -361,15 +368,3 @@ function syncStatus(connection: ConnectionStatus): Record<string, string> {
   }
   return result
 }
-
-/**
- * The ledger of the version that a proxy has acknowledged for a type; empty if none. If the proxy has all present resources of the type,
- * the writer's present ledger counts as acknowledged.
- */
-function ackedLedger({ ledger, types }: ConnectionStatus, typeUrl: string): string {
-  const type = types.find((entry) => entry.typeUrl === typeUrl)
-  return type?.current ? ledger : (type?.nonceAcked.slice(0, ledgerLength) ?? '')
-}
-
-/** Length of the ledger at the beginning of a nonce, in characters. */
-const ledgerLength = 12

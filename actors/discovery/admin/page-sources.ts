@@ -24,6 +24,11 @@ export class PageSources {
     return this.supervisor.ask<T>('push-queue', question, ...details)
   }
 
+  /** Asks the record of what the proxies have acknowledged. */
+  distribution<T>(question: string, ...details: unknown[]): Promise<T> {
+    return this.supervisor.ask<T>('distribution', question, ...details)
+  }
+
   /** Asks the certificate authority. If this process has none, resolves to a page that says so. */
   authority<T>(question: string, ...details: unknown[]): Promise<T | Page> {
     const name = 'certificate-authority'

@@ -1,11 +1,12 @@
 /**
  * The push queue: consumes events of sources (`SourceEvent`) and of connecting and disconnecting proxies (`WriterEvent`), debounces them,
- * generates the resources that changed, and emits pushes to the writers (`WriterCommand`). After a crash, the sources replay their state
+ * generates the resources that changed, and emits pushes to the writers (`WriterCommand`) and what it pushed (`PushEvent`). After a crash, the sources replay their state
  * to the new push queue and the writers announce their proxies again; meanwhile the writers keep serving what they have.
  */
 
 import type { ConfigObject } from '../../../protocols/data.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
+import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import { unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { Features } from '../../../src/config/features.ts'
@@ -31,6 +32,7 @@ import { ProcessingMetrics } from './processing-metrics.ts'
 import { Proxies } from './proxies.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
+import { type MadePush, PushReports } from './push-report.ts'
 import { PushSchedule } from './push-schedule.ts'
 import { WantedKeys } from './wanted-keys.ts'
 import { Writers } from './writers.ts'
@@ -44,7 +46,9 @@ const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
-class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
+type Sent = WriterCommand | ResolverCommand | PushEvent
+
+class PushQueue implements Behaviour<Message, Sent> {
   readonly asks: Behaviour<Message>['asks']
   readonly objects = sourceObjects as Behaviour<Message>['objects']
   readonly #context: ActorContext<PushQueueConfig>
@@ -52,6 +56,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #schedule: PushSchedule
   readonly #writers: Writers
   readonly #proxies: Proxies
+  readonly #reports = new PushReports()
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
   readonly #removals: DeferredRemovals
@@ -74,7 +79,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#processing = new ProcessingMetrics(context.metrics, this.#planner)
     const debounce = { after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }
     this.#schedule = new PushSchedule(debounce, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push(), this.#processing)
-    this.#writers = new Writers(this.#planner.present, () => this.#schedule.done())
+    this.#writers = new Writers(this.#planner.present, () => this.#schedule.done(), firstPush())
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
       classes: features.PILOT_XDS_IDENTITY_CLASSES,
@@ -99,8 +104,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     )
   }
 
-  linked(peer: Peer<WriterCommand | ResolverCommand>): void {
+  linked(peer: Peer<Sent>): void {
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
+    if (peer.kind === 'distribution') this.#reports.linked(peer)
     if (peer.kind !== 'xds-writer') return
     this.#writers.add(peer)
     this.#proxies.addWriter(peer.name)
@@ -111,6 +117,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
 
   unlinked({ kind, name }: Peer): void {
     if (kind === 'jwks-resolver') this.#keys.unlinked()
+    if (kind === 'distribution') this.#reports.unlinked()
     if (kind !== 'xds-writer') return
     this.#writers.remove(name)
     this.#proxies.removeWriter(name)
@@ -127,7 +134,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         return this.#proxies.disconnected(from.name, message.connection)
       case 'ResourcesRefused':
         if (this.#proxies.refused(from.name, message)) this.#sendLater()
-        return
+        return this.#reports.refused(from.name, message, this.#proxies.blamed(from.name, message.connection))
       case 'KeySetChanged':
       case 'KeySetDropped':
         return this.#takeKeys(message)
@@ -196,18 +203,21 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
         return this.#setConfig(event)
-      case 'ConfigUnusable':
-        return this.#record(state.keepConfig(event.key, event.standIn), 'config', event.at)
+      case 'ConfigUnusable': {
+        const hasChanged = state.keepConfig(event.key, event.standIn)
+        if (hasChanged) this.#reports.object(event.key, state.objects.get(event.key), undefined)
+        return this.#record(hasChanged, 'config', event.at)
+      }
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
-        return this.#record(
+        return this.#recordService(
           state.services.set(registryName(event.registry), event.key, event.service && { service: event.service, slices: event.slices }),
           'service',
-          event.at,
+          event,
         )
       case 'EndpointsChanged':
         this.#metrics.inbound.inc({ type: 'eds' })
-        return this.#record(state.services.setSlice(registryName(event.registry), event.key, event.part, event.slice), 'endpoint', event.at)
+        return this.#recordService(state.services.setSlice(registryName(event.registry), event.key, event.part, event.slice), 'endpoint', event)
       case 'MeshChanged':
         return this.#record(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
       case 'NetworksChanged':
@@ -215,9 +225,19 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     }
   }
 
+  #recordService(changed: boolean, reason: string, { registry, key, at }: Extract<Message, { type: 'ServiceChanged' | 'EndpointsChanged' }>): void {
+    if (changed) this.#reports.service(registry, key)
+    this.#record(changed, reason, at)
+  }
+
   #setConfig({ key, object, at }: Extract<Message, { type: 'ConfigChanged' }>): void {
-    const hasChanged = this.#planner.state.setConfig(key, object)
-    if (hasChanged) this.#faults.changed(key)
+    const { state } = this.#planner
+    const before = state.objects.get(key)
+    const hasChanged = state.setConfig(key, object)
+    if (hasChanged) {
+      this.#faults.changed(key)
+      this.#reports.object(key, state.objects.get(key), before)
+    }
     this.#record(hasChanged, 'config', at)
     this.#warnWithoutEffect(key, object)
     if (this.#ready) this.#keys.subscribeLater()
@@ -236,13 +256,18 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   }
 
   #push(): void {
+    const began = monotonicMs()
     const { reasons, startedAt, events } = this.#schedule.begin()
+    let made: MadePush | undefined
     const wasBehind = this.#planner.isBehind
     const changes = this.#planner.advance(monotonicMs())
     this.#retries.ended(!this.#planner.isBehind)
     if (!this.#ready || wasBehind || !isNothing(changes)) {
       const info = { startedAt, reasons, ledger: this.#planner.ledger }
-      if (this.#writers.publish(info, { ...this.#planner.takePush(), whole: !this.#ready })) {
+      const content = this.#planner.takePush()
+      if (this.#writers.publish(info, { ...content, whole: !this.#ready })) {
+        const publishedAt = monotonicMs()
+        made = { id: this.#writers.lastPush, startedAt, publishedAt, makingMs: publishedAt - began, reasons, groups: content.groups }
         this.#metrics.triggered(reasons)
         this.#processing.published(events)
         this.#context
@@ -252,6 +277,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
           )
       } else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
+    this.#reports.published(made)
     if (!this.#ready) this.#becomeReady()
     if (!this.#writers.isAwaitingAcknowledgement) this.#schedule.done()
     this.#removals.schedule()
@@ -304,6 +330,12 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   }
 }
 
+/**
+ * The number before the first push: milliseconds of the monotonic clock, so that a push queue that replaces a crashed one uses greater numbers.
+ * A push takes more than a millisecond on average.
+ */
+const firstPush = (): number => Math.floor(monotonicMs())
+
 /** Creates the planner, with faults counted and logged. */
 function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>, faultLog: FaultLog): Planner {
   const features = config.features as Features
@@ -325,7 +357,7 @@ function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>, fa
 }
 
 /** The actor definition of the push queue. */
-export const actor: ActorDefinition<PushQueueConfig, Message, WriterCommand | ResolverCommand> = {
+export const actor: ActorDefinition<PushQueueConfig, Message, Sent> = {
   kind: 'push-queue',
   start: (context) => new PushQueue(context),
 }

@@ -26,15 +26,16 @@ export class Writers {
   readonly #acknowledgements = new WriterAcknowledgements()
   readonly #delivered: () => void
   #timer: Timer | undefined
-  #lastPush = 0
+  #lastPush: number
 
   /**
    * `present` supplies existing groups and manifests to a writer that receives them for the first time. `delivered` is called when all
-   * writers have acknowledged the last push of changes, or the wait for them timed out.
+   * writers have acknowledged the last push of changes, or the wait for them timed out. The first push has the number after `before`.
    */
-  constructor(present: Present, delivered: () => void) {
+  constructor(present: Present, delivered: () => void, before = 0) {
     this.#present = present
     this.#delivered = delivered
+    this.#lastPush = before
   }
 
   /** Number of the last push of changes. */

@@ -125,6 +125,11 @@ function typeStatus(watch: Watch, present: string): TypeStatus {
     nonceAcked: watch.nonceAcked,
     version: watch.version,
     error: watch.lastError?.message ?? '',
-    current: watch.nonce !== '' && watch.nonceAcked === watch.nonce && watch.version === present && !watch.dueInFull,
+    current: isCurrent(watch, present),
   }
+}
+
+/** Whether a proxy has acknowledged the present version of all resources of a type that it subscribed to. `present`: that version. */
+export function isCurrent({ nonce, nonceAcked, version, dueInFull }: Watch, present: string): boolean {
+  return nonce !== '' && nonceAcked === nonce && version === present && !dueInFull
 }

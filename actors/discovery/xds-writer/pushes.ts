@@ -27,6 +27,10 @@ export interface PushParts {
   busy(): void
   /** Returns the frame of a response with secrets; it is overwritten once it is sent. */
   secretFrame(response: Response, delta: boolean): Buffer
+  /** Called when a response begins to be sent. */
+  sent(connection: Connection, response: Response): void
+  /** Called when everything was sent that a push made due. */
+  settled(connection: Connection): void
   /** Ends a connection because of an invalid request. Rethrows errors that the client did not cause. */
   refuse(connection: Connection, error: unknown): void
 }
@@ -160,6 +164,7 @@ export class Pushes {
     connection.sending = sending
     this.#sending.add(connection)
     this.#parts.busy()
+    this.#parts.sent(connection, response)
     const { delta } = connection.session
     const isSecret = response.typeUrl === secretType
     const frame = isSecret ? [this.#parts.secretFrame(response, delta)] : responseFrame(response, delta)
@@ -200,6 +205,7 @@ export class Pushes {
     if (!connection.pushing) return
     connection.pushing = false
     const { pushedSince, changedAt } = connection
+    if (end === 'complete') this.#parts.settled(connection)
     if (pushedSince > 0 && end === 'complete') this.#parts.metrics.convergence.observe(Math.max(0, monotonicMs() - pushedSince) / 1000)
     if (pushedSince > 0 && end === 'held') connection.changedAt = changedAt === 0 ? pushedSince : Math.min(changedAt, pushedSince)
     this.#throttle.done(connection, !connection.trusted)

@@ -1,13 +1,14 @@
 /**
  * An XDS writer: owns the connections that it accepts and the state of their streams, and writes slices of shared memory to them. It
  * consumes pushes (`WriterCommand`) and the certificates and trust of the secured port (`SecuredPortEvent`), and emits connecting and
- * disconnecting proxies (`WriterEvent`) and their identities (`IdentityEvent`). When a writer dies, only its own connections are lost;
+ * disconnecting proxies (`WriterEvent`), their identities (`IdentityEvent`) and what they acknowledged (`ProxiesReported`). When a writer dies, only its own connections are lost;
  * the proxies reconnect to any writer.
  */
 
 import { randomBytes } from 'node:crypto'
 import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
+import type { DistributionCommand, ProxiesReported } from '../../../protocols/messages/distribution.ts'
 import type { Caller } from '../../../protocols/messages/identity.ts'
 import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
@@ -41,6 +42,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { Acknowledgements } from './acknowledgements.ts'
 import { adminPassing } from './admin-passing.ts'
 import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
@@ -61,8 +63,8 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 const longestReason = 200
 const suppressionHint = ' (metrics and /debug/adsz show all)'
 
-type Message = WriterCommand | SecuredPortEvent | SecretEvent
-type Sent = WriterEvent | IdentityEvent | SecretCommand
+type Message = WriterCommand | SecuredPortEvent | SecretEvent | DistributionCommand
+type Sent = WriterEvent | IdentityEvent | SecretCommand | ProxiesReported
 
 const discoveryServiceName = 'envoy.service.discovery.v3.AggregatedDiscoveryService'
 
@@ -80,6 +82,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   /** Connections by class, so that a push visits only the connections that it concerns. */
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
+  readonly #acknowledgements: Acknowledgements
   readonly #secrets: GatewaySecrets
   readonly #standstillTimer = new StandstillTimer()
   readonly #metrics
@@ -126,12 +129,15 @@ class XdsWriter implements Behaviour<Message, Sent> {
         `gateways of service account ${account} in namespace ${namespace} request ${resource}, which does not exist: listeners and clusters that need it refuse connections until it does`,
       ),
     )
+    this.#acknowledgements = new Acknowledgements(this.#connections)
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
       flowControlTimeoutMs: this.#sessionParts.flowControlTimeoutMs,
       busy: () => this.#standstillTimer.wake(),
       secretFrame: (response, delta) => this.#secrets.frame(response, delta),
+      sent: (connection, response) => this.#acknowledgements.sent(connection, response),
+      settled: (connection) => this.#acknowledgements.settled(connection),
       refuse: (connection, error) => this.#refuse(connection, error),
     })
     this.#budgets = new Budgets(context.metrics)
@@ -212,6 +218,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   linked(peer: Peer<Sent>): void {
     if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
     if (peer.kind === 'source') this.#secrets.linked(peer)
+    if (peer.kind === 'distribution') this.#acknowledgements.linked(peer)
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
     this.#isFullStateRequested = false
@@ -220,6 +227,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   unlinked(peer: Peer): void {
     this.#secrets.unlinked(peer)
+    if (peer.kind === 'distribution') this.#acknowledgements.unlinked()
   }
 
   receive(command: Message): void {
@@ -238,6 +246,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
         return this.#wakeDue(this.#secrets.receive(command), command.at)
       case 'PublishPush':
         return this.#publish(command)
+      case 'ReportTaken':
+        return this.#acknowledgements.taken()
       case 'PushAgain':
         this.#push = command.push
         for (const connection of this.#connections.values()) {
@@ -263,6 +273,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const changed = this.#catalog.apply(command, (classId) => this.#members.has(classId))
     this.#requestFullState()
     this.#push = command.push
+    const isChange = this.#acknowledgements.applied(command.push)
     const touched = this.#catalog.classesOf(changed)
     for (const { classId } of command.manifests) touched.add(classId)
     for (const { connection: id, classId } of command.assignments) {
@@ -274,15 +285,20 @@ class XdsWriter implements Behaviour<Message, Sent> {
       if (members) members.add(connection)
       else this.#members.set(classId, new Set([connection]))
       for (const refused of connection.session.stillRefused()) this.#reportRefusal(connection, refused)
-      if (connection.isClassKnown) this.#pushes.changed(connection, command.push.startedAt)
-      else {
+      if (connection.isClassKnown) {
+        this.#pushes.changed(connection, command.push.startedAt)
+        if (isChange && connection.session.isDue()) this.#acknowledgements.owes(connection, command.push)
+      } else {
         connection.isClassKnown = true
         this.#pushes.wake(connection)
       }
     }
     for (const classId of touched)
       for (const connection of this.#members.get(classId) ?? [])
-        if (connection.session.isDue()) this.#pushes.changed(connection, command.push.startedAt)
+        if (connection.session.isDue()) {
+          this.#pushes.changed(connection, command.push.startedAt)
+          if (isChange) this.#acknowledgements.owes(connection, command.push)
+        }
     this.#queue?.tell({ type: 'PushApplied', push: command.push.id }, 'taken')
     this.#pushes.work()
   }
@@ -442,9 +458,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
-      this.#reportRefusal(connection, error && connection.session.refused(typeUrl, nonce, error.message))
+      const refused = error && connection.session.refused(typeUrl, nonce, error.message)
+      if (refused) this.#acknowledgements.refused(connection, refused)
+      this.#reportRefusal(connection, refused)
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${(error?.message ?? '').replace(/\s+/g, ' ')}`)
     }
+    if (outcome !== 'stale') this.#acknowledgements.answered(connection, typeUrl)
     if (outcome !== 'stale' && connection.isClassKnown && connection.session.isDue()) this.#pushes.wake(connection)
   }
 
@@ -480,6 +499,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       budget.proxies.free(1)
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#callers.gone(connection)
+      this.#acknowledgements.gone(connection)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }
     this.#budgets.closed(connection.caller)

@@ -1,0 +1,100 @@
+/**
+ * What became of the configuration: consumes the pushes of the push queue (`PushEvent`) and the reports of the writers (`ProxiesReported`),
+ * and answers which proxies have which version, and what became of the last pushes. It runs on the main thread, where it delays no push.
+ * When it dies, the writers report all of their proxies again, and the pushes before are forgotten.
+ */
+import { randomBytes } from 'node:crypto'
+import type { DistributionCommand, ProxiesReported, PushEvent, PushUpdates } from '../../../protocols/messages/distribution.ts'
+import { ProxyVersions } from '../../../src/push/distribution/proxy-versions.ts'
+import { PushRecord } from '../../../src/push/distribution/push-record.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { Counter, gaugesOf } from '../../runtime/metrics.ts'
+import { within } from '../../runtime/timers.ts'
+
+/** The number of pushes that are kept. */
+const keptPushes = 100
+/** Maximum time for which a later change is waited for, in milliseconds: well below the deadline of questions. */
+const longestWaitMs = 3000
+
+type Message = PushEvent | ProxiesReported
+
+/** The versions that a proxy has acknowledged, as `config_distribution` shows them. */
+export interface ProxyLedgers {
+  readonly nodeId: string
+  readonly namespace: string
+  /** By type URL the digest of all objects in the version that was acknowledged last. */
+  readonly ledgers: Readonly<Record<string, string>>
+}
+
+class Distribution implements Behaviour<Message, DistributionCommand> {
+  readonly #versions = new ProxyVersions()
+  readonly #pushes = new PushRecord(keptPushes, randomBytes(4).toString('hex'))
+  readonly #reports: Counter
+  /** Resolved with the next change of a push. */
+  #next = Promise.withResolvers<void>()
+
+  constructor({ metrics }: ActorContext<object>) {
+    const gauge = gaugesOf(metrics)
+    this.#reports = new Counter({ name: 'pilot_distribution_reports_total', help: 'reports of writers about their proxies', registers: [metrics] })
+    gauge('pilot_push_outstanding_proxies', 'proxies that owe an answer to the last push of changes', () => this.#pushes.outstanding)
+  }
+
+  readonly asks = {
+    /** What each proxy has acknowledged. */
+    ledgers: (): ProxyLedgers[] =>
+      Array.from(this.#versions.all(), ({ nodeId, namespace, types }) => ({
+        nodeId,
+        namespace,
+        ledgers: Object.fromEntries(types.flatMap(({ typeUrl, version }) => (version ? [[typeUrl, version.ledger]] : []))),
+      })),
+    /** The pushes that changed after a cursor; if there are none, waits for one up to `waitMs` milliseconds. */
+    pushes: async (cursor: string, waitMs: number): Promise<PushUpdates> => {
+      const until = monotonicMs() + Math.min(waitMs, longestWaitMs)
+      for (;;) {
+        const updates = this.#pushes.since(cursor, { monotonic: monotonicMs(), wall: wallClockMs() })
+        const restMs = until - monotonicMs()
+        if (updates.pushes.length > 0 || updates.dropped > 0 || !(restMs > 0)) return updates
+        await within(restMs, this.#next.promise)
+      }
+    },
+  }
+
+  receive(message: Message, from: Peer<DistributionCommand>): void {
+    const before = this.#pushes.sequence
+    switch (message.type) {
+      case 'PushPublished':
+        this.#pushes.published(message.push)
+        break
+      case 'RefusalBlamed':
+        this.#pushes.blamed(message.writer, message.connection, message.typeUrl, message.objects)
+        break
+      case 'ProxiesReported':
+        this.#reports.inc()
+        this.#pushes.reported(from.name, message.proxies)
+        this.#pushes.left(from.name, this.#versions.report(from.name, message))
+        from.tell({ type: 'ReportTaken' }, 'taken')
+    }
+    this.#tell(before)
+  }
+
+  unlinked({ kind, name }: Peer): void {
+    if (kind !== 'xds-writer') return
+    const before = this.#pushes.sequence
+    this.#pushes.left(name, this.#versions.drop(name))
+    this.#tell(before)
+  }
+
+  #tell(before: number): void {
+    if (this.#pushes.sequence === before) return
+    this.#next.resolve()
+    this.#next = Promise.withResolvers()
+  }
+}
+
+/** The actor definition of the record of distribution. */
+export const actor: ActorDefinition<object, Message, DistributionCommand> = {
+  kind: 'distribution',
+  start: (context) => new Distribution(context),
+}

@@ -1,0 +1,223 @@
+/**
+ * Reports to the actor `distribution` which version of each type each proxy has acknowledged, refused or still owes (`ProxiesReported`).
+ * Facts are noted when they happen and told ten times a second, once for each proxy that they concern; while the last report was not taken,
+ * they wait here, so that a slow recipient costs no more than one entry for each proxy.
+ */
+import type { ConfigVersion, ProxiesReported, ProxyReport, RefusalReport, TypeReport } from '../../../protocols/messages/distribution.ts'
+import type { PushInfo } from '../../../protocols/messages/push.ts'
+import type { Refused, Response } from '../../../src/xds/stream/session.ts'
+import type { Watch } from '../../../src/xds/stream/watch.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import type { Connection } from './connection.ts'
+import { isCurrent } from './connection-debug.ts'
+
+/** The least time between two reports, in milliseconds. */
+const reportMs = 100
+/** Maximum number of unanswered pushes, of acknowledged ones and of refusals of a proxy until they are reported; older ones are dropped. */
+const maxNoted = 100
+/** Maximum number of characters of the reason of a refusal. */
+const longestReason = 300
+/** Maximum number of resources that a refusal names. */
+const mostNamed = 16
+
+/** A push that changed something for a proxy. */
+type Owed = Pick<PushInfo, 'id' | 'startedAt'>
+
+/** What is noted of a proxy. */
+interface Noted {
+  /** By type the version in which the last response was made, and the one that was acknowledged last. */
+  readonly types: Map<string, { made: ConfigVersion; acknowledged: ConfigVersion }>
+  /** The pushes that the proxy has not answered, the oldest first. */
+  owed: Owed[]
+  acknowledged: [push: number, ms: number][]
+  refused: RefusalReport[]
+  sent: [push: number, bytes: number][]
+}
+
+const never: ConfigVersion = { push: 0, ledger: '' }
+
+/** The notes of a writer about its proxies. */
+export class Acknowledgements {
+  readonly #connections: ReadonlyMap<string, Connection>
+  readonly #noted = new Map<Connection, Noted>()
+  #applied: ConfigVersion = never
+  #peer: Peer<ProxiesReported> | undefined
+  #isWhole = false
+  /** Whether the last report was not taken yet. */
+  #isAway = false
+  #isAppliedTold = true
+  #timer: Timer | undefined
+  readonly #changed = new Set<Connection>()
+  #gone: string[] = []
+
+  /** `connections`: the identified connections of the writer. */
+  constructor(connections: ReadonlyMap<string, Connection>) {
+    this.#connections = connections
+  }
+
+  /** A recipient that knows nothing yet: everything is reported to it. */
+  linked(peer: Peer<ProxiesReported>): void {
+    this.#peer = peer
+    this.#isWhole = true
+    this.#isAway = false
+    this.#reportLater()
+  }
+
+  /** Nothing is reported until there is a recipient again. */
+  unlinked(): void {
+    this.#peer = undefined
+    this.#gone = []
+  }
+
+  /** The recipient has taken the last report. */
+  taken(): void {
+    this.#isAway = false
+    if (this.#changed.size > 0 || this.#gone.length > 0 || !this.#isAppliedTold || this.#isWhole) this.#reportLater()
+  }
+
+  /** The writer has applied a version. Returns whether it is a push of changes, which proxies are to acknowledge. */
+  applied({ id, ledger }: PushInfo): boolean {
+    const isNew = id !== this.#applied.push
+    if (!isNew && ledger === this.#applied.ledger) return false
+    this.#applied = { push: id, ledger }
+    this.#isAppliedTold = false
+    this.#reportLater()
+    return isNew
+  }
+
+  /** A push of changes has made something due for a proxy. */
+  owes(connection: Connection, { id, startedAt }: PushInfo): void {
+    const noted = this.#of(connection)
+    if (noted.owed.at(-1)?.id === id) return
+    noted.owed.push({ id, startedAt })
+    if (noted.owed.length > maxNoted) noted.owed.shift()
+    this.#changed.add(connection)
+  }
+
+  /** A response is being sent. */
+  sent(connection: Connection, { typeUrl, plan }: Response): void {
+    const noted = this.#of(connection)
+    const of = noted.types.get(typeUrl)
+    if (of) of.made = this.#applied
+    else noted.types.set(typeUrl, { made: this.#applied, acknowledged: never })
+    const push = noted.owed.at(-1)?.id
+    if (push === undefined) return
+    const last = noted.sent.at(-1)
+    if (last?.[0] === push) last[1] += plan.length
+    else note(noted.sent, [push, plan.length])
+  }
+
+  /** A proxy has answered a response of a type, or changed its subscription. */
+  answered(connection: Connection, typeUrl: string): void {
+    const of = this.#noted.get(connection)?.types.get(typeUrl)
+    const watch = connection.session.watches.get(typeUrl)
+    if (of && watch && watch.nonceAcked === watch.nonce) of.acknowledged = of.made
+    this.settled(connection)
+  }
+
+  /** A proxy has refused a response of a type. The pushes that the response was made for are settled by that. */
+  refused(connection: Connection, { typeUrl, resources, detail }: Refused): void {
+    const noted = this.#of(connection)
+    const made = noted.types.get(typeUrl)?.made.push ?? 0
+    const reason = detail.length > longestReason ? `${detail.slice(0, longestReason)}...` : detail
+    const refusal = { typeUrl, resources: resources.slice(0, mostNamed).map(({ name }) => name), reason: reason.toWellFormed() }
+    for (const { id } of noted.owed) if (id <= made) note(noted.refused, { push: id, ...refusal })
+    noted.owed = noted.owed.filter(({ id }) => id > made)
+    this.#tell(connection)
+  }
+
+  /** Nothing is left to send to a proxy for now: pushes of which it has acknowledged everything are settled. */
+  settled(connection: Connection): void {
+    const noted = this.#noted.get(connection)
+    if (!noted) return
+    if (noted.owed.length > 0) {
+      const taken = this.#takenUpTo(connection, noted)
+      while (noted.owed[0] && noted.owed[0].id <= taken) {
+        const { id, startedAt } = noted.owed.shift() as Owed
+        note(noted.acknowledged, [id, Math.max(0, monotonicMs() - startedAt)])
+      }
+    }
+    this.#tell(connection)
+  }
+
+  /** A connection is closed. */
+  gone(connection: Connection): void {
+    this.#noted.delete(connection)
+    this.#changed.delete(connection)
+    if (!this.#peer || connection.id === '') return
+    this.#gone.push(connection.id)
+    this.#reportLater()
+  }
+
+  #of(connection: Connection): Noted {
+    let noted = this.#noted.get(connection)
+    if (!noted) this.#noted.set(connection, (noted = { types: new Map(), owed: [], acknowledged: [], refused: [], sent: [] }))
+    return noted
+  }
+
+  #tell(connection: Connection): void {
+    this.#changed.add(connection)
+    this.#reportLater()
+  }
+
+  /**
+   * The last push of which a proxy has everything. A type for which something is outstanding counts with the version that was acknowledged
+   * last, so that a push may count as acknowledged somewhat late where the next one overtakes it.
+   */
+  #takenUpTo({ session }: Connection, { types }: Noted): number {
+    const isDue = session.isDue()
+    let taken = Number.POSITIVE_INFINITY
+    for (const watch of session.watches.values()) {
+      if (isAnswered(watch) && (!isDue || isCurrent(watch, session.versionOf(watch)))) continue
+      taken = Math.min(taken, types.get(watch.typeUrl)?.acknowledged.push ?? 0)
+    }
+    return isDue && taken === Number.POSITIVE_INFINITY ? 0 : taken
+  }
+
+  #reportLater(): void {
+    if (!this.#peer || this.#isAway) return
+    this.#timer ??= after(reportMs, () => {
+      this.#timer = undefined
+      this.#report()
+    }).unref()
+  }
+
+  #report(): void {
+    if (!this.#peer || this.#isAway) return
+    const concerned = this.#isWhole ? this.#connections.values() : this.#changed
+    const proxies = Array.from(concerned, (connection) => this.#reportOf(connection))
+    this.#peer.tell({ type: 'ProxiesReported', isWhole: this.#isWhole, applied: this.#applied, proxies, gone: this.#gone }, 'proxies')
+    this.#isAway = true
+    this.#isWhole = false
+    this.#isAppliedTold = true
+    this.#changed.clear()
+    this.#gone = []
+  }
+
+  #reportOf(connection: Connection): ProxyReport {
+    const { id, node, session } = connection
+    const { types, owed, acknowledged, refused, sent } = this.#of(connection)
+    const report = {
+      ...{ connection: id, nodeId: node?.id ?? '', namespace: node?.namespace ?? '', classId: session.classId },
+      types: [...session.watches.values()].map((watch): TypeReport => {
+        const { typeUrl, lastError, nonce } = watch
+        const isRefused = lastError !== undefined && lastError.nonce === nonce
+        if (isCurrent(watch, session.versionOf(watch))) return { typeUrl, isRefused }
+        return { typeUrl, isRefused, acknowledged: types.get(typeUrl)?.acknowledged ?? never }
+      }),
+      ...{ owed: owed.map(({ id: push }) => push), acknowledged, refused, sent },
+    }
+    Object.assign(this.#of(connection), { acknowledged: [], refused: [], sent: [] })
+    return report
+  }
+}
+
+/** Whether the last response of a type was acknowledged or refused. */
+const isAnswered = ({ nonce, nonceAcked, lastError }: Watch): boolean => nonce === nonceAcked || lastError?.nonce === nonce
+
+function note<T>(list: T[], item: T): void {
+  list.push(item)
+  if (list.length > maxNoted) list.shift()
+}
