@@ -3,7 +3,7 @@ import type { CertificateEvent, CertificateFiles } from '../../protocols/message
 import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { DistributionCommand, ProxiesReported, PushEvent } from '../../protocols/messages/distribution.ts'
-import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
+import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
@@ -55,6 +55,7 @@ interface Messages {
   CertificateEvent: CertificateEvent
   MeshNamesEvent: MeshNamesEvent
   TrustEvent: TrustEvent
+  TokenKeysEvent: TokenKeysEvent
   IdentityEvent: IdentityEvent
   SecretCommand: SecretCommand
   SecretEvent: SecretEvent
@@ -130,7 +131,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const authenticator: Row<Authenticator> = {
     module: 'identity/authenticator',
     consumes: { MeshNamesEvent: true },
-    emits: { TrustEvent: true },
+    emits: { TrustEvent: true, TokenKeysEvent: true },
     runs: 'in-thread',
     actors: [{ name: 'authenticator', config: parts.identity }],
   }
@@ -151,7 +152,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
     consumes: {
-      ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true },
+      ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true, TokenKeysEvent: true },
       DistributionCommand: true,
     },
     emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true },
@@ -161,14 +162,14 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   return { ...wire([queue, files, mock, resolver, certificates, authenticator, authority, distribution, writers], parts.module), sources }
 }
 
-function writerActors({ options, features, writers, listen, statusOnLoopback }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
+function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
   const connections = { keepaliveInterval, keepaliveTimeout, maxConnectionAge }
   const permits = permitWords(writers)
   const knownAddresses = knownAddressWords()
   return Array.from({ length: writers }, (_, index) => ({
     name: `xds-writer/${index}`,
-    config: { features, ...listen, statusOnLoopback, writers, index, versionKey, permits, knownAddresses, connections },
+    config: { features, ...listen, statusOnLoopback, writers, index, versionKey, tokenRules: identity.rules, permits, knownAddresses, connections },
     ended: () => reclaimPermits(permits, index),
   }))
 }

@@ -52,6 +52,8 @@ export interface XdsWriterConfig {
   readonly index: number
   /** The key of the push queue: writers subtract the numbers of hidden resources from the sums that they are sent. */
   readonly versionKey: string
+  /** The rules for workload tokens: a list of `TokenRule` values. Keys are those of the authenticator's rule with the same index. */
+  readonly tokenRules: readonly object[]
   /** The memory in which the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
   /** The memory in which all writers keep the addresses of clients that presented a credential. */

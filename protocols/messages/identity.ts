@@ -13,7 +13,7 @@ export interface Caller {
   readonly issuedRoot?: string
 }
 
-/** The question `authenticate`: the identity of a token's owner. */
+/** Who owns a token? */
 export interface TokenQuestion {
   /** The token as the caller sent it, without `Bearer `; at most 16 KiB. */
   readonly token: string
@@ -37,6 +37,27 @@ export type TokenAnswer =
        */
       readonly unavailable?: true
     }
+
+/** The keys of a token rule, which are public. */
+export interface TokenKeySet {
+  /** A JSON Web Key Set; undefined when there is none. */
+  readonly keys: string | undefined
+  /** Whether keys that are not there may be at the issuer: they could not be fetched or read. */
+  readonly isUnknown: boolean
+}
+
+/** Sent by the authenticator to the writers: the keys of a token rule. Sent to each writer when it is linked and after each change. */
+export interface TokenKeysEvent extends TokenKeySet {
+  readonly type: 'TokenKeysChanged'
+  /** The index of the rule. */
+  readonly rule: number
+}
+
+/** The question `tokenKeys`: the keys of a token rule, for a token that waits for the first ones, or for newer ones (`renewed`). */
+export interface TokenKeysQuestion {
+  readonly rule: number
+  readonly renewed: boolean
+}
 
 /** Sent by the file watcher: the current names of the mesh. Sent to each consumer when it is linked and after each change. */
 export interface MeshNamesEvent {

@@ -1,14 +1,15 @@
 /** The questions with deadlines of their own: who answers what, and how long the asker waits. */
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
-import type { TokenAnswer, TokenQuestion } from './identity.ts'
+import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion } from './identity.ts'
 
 /**
  * The questions whose work is bounded by what is left of their deadline, by name. Each is answered with one more argument, which says how
  * much that is and when nobody waits for the answer any more. The writers ask the supervisor, which passes the question on.
  */
 export interface BoundedQuestions {
-  /** Answered by the authenticator. */
+  /** Both answered by the authenticator. */
   authenticate(question: TokenQuestion): TokenAnswer
+  tokenKeys(question: TokenKeysQuestion): TokenKeySet
   /** Both answered by the certificate authority. */
   signCertificate(request: CertificateRequest): CertificateAnswer
   signServingCertificate(request: ServingCertificateRequest): CertificateAnswer
@@ -18,6 +19,7 @@ export interface BoundedQuestions {
 export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> = {
   // A token may wait for the first keys of its issuer, and for newer ones (docs/identity.md, K3).
   authenticate: 8000,
+  tokenKeys: 4000,
   // A request may wait for its turn and then be signed, by a thread that may have to be started (docs/certificates.md, C3).
   signCertificate: 13_000,
   signServingCertificate: 13_000,

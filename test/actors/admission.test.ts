@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { Admission, type Admitted, isRefused } from '../../actors/discovery/xds-writer/admission.ts'
-import type { Asking } from '../../actors/runtime/ask.ts'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
 import { until } from '../harness/until.ts'
 
@@ -10,8 +9,8 @@ const certified: Caller = { ...caller, via: 'certificate' }
 describe('admission of streams', () => {
   /** An authenticator whose answers the test gives. */
   function examiner() {
-    const asked: { question: TokenQuestion; asking: Asking; answer: (answer: TokenAnswer) => void; fail: (error: Error) => void }[] = []
-    const admission = new Admission((question, asking) => new Promise((answer, fail) => asked.push({ question, asking, answer, fail })))
+    const asked: { question: TokenQuestion; signal: AbortSignal; answer: (answer: TokenAnswer) => void; fail: (error: Error) => void }[] = []
+    const admission = new Admission((question, signal) => new Promise((answer, fail) => asked.push({ question, signal, answer, fail })))
     return { asked, admission }
   }
   const asker = (authorization?: string, connection = {}, certificateCaller?: Caller, peer = '10.0.0.1') => ({
@@ -94,11 +93,11 @@ describe('admission of streams', () => {
     const [one, other] = [new AbortController(), new AbortController()]
     for (const { signal } of [one, other]) void admission.admit(asker('Bearer shared', connection), 'xds', signal)
     one.abort()
-    expect(asked.map(({ asking }) => asking.signal.aborted)).to.deep.equal([false])
+    expect(asked.map(({ signal }) => signal.aborted)).to.deep.equal([false])
     other.abort()
-    expect(asked.map(({ asking }) => asking.signal.aborted)).to.deep.equal([true])
+    expect(asked.map(({ signal }) => signal.aborted)).to.deep.equal([true])
     void admission.admit(asker('Bearer shared', connection))
-    expect(asked.map(({ asking }) => asking.signal.aborted)).to.deep.equal([true, false])
+    expect(asked.map(({ signal }) => signal.aborted)).to.deep.equal([true, false])
   })
 
   it('does not check a token for which nobody waits when it is its turn', async () => {

@@ -6,7 +6,8 @@ import { expect } from 'chai'
 import { SignJWT } from 'jose'
 import { authenticatorWith } from '../../actors/discovery/identity/authenticator.ts'
 import { authenticatorConfig } from '../../actors/discovery/identity/settings.ts'
-import type { ReviewVerdict, TokenReviewer } from '../../actors/discovery/identity/token-reviewer.ts'
+import type { TokenReviewer } from '../../actors/discovery/identity/token-reviewer.ts'
+import type { TokenVerdict } from '../../actors/discovery/token-checks.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
@@ -361,7 +362,7 @@ describe('workload tokens', () => {
 
   it('are reviewed by an orchestrator if no rule accepts them', async () => {
     const reviews: unknown[] = []
-    let verdict: ReviewVerdict = { account: { namespace: 'a', account: 'b' }, expiresAt: 7 }
+    let verdict: TokenVerdict = { account: { namespace: 'a', account: 'b' }, expiresAt: 7 }
     const reviewer: TokenReviewer = {
       review: async (token, audiences, clusterId) => {
         reviews.push([token.length, audiences, clusterId])

@@ -43,6 +43,7 @@ describe('the host of an XDS writer', () => {
       secure: undefined,
       statusOnLoopback: true,
       versionKey: 'key',
+      tokenRules: [],
       writers: 1,
       index: 0,
       connections,

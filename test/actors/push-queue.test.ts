@@ -346,6 +346,7 @@ const writerConfig = (port: number) => ({
   plain: { host: '127.0.0.1', port },
   secure: undefined,
   versionKey: 'key',
+  tokenRules: [],
   statusOnLoopback: true,
   writers: 1,
   index: 0,

@@ -1,4 +1,5 @@
 /** The keys of one token rule: inline, from a watched file, or fetched and refreshed. */
+import type { TokenKeySet } from '../../../protocols/messages/identity.ts'
 import { keySetFault } from '../../../src/config/shapes/key-set.ts'
 import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import type { TokenKeys } from '../../../src/policy/token-keys.ts'
@@ -8,6 +9,7 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Renewal } from '../../runtime/renewal.ts'
 import { within } from '../../runtime/timers.ts'
+import type { KeySource } from '../token-checks.ts'
 import { KeyFile } from './key-file.ts'
 
 /** Dependencies shared by the keys of all rules. */
@@ -24,9 +26,10 @@ const waitLimitMs = 3000
 const minRefreshMs = { remote: 30_000, file: 1000 }
 
 /** Provides the keys of a rule. Once obtained, keys stay in use while their source is unavailable. */
-export class RuleKeys {
+export class RuleKeys implements KeySource {
   readonly #rule: TokenRule
   readonly #parts: KeyParts
+  readonly #changed: (keys: TokenKeySet) => void
   readonly #file: KeyFile | undefined
   readonly #renewal: Renewal<string> | undefined
   #content: string | undefined
@@ -36,14 +39,21 @@ export class RuleKeys {
   /** Time of the last refresh caused by a token. */
   #renewedAt = Number.NEGATIVE_INFINITY
 
-  constructor(rule: TokenRule, parts: KeyParts) {
+  /** `changed` is called with the keys after each change. */
+  constructor(rule: TokenRule, parts: KeyParts, changed: (keys: TokenKeySet) => void) {
     this.#rule = rule
     this.#parts = parts
+    this.#changed = changed
     const { origin } = rule
     if (origin.type === 'inline') this.#content = origin.keys
     if (origin.type === 'file') this.#file = this.#watched(origin)
     if (origin.type === 'remote') this.#renewal = this.#fetched(origin)
     this.#renewal?.start()
+  }
+
+  /** The keys as text, as they are now. */
+  get present(): TokenKeySet {
+    return { keys: this.#content, isUnknown: this.isUnknown }
   }
 
   /** Whether keys that are not there may be at the issuer: they could not be fetched or read. */
@@ -87,6 +97,7 @@ export class RuleKeys {
     this.#log('info', `keys of the tokens of ${this.#rule.issuer} ${this.#content === undefined ? 'are there' : 'changed'}`)
     this.#content = content
     this.#keys = undefined
+    this.#changed(this.present)
   }
 
   #log(level: 'info' | 'error' | 'debug', message: string): void {
@@ -143,5 +154,6 @@ export class RuleKeys {
   #forget(): void {
     this.#content = undefined
     this.#keys = undefined
+    this.#changed(this.present)
   }
 }

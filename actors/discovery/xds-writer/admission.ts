@@ -4,7 +4,6 @@ import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/mess
 import { clientKey } from '../../../src/model/client-address.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../rpc/call.ts'
-import { type Asking, patient } from '../../runtime/ask.ts'
 import { FairWork, refusedJob } from '../../runtime/fair-work.ts'
 
 /** The properties of a stream or call that authentication looks at. */
@@ -30,8 +29,7 @@ export interface Refusal extends CallStatus {
 export const isRefused = (admitted: Admitted): admitted is Refusal => 'code' in admitted
 
 /**
- * Bounds of the tokens being verified: how many the main thread is asked for at a time, of all clients and of one, and how many wait, with
- * their size in bytes. A token that waits costs less than one that is refused at once, because its client then sends the next. Clients take
+ * Bounds of the tokens being verified: how many at a time, of all clients and of one, and how many wait, with their size in bytes. A token that waits costs less than one that is refused at once, because its client then sends the next. Clients take
  * turns. Streams of one connection with the same token share one verification.
  */
 const bounds = { atOnce: 32, ofClient: 8, waiting: 4096, bytes: 8_388_608 }
@@ -61,8 +59,8 @@ class Verification {
   }
 }
 
-/** Verifies a token and returns its caller, for as long as `asking` waits. */
-export type Authenticate = (question: TokenQuestion, asking: Asking) => Promise<TokenAnswer>
+/** Verifies a token and returns its caller. `signal` is aborted when nobody waits for the answer any more. */
+export type Authenticate = (question: TokenQuestion, signal: AbortSignal) => Promise<TokenAnswer>
 
 /** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
@@ -105,7 +103,7 @@ export class Admission {
     if (same && !same.isGone) return same.join(signal)
     const { client, token } = question
     const verification: Verification = new Verification((gone) => {
-      const run = () => this.#ask(question, { ...patient, signal: gone })
+      const run = () => this.#verify(question, gone)
       return this.#work
         .run({ client, bytes: token.length, run, isGone: () => gone.aborted })
         .then((admitted) => (admitted === refusedJob ? unavailable('too many tokens are being examined') : admitted))
@@ -119,9 +117,9 @@ export class Admission {
     return verification.join(signal)
   }
 
-  async #ask(question: TokenQuestion, asking: Asking): Promise<Admitted> {
+  async #verify(question: TokenQuestion, gone: AbortSignal): Promise<Admitted> {
     try {
-      const answer = await this.#authenticate(question, asking)
+      const answer = await this.#authenticate(question, gone)
       if ('caller' in answer) return answer.caller
       return answer.unavailable ? unavailable(answer.refused) : unauthenticated(answer.refused)
     } catch (error) {

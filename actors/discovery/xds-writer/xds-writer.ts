@@ -9,12 +9,13 @@ import { randomBytes } from 'node:crypto'
 import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { DistributionCommand, ProxiesReported } from '../../../protocols/messages/distribution.ts'
-import type { Caller } from '../../../protocols/messages/identity.ts'
+import type { Caller, TokenKeysEvent } from '../../../protocols/messages/identity.ts'
 import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
+import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -42,6 +43,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { TokenChecks } from '../token-checks.ts'
 import { Acknowledgements } from './acknowledgements.ts'
 import { adminPassing } from './admin-passing.ts'
 import { Admission } from './admission.ts'
@@ -56,6 +58,7 @@ import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { StatusAccess } from './status-access.ts'
 import { statusServiceNames, statusServices } from './status-services.ts'
+import { HeldTokenKeys } from './token-keys.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the notice that further log lines about a client are suppressed. */
@@ -63,7 +66,7 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 const longestReason = 200
 const suppressionHint = ' (metrics and /debug/adsz show all)'
 
-type Message = WriterCommand | SecuredPortEvent | SecretEvent | DistributionCommand
+type Message = WriterCommand | SecuredPortEvent | SecretEvent | DistributionCommand | TokenKeysEvent
 type Sent = WriterEvent | IdentityEvent | SecretCommand | ProxiesReported
 
 const discoveryServiceName = 'envoy.service.discovery.v3.AggregatedDiscoveryService'
@@ -91,6 +94,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #server: GrpcServer
   readonly #secured: SecuredPort
   readonly #callers: Callers
+  readonly #tokenKeys: HeldTokenKeys
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
   /** Whether the full state has been requested and has not arrived yet. */
@@ -155,8 +159,19 @@ class XdsWriter implements Behaviour<Message, Sent> {
       isFirst: context.config.index === 0,
       noted: (lines) => context.note(attentionNote, lines),
     })
+    const tokenRules = context.config.tokenRules as readonly TokenRule[]
+    this.#tokenKeys = new HeldTokenKeys(tokenRules, (question) => context.askFor(patient, 'tokenKeys', question))
+    const tokens = new TokenChecks({
+      rules: tokenRules,
+      keysOf: (rule) => this.#tokenKeys.of(rule),
+      trustDomain: () => this.#secured.names?.trustDomain,
+      // There is no orchestrator that could review tokens.
+      review: undefined,
+      log: context.log,
+      metrics: context.metrics,
+    })
     const admission = new Admission(
-      (question, asking) => context.askFor(asking, 'authenticate', question),
+      (question, signal) => tokens.check(question, signal),
       ({ peer, connection }) => this.#server.trust(peer, connection),
     )
     this.#callers = new Callers({
@@ -236,6 +251,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
         this.#secured.receive(command)
         this.#secrets.named(command, this.#connections.values())
         return this.#wakeDue(this.#connections.values(), monotonicMs())
+      case 'TokenKeysChanged':
+        return this.#tokenKeys.receive(command)
       case 'CertificateChanged':
         return this.#secured.receive(command)
       case 'TrustChanged':
