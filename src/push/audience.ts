@@ -4,7 +4,7 @@
  * others as patches.
  */
 import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
-import { EmptyClasses } from './classes/empty-classes.ts'
+import { ClassLife } from './classes/class-life.ts'
 
 /** The changes that a push is made of. Which slabs and retired groups belong to the push follows from the state of each audience. */
 export type PushChanges = Omit<PushContent, 'slabs' | 'retiredGroups'>
@@ -30,27 +30,33 @@ export interface Present {
   slab(id: number): SlabData | undefined
 }
 
-interface KnownClass {
-  connections: number
+/** A class that connections of the audience belong to, or belonged to a moment ago. */
+class KnownClass extends ClassLife {
   /** The manifest last sent. Undefined if the class could not be made yet. */
   manifest: Manifest | undefined
+}
+
+/** A group that a manifest of the audience names, or that the audience has. */
+interface KnownGroup {
+  readonly id: string
+  /** How many manifests of known classes name it. */
+  namings: number
+  /** Whether the audience has it. */
+  isSent: boolean
 }
 
 /** The state of one audience, as far as it was sent. Every push has to pass through `next`, in order. */
 export class Audience {
   readonly #present: Present
-  readonly #classOf = new Map<string, string>()
+  /** The classes of the connections. */
+  readonly #connections = new Map<string, KnownClass>()
+  readonly #classes = new Map<string, KnownClass>()
+  readonly #groups = new Map<string, KnownGroup>()
+  readonly #slabs = new Set<number>()
   /** Connections whose class has not been sent yet, because the class could not be made. They keep their configuration until then. */
   readonly #unassigned = new Set<string>()
-  readonly #classes = new Map<string, KnownClass>()
-  readonly #empty = new EmptyClasses()
-  /** How many manifests of known classes name each group. */
-  readonly #named = new Map<string, number>()
-  /** Groups that the audience has. */
-  readonly #groups = new Set<string>()
-  readonly #slabs = new Set<number>()
   /** Groups that gained their first or lost their last naming manifest in the present push. */
-  readonly #namingChanged = new Set<string>()
+  readonly #namingChanged = new Set<KnownGroup>()
 
   /** Creates an audience that has nothing and no connections. */
   constructor(present: Present) {
@@ -59,10 +65,11 @@ export class Audience {
 
   /** Removes a connection that closed at `now`, in monotonic milliseconds. */
   connectionClosed(connection: string, now: number): void {
-    const classId = this.#classOf.get(connection)
-    this.#classOf.delete(connection)
+    const known = this.#connections.get(connection)
+    if (!known) return
+    this.#connections.delete(connection)
     this.#unassigned.delete(connection)
-    if (classId !== undefined) this.#leave(classId, now)
+    known.leave(now)
   }
 
   /**
@@ -71,9 +78,7 @@ export class Audience {
    */
   next(push: PushChanges, now: number): PushContent {
     const fresh = push.assignments.filter((assignment) => this.#assign(assignment, now)).map(({ classId }) => classId)
-    // A retired class that has connections again is not retired.
-    const retiredClasses = [...new Set([...push.retiredClasses, ...this.#empty.expired(now)])].filter((id) => this.#empty.has(id))
-    for (const id of retiredClasses) this.#forget(id)
+    const retiredClasses = this.#retire(push.retiredClasses, now)
     const changed = push.manifests.map(({ classId }) => classId).filter((id) => this.#classes.has(id))
     const manifests = [...new Set([...changed, ...fresh])].flatMap((id) => this.#manifest(id) ?? [])
     const { groups, retiredGroups } = this.#groupsOf(push)
@@ -91,36 +96,44 @@ export class Audience {
 
   /** The assignments of connections whose classes have been made, each returned once. */
   #assignments(): ClassAssignment[] {
-    const assigned = [...this.#unassigned].flatMap((connection): ClassAssignment[] => {
-      const classId = this.#classOf.get(connection)
-      return classId !== undefined && this.#classes.get(classId)?.manifest ? [{ connection, classId }] : []
-    })
-    for (const { connection } of assigned) this.#unassigned.delete(connection)
+    const assigned: ClassAssignment[] = []
+    for (const connection of this.#unassigned) {
+      const known = this.#connections.get(connection)
+      if (!known?.manifest) continue
+      assigned.push({ connection, classId: known.id })
+      this.#unassigned.delete(connection)
+    }
     return assigned
   }
 
   /** Returns whether the class is new to the audience. */
   #assign({ connection, classId }: ClassAssignment, now: number): boolean {
-    const before = this.#classOf.get(connection)
-    this.#classOf.set(connection, classId)
-    this.#unassigned.add(connection)
-    if (before !== undefined) this.#leave(before, now)
-    this.#empty.delete(classId)
+    const before = this.#connections.get(connection)
     const known = this.#classes.get(classId)
-    if (known) known.connections++
-    else this.#classes.set(classId, { connections: 1, manifest: undefined })
+    const of = known ?? new KnownClass(classId)
+    if (!known) this.#classes.set(classId, of)
+    of.join()
+    before?.leave(now)
+    this.#connections.set(connection, of)
+    this.#unassigned.add(connection)
     return !known
   }
 
-  #leave(classId: string, now: number): void {
-    const known = this.#classes.get(classId)
-    if (known && --known.connections === 0) this.#empty.add(classId, now)
-  }
-
-  #forget(classId: string): void {
-    this.#empty.delete(classId)
-    this.#name(this.#classes.get(classId)?.manifest, -1)
-    this.#classes.delete(classId)
+  /** Forgets the classes among `retired`, and those whose grace period is over, that have no connections. Returns their ids. */
+  #retire(retired: readonly string[], now: number): string[] {
+    const ended = new Set<KnownClass>()
+    for (const id of retired) {
+      const known = this.#classes.get(id)
+      // A retired class that has connections again is not retired.
+      if (known?.state === 'lingering') ended.add(known)
+    }
+    for (const known of this.#classes.values()) if (known.isExpired(now)) ended.add(known)
+    for (const known of ended) {
+      known.end()
+      this.#name(known.manifest, -1)
+      this.#classes.delete(known.id)
+    }
+    return Array.from(ended, ({ id }) => id)
   }
 
   /** Stores and returns the present manifest of a known class. */
@@ -138,10 +151,10 @@ export class Audience {
   #name(manifest: Manifest | undefined, by: 1 | -1): void {
     for (const uses of Object.values(manifest?.groups ?? {}))
       for (const { group } of uses) {
-        const count = (this.#named.get(group) ?? 0) + by
-        if (count > 0) this.#named.set(group, count)
-        else this.#named.delete(group)
-        if (count === 0 || (count === 1 && by === 1)) this.#namingChanged.add(group)
+        let known = this.#groups.get(group)
+        if (!known) this.#groups.set(group, (known = { id: group, namings: 0, isSent: false }))
+        known.namings += by
+        if (known.namings === 0 || (known.namings === 1 && by === 1)) this.#namingChanged.add(known)
       }
   }
 
@@ -152,17 +165,22 @@ export class Audience {
   #groupsOf(push: PushChanges): Pick<PushContent, 'groups' | 'retiredGroups'> {
     const groups: GroupPatch[] = []
     for (const patch of push.groups) {
-      if (!this.#named.has(patch.group) || !(patch.base === 0 || this.#groups.has(patch.group))) continue
-      this.#groups.add(patch.group)
+      const known = this.#groups.get(patch.group)
+      if (!known || known.namings === 0 || !(patch.base === 0 || known.isSent)) continue
+      known.isSent = true
       groups.push(patch)
     }
     const retiredGroups: string[] = []
-    for (const id of this.#namingChanged) {
-      const whole = this.#named.has(id) && !this.#groups.has(id) ? this.#present.wholePatch(id) : undefined
+    for (const known of this.#namingChanged) {
+      const { id, namings, isSent } = known
+      const whole = namings > 0 && !isSent ? this.#present.wholePatch(id) : undefined
       if (whole) {
-        this.#groups.add(id)
+        known.isSent = true
         groups.push(whole)
-      } else if (!this.#named.has(id) && this.#groups.delete(id)) retiredGroups.push(id)
+      }
+      if (namings > 0) continue
+      this.#groups.delete(id)
+      if (isSent) retiredGroups.push(id)
     }
     this.#namingChanged.clear()
     return { groups, retiredGroups }

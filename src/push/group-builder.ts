@@ -17,22 +17,24 @@ import type { Resource } from '../xds/slab/resource.ts'
 import type { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
 import { endpointType, extensionConfigType } from '../xds/type-urls.ts'
-import { Dependencies } from './dependencies/dependencies.ts'
+import { type ClassGroup, type ClassUse, ServedClass } from './classes/served-class.ts'
+import { Dependencies, type Product } from './dependencies/dependencies.ts'
 import { Memo } from './dependencies/memo.ts'
 import { SnapshotReader } from './dependencies/snapshot-reader.ts'
-import { Lingering, lingeringTypes, type Uses } from './groups/lingering.ts'
+import { Lingering, lingeringTypes } from './groups/lingering.ts'
 import { ListenerGroups } from './groups/listener-groups.ts'
 import { type GroupSpec, type Making, objectsOf, patched } from './groups/making.ts'
 import { NameTableGroups } from './groups/name-table-groups.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
 import { ProxylessGroups } from './groups/proxyless-groups.ts'
+import { ResourceGroup } from './groups/resource-group.ts'
 import { RouteGroups } from './groups/route-groups.ts'
 import { WorkloadGroups } from './groups/workload-groups.ts'
 
 /** How long removed resources that routes may still refer to are kept, in milliseconds. */
 const lingerMs = 2000
 
-/** The user of cached values that are made before any proxy needs them. */
+/** The user of cached values, and the id of a class, that are made before any proxy needs them. */
 const ahead = 'ahead of need'
 
 /** Builds and owns the groups. */
@@ -42,25 +44,21 @@ export class GroupBuilder implements Making {
   /** The present snapshot. Reads of it are recorded. */
   readonly snapshot: SnapshotReader
   readonly #record: Dependencies<MeshSnapshot>
-  readonly #groups: GroupStore
+  readonly #store: GroupStore
   readonly #faults: Faults
-  readonly #specs = new Map<string, GroupSpec>()
-  /** By group the hosts that it hides in the shared group. */
-  readonly #hidden = new Map<string, readonly string[]>()
-  /** Groups by class, and classes by group. */
-  readonly #groupsOf = new Map<string, ReadonlySet<string>>()
-  readonly #users = new Map<string, Set<string>>()
-  /** By class its groups by type URL. The groups that it keeps after their removal are in `#lingering`. */
-  readonly #usesOf = new Map<string, Uses>()
-  readonly #lingering: Lingering
-  /** Digests of the policies of classes. */
-  readonly #policiesOf = new Map<string, string | undefined>()
-  /** Groups without classes. */
-  readonly #unused = new Set<string>()
+  readonly #groups = new Map<string, ClassGroup>()
+  /** Groups and classes of which something that was read has changed. */
+  readonly #outdated = new Set<ClassGroup>()
+  readonly #outdatedClasses = new Set<ServedClass>()
+  /** Groups that nothing wants or keeps. */
+  readonly #idle = new Set<ClassGroup>()
+  /** Groups of which the last attempt to build them failed as a whole. */
+  readonly #failed = new Set<ClassGroup>()
   /** Classes with a group in which other hosts are hidden now. */
-  readonly #rehidden = new Set<string>()
-  /** What rules keep from the proxies of a group, by group. */
-  readonly #losses = new Map<string, readonly ResourceFault[]>()
+  readonly #rehidden = new Set<ServedClass>()
+  readonly #lingering: Lingering
+  /** The record of what was made in advance. */
+  readonly #ahead: Product<string>
   readonly #outbound: OutboundGroups
   readonly #listeners: ListenerGroups
   readonly #routes: RouteGroups
@@ -70,18 +68,16 @@ export class GroupBuilder implements Making {
   /** The group that is being built. */
   #building = ''
   #now = 0
-  /** Groups of which the last attempt to build them failed as a whole. */
-  readonly #failed = new Set<string>()
-  /** Conflicts between listeners by group. */
-  readonly #conflicts = new Map<string, readonly ListenerConflict[]>()
+  #copies = 0
 
   constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults, sums: KeyedSums) {
     this.sums = sums
     this.#record = new Dependencies(snapshot)
     this.memo = new Memo(this.#record)
     this.snapshot = new SnapshotReader(this.#record)
-    this.#groups = groups
-    this.#lingering = new Lingering(groups)
+    this.#store = groups
+    this.#lingering = new Lingering(groups, (typeUrl, resources) => this.#copy(typeUrl, resources))
+    this.#ahead = this.#record.product(ahead, new Set())
     this.#faults = faults
     this.#outbound = new OutboundGroups(this)
     this.#listeners = new ListenerGroups(this)
@@ -100,11 +96,11 @@ export class GroupBuilder implements Making {
   }
 
   lastGood(): ReadonlyMap<string, Resource> {
-    return this.#groups.resources(this.#building)
+    return this.#store.resources(this.#building)
   }
 
   valueOf(resource: Resource): Uint8Array {
-    return this.#groups.valueOf(resource)
+    return this.#store.valueOf(resource)
   }
 
   /** The number of route sets in memory. Tests of memory check that it falls when proxies disconnect. */
@@ -115,7 +111,7 @@ export class GroupBuilder implements Making {
   /** The listener conflicts of all views and classes in use, without duplicates. */
   get conflicts(): readonly ListenerConflict[] {
     const found = new Map<string, ListenerConflict>()
-    for (const conflicts of this.#conflicts.values())
+    for (const { conflicts } of this.#groups.values())
       for (const conflict of conflicts) found.set(`${conflict.kind}|${conflict.view}|${conflict.key}`, conflict)
     return [...found.values()]
   }
@@ -127,10 +123,7 @@ export class GroupBuilder implements Making {
 
   /** Builds the groups again that failed as a whole: an error may have passed. */
   retryFailed(): void {
-    for (const id of [...this.#failed]) {
-      const spec = this.#specs.get(id)
-      if (spec) this.#rebuild(spec)
-    }
+    for (const group of [...this.#failed]) this.#rebuild(group)
   }
 
   /** The number of recorded questions to the snapshot. Tests of memory check that it falls when proxies disconnect. */
@@ -150,106 +143,94 @@ export class GroupBuilder implements Making {
   }
 
   /** The classes whose list of groups may have changed. */
-  get outdatedClasses(): string[] {
-    return [...this.#record.outdated].flatMap((name) => (name.startsWith(classPrefix) ? [name.slice(classPrefix.length)] : []))
+  get outdatedClasses(): ServedClass[] {
+    return [...this.#outdatedClasses]
   }
 
   /** Builds all outdated groups. Returns the classes for which other hosts are hidden now. */
-  remake(): string[] {
-    for (const id of [...this.#record.outdated]) {
-      const spec = this.#specs.get(id)
-      if (spec && (this.#users.get(id)?.size ?? 0) > 0) this.#rebuild(spec)
-    }
+  remake(): ServedClass[] {
+    for (const group of [...this.#outdated]) if (group.state === 'wanted') this.#rebuild(group)
     const rehidden = [...this.#rehidden]
     this.#rehidden.clear()
     return rehidden
   }
 
   /**
-   * Returns the groups of a class by type URL, all built for the present snapshot, together with the groups it keeps after their removal.
-   * When proxies have just moved to the class from the class `from`, `classId` is the id of a transitional class, which also keeps the
-   * removed groups of `from`.
+   * Makes the groups of a class for the present snapshot, and returns them by type URL together with the groups that the class keeps after
+   * their removal. When proxies have just moved to the class from the class `from`, it also keeps the removed groups of `from`.
    */
-  groupsFor(proxy: ProxyClass, classId = proxy.id, from = classId): Record<string, GroupUse[]> {
-    let specs: readonly GroupSpec[] = []
-    this.#record.produce(`${classPrefix}${classId}`, () => {
-      specs = this.#specsOf(proxy)
+  resourcesOf(served: ServedClass, from: ServedClass = served): Record<string, GroupUse[]> {
+    const { proxyClass } = served
+    served.record ??= this.#record.product(served, this.#outdatedClasses)
+    const specs = this.#record.produce(served.record, () => {
       const { policies, mesh } = this.snapshot
-      this.#policiesOf.set(classId, policiesDigest(policiesFor(policies, mesh.rootNamespace, proxy)))
+      served.policies = policiesDigest(policiesFor(policies, mesh.rootNamespace, proxyClass))
+      return this.#specsOf(proxyClass)
     })
+    const uses = specs.map((spec): ClassUse => {
+      const group = this.#current(spec)
+      // The group that hides hosts in this one stands before it.
+      const hide = spec.hiddenBy === undefined ? undefined : this.#groups.get(spec.hiddenBy)?.hides
+      return { group, hide: hide ?? nothing }
+    })
+    this.#use(served, uses, from)
+    this.#tellLosses(served)
     const groups: Record<string, GroupUse[]> = {}
-    for (const spec of specs) {
-      const { id, typeUrl, hiddenBy, given } = spec
-      const before = this.#specs.get(id)
-      this.#specs.set(id, spec)
-      if (!this.#record.isCurrent(id) || !before || !sameItems(before.given, given)) this.#rebuild(spec)
-      const use = { group: id, hide: (hiddenBy !== undefined && this.#hidden.get(hiddenBy)) || nothing }
-      const uses = groups[typeUrl]
-      if (!uses) groups[typeUrl] = [use]
-      else uses.push(use)
-    }
-    this.#use(classId, new Set(specs.map(({ id }) => id)))
-    const had = Object.entries(this.#usesOf.get(from) ?? {}).filter(([typeUrl]) => lingeringTypes.has(typeUrl))
-    const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
-    this.#lingering.keep(classId, [...left, ...this.#lingering.of(from)], groups)
-    this.#usesOf.set(classId, { ...groups })
-    this.#tellLosses(classId)
     // When several groups contain a name, the first counts: the present groups come before the kept ones.
-    for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
+    for (const { group, hide } of [...uses, ...served.kept]) (groups[group.typeUrl] ??= []).push({ group: group.id, hide })
     return groups
   }
 
-  /** A digest of the policies that the groups of a class were made with. Undefined when there are none. */
-  policiesOf(classId: string): string | undefined {
-    return this.#policiesOf.get(classId)
+  /** Returns the group of a spec, built for the present snapshot and the spec's given inputs. */
+  #current(spec: GroupSpec): ClassGroup {
+    const { id, typeUrl, given } = spec
+    let group = this.#groups.get(id)
+    if (!group) this.#groups.set(id, (group = new ResourceGroup(id, typeUrl, this.#idle)))
+    const before = group.spec
+    group.spec = spec
+    if (!group.record?.isCurrent || !before || !sameItems(before.given, given)) this.#rebuild(group)
+    return group
   }
 
-  /** Whether a class keeps groups after their removal. */
-  isLingering(classId: string): boolean {
-    return this.#lingering.of(classId).length > 0
+  /** Sets the groups that a class is made of, and decides which ones it keeps of those it had, or of those that the class `from` has. */
+  #use(served: ServedClass, uses: readonly ClassUse[], from: ServedClass): void {
+    const groups = new Set(uses.map(({ group }) => group))
+    const due = this.#now + lingerMs
+    const left = from.uses.flatMap((use) => (lingeringTypes.has(use.group.typeUrl) ? { ...use, due } : []))
+    for (const group of groups) group.want(served)
+    for (const { group } of served.uses) if (!groups.has(group)) group.leave(served)
+    this.#lingering.keep(served, [...left, ...from.kept], uses)
+    served.uses = uses
   }
 
-  /** The groups that a class keeps after their removal. */
-  keptGroups(classId: string): Set<string> {
-    return new Set(this.#lingering.of(classId).map(({ use }) => use.group))
+  /** Makes a group of copies of resources, which stays as it is. */
+  #copy(typeUrl: string, resources: readonly Resource[]): ClassGroup {
+    const group = new ResourceGroup(`lingering|${++this.#copies}`, typeUrl, this.#idle)
+    this.#groups.set(group.id, group)
+    this.#store.replace(group.id, resources)
+    return group
   }
 
   /** The earliest time at which a kept resource or group is due for removal, in monotonic milliseconds. Undefined when there is none. */
   nextLeaving(): number | undefined {
-    const due = [this.#groups.nextLeaving(), this.#lingering.next].filter((time) => time !== undefined)
+    const due = [this.#store.nextLeaving(), this.#lingering.next].filter((time) => time !== undefined)
     return due.length > 0 ? Math.min(...due) : undefined
   }
 
   /** Removes kept resources and groups that are due by `now`. Returns the classes that kept them. */
-  sweep(now: number): string[] {
-    this.#groups.sweep(now)
+  sweep(now: number): ServedClass[] {
+    this.#store.sweep(now)
     return this.#lingering.sweep(now)
   }
 
   /** Removes a class. */
-  dropClass(classId: string): void {
-    this.#use(classId, new Set())
-    this.#groupsOf.delete(classId)
-    this.#usesOf.delete(classId)
-    this.#policiesOf.delete(classId)
-    this.#lingering.forget(classId)
-    this.#faults.clear(`losses|${classId}`)
-    this.#record.forget(`${classPrefix}${classId}`)
-  }
-
-  #use(classId: string, groups: ReadonlySet<string>): void {
-    for (const id of this.#groupsOf.get(classId) ?? []) {
-      if (groups.has(id)) continue
-      const users = this.#users.get(id)
-      users?.delete(classId)
-      if (users?.size === 0) this.#unused.add(id)
-    }
-    for (const id of groups) {
-      const users = this.#users.get(id)
-      if (users) users.add(classId)
-      else this.#users.set(id, new Set([classId]))
-    }
-    this.#groupsOf.set(classId, groups)
+  dropClass(served: ServedClass): void {
+    for (const { group } of served.uses) group.leave(served)
+    served.uses = nothing
+    this.#lingering.forget(served)
+    this.#rehidden.delete(served)
+    this.#faults.clear(`losses|${served.id}`)
+    if (served.record) this.#record.forget(served.record)
   }
 
   #specsOf(proxy: ProxyClass): GroupSpec[] {
@@ -267,29 +248,31 @@ export class GroupBuilder implements Making {
    * Builds a group. This is the one place where errors are contained: a resource that fails keeps its last good state or is left out, and
    * so does the whole group if building it fails. The faults of the group are replaced.
    */
-  #rebuild({ id, typeUrl, build, given }: GroupSpec): void {
+  #rebuild(group: ClassGroup): void {
+    const { id, typeUrl, spec } = group
+    if (!spec) return
     const faults: ResourceFault[] = []
     this.#building = id
     this.memo.user = id
-    this.#failed.delete(id)
+    group.record ??= this.#record.product(group, this.#outdated)
+    this.#setFailed(group, false)
     contain(
-      () => {
-        this.#record.produce(id, () => {
-          const built = build()
-          const divided = divideOutcomes(built.outcomes, (name) => this.#groups.resources(id).get(name))
-          if (built.isPart) this.#groups.update(id, divided.resources)
-          else this.#groups.replace(id, divided.resources, lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined)
+      () =>
+        this.#record.produce(group.record as Product<ClassGroup>, () => {
+          const built = spec.build()
+          const divided = divideOutcomes(built.outcomes, (name) => this.#store.resources(id).get(name))
+          if (built.isPart) this.#store.update(id, divided.resources)
+          else this.#store.replace(id, divided.resources, lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined)
           built.stored?.()
-          this.#conflicts.set(id, divided.conflicts)
-          if (built.hide) this.#hide(id, built.hide)
+          group.conflicts = divided.conflicts
+          if (built.hide) this.#hide(group, built.hide)
           faults.push(...divided.faults)
-        })
-      },
+        }),
       (reason) => {
-        this.#failed.add(id)
-        const kept = this.#groups.has(id)
-        if (!kept) this.#groups.replace(id, [])
-        const objects = given.flatMap(objectsOf)
+        this.#setFailed(group, true)
+        const kept = this.#store.has(id)
+        if (!kept) this.#store.replace(id, [])
+        const objects = spec.given.flatMap(objectsOf)
         faults.push({ type: 'group', resource: id, objects, reason, consequence: kept ? consequences.kept : consequences.leftOut })
       },
     )
@@ -298,56 +281,52 @@ export class GroupBuilder implements Making {
       faults.filter(({ isLoss }) => !isLoss),
     )
     this.#setLosses(
-      id,
+      group,
       faults.filter(({ isLoss }) => isLoss),
     )
   }
 
+  #setFailed(group: ClassGroup, hasFailed: boolean): void {
+    group.hasFailed = hasFailed
+    if (hasFailed) this.#failed.add(group)
+    else this.#failed.delete(group)
+  }
+
   /** Sets what rules keep from the proxies of a group. */
-  #setLosses(id: string, losses: readonly ResourceFault[]): void {
+  #setLosses(group: ClassGroup, losses: readonly ResourceFault[]): void {
     // A class has the losses of its groups, so equal ones are not passed on.
-    if (JSON.stringify(losses) === JSON.stringify(this.#losses.get(id) ?? [])) return
-    if (losses.length > 0) this.#losses.set(id, losses)
-    else this.#losses.delete(id)
-    for (const classId of this.#users.get(id) ?? []) this.#tellLosses(classId)
+    if (JSON.stringify(losses) === JSON.stringify(group.losses)) return
+    group.losses = losses
+    for (const served of group.users) this.#tellLosses(served)
   }
 
   /** Replaces the losses of a class: those of its groups, but for hosts that it has in another form, and none of a class without proxies. */
-  #tellLosses(classId: string): void {
-    if (classId === ahead) return
-    const uses = Object.values(this.#usesOf.get(classId) ?? {}).flat()
+  #tellLosses({ id, uses }: ServedClass): void {
+    if (id === ahead) return
     const losses = uses.flatMap(({ group, hide }) => {
-      const found = this.#losses.get(group)
-      if (!found) return []
+      if (group.losses.length === 0) return []
       const hidden = new Set(hide)
-      return found.filter(({ resource }) => !hidden.has(resource))
+      return group.losses.filter(({ resource }) => !hidden.has(resource))
     })
-    this.#faults.replace(`losses|${classId}`, losses)
+    this.#faults.replace(`losses|${id}`, losses)
   }
 
-  #hide(id: string, hide: readonly string[]): void {
-    const before = this.#hidden.get(id)
+  #hide(group: ClassGroup, hide: readonly string[]): void {
+    const before = group.hides
     if (before && sameItems(before, hide)) return
-    this.#hidden.set(id, hide)
-    if (before) for (const classId of this.#users.get(id) ?? []) this.#rehidden.add(classId)
+    group.hides = hide
+    if (before) for (const served of group.users) this.#rehidden.add(served)
   }
 
-  /** Removes groups that no class uses or keeps. */
+  /** Removes the groups that no class wants or keeps. */
   retain(): void {
-    if (this.#unused.size === 0) return
-    const kept = this.#lingering.groups
-    for (const id of this.#unused) {
-      if (kept.has(id)) continue
-      this.#unused.delete(id)
-      if ((this.#users.get(id)?.size ?? 0) > 0) continue
-      this.#users.delete(id)
-      this.#groups.retire(id)
-      this.#specs.delete(id)
-      this.#hidden.delete(id)
-      this.#record.forget(id)
-      this.#conflicts.delete(id)
-      this.#losses.delete(id)
-      this.#failed.delete(id)
+    for (const group of this.#idle) {
+      const { id, record } = group
+      group.end()
+      this.#groups.delete(id)
+      this.#store.retire(id)
+      if (record) this.#record.forget(record)
+      this.#failed.delete(group)
       this.#faults.clear(id)
       this.memo.release(id)
       for (const maker of [this.#outbound, this.#routes]) maker.forget(id)
@@ -364,12 +343,12 @@ export class GroupBuilder implements Making {
    * number of bytes made for each service; the caller may stop or continue between services.
    */
   *prepare(proxy: ProxyClass): Generator<number> {
-    this.#record.forget(ahead)
-    this.#record.produce(ahead, () => undefined)
+    this.#record.forget(this.#ahead)
+    this.#record.produce(this.#ahead, () => undefined)
     for (const steps of [this.#outbound.prepare(proxy), this.#routes.prepare(proxy)])
       for (let made: number | undefined = 0; made !== undefined; ) {
         this.memo.user = ahead
-        this.#record.extend(ahead, () => {
+        this.#record.extend(this.#ahead, () => {
           const { value, done } = steps.next()
           made = done ? undefined : value
         })
@@ -382,13 +361,15 @@ export class GroupBuilder implements Making {
    * of bytes of the resources in those that are not in `counted`, and adds them to it.
    */
   prepareGroups(proxy: ProxyClass, counted: Set<string>): number {
-    const uses = Object.values(this.groupsFor(proxy, ahead)).flat()
-    this.dropClass(ahead)
+    const served = new ServedClass(ahead, proxy)
+    this.resourcesOf(served)
+    const groups = served.uses.map(({ group }) => group.id)
+    this.dropClass(served)
     let bytes = 0
-    for (const { group } of uses) {
+    for (const group of groups) {
       if (counted.has(group)) continue
       counted.add(group)
-      for (const { slices } of this.#groups.resources(group).values()) for (const { length } of slices) bytes += length
+      for (const { slices } of this.#store.resources(group).values()) for (const { length } of slices) bytes += length
     }
     return bytes
   }
@@ -398,16 +379,17 @@ export class GroupBuilder implements Making {
    * outdated.
    */
   #refreshEndpoints(host: string): void {
-    for (const id of this.#outbound.endpointGroups(host)) {
-      if (!this.#record.isCurrent(id)) continue
+    for (const group of this.#outbound.endpointGroups(host)) {
+      const { id, record } = group
+      if (!record?.isCurrent) continue
       const remade = new Set<string>([host])
       const faults: ResourceFault[] = []
       contain(
         () => {
           this.memo.user = id
-          this.#record.remake(id, host, () => {
-            const divided = divideOutcomes(this.#outbound.endpointsOf(host, id), (name) => this.#groups.resources(id).get(name))
-            this.#groups.update(id, divided.resources)
+          this.#record.remake(record, host, () => {
+            const divided = divideOutcomes(this.#outbound.endpointsOf(host, id), (name) => this.#store.resources(id).get(name))
+            this.#store.update(id, divided.resources)
             for (const { name } of divided.resources) remade.add(name)
             faults.push(...divided.faults)
           })
@@ -420,15 +402,13 @@ export class GroupBuilder implements Making {
         remade,
         faults.filter(({ isLoss }) => !isLoss),
       )
-      const others = (this.#losses.get(id) ?? []).filter(({ resource }) => !remade.has(resource))
-      this.#setLosses(id, [...others, ...faults.filter(({ isLoss }) => isLoss)])
+      const others = group.losses.filter(({ resource }) => !remade.has(resource))
+      this.#setLosses(group, [...others, ...faults.filter(({ isLoss }) => isLoss)])
     }
   }
 }
 
-/** The prefix of recorded products that are classes. All other products are groups. */
-const classPrefix = 'class '
-const nothing: readonly string[] = []
+const nothing: readonly never[] = []
 
 function extensions({ traits }: ProxyClass): GroupSpec[] {
   if (traits.filters.length === 0) return []

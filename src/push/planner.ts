@@ -2,13 +2,12 @@
  * Turns events into pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and computes for each push
  * the patches that update every writer. Pure: no threads, no clock, no sockets.
  */
-import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
-import type { ClassAssignment, Manifest } from '../../protocols/messages/push.ts'
+import type { ClassAssignment } from '../../protocols/messages/push.ts'
 import { configKey, keyAt } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { proxyName, readNode } from '../model/proxy.ts'
-import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
+import type { ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { serviceKey } from '../snapshot/objects.ts'
 import { allPolicies, policiesFor } from '../snapshot/policies.ts'
@@ -19,10 +18,11 @@ import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
 import type { Present, PushChanges } from './audience.ts'
-import { EmptyClasses } from './classes/empty-classes.ts'
-import { classOf, sameClass } from './classes/proxy-class.ts'
+import { Classes } from './classes/classes.ts'
+import { classOf } from './classes/proxy-class.ts'
 import { ProxyIndex } from './classes/proxy-index.ts'
 import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
+import type { ServedClass } from './classes/served-class.ts'
 import { GroupBuilder } from './group-builder.ts'
 
 /**
@@ -40,35 +40,16 @@ export class Planner {
   readonly builder: GroupBuilder
   /** The present state, for writers that do not have all of it. */
   readonly present: Present = {
-    manifest: (classId) => this.#manifests.get(classId),
+    manifest: (classId) => this.#classes.get(classId)?.manifest,
     wholePatch: (group) => this.groups.wholePatch(group),
     slab: (id) => this.slabs.data(id),
   }
   readonly #proxies = new ProxyIndex()
-  readonly #classes = new Map<string, ProxyClass>()
-  readonly #members = new Map<string, number>()
-  /** Classes without proxies. */
-  readonly #empty = new EmptyClasses()
-  /**
-   * Transitional classes, for proxies that have just changed their class and keep removed groups for a short time, with the class that
-   * follows.
-   */
-  readonly #transitional = new Map<string, string>()
-  /**
-   * Ids of transitional classes for which no groups had to be kept, since the last {@link advance}. Their proxies were assigned to their
-   * class directly.
-   */
-  readonly #directlyAssigned = new Set<string>()
-  /** The time of the last {@link advance}, in monotonic milliseconds. */
-  #now = 0
-  readonly #manifests = new Map<string, Manifest>()
+  readonly #classes: Classes
   readonly #instances = new InstanceIndex()
   readonly #refusals = new Refusals()
   /** The snapshot that the proxies were classified by. */
   #classified: MeshSnapshot
-  #assignments: ClassAssignment[] = []
-  #changedManifests = new Set<string>()
-  #retiredClasses: string[] = []
   #ledger = ''
   /** The changes of {@link advance}s that failed as a whole. They are processed again by the next one. */
   #missed: Changes | undefined
@@ -85,6 +66,14 @@ export class Planner {
     this.groups = new GroupStore(this.slabs, sums, first)
     this.builder = new GroupBuilder(this.state.current, this.groups, this.faults, sums)
     this.#classified = this.state.current
+    this.#classes = new Classes({
+      proxies: this.#proxies,
+      refusals: this.#refusals,
+      builder: this.builder,
+      faults: this.faults,
+      snapshot: () => this.snapshot,
+      instancesOf: (node) => this.instancesOf(node),
+    })
   }
 
   get snapshot(): MeshSnapshot {
@@ -98,7 +87,7 @@ export class Planner {
 
   /** All connections with their nodes and classes. */
   proxies(): { connection: string; node: ProxyNode; proxyClass: ProxyClass | undefined }[] {
-    return [...this.#proxies.entries()].map(([connection, { node, classId }]) => ({ connection, node, proxyClass: this.#classes.get(classId) }))
+    return [...this.#proxies.entries()].map(([connection, { node, served }]) => ({ connection, node, proxyClass: served?.proxyClass }))
   }
 
   /** The service instances of a proxy's workload. */
@@ -108,8 +97,8 @@ export class Planner {
   }
 
   /** The classes in use. */
-  classes(): Iterable<ProxyClass> {
-    return this.#classes.values()
+  classes(): ProxyClass[] {
+    return Array.from(this.#classes, ({ proxyClass }) => proxyClass)
   }
 
   /** The number of classes in use. */
@@ -120,11 +109,14 @@ export class Planner {
   /** The number of connected sidecars whose addresses no endpoint of a service has. */
   get sidecarsWithoutEndpoint(): number {
     let count = 0
-    for (const [id, members] of this.#members) {
-      const proxyClass = this.#classes.get(id)
-      if (proxyClass?.traits.type === 'sidecar' && proxyClass.instances.length === 0) count += members
-    }
+    for (const { proxyClass, connections } of this.#classes)
+      if (proxyClass.traits.type === 'sidecar' && proxyClass.instances.length === 0) count += connections
     return count
+  }
+
+  /** The class that a connected proxy is assigned to. Undefined while none could be found. */
+  servedClass(connection: string): ServedClass | undefined {
+    return this.#proxies.get(connection)?.served
   }
 
   /** The id of the class that a proxy would belong to; empty if it cannot be determined. No resources are made. */
@@ -138,7 +130,7 @@ export class Planner {
   /** Adds a connected proxy: finds its class and builds what the class needs. The result is part of the next {@link takePush}. */
   connect(connection: string, node: ProxyNode): void {
     this.#proxies.add(connection, node)
-    this.#classify(connection)
+    this.#classes.classify(connection)
   }
 
   /**
@@ -178,7 +170,7 @@ export class Planner {
     this.faults.clear(`proxy|${connection}`)
     this.faults.clear(`refused|${connection}`)
     this.#refusals.forget(connection)
-    this.#leave(proxy.classId)
+    proxy.served?.leave()
   }
 
   /**
@@ -191,16 +183,17 @@ export class Planner {
     let isChanged = false
     for (let attempts = 0; attempts < maxAttempts; attempts++) {
       const proxy = this.#proxies.get(connection)
-      const proxyClass = proxy && this.#classes.get(proxy.classId)
-      if (!proxy || !proxyClass) break
-      const resources = this.#present(proxy.classId, refusal)
+      const served = proxy?.served
+      if (!served) break
+      const { proxyClass } = served
+      const resources = this.#present(served, refusal)
       // Resources that have changed since the refusal are not concerned by it.
-      if (isNamed ? resources.length === 0 : proxy.classId !== classId) break
+      if (isNamed ? resources.length === 0 : served.id !== classId) break
       const base = classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
       if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, proxy: proxyName(proxy.node), resources }, this.#objectsOf(proxyClass)))
         break
       isChanged = true
-      this.#classify(connection)
+      this.#classes.classify(connection)
     }
     this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
     return isChanged
@@ -215,9 +208,8 @@ export class Planner {
    * The refused resources that the class still has in the refused version, with their patch contexts. Resources that it keeps for a short
    * time after their removal are not among them.
    */
-  #present(classId: string, { typeUrl, resources }: Omit<Refusal, 'proxy'>): RefusedResource[] {
-    const kept = this.builder.keptGroups(classId)
-    const groups = (this.#manifests.get(classId)?.groups[typeUrl] ?? []).map(({ group }) => group).filter((group) => !kept.has(group))
+  #present({ uses }: ServedClass, { typeUrl, resources }: Omit<Refusal, 'proxy'>): RefusedResource[] {
+    const groups = uses.flatMap(({ group }) => (group.typeUrl === typeUrl ? group.id : []))
     return resources.flatMap(({ name, version }) => {
       const group = groups.find((id) => this.groups.resources(id).get(name)?.version === version && !this.groups.isLeaving(id, name))
       const context = group === undefined ? undefined : contextOfGroup(group)
@@ -239,8 +231,7 @@ export class Planner {
   advance(now = 0): Changes {
     const { snapshot, changes: taken } = this.state.take(now)
     this.#ledger = this.state.objects.ledger
-    this.#now = now
-    this.#directlyAssigned.clear()
+    this.#classes.begin(now)
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) {
       this.#remake()
@@ -255,9 +246,8 @@ export class Planner {
     const moved = this.#updateInstances(snapshot, changes)
     this.builder.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
-    // Classes without proxies were not classified again and are based on old state.
-    if (!isOnlyEndpoints(changes)) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
-    this.#buildClasses(this.builder.outdatedClasses)
+    if (!isOnlyEndpoints(changes)) this.#classes.dropEmpty()
+    this.#makeClasses(this.builder.outdatedClasses)
     this.#remake()
     this.builder.retain()
   }
@@ -265,42 +255,28 @@ export class Planner {
   /** Builds the groups that are outdated or failed as a whole. */
   #remake(): void {
     this.builder.retryFailed()
-    this.#buildClasses(this.builder.remake())
+    this.#makeClasses(this.builder.remake())
   }
 
-  #buildClasses(ids: Iterable<string>): void {
-    for (const id of ids) {
-      const proxyClass = this.#classes.get(id)
-      if (proxyClass) this.#buildClass(id, proxyClass)
-    }
+  #makeClasses(classes: Iterable<ServedClass>): void {
+    for (const served of classes) this.#classes.make(served)
   }
 
   /** Removes resources that were kept until routes to them were replaced and that are due by `now`. Default: all of them. */
   sweep(now = Number.POSITIVE_INFINITY): void {
-    const finished = new Set<string>()
-    for (const id of this.builder.sweep(now)) {
-      if (this.#transitional.has(id) && !this.builder.isLingering(id)) finished.add(id)
-      else this.#buildClasses([id])
+    const ended = new Set<ServedClass>()
+    for (const served of this.builder.sweep(now)) {
+      if (served.isTransitional && served.kept.length === 0) ended.add(served)
+      else this.#classes.make(served)
     }
-    if (finished.size > 0) for (const [connection, { classId }] of this.#proxies.entries()) if (finished.has(classId)) this.#classify(connection)
-    for (const id of finished) if (this.#members.get(id) === 0) this.#drop(id)
+    this.#classes.endTransitions(ended)
     this.builder.retain()
   }
 
   /** Returns the changes since the last call. The push to each writer is computed from them in `audience.ts`. */
   takePush(): PushChanges {
     const groups = this.groups.takePatches()
-    const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])
-    this.#changedManifests.clear()
-    return {
-      whole: false,
-      retiredSlabs: this.slabs.takeRetired(),
-      groups,
-      manifests,
-      retiredClasses: this.#retiredClasses.splice(0),
-      // Proxies may have disconnected since they were assigned a class.
-      assignments: this.#assignments.splice(0).filter(({ connection }) => this.#proxies.get(connection)),
-    }
+    return { whole: false, retiredSlabs: this.slabs.takeRetired(), groups, ...this.#classes.take() }
   }
 
   /**
@@ -308,7 +284,7 @@ export class Planner {
    * out.
    */
   assignments(): ClassAssignment[] {
-    return [...this.#proxies.entries()].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }]))
+    return [...this.#proxies.entries()].flatMap(([connection, { served }]) => (served ? [{ connection, classId: served.id }] : []))
   }
 
   /** A digest of all objects and their generations as of the last {@link advance}, twelve characters long. */
@@ -327,109 +303,19 @@ export class Planner {
   /** Classifies proxies again: those whose own services changed (`moved`), and those that changed objects may select. */
   #refreshClasses(snapshot: MeshSnapshot, changes: Changes, moved: ReadonlySet<string>): void {
     const connections = new Set([...moved, ...this.#proxies.reclassified(this.#classified, snapshot, changes)])
-    for (const connection of connections) this.#classify(connection)
+    for (const connection of connections) this.#classes.classify(connection)
     this.#classified = snapshot
   }
 
-  /** Finds the class of a proxy. If that fails, the proxy keeps its present class. */
-  #classify(connection: string): void {
-    const proxy = this.#proxies.get(connection)
-    if (!proxy) return
-    const subject = { type: 'class', resource: proxy.node.id }
-    const find = () => {
-      const instances = this.instancesOf(proxy.node)
-      this.#proxies.label(connection, proxyLabels(proxy.node, instances))
-      return this.#classWithout(connection, proxy.node, instances)
-    }
-    const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
-    if (!proxyClass) return
-    const id = this.#classIdFor(proxy.classId, proxyClass)
-    const known = this.#classes.get(id)
-    // An equal class must stay the same object, because groups are rebuilt when it is another object.
-    if (!known || !sameClass(known, proxyClass)) {
-      this.#classes.set(id, proxyClass)
-      this.#buildClass(id, proxyClass)
-    }
-    if (proxy.classId === id) return
-    this.#members.set(id, (this.#members.get(id) ?? 0) + 1)
-    this.#empty.delete(id)
-    this.#leave(proxy.classId)
-    proxy.classId = id
-    this.#assignments.push({ connection, classId: id })
-  }
-
-  /** The class of a proxy, without what the proxy refused. */
-  #classWithout(connection: string, node: ProxyNode, instances: readonly ServiceInstance[]): ProxyClass {
-    const proxyClass = classOf(node, instances, this.snapshot)
-    if (!this.#refusals.concerns(connection)) return proxyClass
-    const present = new Set(proxyClass.traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
-    if (this.#refusals.prune(connection, present)) this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
-    return classOf(node, instances, this.snapshot, this.#refusals.fallback(connection))
-  }
-
   /**
-   * The id of the class to assign to a proxy that was in class `from`: its own class, or, while groups of `from` have to be kept, a
-   * transitional class for proxies that came from there.
-   */
-  #classIdFor(from: string, proxyClass: ProxyClass): string {
-    const { id: own } = proxyClass
-    if (from === '' || from === own) return own
-    if (this.#transitional.get(from) === own && this.builder.isLingering(from)) return from
-    const id = hash('sha1', `${own} from ${from} at ${this.#now}`, 'hex').slice(0, 20)
-    if (this.#transitional.has(id)) return id
-    if (this.#directlyAssigned.has(id)) return own
-    this.#classes.set(id, this.#classes.get(own) ?? proxyClass)
-    this.#transitional.set(id, own)
-    this.#members.set(id, 0)
-    this.#buildClass(id, proxyClass, from)
-    if (this.builder.isLingering(id)) return id
-    this.#drop(id)
-    this.#directlyAssigned.add(id)
-    return own
-  }
-
-  #leave(classId: string): void {
-    const members = this.#members.get(classId)
-    if (members !== undefined) this.#members.set(classId, members - 1)
-  }
-
-  #buildClass(id: string, proxyClass: ProxyClass, from = id): void {
-    const before = this.#manifests.get(id)
-    const { sidecar } = proxyClass.viewKey
-    const subject = { type: 'class', resource: id, objects: sidecar ? [configKey(sidecar)] : [] }
-    const make = () => this.builder.groupsFor(proxyClass, id, from)
-    const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${id}`, subject, make, undefined, before !== undefined)
-    if (!groups) return
-    const policies = this.builder.policiesOf(id)
-    if (before && before.policies === policies && JSON.stringify(before.groups) === JSON.stringify(groups)) return
-    this.#manifests.set(id, { classId: id, groups, ...(policies === undefined ? {} : { policies }) })
-    this.#changedManifests.add(id)
-  }
-
-  /**
-   * Drops the classes that have had no proxies for the time of {@link EmptyClasses}, and the groups that only they used, so that proxies that reconnect
-   * soon find everything in place. A change of configuration drops such classes at once. `now` is in monotonic milliseconds. Returns
+   * Drops the classes that have had no proxies for a grace period, and the groups that only they used, so that proxies that reconnect soon
+   * find everything in place. A change of configuration drops such classes at once. `now` is in monotonic milliseconds. Returns
    * whether anything was dropped; then there is a push to take.
    */
   collect(now: number): boolean {
-    const before = this.#classes.size
-    for (const [id, members] of this.#members) if (members === 0) this.#empty.add(id, now)
-    for (const id of this.#empty.expired(now)) this.#drop(id)
-    if (this.#classes.size === before) return false
+    if (!this.#classes.collect(now)) return false
     this.builder.retain()
     return true
-  }
-
-  #drop(id: string): void {
-    this.#empty.delete(id)
-    this.#transitional.delete(id)
-    this.#members.delete(id)
-    this.#classes.delete(id)
-    this.#manifests.delete(id)
-    this.#changedManifests.delete(id)
-    this.faults.clear(`class|${id}`)
-    this.builder.dropClass(id)
-    this.#retiredClasses.push(id)
   }
 }
 

@@ -4,18 +4,17 @@ import { hostOf } from '../../src/xds/names.ts'
 import type { Resource } from '../../src/xds/slab/resource.ts'
 
 /**
- * Returns the resources of a connection's class by type: without hidden ones, and without those that are being removed from a group while
+ * Returns the resources of a connection's class by type: without groups that the class only keeps, without hidden ones, and without those that are being removed from a group while
  * another group has a resource of the same name. Throws when a name still occurs twice.
  */
 export function resourcesOf(planner: Planner, connection: string): Map<string, Resource[]> {
-  const proxy = planner.proxies().find((known) => known.connection === connection)?.proxyClass
-  const uses = proxy ? planner.builder.groupsFor(proxy) : {}
+  const uses = Map.groupBy(planner.servedClass(connection)?.uses ?? [], ({ group }) => group.typeUrl)
   return new Map(
-    Object.entries(uses).map(([typeUrl, groups]) => {
-      const visible = groups.flatMap(({ group, hide }) => {
+    [...uses].map(([typeUrl, groups]) => {
+      const visible = groups.flatMap(({ group: { id }, hide }) => {
         const hidden = new Set(hide)
-        const shown = [...planner.groups.resources(group).values()].filter(({ name }) => !hidden.has(hostOf(typeUrl, name)))
-        return shown.map((resource) => ({ resource, isLeaving: planner.groups.isLeaving(group, resource.name) }))
+        const shown = [...planner.groups.resources(id).values()].filter(({ name }) => !hidden.has(hostOf(typeUrl, name)))
+        return shown.map((resource) => ({ resource, isLeaving: planner.groups.isLeaving(id, resource.name) }))
       })
       const staying = visible.flatMap(({ resource, isLeaving }) => (isLeaving ? [] : [resource]))
       const names = new Set(staying.map(({ name }) => name))

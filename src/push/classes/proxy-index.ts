@@ -9,6 +9,7 @@ import { labelsMatch } from '../../model/match.ts'
 import { isMeshWide } from '../../snapshot/policies.ts'
 import type { Changes } from '../../snapshot/snapshot.ts'
 import { type ClassInputs, concernedBy } from './class-inputs.ts'
+import type { ServedClass } from './served-class.ts'
 
 const rows = Object.values(concernedBy)
 const selectingKinds = new Map(rows.flatMap((concerned) => ('selectedBy' in concerned ? concerned.selectedBy.map((kind) => [kind.name, kind]) : [])))
@@ -16,8 +17,8 @@ const selectingKinds = new Map(rows.flatMap((concerned) => ('selectedBy' in conc
 /** A connected proxy. */
 export interface Connected {
   readonly node: ProxyNode
-  /** Empty while no class has been found. */
-  classId: string
+  /** The class that it is assigned to. Undefined while none has been found. */
+  served: ServedClass | undefined
 }
 
 /** Connections with their proxies. */
@@ -29,7 +30,7 @@ export class ProxyIndex {
   readonly #labels = new LabelIndex()
 
   add(connection: string, node: ProxyNode): void {
-    this.#proxies.set(connection, { node, classId: '' })
+    this.#proxies.set(connection, { node, served: undefined })
     for (const address of node.addresses) addTo(this.#byAddress, address, connection)
     addTo(this.#byNamespace, node.namespace, connection)
     if (node.type === 'router') this.#routers.add(connection)

@@ -10,15 +10,16 @@ import { contain } from '../../model/faults.ts'
 const none: readonly never[] = []
 
 /** A node of the dependency graph: it may have readers and may have read other nodes. */
-class Node implements Cell {
+class Node implements Cell, Product<unknown> {
   /** The last answer of a question, or the last value computed. */
   value: unknown
   reads: Nodes = none
   readers: Nodes = none
   /** Parts of a product that were made on their own since the product was made. */
   parts: Map<string, Node> | undefined
-  /** Called when the node becomes outdated. */
-  onOutdated: (() => void) | undefined
+  /** What the node was made for: the owner of a product, the key of a value in a collection. It is added to `waiting` when the node is outdated. */
+  owner: unknown
+  waiting: Set<unknown> | undefined
   /** Whether something that the node read may have changed. */
   outdated = true
   /**
@@ -43,6 +44,31 @@ class Node implements Cell {
 
   get isCurrent(): boolean {
     return !this.outdated
+  }
+
+  /** Marks the node as made for an owner, which `waiting` contains while the node is outdated. */
+  ownedBy(owner: unknown, waiting: Set<unknown>): this {
+    this.owner = owner
+    this.waiting = waiting
+    return this
+  }
+
+  /** Marks the node as outdated. */
+  expire(): void {
+    this.outdated = true
+    this.waiting?.add(this.owner)
+  }
+
+  /** Marks the node as made from the present state. */
+  renew(): void {
+    this.outdated = false
+    this.waiting?.delete(this.owner)
+  }
+
+  /** Takes the node from its owner, who needs it no longer. */
+  disown(): void {
+    this.outdated = true
+    this.waiting?.delete(this.owner)
   }
 }
 
@@ -113,6 +139,13 @@ export interface Cell {
   readonly isCurrent: boolean
 }
 
+/** The record of what was read to make something for an owner: a group, a class, the class of a proxy. */
+export interface Product<Owner> {
+  readonly owner: Owner
+  /** Whether it was made and nothing that was read has changed since. */
+  readonly isCurrent: boolean
+}
+
 /** Values by key. Each is made again only when something that it read has changed. */
 export interface Collection<Value> {
   /** Keys whose values have to be made again. */
@@ -130,13 +163,11 @@ export interface Collection<Value> {
 export class Dependencies<State extends object> {
   #state: State
   readonly #questions = new Map<Topic<State, unknown>, Map<string, Node>>()
-  readonly #products = new Map<string, Node>()
   readonly #derived = new Map<string, Node>()
   /** The node being made, to which reads are recorded. */
   #making: Node | undefined
   /** Derived nodes to compute again before their readers are marked as outdated. */
   readonly #pending = new Set<Node>()
-  readonly #outdated = new Set<string>()
 
   constructor(state: State) {
     this.#state = state
@@ -178,9 +209,9 @@ export class Dependencies<State extends object> {
     return answer
   }
 
-  /** Names of the products that asked a question directly. */
-  *askers<Value>(topic: Topic<State, Value>, key: string): Generator<string> {
-    for (const { kind, name } of this.#questions.get(topic)?.get(key)?.readers ?? []) if (kind === 'product') yield name
+  /** The owners of the products that asked a question directly. */
+  *askers<Value>(topic: Topic<State, Value>, key: string): Generator<unknown> {
+    for (const { kind, owner } of this.#questions.get(topic)?.get(key)?.readers ?? []) if (kind === 'product') yield owner
   }
 
   /**
@@ -230,13 +261,12 @@ export class Dependencies<State extends object> {
         const isNew = known?.outdated !== false
         let cell = known as Node
         if (isNew) {
-          cell = new Node('cell', key)
-          cell.onOutdated = () => outdated.add(key)
+          cell = new Node('cell', key).ownedBy(key, outdated)
           this.#compute(cell, make)
           cells.set(key, cell)
           link(all, cell)
           if (known) {
-            known.onOutdated = undefined
+            known.waiting = undefined
             leave(known)
           }
           outdated.delete(key)
@@ -249,7 +279,7 @@ export class Dependencies<State extends object> {
         for (const [key, cell] of cells) {
           if (keys.has(key)) continue
           cells.delete(key)
-          cell.onOutdated = undefined
+          cell.waiting = undefined
           outdated.delete(key)
           leave(cell)
         }
@@ -261,19 +291,22 @@ export class Dependencies<State extends object> {
     }
   }
 
+  /** Creates the record of something that is made for an owner. `outdated` contains the owner while it has to be made again. */
+  product<Owner>(owner: Owner, outdated: Set<Owner>): Product<Owner> {
+    return new Node('product', '').ownedBy(owner, outdated as Set<unknown>) as Node & Product<Owner>
+  }
+
   /** Makes a product and records what it reads. It is current until something that it read changes. Throws what `make` throws. */
-  produce(name: string, make: () => void): void {
-    let node = this.#products.get(name)
-    if (!node) this.#products.set(name, (node = new Node('product', name)))
-    node.outdated = false
-    this.#outdated.delete(name)
-    this.#recordReads(node, make)
+  produce<Value>(product: Product<unknown>, make: () => Value): Value {
+    const node = product as Node
+    node.renew()
+    return this.#recordReads(node, make)
   }
 
   /** Makes more of a product; the reads are added to the recorded ones. */
-  extend(name: string, make: () => void): void {
+  extend(product: Product<unknown>, make: () => void): void {
     const outer = this.#making
-    this.#making = this.#products.get(name)
+    this.#making = product as Node
     try {
       make()
     } finally {
@@ -282,25 +315,14 @@ export class Dependencies<State extends object> {
   }
 
   /** Makes a part of a product again on its own. The recorded reads of the part are replaced, those of the product stay. */
-  remake(name: string, part: string, make: () => void): void {
-    const product = this.#products.get(name)
-    if (!product) return
-    const parts = (product.parts ??= new Map())
+  remake(product: Product<unknown>, part: string, make: () => void): void {
+    const whole = product as Node
+    const parts = (whole.parts ??= new Map())
     let node = parts.get(part)
     if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, parts)))
     node.outdated = false
-    link(product, node)
+    link(whole, node)
     this.#recordReads(node, make)
-  }
-
-  /** Names of the products that are outdated. */
-  get outdated(): ReadonlySet<string> {
-    return this.#outdated
-  }
-
-  /** Whether a product was made and nothing that it read has changed since. */
-  isCurrent(name: string): boolean {
-    return this.#products.get(name)?.outdated === false
   }
 
   /** Replaces the state: asks the questions about changed topics again, and computes derived values again that read a changed answer. */
@@ -331,12 +353,11 @@ export class Dependencies<State extends object> {
     this.#state = state
   }
 
-  /** Removes a product, and the nodes that only it read. */
-  forget(name: string): void {
-    const node = this.#products.get(name)
-    this.#outdated.delete(name)
-    this.#products.delete(name)
-    if (node) this.#unread(node, node.reads)
+  /** Drops the record of a product, and the nodes that only it read. */
+  forget(product: Product<unknown>): void {
+    const node = product as Node
+    node.disown()
+    this.#unread(node, node.reads)
   }
 
   #valueOf(node: Node): unknown {
@@ -371,11 +392,9 @@ export class Dependencies<State extends object> {
   #outdate(readers: Nodes): void {
     for (const reader of readers) {
       if (reader.outdated) continue
-      reader.outdated = true
-      reader.onOutdated?.()
-      if (reader.kind === 'product') this.#outdated.add(reader.name)
-      else if (reader.kind === 'cell') this.#outdate(reader.readers)
-      else this.#pending.add(reader)
+      reader.expire()
+      if (reader.kind === 'cell') this.#outdate(reader.readers)
+      else if (reader.kind === 'derived') this.#pending.add(reader)
     }
   }
 
@@ -400,8 +419,7 @@ export class Dependencies<State extends object> {
       if (countOf(node.readers) > 0) continue
       // A cell lives as long as its owner keeps it, but is marked as outdated when nobody reads it: changes are no longer propagated to it.
       node.home?.delete(node.name)
-      node.outdated = true
-      node.onOutdated?.()
+      node.expire()
       this.#unread(node, node.reads)
       node.reads = none
     }

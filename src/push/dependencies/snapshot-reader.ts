@@ -200,8 +200,8 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
     return this.get(key) !== undefined
   }
 
-  /** Names of the products that looked up a key directly. */
-  askers(key: string): Iterable<string> {
+  /** The owners of the products that looked up a key directly. */
+  askers(key: string): Iterable<unknown> {
     return this.#record.askers(this.#entries, key)
   }
 

@@ -21,7 +21,9 @@ import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
+import type { ClassGroup } from '../classes/served-class.ts'
 import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
+import { ResourceGroup } from './resource-group.ts'
 import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
 
 /** The services of a view that one group is made of. */
@@ -106,8 +108,9 @@ export class OutboundGroups {
   }
 
   /** Groups that contain load assignments of a host and are updated when its endpoints change: those that have looked up its services. */
-  endpointGroups(host: string): string[] {
-    return [...this.#making.snapshot.services.askers(host)].filter((id) => this.#endpointGroups.has(id))
+  endpointGroups(host: string): ClassGroup[] {
+    const askers = [...this.#making.snapshot.services.askers(host)]
+    return askers.filter((owner): owner is ClassGroup => owner instanceof ResourceGroup).filter(({ id }) => this.#endpointGroups.has(id))
   }
 
   /** The load assignments of one host in a group. */

@@ -139,8 +139,9 @@ describe('the memo of generated values', () => {
     const memo = new Memo(record)
     const subject = {}
     const inputs: WeakRef<object>[] = []
+    const group = record.product('group', new Set())
     for (let index = 0; index < 1000; index++) {
-      record.produce('group', () => {
+      record.produce(group, () => {
         const input = {}
         inputs.push(new WeakRef(input))
         memo.user = 'group'

@@ -53,10 +53,7 @@ describe('endpoints with a loopback address', () => {
   it('form one group for all callers that see the same ones', () => {
     const { planner, set } = mesh()
     set('{address: 127.0.0.1, ports: {http: 8080}}')
-    const groups = (connection: string) => {
-      const proxy = planner.proxies().find((known) => known.connection === connection)?.proxyClass
-      return (proxy ? (planner.builder.groupsFor(proxy)[endpointType] ?? []) : []).map(({ group }) => group)
-    }
+    const groups = (connection: string) => (planner.servedClass(connection)?.manifest?.groups[endpointType] ?? []).map(({ group }) => group)
     expect(groups('other')).to.deep.equal(groups('third'))
     expect(groups('own')).to.include.members(groups('third'))
   })

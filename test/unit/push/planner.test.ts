@@ -29,6 +29,12 @@ const objectOf = (kind: string, name: string, spec: string) => {
   expect(faults).to.deep.equal([])
   return objects[0] as (typeof objects)[number]
 }
+/** A policy, without its spec. */
+const policyOf = (kind: string) => ({
+  ...objectOf('ServiceEntry', 'p', '{hosts: [x], ports: [{number: 1, name: a}]}'),
+  kind,
+  group: 'security.mesh.io',
+})
 const entry = (name: string, endpoint: string, port = 80) =>
   objectOf(
     'ServiceEntry',
@@ -87,9 +93,7 @@ describe('the planner', () => {
     made.connect('idle', node('10.1.0.3', 'one', { IDLE_TIMEOUT: '5s' }))
     made.connect('other', node('10.1.0.4', 'two'))
     made.connect('same', node('10.1.0.5', 'one', { NAME: 'another', SERVICE_ACCOUNT: 'x' }))
-    const groups = Object.fromEntries(
-      made.proxies().map(({ connection, proxyClass }) => [connection, proxyClass ? made.builder.groupsFor(proxyClass) : {}]),
-    )
+    const groups = Object.fromEntries(made.proxies().map(({ connection }) => [connection, made.servedClass(connection)?.manifest?.groups ?? {}]))
     const first: Record<string, string> = {
       [clusterType]: 'clusters-out|',
       [endpointType]: 'endpoints|',
@@ -141,7 +145,7 @@ describe('the planner', () => {
     }
     const change = (kind: string, spec: string) =>
       changed(() => {
-        const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind, name: 'p', spec: JSON.parse(spec) }
+        const policy = { ...policyOf(kind), spec: JSON.parse(spec) }
         made.state.setConfig(configKey(policy), policy)
       })
     const selector = '"selector":{"matchLabels":{"app":"a"}}'
@@ -167,9 +171,8 @@ describe('the planner', () => {
       const apps = ['a', 'b', 'c']
       for (const app of apps) made.connect(app, node('10.1.0.1', 'ns', { LABELS: { app } }))
       const select = (of: Planner, app: string) => {
-        const policy = objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}')
         const spec = { selector: { matchLabels: { app } }, action: 'DENY', rules: [{}] }
-        of.state.setConfig('AuthorizationPolicy/ns/p', { ...policy, kind: 'AuthorizationPolicy', name: 'p', spec })
+        of.state.setConfig('AuthorizationPolicy/ns/p', { ...policyOf('AuthorizationPolicy'), spec })
       }
       select(made, 'a')
       Object.defineProperty(made.builder, failing, {
@@ -201,7 +204,7 @@ describe('the planner', () => {
         'a',
         `{hosts: [a.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.0.1, ports: {http: ${port}}, labels: {app: ${app}}}, {address: 10.1.0.2}]}`,
       )
-    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    const policy = policyOf('AuthorizationPolicy')
     made.state.setConfig(configKey(policy), { ...policy, spec: { selector: { matchLabels: { app: 'b' } }, action: 'DENY', rules: [{}] } })
     made.state.setConfig('ServiceEntry/ns/a', own(8080, 'a'))
     made.advance()
@@ -250,7 +253,7 @@ describe('the planner', () => {
 
   it('regenerates listeners when the service of their external authorizer is created', () => {
     const made = planner()
-    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    const policy = policyOf('AuthorizationPolicy')
     const provider = { name: 'ext', envoyExtAuthzGrpc: { service: 'authz.ns.svc.cluster.local', port: 80 } }
     made.state.setMesh({ ...made.snapshot.mesh, extensionProviders: [provider] })
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
@@ -267,7 +270,7 @@ describe('the planner', () => {
   it('reports an unknown authorizer at once, and one without a service when a proxy needs it', () => {
     const found: string[] = []
     const made = new Planner(testSettings(), ({ resource, reason }) => found.push(`${resource}: ${reason}`))
-    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    const policy = policyOf('AuthorizationPolicy')
     const custom = (name: string) => ({ ...policy, spec: { action: 'CUSTOM', provider: { name }, rules: [{}] } })
     const unknown = 'AuthorizationPolicy/ns/p: the mesh configuration has no extension provider "ext"'
     const set = (objects: readonly ReturnType<typeof custom>[], extensionProviders: object[] = []) => {
@@ -290,7 +293,7 @@ describe('the planner', () => {
 
   it('denies all requests and reports a fault if a policy cannot be expressed in Envoy', () => {
     const made = planner()
-    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    const policy = policyOf('AuthorizationPolicy')
     made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
     made.state.setConfig(configKey(policy), { ...policy, spec: { rules: [{ to: [{ operation: { ports: ['70000'] } }] }] } })
     made.advance()

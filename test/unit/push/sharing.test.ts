@@ -6,6 +6,7 @@ import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/ro
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
+import { ServedClass } from '../../../src/push/classes/served-class.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
@@ -57,8 +58,7 @@ class Mesh {
   }
 
   groupsOf(connection: string, type: string): string[] {
-    const found = this.classOf(connection)
-    return found ? (this.planner.builder.groupsFor(found)[type] ?? []).map(({ group }) => group) : []
+    return (this.planner.servedClass(connection)?.manifest?.groups[type] ?? []).map(({ group }) => group)
   }
 }
 
@@ -261,7 +261,7 @@ describe('generated parts that proxies share', () => {
     const mesh = new Mesh().service('n1', 'a.com')
     const rule = (name: string, tcp: object) =>
       mesh.set('DestinationRule', 'n3', name, { host: `*.${name}`, trafficPolicy: { connectionPool: { tcp } } })
-    const looks = () => [...mesh.planner.builder.snapshot.services.askers('a.com')].filter((name) => name.startsWith('class'))
+    const looks = () => [...mesh.planner.builder.snapshot.services.askers('a.com')].filter((owner) => owner instanceof ServedClass)
     rule('com', { maxConnections: 5 })
     mesh.connect('q', 'n3', '10.1.0.2')
     expect(looks()).to.deep.equal([])
