@@ -5,6 +5,9 @@ import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import type { ObjectRule } from '../runtime/register.ts'
 
+/** The source of which an actor tells, as its events and objects name it: `files` for the actor `source/files`. */
+export const sourceOfActor = (actor: string): string => actor.slice(actor.indexOf('/') + 1)
+
 /** Sends an event to the push queue. */
 export function sendEvent(queue: Peer<SourceEvent>, event: SourceEvent): void {
   queue.tell(event, coalescingKey(event))
@@ -23,8 +26,10 @@ export function coalescingKey(event: SourceEvent): string {
       return `${event.type}|${event.service && !event.slices ? 'definition|' : ''}${recordKey(event)}`
     case 'EndpointsChanged':
       return `${event.type}|${recordKey(event)}|${event.part}`
+    case 'SettingUnusable':
+      return `${event.type}|${event.setting}|${event.source}`
     default:
-      return `${event.type}|`
+      return `${event.type}|${event.source}`
   }
 }
 
@@ -45,6 +50,12 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
         return { key: `service|${recordKey(event)}`, there: event.service !== undefined, parts: event.slices?.map(({ key }) => key) }
       case 'EndpointsChanged':
         return { key: `service|${recordKey(event)}`, there: event.slice !== undefined, part: event.part }
+      case 'MeshChanged':
+        return { key: `mesh|${event.source}`, there: event.mesh !== undefined }
+      case 'NetworksChanged':
+        return { key: `networks|${event.source}`, there: event.networks !== undefined }
+      case 'SettingUnusable':
+        return { key: `${event.setting}|${event.source}`, there: 'unchanged' }
       default:
         return undefined
     }
@@ -53,6 +64,8 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
     const key = object.slice(object.indexOf('|') + 1)
     const at = monotonicMs()
     if (object.startsWith('config|')) return { type: 'ConfigChanged', key, object: undefined, at }
+    if (object.startsWith('mesh|')) return { type: 'MeshChanged', source: key, place: '', mesh: undefined, at }
+    if (object.startsWith('networks|')) return { type: 'NetworksChanged', source: key, place: '', networks: undefined, at }
     const [provider, cluster, service] = JSON.parse(key) as [string, string, string]
     const registry = { provider, cluster }
     if (part !== undefined) return { type: 'EndpointsChanged', registry, key: service, part, slice: undefined, at }

@@ -32,8 +32,18 @@ export type SourceEvent =
       readonly slice: EndpointSlice | undefined
       readonly at: number
     }
-  | { readonly type: 'MeshChanged' /** A `MeshConfig` with its defaults filled in. */; readonly mesh: object; readonly at: number }
-  | { readonly type: 'NetworksChanged' /** A `MeshNetworks`. */; readonly networks: object; readonly at: number }
+  /** The mesh configuration of a source: a `MeshConfig` with its defaults filled in, or undefined if it is withdrawn. */
+  | ({ readonly type: 'MeshChanged'; readonly mesh: object | undefined; readonly at: number } & SettingOrigin)
+  /** The networks of a source: a `MeshNetworks`, or undefined if they are withdrawn. */
+  | ({ readonly type: 'NetworksChanged'; readonly networks: object | undefined; readonly at: number } & SettingOrigin)
+  /** The source has the setting and cannot use it: the last value that it gave stays. */
+  | { readonly type: 'SettingUnusable'; readonly setting: 'mesh' | 'networks'; readonly source: string; readonly at: number }
+
+/** Where a setting comes from: the source, for example `files`, and the place within it for people, a path. */
+export interface SettingOrigin {
+  readonly source: string
+  readonly place: string
+}
 
 /** Writer to push queue. */
 export type WriterEvent =

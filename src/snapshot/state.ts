@@ -8,6 +8,7 @@ import { EntryRegistry } from '../registry/entry-registry.ts'
 import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
+import { GivenSettings } from './given-settings.ts'
 import { Indexes } from './indexes.ts'
 import { type NeededKeys, neededKeys } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
@@ -24,8 +25,9 @@ export class MeshState {
   readonly #faults: Faults
   readonly #entries: EntryRegistry
   readonly #indexes: Indexes
-  #mesh: MeshConfig = defaultMeshConfig()
-  #networks: MeshNetworks = {}
+  /** The mesh configurations and the networks of all sources. */
+  readonly meshes = new GivenSettings<MeshConfig>(defaultMeshConfig())
+  readonly networks = new GivenSettings<MeshNetworks>({})
   #gateways: MeshSnapshot['networkGateways'] = new Map()
   #keySets: ReadonlyMap<string, string> = new Map()
   #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, NeededKeys> } = { of: [], sources: new Map() }
@@ -45,7 +47,7 @@ export class MeshState {
     this.objects = new ObjectStore(settings.features.PILOT_DISTRIBUTION_HISTORY_RETENTION)
     this.services = new MergedServices(faults)
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
-    this.#indexes = new Indexes(settings, this.#mesh, this.objects, faults)
+    this.#indexes = new Indexes(settings, this.meshes.inForce.value, this.objects, faults)
     this.#snapshot = this.#build(this.services.merge(), undefined)
   }
 
@@ -85,20 +87,20 @@ export class MeshState {
     return true
   }
 
-  /** Replaces the mesh configuration. Returns whether it differs from before. */
+  /** Replaces the mesh configuration that counts while no source gives one. Returns whether the one in force differs from before. */
   setMesh(mesh: MeshConfig): boolean {
-    if (JSON.stringify(mesh) === JSON.stringify(this.#mesh)) return false
-    this.#mesh = mesh
-    this.#settingsChanged = true
-    return true
+    return this.settingsMayDiffer(this.meshes.setDefault(mesh))
   }
 
-  /** Replaces the networks. Returns whether they differ from before. */
+  /** Replaces the networks that count while no source gives any. Returns whether those in force differ from before. */
   setNetworks(networks: MeshNetworks): boolean {
-    if (JSON.stringify(networks) === JSON.stringify(this.#networks)) return false
-    this.#networks = networks
-    this.#settingsChanged = true
-    return true
+    return this.settingsMayDiffer(this.networks.setDefault(networks))
+  }
+
+  /** Notes whether a change of {@link meshes} or {@link networks} brought another value into force. Returns that. */
+  settingsMayDiffer(differs: boolean): boolean {
+    this.#settingsChanged ||= differs
+    return differs
   }
 
   /** The sources of the keys that RequestAuthentications need. It is the same map until a RequestAuthentication changes. */
@@ -132,7 +134,7 @@ export class MeshState {
     this.#entries.reselect()
     const merge = this.services.merge()
     this.#findGateways(merge)
-    this.#indexes.update([...this.#changed.keys()].map(kindOfKey), this.#mesh)
+    this.#indexes.update([...this.#changed.keys()].map(kindOfKey), this.meshes.inForce.value)
     this.#snapshot = this.#build(merge, this.#snapshot)
     const changes: Changes = { objects: [...this.#changed.values()], services: merge.redefined, hosts: merge.hosts, settings: this.#settingsChanged }
     this.#changed = new Map()
@@ -146,7 +148,7 @@ export class MeshState {
   #findGateways({ services }: Merge): void {
     const before = this.#gateways
     const found = contain(
-      () => networkGateways(this.#networks, services),
+      () => networkGateways(this.networks.inForce.value, services),
       (reason) => {
         const fault = { type: 'network', resource: 'gateways of all networks', objects: [], reason, consequence: consequences.kept }
         return { gateways: before, faults: [fault] }
@@ -189,14 +191,21 @@ export class MeshState {
     const same = before && (Object.keys(policies) as (keyof typeof policies)[]).every((part) => before.policies[part] === policies[part])
     return {
       settings: this.#settings,
-      mesh: this.#mesh,
-      networks: this.#networks,
+      mesh: this.meshes.inForce.value,
+      networks: this.networks.inForce.value,
       networkGateways: this.#gateways,
       services,
       allocated,
       destinationRules,
       virtualServices,
-      visibility: this.#findVisibility({ mesh: this.#mesh, domain: this.#settings.domain, services, definitions, destinationRules, virtualServices }),
+      visibility: this.#findVisibility({
+        mesh: this.meshes.inForce.value,
+        domain: this.#settings.domain,
+        services,
+        definitions,
+        destinationRules,
+        virtualServices,
+      }),
       sidecars: this.#indexes.of('Sidecar'),
       gateways: this.#indexes.of('Gateway'),
       envoyFilters: this.#indexes.of('EnvoyFilter'),

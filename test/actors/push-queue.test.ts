@@ -1,13 +1,16 @@
 import { expect } from 'chai'
 import { keptSecrets } from '../../actors/discovery/process-secrets.ts'
 import { actor as pushQueue } from '../../actors/discovery/push-queue/push-queue.ts'
+import { sourceObjects } from '../../actors/discovery/source-events.ts'
 import { actor as xdsWriter } from '../../actors/discovery/xds-writer/xds-writer.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
+import { ObjectRegister } from '../../actors/runtime/register.ts'
 import { every } from '../../actors/runtime/timers.ts'
 import { freePort } from '../../bench/ports.ts'
-import type { ResolverCommand, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { configKey } from '../../src/config/kinds.ts'
+import { defaultMeshConfig } from '../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
@@ -280,6 +283,41 @@ describe('the first push', () => {
     expect(isPushed()).to.equal(false)
     queue.forgotten?.(removed as never)
     expect(isPushed()).to.equal(true)
+    await queue.drain?.()
+  })
+})
+
+describe('the mesh configuration in the push queue', () => {
+  it('is that of the first source that gives one, of a removed source no longer, and last the default', async () => {
+    const lines: string[] = []
+    const config = { features, secrets: keptSecrets('').secrets, trustDomain: '', domain: 'cluster.local', plugins: [] }
+    const queue = await startActor(
+      pushQueue,
+      { ...config, sources: ['source/files', 'source/other'] },
+      { logged: ({ message }) => void lines.push(message) },
+    )
+    const root = () => (queue.asks?.mesh?.() as { rootNamespace: string } | undefined)?.rootNamespace
+    const register = new ObjectRegister(sourceObjects)
+    const give = (source: string, rootNamespace: string) => {
+      const event = { type: 'MeshChanged', source, place: `/${source}`, mesh: { ...defaultMeshConfig(), rootNamespace }, at: monotonicMs() } as const
+      register.heard(event)
+      queue.receive(event, new RecordingPeer(`source/${source}`) as never)
+    }
+    const files = new RecordingPeer('source/files')
+    for (const source of ['source/files', 'source/other']) queue.synced?.(new RecordingPeer(source) as never)
+    give('other', 'others')
+    give('files', 'own')
+    give('other', 'others again')
+    await until('the mesh configuration of the files', () => root() === 'own')
+    expect(lines).to.include('mesh configuration of other (/other) not in force: those of files (/files) come first')
+    const withdrawals = register.withdrawals() as SourceEvent[]
+    expect(withdrawals).to.have.length(2)
+    const withdraw = (source: string) =>
+      queue.receive(withdrawals.find((event) => 'source' in event && event.source === source) as never, files as never)
+    withdraw('files')
+    await until('that of the other', () => root() === 'others again')
+    withdraw('other')
+    await until('the default', () => root() === defaultMeshConfig().rootNamespace)
     await queue.drain?.()
   })
 })

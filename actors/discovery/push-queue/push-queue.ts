@@ -8,7 +8,15 @@ import type { ConfigObject } from '../../../protocols/data.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import { unsyncedNote } from '../../../protocols/messages/notes.ts'
-import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
+import type {
+  KeySetEvent,
+  PushInfo,
+  ResolverCommand,
+  SettingOrigin,
+  SourceEvent,
+  WriterCommand,
+  WriterEvent,
+} from '../../../protocols/messages/push.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../../src/config/mesh-config.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
@@ -21,12 +29,13 @@ import { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
 import { FaultLog } from '../../../src/push/fault-log.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
+import type { GivenSettings } from '../../../src/snapshot/given-settings.ts'
 import { isNothing } from '../../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
-import { sourceObjects } from '../source-events.ts'
+import { sourceObjects, sourceOfActor } from '../source-events.ts'
 import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
 import { ProcessingMetrics } from './processing-metrics.ts'
 import { Proxies } from './proxies.ts'
@@ -97,6 +106,8 @@ class PushQueue implements Behaviour<Message, Sent> {
     )
     this.#retries = new Retries(() => this.#schedule.changed('retry', monotonicMs(), false))
     this.#unsynced = new Set(context.config.sources)
+    const { meshes, networks } = this.#planner.state
+    for (const settings of [meshes, networks]) settings.order(context.config.sources.map(sourceOfActor))
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
     this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (ledger) =>
@@ -219,15 +230,26 @@ class PushQueue implements Behaviour<Message, Sent> {
         this.#metrics.inbound.inc({ type: 'eds' })
         return this.#recordService(state.services.setSlice(registryName(event.registry), event.key, event.part, event.slice), 'endpoint', event)
       case 'MeshChanged':
-        return this.#record(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
+        return this.#setSetting(state.meshes, event, event.mesh as MeshConfig | undefined, 'global')
       case 'NetworksChanged':
-        return this.#record(state.setNetworks(event.networks as MeshNetworks), 'networks', event.at)
+        return this.#setSetting(state.networks, event, event.networks as MeshNetworks | undefined, 'networks')
+      case 'SettingUnusable':
+        return
     }
   }
 
   #recordService(changed: boolean, reason: string, { registry, key, at }: Extract<Message, { type: 'ServiceChanged' | 'EndpointsChanged' }>): void {
     if (changed) this.#reports.service(registry, key)
     this.#record(changed, reason, at)
+  }
+
+  /** Sets or withdraws the mesh configuration or the networks of a source, and says so if another source's count. */
+  #setSetting<T>(settings: GivenSettings<T>, { source, place, at }: SettingOrigin & { at: number }, value: T | undefined, reason: string): void {
+    this.#record(this.#planner.state.settingsMayDiffer(settings.set(source, place, value)), reason, at)
+    const { inForce, overruled } = settings
+    const what = reason === 'global' ? 'mesh configuration' : 'networks'
+    if (overruled.some((given) => given.source === source))
+      this.#context.log('default').warn(`${what} of ${source} (${place}) not in force: those of ${inForce.source} (${inForce.place}) come first`)
   }
 
   #setConfig({ key, object, at }: Extract<Message, { type: 'ConfigChanged' }>): void {

@@ -24,6 +24,9 @@ import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { type Content, readFile, sameContent, signatureOf } from './file-content.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
 
+/** The source of these settings and of the objects of `--configDir`, as events name it. */
+export const filesSource = 'files'
+
 /** Callbacks shared by the parts of the watcher of configuration files. */
 export interface WatchParts {
   readonly log: Logger
@@ -75,9 +78,10 @@ export class SettingsFiles {
     this.#watch(this.#config.networksConfig, () => this.#networksMayDiffer(true))
   }
 
-  /** The last emitted events. */
+  /** The last emitted events. A file that was not usable yet is mentioned, so that what an earlier incarnation of the actor gave stays. */
   events(): SourceEvent[] {
-    return [this.#mesh, this.#networks].filter((event) => event !== undefined)
+    const { meshConfig, networksConfig } = this.#config
+    return [this.#mesh ?? unusable('mesh', meshConfig), this.#networks ?? unusable('networks', networksConfig)].flatMap((event) => event ?? [])
   }
 
   /** Files that exist and could not be used since the start, with reasons. */
@@ -144,7 +148,7 @@ export class SettingsFiles {
         .log('default')
         .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
     const overruled = withTrustDomain(mesh, trustDomain)
-    this.#mesh = { type: 'MeshChanged', mesh: overruled, at: monotonicMs() }
+    this.#mesh = { type: 'MeshChanged', source: filesSource, place: meshConfig, mesh: overruled, at: monotonicMs() }
     this.#names = namesOfMesh(overruled)
     this.#parts.emit(this.#mesh)
   }
@@ -178,9 +182,13 @@ export class SettingsFiles {
     this.#isResolving = false
     for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
     this.#missing = missing
-    this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
+    this.#networks = { type: 'NetworksChanged', source: filesSource, place: this.#config.networksConfig, networks, at: monotonicMs() }
     this.#parts.emit(this.#networks)
   }
+}
+
+function unusable(setting: 'mesh' | 'networks', path: string): SourceEvent | undefined {
+  return path === '' ? undefined : { type: 'SettingUnusable', setting, source: filesSource, at: monotonicMs() }
 }
 
 /** One settings file and its last content. */
