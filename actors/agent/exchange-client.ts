@@ -1,11 +1,10 @@
 /** Sends the requests of a token exchange, with limits on time, size and attempts. */
-import { type RequestOptions, request as requestHttp } from 'node:http'
 import { type Pauses, pauseAfter } from '../../src/model/back-off.ts'
 import type { ExchangeRequest } from '../../src/sts/cloud-exchange.ts'
 import { boundedBody } from '../http/bounded-body.ts'
 import type { OutgoingRequests } from '../http/outgoing-metrics.ts'
-import { refuseUpgrade } from '../http/refused-upgrade.ts'
-import { httpsClient } from '../http/tls-client.ts'
+import { send, within } from '../http/single-request.ts'
+import { addressOf, httpsClient } from '../http/tls-client.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import { pause } from '../runtime/timers.ts'
 
@@ -40,32 +39,15 @@ export async function exchange(request: ExchangeRequest, calls: OutgoingRequests
   }
 }
 
-async function post({ url, bearer, body }: ExchangeRequest, unwanted: AbortSignal): Promise<string> {
-  const { protocol, hostname, port } = new URL(url)
-  const { request, ...connection } =
-    protocol === 'https:'
-      ? await httpsClient({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) })
-      : { request: requestHttp, agent: false }
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const overdue = AbortSignal.timeout(limits.ms)
-  const signal = AbortSignal.any([overdue, unwanted])
-  const failed = (error: Error) => reject(overdue.aborted ? new Error(`no answer within ${limits.ms} ms`) : error)
-  const headers = {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    ...(bearer === '' ? {} : { authorization: `Bearer ${bearer}` }),
-  }
-  const options: RequestOptions = { method: 'POST', headers, signal, ...connection }
-  const outgoing = request(url, options, (answer) => {
-    const status = answer.statusCode ?? 0
-    if (status !== 200) {
-      answer.destroy()
-      return reject(status >= 400 && status < 500 ? new Refusal(`HTTP status ${status}`) : new Error(`HTTP status ${status}`))
-    }
-    boundedBody(answer, limits.answerBytes).then(resolve, failed)
+function post({ url, bearer, body }: ExchangeRequest, unwanted: AbortSignal): Promise<string> {
+  const to = new URL(url)
+  const headers = { 'content-type': 'application/json', ...(bearer === '' ? {} : { authorization: `Bearer ${bearer}` }) }
+  return within(limits.ms, unwanted, async (signal) => {
+    const client = to.protocol === 'https:' ? await httpsClient(addressOf(to)) : {}
+    const response = await send({ url: to, method: 'POST', headers, body, ...client }, signal)
+    const status = response.statusCode ?? 0
+    if (status === 200) return boundedBody(response, limits.answerBytes)
+    response.destroy()
+    throw status >= 400 && status < 500 ? new Refusal(`HTTP status ${status}`) : new Error(`HTTP status ${status}`)
   })
-  outgoing.on('error', failed)
-  refuseUpgrade(outgoing, failed)
-  outgoing.end(body)
-  return promise
 }

@@ -1,12 +1,12 @@
 /** Fetches small documents from URLs in user configuration: limited in time and size, and protected against server-side request forgery. */
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, readRanges, refusal } from '../../src/policy/key-addresses.ts'
 import type { LookupParts } from './lookup-turns.ts'
-import { refuseUpgrade } from './refused-upgrade.ts'
+import { send } from './single-request.ts'
 import { type Blocking, connectBounded, publicHandshakeBytes } from './tls-client.ts'
 
 /** Limits of one fetch, as plain data. */
@@ -70,12 +70,11 @@ const checkedLookup =
     })
   }
 
-function get(url: URL, bounds: FetchBounds, signal: AbortSignal, means: FetchMeans): Promise<{ body: string; location: string | undefined }> {
+async function get(url: URL, bounds: FetchBounds, signal: AbortSignal, means: FetchMeans): Promise<{ body: string; location: string | undefined }> {
   const literal = url.hostname.replace(/^\[|\]$/g, '')
   const allowed = readRanges(bounds.allowed)
   const reason = isIP(literal) ? refusal(literal, allowed) : undefined
-  if (reason) return Promise.reject(new Error(reason))
-  const { promise, resolve, reject } = Promise.withResolvers<{ body: string; location: string | undefined }>()
+  if (reason) throw new Error(reason)
   const isTls = url.protocol === 'https:'
   const authorities = bounds.authorities.length > 0 ? { ca: [...getCACertificates('default'), ...bounds.authorities] } : {}
   const createConnection = (): Socket => {
@@ -85,47 +84,49 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal, means: FetchMea
       : connect(to)
   }
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
-  const outgoing = (isTls ? httpsRequest : httpRequest)(url, { headers, createConnection, signal, maxHeaderSize: 16_384 })
-  outgoing.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
-  refuseUpgrade(outgoing, reject)
-  outgoing.on('response', (response: IncomingMessage) => {
-    // A body that waits for its turn gives no other sign of the end of its fetch.
-    const late = () => {
-      response.destroy()
-      reject(new Error(`no answer within ${bounds.timeoutMs} ms`))
-    }
-    signal.addEventListener('abort', late, { once: true })
-    response.on('close', () => signal.removeEventListener('abort', late))
+  const secure = isTls ? { request: httpsRequest } : {}
+  try {
+    const response = await send({ url, headers, createConnection, maxHeaderSize: 16_384, ...secure }, signal)
     const status = response.statusCode ?? 0
-    if ([301, 302, 303, 307, 308].includes(status) && response.headers.location !== undefined) {
+    const location = [301, 302, 303, 307, 308].includes(status) ? response.headers.location : undefined
+    if (status === 200) return { body: await bodyOf(response, bounds, signal, means), location: undefined }
+    response.destroy()
+    if (location === undefined) throw new Error(`answered ${status}`)
+    return { body: '', location }
+  } catch (error) {
+    throw signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error
+  }
+}
+
+/** Reads a body; what is beyond {@link shortBytes} when it is its turn. */
+function bodyOf(response: IncomingMessage, bounds: FetchBounds, signal: AbortSignal, means: FetchMeans): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  // A body that waits for its turn gives no other sign of the end of its fetch.
+  const late = () => {
+    response.destroy()
+    reject(signal.reason)
+  }
+  signal.addEventListener('abort', late, { once: true })
+  response.on('close', () => signal.removeEventListener('abort', late))
+  // Pieces become text at once: buffers of a whole body would stay in the allocator's memory after they are freed.
+  const decoder = new StringDecoder()
+  let body = ''
+  let length = 0
+  let isLong = false
+  response.on('data', (chunk: Buffer) => {
+    length += chunk.length
+    if (length > bounds.bytes) {
       response.destroy()
-      return resolve({ body: '', location: response.headers.location })
+      return reject(new Error(`larger than ${bounds.bytes} bytes`))
     }
-    if (status !== 200) {
-      response.destroy()
-      return reject(new Error(`answered ${status}`))
-    }
-    // Pieces become text at once: buffers of a whole body would stay in the allocator's memory after they are freed.
-    const decoder = new StringDecoder()
-    let body = ''
-    let length = 0
-    let isLong = false
-    response.on('data', (chunk: Buffer) => {
-      length += chunk.length
-      if (length > bounds.bytes) {
-        response.destroy()
-        return reject(new Error(`larger than ${bounds.bytes} bytes`))
-      }
-      body += decoder.write(chunk)
-      if (isLong || length <= shortBytes) return
-      isLong = true
-      response.pause()
-      means.readLong({ read: () => restOf(response), isGone: () => response.destroyed })
-    })
-    response.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
-    response.on('end', () => resolve({ body: body + decoder.end(), location: undefined }))
+    body += decoder.write(chunk)
+    if (isLong || length <= shortBytes) return
+    isLong = true
+    response.pause()
+    means.readLong({ read: () => restOf(response), isGone: () => response.destroyed })
   })
-  outgoing.end()
+  response.on('error', reject)
+  response.on('end', () => resolve(body + decoder.end()))
   return promise
 }
 

@@ -14,6 +14,9 @@ export interface TlsAddress {
   readonly lookup?: LookupFunction
 }
 
+/** Returns the address of the server of a URL with `https:`. */
+export const addressOf = ({ hostname, port }: URL): TlsAddress => ({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) })
+
 /** Bounds of a handshake. Default: those of {@link HandshakeStream}, on the calling thread. */
 export interface HandshakeBounds {
   /** Maximum number of bytes that the server may send before the handshake is done. */

@@ -15,7 +15,7 @@ export class Request extends DiscoveryCommand {
 
   override async run(): Promise<void> {
     const { args } = await this.line(Request)
-    const { askServer } = await import('../../src/cli/admin-socket.ts')
+    const { askServer } = await import('../../actors/http/admin-request.ts')
     printPage(await askServer({ ...requestLine(args), form: args.body }))
   }
 }

@@ -1,49 +1,10 @@
-/** Sends requests of commands to the server on this machine over its admin socket. */
+/** The admin socket of the server on this machine. */
 import { statSync } from 'node:fs'
-import { request as httpRequest } from 'node:http'
 import { dirname, resolve } from 'node:path'
 import { readFeatures } from '../config/features.ts'
 
-/** A request to a page of the server. */
-export interface AdminRequest {
-  readonly method: string
-  readonly path: string
-  /** The parameters as a form, `name=value&...`. Undefined: no body. */
-  readonly form?: string | undefined
-}
-
-/** The server's response. */
-export interface AdminAnswer {
-  readonly status: number
-  readonly body: string
-}
-
 /** Thrown when no server listens on the admin socket. */
 export class NoServerError extends Error {}
-
-/** The timeout between bytes of the response, in milliseconds. */
-const timeoutMs = 60_000
-
-/**
- * Sends a request to the admin socket that the environment names (`MESHD_ADMIN_SOCKET`). Rejects with an Error that names the socket:
- * {@link NoServerError} when no server listens on it, another one when the connection is not permitted or the response does not arrive in
- * time.
- */
-export async function askServer({ method, path, form }: AdminRequest, environment = process.env): Promise<AdminAnswer> {
-  const socketPath = adminSocket(environment)
-  const { promise, resolve: answered, reject } = Promise.withResolvers<AdminAnswer>()
-  const headers = form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded', 'content-length': Buffer.byteLength(form) }
-  const request = httpRequest({ socketPath, method, path, headers, timeout: timeoutMs }, (response) => {
-    const parts: Buffer[] = []
-    response.on('data', (part: Buffer) => parts.push(part))
-    response.on('end', () => answered({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString() }))
-    response.on('error', reject)
-  })
-  request.on('timeout', () => request.destroy(new Error(`${resolve(socketPath)}: no answer within ${timeoutMs} ms`)))
-  request.on('error', (error) => reject(explained(socketPath, error)))
-  request.end(form)
-  return promise
-}
 
 /** Returns the path of the admin socket that the environment names. Throws when its directory belongs to another user than root or this one. */
 export function adminSocket(environment: NodeJS.ProcessEnv): string {

@@ -1,8 +1,8 @@
 /** ControlZ of the real command. */
 import { createServer, type Server } from 'node:net'
 import { expect } from 'chai'
+import { askServer } from '../../actors/http/admin-request.ts'
 import { freePort } from '../../bench/ports.ts'
-import { askServer } from '../../src/cli/admin-socket.ts'
 import { anyPorts, Launched, launchers } from '../harness/launched.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'

@@ -1,8 +1,8 @@
 /** Local agents get their token and roots from the discovery service through its admin socket. */
 import { statSync } from 'node:fs'
 import { expect } from 'chai'
+import { askServer } from '../../actors/http/admin-request.ts'
 import { freePort } from '../../bench/ports.ts'
-import { askServer } from '../../src/cli/admin-socket.ts'
 import { AgentSecrets } from '../harness/agent-secrets.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'

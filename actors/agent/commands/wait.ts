@@ -1,11 +1,10 @@
 /** `pilot-agent wait`: blocks until the proxy is ready. */
-import { request as httpRequest } from 'node:http'
 import type { WaitSettings } from '../../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../../src/logging/levels.ts'
-import { refuseUpgrade } from '../../http/refused-upgrade.ts'
+import { reasonOf, send, within } from '../../http/single-request.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { openLog } from '../../runtime/log.ts'
-import { deadlineAfter, pause } from '../../runtime/timers.ts'
+import { pause } from '../../runtime/timers.ts'
 
 /**
  * Requests the URL until it responds with status 200. Rejects after the timeout with an Error that gives the reason of the last failure.
@@ -28,19 +27,21 @@ export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutM
   if (failure !== undefined) throw new Error(`the proxy is not ready after ${seconds} s: ${failure}`)
 }
 
+/** Loads the client for TLS, which commands without it do not need. */
+async function secureClient(url: URL) {
+  const { addressOf, httpsClient } = await import('../../http/tls-client.ts')
+  return httpsClient(addressOf(url))
+}
+
 /** Sends one request. Resolves with the reason when it does not respond with status 200, and with undefined when it does. */
 async function attempt(url: string, timeoutMs: number): Promise<string | undefined> {
-  const send = url.startsWith('https:') ? (await import('node:https')).request : httpRequest
-  return new Promise((resolve) => {
-    const request = send(url, { agent: false, timeout: timeoutMs }, (response) => {
-      resolve(response.statusCode === 200 ? undefined : `${url} answered with status ${response.statusCode}`)
-      response.destroy()
-    })
-    const late = deadlineAfter(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
-    const failed = (error: NodeJS.ErrnoException) => resolve(`${url}: ${error.message || error.code}`)
-    request.on('error', failed)
-    refuseUpgrade(request, failed)
-    request.on('close', () => late.cancel())
-    request.end()
-  })
+  try {
+    const to = new URL(url)
+    const client = to.protocol === 'https:' ? await secureClient(to) : {}
+    const response = await within(timeoutMs, undefined, (signal) => send({ url: to, ...client }, signal))
+    response.destroy()
+    return response.statusCode === 200 ? undefined : `${url} answered with status ${response.statusCode}`
+  } catch (error) {
+    return `${url}: ${reasonOf(error)}`
+  }
 }

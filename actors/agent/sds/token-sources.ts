@@ -1,9 +1,7 @@
 /** The sources of tokens: the metadata server of a cloud's machine, or the discovery service on this machine. */
-import { request as httpRequest, type RequestOptions } from 'node:http'
 import type { CloudFetcher, LocalFetcher } from '../../../protocols/messages/agent.ts'
 import type { LocalToken } from '../../../protocols/messages/identity.ts'
-import { refuseUpgrade } from '../../http/refused-upgrade.ts'
-import { deadlineAfter } from '../../runtime/timers.ts'
+import { ask } from '../../http/single-request.ts'
 
 /** A fetched token. */
 export interface Fetched {
@@ -27,7 +25,10 @@ export async function cloudToken({ metadataHost, audience }: CloudFetcher): Prom
   if (!url) throw new Error(`${where}: is not <host> or <host>:<port>`)
   const { hostname, port } = url
   const [host, answered] = [hostname.replace(/^\[|\]$/g, ''), Number(port) || 80]
-  const { status, body, headers } = await ask(where, { host, port: answered, path, method: 'GET', headers: { [flavor.name]: flavor.value } })
+  const request = { host, port: answered, path, headers: { [flavor.name]: flavor.value } }
+  const { status, body, headers } = await ask(request, limits).catch((error: Error) => {
+    throw new Error(`${where}: ${error.message}`)
+  })
   if (status !== 200) throw new Error(`${where}: answered with HTTP status ${status}`)
   if (headers[flavor.name] !== flavor.value) throw new Error(`${where}: the answer is not that of a metadata server`)
   return { token: checkedToken(where, body.trim()), roots: undefined }
@@ -39,7 +40,7 @@ export async function cloudToken({ metadataHost, audience }: CloudFetcher): Prom
  */
 export async function localToken({ socket, namespace, account }: LocalFetcher): Promise<Fetched> {
   const where = `admin socket ${socket}`
-  const { askServer } = await import('../../../src/cli/admin-socket.ts')
+  const { askServer } = await import('../../http/admin-request.ts')
   const form = new URLSearchParams({ namespace, account }).toString()
   const { status, body } = await askServer({ method: 'POST', path: '/token', form }, { MESHD_ADMIN_SOCKET: socket })
   if (status !== 200) throw new Error(`${where}: answered with HTTP status ${status}: ${body.slice(0, 300)}`)
@@ -62,32 +63,4 @@ function readAnswer(where: string, body: string): LocalToken {
 function checkedToken(where: string, token: string): string {
   if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw new Error(`${where}: the answer is not a token`)
   return token
-}
-
-interface Answer {
-  readonly status: number
-  readonly body: string
-  readonly headers: NodeJS.Dict<string | string[]>
-}
-
-function ask(where: string, options: RequestOptions): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const failed = (error: Error) => reject(new Error(`${where}: ${error.message}`))
-  const request = httpRequest({ ...options, agent: false }, (response) => {
-    const parts: Buffer[] = []
-    let length = 0
-    response.on('data', (part: Buffer) => {
-      length += part.length
-      if (length > limits.bytes) request.destroy(new Error(`the answer is longer than ${limits.bytes} bytes`))
-      else parts.push(part)
-    })
-    response.on('error', failed)
-    response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString(), headers: response.headers }))
-  })
-  const late = deadlineAfter(limits.ms, () => request.destroy(new Error(`no answer within ${limits.ms} ms`)))
-  request.on('error', failed)
-  refuseUpgrade(request, failed)
-  request.on('close', () => late.cancel())
-  request.end()
-  return promise
 }

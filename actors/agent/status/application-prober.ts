@@ -5,10 +5,11 @@ import { probeHeaders } from '../../../src/health/forwarded-headers.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { isLoopbackHost } from '../../http/loopback.ts'
+import { reasonOf, within } from '../../http/single-request.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { canConnect } from './connect-probe.ts'
-import { getLocally, reasonOf, within } from './local-request.ts'
+import { getLocally } from './local-request.ts'
 
 /**
  * The maximum number of followed redirects, and the maximum bytes and milliseconds for reading the rest of a response. Each piece of it

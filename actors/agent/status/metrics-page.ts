@@ -7,12 +7,13 @@ import { isMergeable, textFormats } from '../../../src/health/forwarded-headers.
 import { clientKey } from '../../../src/model/client-address.ts'
 import { count } from '../../../src/model/counts.ts'
 import { FairSlots } from '../../../src/model/fair-slots.ts'
+import { reasonOf, within } from '../../http/single-request.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { copyLines } from './copy-lines.ts'
-import { getLocally, reasonOf, within } from './local-request.ts'
+import { getLocally } from './local-request.ts'
 
 /** The maximum number of concurrent scrapes, of all clients and of one, and the maximum duration of a scrape in milliseconds. */
 const pages = { atOnce: 8, ofClient: 2, ms: 60_000 }

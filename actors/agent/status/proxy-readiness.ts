@@ -2,10 +2,11 @@
 import type { StatusConfig } from '../../../protocols/messages/status.ts'
 import { Readiness } from '../../../src/health/readiness.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
+import { reasonOf, within } from '../../http/single-request.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
-import { getLocally, reasonOf, within } from './local-request.ts'
+import { getLocally } from './local-request.ts'
 
 /** The maximum size of a response with statistics, in bytes. */
 const answerBytes = 65_536

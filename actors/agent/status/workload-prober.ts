@@ -3,11 +3,12 @@ import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import type { HttpProbe, WorkloadProbe } from '../../../protocols/messages/status.ts'
 import { probeHeaders } from '../../../src/health/forwarded-headers.ts'
 import { probeSettings, WorkloadHealth } from '../../../src/health/workload-health.ts'
+import { reasonOf, within } from '../../http/single-request.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { canConnect } from './connect-probe.ts'
-import { getLocally, reasonOf, within } from './local-request.ts'
+import { getLocally } from './local-request.ts'
 
 /** The dependencies of {@link WorkloadProber}. */
 export interface WorkloadParts {
