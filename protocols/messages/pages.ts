@@ -1,4 +1,5 @@
 /** Debug pages for callers on the secured port: requested by writers, made on the main thread. */
+import type { Endpoint, RegistryId, ServicePort } from '../data.ts'
 import type { Caller } from './identity.ts'
 
 /**
@@ -22,4 +23,21 @@ export interface PageReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Uint8Array
+}
+
+/** A piece of a list that an actor gives out piece by piece. */
+export interface ListPiece<Row> {
+  readonly rows: readonly Row[]
+  /** The number by which the next piece is asked for (question `more`); undefined: the list is complete. */
+  readonly next: number | undefined
+}
+
+/** Some of the endpoints that a registry has of a service, for debug pages. The rows of a service follow each other. */
+export interface EndpointsRow {
+  readonly hostname: string
+  readonly namespace: string
+  readonly ports: readonly ServicePort[]
+  /** Undefined where no registry has endpoints of the service. */
+  readonly shard: RegistryId | undefined
+  readonly endpoints: readonly Endpoint[]
 }

@@ -44,6 +44,11 @@ export class ObjectStore {
     return this.#held.get(key)?.object
   }
 
+  /** All objects, in no order, one by one: objects that change meanwhile are among them or not. */
+  *each(): Generator<ConfigObject> {
+    for (const { object } of this.#held.values()) yield object
+  }
+
   /** All objects, sorted by key. */
   all(): ConfigObject[] {
     return [...this.#held.values()].map(({ object }) => object).sort((one, other) => compare(configKey(one), configKey(other)))

@@ -74,7 +74,7 @@ describe('the debug page of service instances', () => {
       planner.connect(address, readNode({ id: `sidecar~${address}~a.ns~ns.svc`, metadata: {}, locality: undefined }, names, false))
     expect(planner.classCount).to.equal(1)
     const shown = debugAnswers(planner, { pushAgain: () => 0, shares: () => [] }, () => true).instances()
-    expect(shown.map(({ connection, namespace, instances: [instance] }) => [connection, namespace, instance?.address])).to.deep.equal([
+    expect(shown.rows.map(({ connection, namespace, instances: [instance] }) => [connection, namespace, instance?.address])).to.deep.equal([
       ['10.0.0.1', 'ns', '10.0.0.1'],
       ['10.0.0.2', 'ns', '10.0.0.2'],
     ])

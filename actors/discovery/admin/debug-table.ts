@@ -1,8 +1,11 @@
 /** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
+import type { Endpoint, Service, ServicePort } from '../../../protocols/data.ts'
+import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
 import { readKey } from '../../../src/config/kinds.ts'
 import type { CheckedPolicies } from '../../../src/config/policy-checks.ts'
 import type { EffectRow } from '../../../src/config/without-effect.ts'
+import { compare } from '../../../src/model/order.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
@@ -97,7 +100,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   registryz: {
     what: 'all services',
     shows: 'namespaces',
-    page: async (sources, _, sees) => (await sources.queue<{ namespace: string }[]>('services')).filter(({ namespace }) => sees(namespace)),
+    page: async (sources, _, sees) => (await sources.list<Service>('services')).filter(({ namespace }) => sees(namespace)),
   },
   endpointz: {
     what: 'endpoints of each service port; ?brief=1 for addresses only',
@@ -134,7 +137,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'namespaces',
     page: (sources, query, sees) => pushesOf(sources, sees, query.get('after') ?? '', 0),
   },
-  cachez: { what: 'groups of encoded resources in the XDS cache', shows: 'mesh', page: (sources) => sources.queue('cacheKeys') },
+  cachez: {
+    what: 'groups of encoded resources in the XDS cache',
+    shows: 'mesh',
+    page: async (sources) => (await sources.list<{ group: string }>('cacheKeys')).sort((one, other) => compare(one.group, other.group)),
+  },
   sidecarz: {
     what: 'what is visible to a proxy under its Sidecar (proxyID)',
     shows: 'proxy',
@@ -144,7 +151,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'service instances of each proxy',
     shows: 'namespaces',
     page: async (sources, _, sees) => {
-      const rows = await sources.queue<{ connection: string; namespace: string; instances: unknown }[]>('instances')
+      const rows = await sources.list<{ connection: string; namespace: string; instances: unknown }>('instances')
       return Object.fromEntries(rows.filter(({ namespace }) => sees(namespace)).map(({ connection, instances }) => [connection, instances]))
     },
   },
@@ -258,13 +265,17 @@ interface AuthorizationPolicies {
 interface Config {
   readonly apiVersion: string
   readonly kind: string
-  readonly metadata: { readonly namespace: string }
+  readonly metadata: { readonly namespace: string; readonly name: string }
 }
+
+const byNamespaceAndName = ({ metadata: one }: Config, { metadata: other }: Config): number =>
+  compare(one.namespace, other.namespace) || compare(one.name, other.name)
 
 /** All configuration objects; for Secrets, only their names and validity. */
 async function configs(sources: PageSources): Promise<Config[]> {
   const secrets = await sources.supervisor.askAll<SecretSummary[]>('source', 'secrets')
-  return [...(await sources.queue<Config[]>('configs')), ...secrets.flat().map(secretRow)]
+  const objects = (await sources.list<Config>('configs')).sort((one, other) => compare(one.kind, other.kind) || byNamespaceAndName(one, other))
+  return [...objects, ...secrets.flat().map(secretRow)]
 }
 
 /** Adds the Secrets that checks concern, which the push queue does not know. */
@@ -295,7 +306,18 @@ function secretRow({ namespace, name, type, place, serviceAccounts, refused, pai
 }
 
 async function endpoints(sources: PageSources, sees: Sees): Promise<EndpointState[]> {
-  return (await sources.queue<EndpointState[]>('endpoints')).filter(({ namespace }) => sees(namespace))
+  const rows = (await sources.list<EndpointsRow>('endpoints')).filter(({ namespace }) => sees(namespace))
+  const states: EndpointState[] = []
+  for (const { hostname, namespace, ports, shard, endpoints } of rows) {
+    let state = states.at(-1)
+    if (state?.hostname !== hostname || state.namespace !== namespace)
+      states.push((state = { hostname, namespace, ports, endpoints: [], shards: [] }))
+    state.endpoints.push(...endpoints)
+    const known = state.shards.at(-1)
+    if (known && known.provider === shard?.provider && known.cluster === shard.cluster) known.endpoints.push(...endpoints)
+    else if (shard) state.shards.push({ ...shard, endpoints: [...endpoints] })
+  }
+  return states
 }
 
 /** The generation of an object that each proxy has acknowledged, by type. */
@@ -327,9 +349,9 @@ export function noProxy(query: URLSearchParams): Page {
 interface EndpointState {
   readonly hostname: string
   readonly namespace: string
-  readonly ports: readonly { number: number; name: string; targetPort: number }[]
-  readonly endpoints: readonly { address: string; ports: Readonly<Record<string, number>>; labels: object; locality: string; weight: number }[]
-  readonly shards: readonly { provider: string; cluster: string; endpoints: readonly object[] }[]
+  readonly ports: readonly ServicePort[]
+  readonly endpoints: Endpoint[]
+  readonly shards: { readonly provider: string; readonly cluster: string; readonly endpoints: Endpoint[] }[]
 }
 
 function endpointPage(states: readonly EndpointState[], brief: boolean): unknown {

@@ -1,4 +1,5 @@
 /** The data of the debug pages: answers of the push queue, the writers and the certificate authority. */
+import type { ListPiece } from '../../../protocols/messages/pages.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -22,6 +23,18 @@ export class PageSources {
   /** Asks the push queue. */
   queue<T>(question: string, ...details: unknown[]): Promise<T> {
     return this.supervisor.ask<T>('push-queue', question, ...details)
+  }
+
+  /** Asks the push queue for a list, which it gives out piece by piece. */
+  async list<Row>(question: string): Promise<Row[]> {
+    const rows: Row[] = []
+    let piece = await this.queue<ListPiece<Row>>(question)
+    rows.push(...piece.rows)
+    while (piece.next !== undefined) {
+      piece = await this.queue<ListPiece<Row>>('more', piece.next)
+      rows.push(...piece.rows)
+    }
+    return rows
   }
 
   /** Asks the record of what the proxies have acknowledged. */

@@ -1,5 +1,7 @@
 /** The push queue's answers to the debug pages. */
 
+import type { Service } from '../../../protocols/data.ts'
+import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
@@ -10,6 +12,12 @@ import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { configuredPorts } from '../../../src/xds/endpoints/own-machine.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
+import { Listings, type WeighedRow } from './listings.ts'
+
+/** What copying a configuration object costs, in small objects ({@link WeighedRow}). */
+const objectWeight = 20
+/** How many endpoints are in one row at most. */
+const endpointsOfRow = 250
 
 /**
  * Returns the functions that answer the debug pages. None of them is on the push path. `isLastSent` says whether a ledger is the last one
@@ -20,30 +28,88 @@ export function debugAnswers(
   own: { pushAgain: () => number; shares: () => readonly Share[] },
   isLastSent: (ledger: string) => boolean,
 ) {
-  return { ...own, ...configurationAnswers(planner, isLastSent), ...stateAnswers(planner), ...proxyAnswers(planner) }
+  const lists = new Listings()
+  return {
+    ...own,
+    more: (list: number) => lists.more(list),
+    ...configurationAnswers(planner, lists, isLastSent),
+    ...stateAnswers(planner, lists),
+    ...proxyAnswers(planner, lists),
+  }
 }
 
-/** Answers about configuration objects and mesh settings. */
-function configurationAnswers(planner: Planner, isLastSent: (ledger: string) => boolean) {
-  return {
-    configs: () =>
-      planner.state.objects.all().map((object) => ({
+/** Each configuration object, as pages show it. */
+function* configRows({ state }: Planner): Generator<WeighedRow<object>> {
+  for (const object of state.objects.each()) {
+    const { labels, annotations, uid, resourceVersion, generation } = object
+    yield [
+      {
         apiVersion: `${object.group}/${object.version}`,
         kind: object.kind,
         metadata: {
           name: object.name,
           namespace: object.namespace,
-          labels: object.labels,
-          annotations: object.annotations,
-          ...(object.uid === '' ? {} : { uid: object.uid }),
-          ...(object.resourceVersion === '' ? {} : { resourceVersion: object.resourceVersion }),
-          generation: object.generation,
+          ...{ labels, annotations },
+          ...(uid === '' ? {} : { uid }),
+          ...(resourceVersion === '' ? {} : { resourceVersion }),
+          generation,
           creationTimestamp: new Date(object.createdAt).toISOString(),
         },
         spec: object.spec,
         source: object.source,
         place: object.place,
-      })),
+      },
+      objectWeight,
+    ]
+  }
+}
+
+/** Each service. */
+function* serviceRows({ snapshot }: Planner): Generator<WeighedRow<Service>> {
+  for (const states of snapshot.services.values()) for (const { service } of states) yield [service, 5]
+}
+
+/** The endpoints of each service and registry, at most {@link endpointsOfRow} a row. Services without endpoints have one row. */
+function* endpointRows({ snapshot }: Planner): Generator<WeighedRow<EndpointsRow>> {
+  for (const states of snapshot.services.values())
+    for (const { service, shards } of states) {
+      const { hostname, namespace, ports } = service
+      if (shards.length === 0) yield [{ hostname, namespace, ports, shard: undefined, endpoints: [] }, 5]
+      for (const { provider, cluster, endpoints } of shards)
+        for (let start = 0; start === 0 || start < endpoints.length; start += endpointsOfRow) {
+          const some = endpoints.slice(start, start + endpointsOfRow)
+          yield [{ hostname, namespace, ports, shard: { provider, cluster }, endpoints: some }, 5 + some.length]
+        }
+    }
+}
+
+/** The service instances of each proxy. Asked by proxy and not by class: proxies of one class share the endpoints behind a port, but not their addresses. */
+function* instanceRows(
+  planner: Planner,
+): Generator<WeighedRow<{ connection: string; namespace: string; instances: readonly { address: string }[] }>> {
+  for (const { connection, node } of planner.proxies()) {
+    const instances = planner.instancesOf(node).map(({ service, port, endpoint, targetPort }) => ({
+      service: service.hostname,
+      namespace: service.namespace,
+      port: port.number,
+      name: port.name,
+      protocol: port.protocol,
+      address: endpoint.address,
+      targetPort,
+    }))
+    yield [{ connection, namespace: node.namespace, instances }, 1 + instances.length]
+  }
+}
+
+/** The groups of resources. */
+function* groupRows({ groups }: Planner): Generator<WeighedRow<{ group: string; resources: number }>> {
+  for (const group of groups.ids()) yield [{ group, resources: groups.resources(group).size }, 1]
+}
+
+/** Answers about configuration objects and mesh settings. Lists are given out in pieces. */
+function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (ledger: string) => boolean) {
+  return {
+    configs: () => lists.first(configRows(planner)),
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
     withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain, planner.faults.all()),
     mesh: () => planner.snapshot.mesh,
@@ -66,26 +132,19 @@ function configurationAnswers(planner: Planner, isLastSent: (ledger: string) => 
 }
 
 /** Answers about the state that was derived from the configuration: services, endpoints, groups, memory. */
-function stateAnswers(planner: Planner) {
+function stateAnswers(planner: Planner, lists: Listings) {
   return {
-    services: () => [...planner.snapshot.services.values()].flat().map(({ service }) => service),
-    endpoints: () =>
-      [...planner.snapshot.services.values()].flat().map(({ service, endpoints, shards }) => ({
-        hostname: service.hostname,
-        namespace: service.namespace,
-        ports: service.ports,
-        endpoints,
-        shards: shards.map((shard) => ({ provider: shard.provider, cluster: shard.cluster, endpoints: shard.endpoints })),
-      })),
+    services: () => lists.first(serviceRows(planner)),
+    endpoints: () => lists.first(endpointRows(planner)),
     faults: () => planner.faults.all(),
-    cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),
+    cacheKeys: () => lists.first(groupRows(planner)),
     memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.builder.memo.made, found: planner.builder.memo.found } }),
     conflicts: () => planner.builder.conflicts,
   }
 }
 
 /** Answers about one proxy or all proxies: ports, service instances, authorization, Sidecar scope. */
-function proxyAnswers(planner: Planner) {
+function proxyAnswers(planner: Planner, lists: Listings) {
   return {
     /** The ports of E8: those of the mesh, and those that connected proxies name. */
     portsOfProxies: () => {
@@ -94,21 +153,7 @@ function proxyAnswers(planner: Planner) {
       for (const { traits } of planner.classes()) for (const port of configuredPorts(traits, mesh)) ports.add(port)
       return [...ports]
     },
-    instances: () =>
-      // Asked by proxy and not by class: proxies of one class share the endpoints behind a port, but not their addresses.
-      planner.proxies().map(({ connection, node }) => ({
-        connection,
-        namespace: node.namespace,
-        instances: planner.instancesOf(node).map(({ service, port, endpoint, targetPort }) => ({
-          service: service.hostname,
-          namespace: service.namespace,
-          port: port.number,
-          name: port.name,
-          protocol: port.protocol,
-          address: endpoint.address,
-          targetPort,
-        })),
-      })),
+    instances: () => lists.first(instanceRows(planner)),
     /** Evaluates the policies of a proxy for a request. Returns undefined when no proxy has this connection. */
     explain: async (connection: string, request: DescribedRequest) => {
       const { snapshot } = planner

@@ -1,6 +1,7 @@
 /** Metrics of the push queue (docs/metrics.md). */
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { Planner } from '../../../src/push/planner.ts'
+import type { MeshSnapshot } from '../../../src/snapshot/snapshot.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 
 /** Push reasons with a label value of their own in `pilot_push_triggers`; all others are counted as `unknown`. */
@@ -50,16 +51,16 @@ export function pushQueueMetrics(registry: MetricRegistry, planner: Planner) {
     'conflicting inbound listeners',
     () => planner.builder.conflicts.filter((conflict) => conflict.kind === 'inbound').length,
   )
-  const every = () => [...planner.snapshot.services.values()].flat()
+  const counts = countsOfServices(planner)
   gauge(
     'pilot_eds_no_instances',
     'clusters without instances',
-    () => every().filter(({ service, endpoints }) => service.resolution === 'static' && endpoints.length === 0).length,
+    () => counts().withoutInstances,
   )
   gauge(
     'pilot_duplicate_proxy_clusters',
     'duplicate proxy clusters caused by service entries with the same hostname',
-    () => [...planner.snapshot.services.values()].filter((states) => states.length > 1).length,
+    () => counts().definedTwice,
   )
   gauge('pilot_endpoint_not_ready', 'endpoints that are not ready', () => planner.state.services.unready)
   gauge('pilot_no_ip', 'sidecars whose addresses no endpoint has', () => planner.sidecarsWithoutEndpoint)
@@ -84,6 +85,23 @@ export function pushQueueMetrics(registry: MetricRegistry, planner: Planner) {
       help: 'events that caused no push, since they changed the configuration of no proxy',
       registers,
     }),
+  }
+}
+
+/** Returns a function that counts services, once for each snapshot however often it is called: a scrape lets the push queue do little. */
+function countsOfServices(planner: Planner) {
+  let counted: MeshSnapshot['services'] | undefined
+  let counts = { withoutInstances: 0, definedTwice: 0 }
+  return () => {
+    const { services } = planner.snapshot
+    if (services === counted) return counts
+    counted = services
+    counts = { withoutInstances: 0, definedTwice: 0 }
+    for (const states of services.values()) {
+      if (states.length > 1) counts.definedTwice++
+      for (const { service, endpoints } of states) if (service.resolution === 'static' && endpoints.length === 0) counts.withoutInstances++
+    }
+    return counts
   }
 }
 
