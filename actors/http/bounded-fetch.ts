@@ -1,5 +1,6 @@
 /** Fetches small documents from URLs in user configuration: limited in time and size, and protected against server-side request forgery. */
 import type { IncomingMessage } from 'node:http'
+// biome-ignore lint/style/noRestrictedImports: given to the one client
 import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'

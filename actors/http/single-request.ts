@@ -1,4 +1,5 @@
 /** The client of HTTP/1: single requests, each on a connection of its own, bounded in time and size. */
+// biome-ignore lint/style/noRestrictedImports: the one place that sends requests
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http'
 import { urlToHttpOptions } from 'node:url'
 import { deadlineAfter } from '../runtime/timers.ts'

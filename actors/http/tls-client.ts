@@ -51,6 +51,7 @@ export function connectBounded({ host, port, lookup }: TlsAddress, options: Conn
  * because it is larger than the rest of a small server.
  */
 export async function httpsClient(address: TlsAddress, options: ConnectionOptions = {}) {
+  // biome-ignore lint/style/noRestrictedImports: given to the one client
   const { request } = await import('node:https')
   const createConnection = () => connectBounded(address, { ALPNProtocols: ['http/1.1'], ...options }, { bytes: publicHandshakeBytes })
   return { request, createConnection }

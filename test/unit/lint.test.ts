@@ -13,6 +13,8 @@ const refused = [
   ["import { setTimeout as pause } from 'node:timers/promises'\nawait pause(1)", 'actors/runtime/timers.ts'],
   ["import { createServer } from 'node:http'\ncreateServer()", 'actors/http/http-server.ts'],
   ["import { createServer as secure } from 'node:https'\nsecure()", 'actors/http/http-server.ts'],
+  ["import { request } from 'node:http'\nrequest('http://a')", 'actors/http/single-request.ts'],
+  ["import { get as ask } from 'node:https'\nask('https://a')", 'actors/http/single-request.ts'],
   ['export const at = Date.now()', 'monotonicMs()'],
   ['export const at = new Date()', 'monotonicMs()'],
   ['export const at = performance.now()', 'monotonicMs()'],
