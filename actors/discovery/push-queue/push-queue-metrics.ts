@@ -52,16 +52,8 @@ export function pushQueueMetrics(registry: MetricRegistry, planner: Planner) {
     () => planner.builder.conflicts.filter((conflict) => conflict.kind === 'inbound').length,
   )
   const counts = countsOfServices(planner)
-  gauge(
-    'pilot_eds_no_instances',
-    'clusters without instances',
-    () => counts().withoutInstances,
-  )
-  gauge(
-    'pilot_duplicate_proxy_clusters',
-    'duplicate proxy clusters caused by service entries with the same hostname',
-    () => counts().definedTwice,
-  )
+  gauge('pilot_eds_no_instances', 'clusters without instances', () => counts().withoutInstances)
+  gauge('pilot_duplicate_proxy_clusters', 'duplicate proxy clusters caused by service entries with the same hostname', () => counts().definedTwice)
   gauge('pilot_endpoint_not_ready', 'endpoints that are not ready', () => planner.state.services.unready)
   gauge('pilot_no_ip', 'sidecars whose addresses no endpoint has', () => planner.sidecarsWithoutEndpoint)
   gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
