@@ -52,21 +52,19 @@ type Rule = (address: string, registry: RegistryId) => boolean
 const rules = new WeakMap<MeshNetworks, readonly (readonly [network: string, rule: Rule])[]>()
 
 /**
- * Returns the endpoints of a service with their networks: the network that the endpoint names, otherwise the first whose CIDR contains the
- * address, otherwise that of the endpoint's registry.
+ * Returns endpoints of a registry with their networks: the network that the endpoint names, otherwise the first whose CIDR contains the
+ * address, otherwise that of the registry.
  */
-export function withNetworks({ endpoints, shards }: ServiceState, networks: MeshNetworks): readonly Endpoint[] {
+export function withNetworks(endpoints: readonly Endpoint[], registry: RegistryId, networks: MeshNetworks): readonly Endpoint[] {
   let known = rules.get(networks)
   if (!known) rules.set(networks, (known = rulesOf(networks)))
   if (known.length === 0) return endpoints
   const found = known
-  return shards.flatMap((shard) =>
-    shard.endpoints.map((endpoint) => {
-      if (endpoint.network !== '') return endpoint
-      const network = found.find(([, rule]) => rule(endpoint.address, shard))?.[0]
-      return network === undefined ? endpoint : { ...endpoint, network }
-    }),
-  )
+  return endpoints.map((endpoint) => {
+    if (endpoint.network !== '') return endpoint
+    const network = found.find(([, rule]) => rule(endpoint.address, registry))?.[0]
+    return network === undefined ? endpoint : { ...endpoint, network }
+  })
 }
 
 /** The rules that assign networks: CIDRs first, then registries, each in the order of the file. */

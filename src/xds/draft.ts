@@ -117,6 +117,13 @@ export function makeAll<Schema extends DescMessage>(
   return outcomes
 }
 
+/** Makes resources that are encoded by their makers, each separately. A failure becomes a problem of that resource. */
+export function makeEncoded(type: string, drafts: Iterable<Pick<Draft<Resource>, 'name' | 'objects'> & { make(): Resource }>): Outcome[] {
+  return Array.from(drafts, ({ name, objects, make }) =>
+    contain<Outcome>(make, (reason) => ({ problem: { type, resource: name, objects: objects(), reason } })),
+  )
+}
+
 /** Divides outcomes into resources, faults and conflicts, which are faults as well: losses. `lastGood` returns the last good resource of a name. */
 export function divideOutcomes(
   outcomes: Iterable<Outcome>,

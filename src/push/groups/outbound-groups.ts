@@ -4,24 +4,21 @@
  * are one group.
  */
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { consequences, contain } from '../../model/faults.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import { plainView, publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
 import { gatewayHosts } from '../../xds/clusters/gateway-hosts.ts'
-import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
-import { policyFor } from '../../xds/clusters/traffic-policy.ts'
+import { accountsOf, commonClusters, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
-import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
-import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
 import { allowedEndpointsKey } from '../../xds/endpoints/own-machine.ts'
 import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
-import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
+import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import type { ClassGroup } from '../classes/served-class.ts'
+import { loadAssignments, placeKeyOf } from './load-assignments.ts'
 import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
 import { ResourceGroup } from './resource-group.ts'
 import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
@@ -209,39 +206,9 @@ export class OutboundGroups {
     )
       return []
     const rule = view.ruleFor(service)
-    const subsets = [undefined, ...(rule?.subsets ?? [])]
-    const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
-    const place = JSON.stringify([
-      traits.type,
-      traits.network,
-      traits.networkView && [...traits.networkView],
-      local ? traits.locality : '',
-      traits.sniDnat,
-      traits.isProxyless,
-      allowedEndpointsKey(view.namespace, state, traits),
-    ])
-    return memo.get(
-      `endpoints|${place}`,
-      [state, rule],
-      '',
-      [rule],
-      () => {
-        const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
-        const usable = usableEndpoints('eds', view.namespace, state, traits, snapshot)
-        const drafts = service.ports
-          .filter((port) => port.protocol !== 'udp')
-          .flatMap((port) =>
-            subsets.flatMap((subset) => names.map((nameOf) => ({ port, subset, name: nameOf(port.number, subset?.name ?? '', service.hostname) }))),
-          )
-          .map(({ port, subset, name }) => ({
-            name,
-            objects: () => objectsOf(state, rule),
-            make: () => loadAssignment(name, usable.state, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
-          }))
-        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...usable.told]
-      },
-      allUsable,
-    )
+    const place = { viewer: view.namespace, traits }
+    const make = () => loadAssignments(state, rule, place, this.#making)
+    return memo.get(`endpoints|${placeKeyOf(state, rule, place, snapshot)}`, [state, rule], '', [rule], make, allUsable)
   }
 }
 

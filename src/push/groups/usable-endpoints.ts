@@ -2,21 +2,56 @@
  * The endpoints of a service that a caller may use and reaches, together with what is told of all others. Clusters and load assignments take
  * endpoints from here only, so that none is left out without a word (docs/resources.md, E4, E7, E8).
  */
-import type { Endpoint, Service } from '../../../protocols/data.ts'
+import type { Endpoint, RegistryId, Service } from '../../../protocols/data.ts'
 import { isIp } from '../../config/addresses.ts'
 import { configKey } from '../../config/kinds.ts'
 import { count } from '../../model/counts.ts'
 import { consequences } from '../../model/faults.ts'
-import type { ServiceState } from '../../registry/merged-services.ts'
+import { append } from '../../model/lists.ts'
+import { type ServiceState, serviceState, shardOf } from '../../registry/merged-services.ts'
+import { type Slice, sliceOf } from '../../registry/slices.ts'
+import { withNetworks } from '../../snapshot/networks.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Outcome } from '../../xds/draft.ts'
-import { allowedEndpoints } from '../../xds/endpoints/own-machine.ts'
+import { allowedEndpoints, type RefusedEndpoint } from '../../xds/endpoints/own-machine.ts'
 import { unreachableEndpoints } from '../../xds/endpoints/targets.ts'
 import type { Traits } from '../../xds/traits.ts'
 
 /** The maximum number of endpoints, and of their objects, that one message names. */
 const mostNamed = 3
+
+/** The kind of resource that endpoints are for: clusters may contain host names, load assignments with a host name are refused by Envoy. */
+type Use = 'cds' | 'eds'
+
+/** The endpoints of a slice that a caller may use and reaches, with their networks, and all others. */
+export interface UsableSlice {
+  readonly endpoints: readonly Endpoint[]
+  readonly refused: readonly RefusedEndpoint[]
+  /** Those that are no IP address. */
+  readonly odd: readonly Endpoint[]
+  readonly hidden: readonly Endpoint[]
+  /** By network. */
+  readonly unreachable: ReadonlyMap<string, readonly Endpoint[]>
+}
+
+/** Returns the usable endpoints of a slice of a registry's service for callers of the namespace `viewer` (undefined: of several). */
+export function usableSlice(
+  type: Use,
+  viewer: string | undefined,
+  service: Service,
+  slice: Slice,
+  registry: RegistryId,
+  traits: Traits,
+  snapshot: MeshSnapshot,
+): UsableSlice {
+  const { endpoints: allowed, refused, hidden } = allowedEndpoints(viewer, service, slice, traits, snapshot)
+  const odd = type === 'eds' ? allowed.filter((endpoint) => !hasAddress(endpoint)) : []
+  const endpoints = withNetworks(odd.length > 0 ? allowed.filter(hasAddress) : allowed, registry, snapshot.networks)
+  return { endpoints, refused, odd, hidden, unreachable: unreachableEndpoints(endpoints, service, snapshot, traits) }
+}
+
+const hasAddress = ({ address }: Endpoint): boolean => address === '' || isIp(address) || address.startsWith('unix://')
 
 /** A service with the endpoints that a caller may use, and what is told of the others. */
 interface UsableEndpoints {
@@ -24,37 +59,38 @@ interface UsableEndpoints {
   readonly told: readonly Outcome[]
 }
 
-/**
- * Returns the endpoints of a service for callers of the namespace `viewer` (undefined: of several) with these traits. `type`: whether they
- * are for clusters, which may contain host names, or for load assignments, which Envoy refuses with a host name.
- */
+/** Returns a service with the usable endpoints of all its slices. */
 export function usableEndpoints(
-  type: 'cds' | 'eds',
+  type: Use,
   viewer: string | undefined,
-  given: ServiceState,
+  { service, shards }: ServiceState,
   traits: Traits,
   snapshot: MeshSnapshot,
 ): UsableEndpoints {
-  const { service } = given
-  const { state, refused, hidden } = allowedEndpoints(viewer, given, traits, snapshot)
-  const { addressed, odd } = type === 'eds' ? withAddresses(state) : { addressed: state, odd: [] }
-  const unreachable = unreachableEndpoints(addressed, snapshot, traits)
-  const told = [
-    ...refused.map(({ endpoint, reason }) => leftOut(type, endpoint, service, reason)),
-    ...odd.map((endpoint) => leftOut(type, endpoint, service, `endpoint ${endpoint.address} is not an IP address`)),
+  const used: UsableSlice[] = []
+  const usable = shards.map((shard) => {
+    const slices = shard.slices.map((slice) => {
+      const found = usableSlice(type, viewer, service, slice, shard, traits, snapshot)
+      used.push(found)
+      return found.endpoints === slice.endpoints ? slice : sliceOf({ ...slice, endpoints: found.endpoints })
+    })
+    return shardOf(shard, slices)
+  })
+  return { state: serviceState(service, usable), told: toldOf(type, service, used) }
+}
+
+/** What is told of the endpoints that a caller may not use or does not reach. */
+export function toldOf(type: Use, service: Service, slices: readonly UsableSlice[]): Outcome[] {
+  const hidden = slices.flatMap((slice) => slice.hidden)
+  const unreachable = new Map<string, Endpoint[]>()
+  for (const slice of slices)
+    for (const [network, endpoints] of slice.unreachable) for (const endpoint of endpoints) append(unreachable, network, endpoint)
+  return [
+    ...slices.flatMap(({ refused }) => refused.map(({ endpoint, reason }) => leftOut(type, endpoint, service, reason))),
+    ...slices.flatMap(({ odd }) => odd.map((endpoint) => leftOut(type, endpoint, service, `endpoint ${endpoint.address} is not an IP address`))),
     ...(hidden.length > 0 ? [ofOwnMachine(type, hidden, service)] : []),
     ...[...unreachable].map(([network, endpoints]) => behindGateways(type, network, endpoints, service)),
   ]
-  return { state: addressed, told }
-}
-
-/** Splits off the endpoints that EDS cannot express: Envoy refuses an assignment that contains a host name. */
-function withAddresses(state: ServiceState): { addressed: ServiceState; odd: readonly Endpoint[] } {
-  const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
-  const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
-  if (odd.length === 0) return { addressed: state, odd }
-  const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(usable) }))
-  return { addressed: { ...state, endpoints: state.endpoints.filter(usable), shards }, odd }
 }
 
 /** A fault for an endpoint that nobody gets, wholly or for some ports, with the reason. */

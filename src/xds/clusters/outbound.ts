@@ -18,9 +18,9 @@ import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Draft } from '../draft.ts'
-import { loadAssignment } from '../endpoints/load-assignment.ts'
+import { loadAssignment, useOf } from '../endpoints/load-assignment.ts'
 import { usesLocalityWeights } from '../endpoints/locality.ts'
-import { takesMutualTls } from '../endpoints/targets.ts'
+import { sliceTargets, takesMutualTls } from '../endpoints/targets.ts'
 import { durationOf, overAds, pack } from '../message.ts'
 import { blackHole, outboundCluster, passthrough, sniCluster } from '../names.ts'
 import { type OutboundTls, outboundSocket } from '../security/mutual-tls.ts'
@@ -115,7 +115,9 @@ function applyDiscovery(
   const { service } = state
   const { features, mesh } = { features: snapshot.settings.features, mesh: snapshot.mesh }
   if (service.resolution === 'dns') {
-    const assignment = loadAssignment(cluster.name as string, state, port, subset, policyFor(rule, subset, port.number), snapshot, traits)
+    const policy = policyFor(rule, subset, port.number)
+    const targets = sliceTargets(state.endpoints, useOf(cluster.name as string, port, subset, policy), snapshot, traits)
+    const assignment = loadAssignment(cluster.name as string, [targets], policy, snapshot, traits)
     if (assignment.endpoints.length === 0) return false
     cluster.clusterDiscoveryType = { case: 'type', value: Cluster_DiscoveryType.STRICT_DNS }
     cluster.dnsLookupFamily = Cluster_DnsLookupFamily.V4_ONLY

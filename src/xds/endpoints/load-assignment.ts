@@ -1,84 +1,152 @@
 /**
  * Load assignments: `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (docs/resources.md, E1
- * to E5).
+ * to E9).
  */
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type { ServicePort } from '../../../protocols/data.ts'
-import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
+import { type LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
-import { labelsMatch } from '../../model/match.ts'
-import { compare } from '../../model/order.ts'
-import { servesPort, takingTraffic } from '../../model/workload.ts'
-import type { ServiceState } from '../../registry/merged-services.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
-import { withNetworks } from '../../snapshot/networks.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import { endpointAddress } from '../message.ts'
 import { isSniName } from '../names.ts'
+import { checkMessage } from '../resource-check.ts'
+import { Block, encodeResource, lost, type Resource, type Slice } from '../slab/resource.ts'
+import { contentVersion } from '../slab/sums.ts'
+import { elementHead, fieldHead, textField } from '../slab/wire.ts'
 import type { Traits } from '../traits.ts'
-import { type PlacedLocality, placeLocalities } from './locality.ts'
-import { largestWeight, type PlacedTargets, type Target, targetsOf, withoutRepeatedGateways } from './targets.ts'
+import { type EncodedRun, type PlacedTargets, placedTargets, type Run, type SliceTargets, type Target, type Use } from './targets.ts'
 
 type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
 
-/** Returns the endpoints of one service port, of a subset if one is given, grouped by locality. */
+/** Returns the use of a service port and subset by a cluster of a name. */
+export function useOf(name: string, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce): Use {
+  const forwards = isSniName(name)
+  return { port, subset, isPlain: !forwards && policy.tls?.mode === 'DISABLE', forwards }
+}
+
+/** Returns the load assignment of a cluster for a caller from what the slices of the service contribute, grouped by locality. */
 export function loadAssignment(
   name: string,
-  state: ServiceState,
-  port: ServicePort,
-  subset: Subset | undefined,
+  slices: readonly SliceTargets[],
   policy: PolicyInForce,
   snapshot: MeshSnapshot,
   traits: Traits,
 ): ClusterLoadAssignment {
-  const serving = takingTraffic(
-    withNetworks(state, snapshot.networks).filter((endpoint) => servesPort(endpoint, port) && labelsMatch(subset?.labels, endpoint.labels)),
-  )
-  // Traffic to a cluster with an SNI name is mutual TLS of callers, whatever the rule says, and must not reach an endpoint that would accept
-  // it as plain text (docs/resources.md, G6).
-  const forwards = isSniName(name)
-  const targets = targetsOf(serving, port, !forwards && policy.tls?.mode === 'DISABLE', snapshot, traits)
-  const taken = forwards ? targets.filter(({ isMutualTls }) => isMutualTls) : targets
-  const weigh = fitting(taken)
-  const groups = new Map<string, [target: Target, weight: number][]>()
-  for (const target of taken) {
-    const { locality } = target.endpoint
-    const list = groups.get(locality)
-    const entry: [Target, number] = [target, weigh(target.weight)]
-    if (list) list.push(entry)
-    else groups.set(locality, [entry])
+  return assignmentOf(name, placedTargets(slices, policy, snapshot, traits), snapshot, traits)
+}
+
+/** The number of endpoints from which a load assignment is encoded slice by slice. */
+const many = 128
+
+/**
+ * Returns the same, encoded. The endpoints of a large service are encoded slice by slice: the resource consists of the blocks of its slices,
+ * and a slice that did not change keeps its blocks. The version is then a digest of the digests of the blocks.
+ */
+export function encodedAssignment(
+  name: string,
+  slices: readonly SliceTargets[],
+  policy: PolicyInForce,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): Resource {
+  const placed = placedTargets(slices, policy, snapshot, traits)
+  const count = placed.reduce((sum, { runs }) => runs.reduce((of, { targets }) => of + targets.length, sum), 0)
+  if (count < many) return encodeResource(ClusterLoadAssignmentSchema, assignmentOf(name, placed, snapshot, traits), name)
+  checkMessage(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }))
+  const groups = placed.map((group) => encodedGroup(group, snapshot, traits))
+  const cluster = textField(clusterNameField, name)
+  const length = groups.reduce((sum, group) => sum + group.head.length + group.length, cluster.length)
+  const pieces = [elementHead(typeUrl, length), cluster, ...groups.flatMap(({ head, parts }) => [head, ...parts])]
+  return ropeOf(name, pieces)
+}
+
+const typeUrl = `type.googleapis.com/${ClusterLoadAssignmentSchema.typeName}`
+/** Fields of `ClusterLoadAssignment`. */
+const clusterNameField = 1
+const endpointsField = 2
+
+/** The pieces of an encoded `LocalityLbEndpoints`: bytes of their own, and runs. */
+interface EncodedGroup {
+  readonly head: Uint8Array
+  readonly parts: readonly (Uint8Array | EncodedRun)[]
+  readonly length: number
+}
+
+function encodedGroup(group: PlacedTargets, snapshot: MeshSnapshot, traits: Traits): EncodedGroup {
+  const { locality, ...settings } = localitySettings(group, traits)
+  const gateways = group.gateways.map(([target, weight]) => lbEndpoint(target, weight, snapshot))
+  // Fields are in the order of their numbers: locality, endpoints, weight and priority.
+  const parts = [
+    encoded(locality ? { locality } : {}),
+    ...group.runs.map((run) => encodedRun(run, group, snapshot)),
+    encoded({ lbEndpoints: gateways }),
+    encoded(settings),
+  ]
+  const length = parts.reduce((sum, part) => sum + ('block' in part ? part.block.length : part.length), 0)
+  return { head: fieldHead(endpointsField, length), parts, length }
+}
+
+/** Encodes the targets of a run as a part of a `LocalityLbEndpoints`, once for each scale of their weights in turn. */
+function encodedRun(run: Run, { scale }: PlacedTargets, snapshot: MeshSnapshot): EncodedRun {
+  const known = run.encoded
+  if (known?.scale === scale.name && known.block.slab !== lost) return known
+  const bytes = encoded({ lbEndpoints: run.targets.map((target) => lbEndpoint(target, scale.of(target.weight), snapshot)) })
+  return (run.encoded = { scale: scale.name, block: new Block(bytes), digest: contentVersion(bytes) })
+}
+
+function encoded(init: LocalityLbEndpoints): Uint8Array {
+  const message = create(LocalityLbEndpointsSchema, init)
+  checkMessage(LocalityLbEndpointsSchema, message)
+  return toBinary(LocalityLbEndpointsSchema, message)
+}
+
+/** Joins pieces: consecutive bytes in one block, runs in their own. */
+function ropeOf(name: string, pieces: readonly (Uint8Array | EncodedRun)[]): Resource {
+  const slices: Slice[] = []
+  const digests: string[] = []
+  let waiting: Uint8Array[] = []
+  const add = (block: Block, digest: string) => {
+    slices.push({ block, offset: 0, length: block.length })
+    digests.push(digest)
   }
-  const localities = [...groups]
-    .sort(([one], [other]) => compare(one, other))
-    .map(([locality, list]): PlacedLocality => ({ locality, weight: list.reduce((sum, [, weight]) => sum + weight, 0), priority: 0 }))
-  const placed = placeLocalities(localities, traits.locality, policy, snapshot)
-    .sort((one, other) => one.priority - other.priority)
-    .map((group) => ({ ...group, targets: groups.get(group.locality) ?? [] }))
-  const endpoints = withoutRepeatedGateways(placed).map((group) => localityEndpoints(group, snapshot, traits))
+  const flush = () => {
+    const bytes = Buffer.concat(waiting)
+    waiting = []
+    if (bytes.length > 0) add(new Block(bytes), contentVersion(bytes))
+  }
+  for (const piece of pieces) {
+    if (!('block' in piece)) waiting.push(piece)
+    else {
+      flush()
+      add(piece.block, piece.digest)
+    }
+  }
+  flush()
+  return { name, version: contentVersion(Buffer.from(digests.join())), slices }
+}
+
+function assignmentOf(name: string, placed: readonly PlacedTargets[], snapshot: MeshSnapshot, traits: Traits): ClusterLoadAssignment {
+  const endpoints = placed.map((group): LocalityLbEndpoints => {
+    const direct = group.runs.flatMap(({ targets }) => targets.map((target) => lbEndpoint(target, group.scale.of(target.weight), snapshot)))
+    const gateways = group.gateways.map(([target, weight]) => lbEndpoint(target, weight, snapshot))
+    return { ...localitySettings(group, traits), lbEndpoints: [...direct, ...gateways] }
+  })
   return create(ClusterLoadAssignmentSchema, { clusterName: name, endpoints })
 }
 
-/**
- * Returns a function that scales weights. Envoy requires sums of weights to fit into 32 bits: larger sums are scaled down, each weight to
- * at least 1.
- */
-function fitting(targets: readonly Target[]): (weight: number) => number {
-  const total = targets.reduce((sum, { weight }) => sum + Math.max(1, weight), 0)
-  if (total <= largestWeight) return (weight) => Math.max(1, Math.floor(weight))
-  const factor = (largestWeight - targets.length) / total
-  return (weight) => Math.max(1, Math.floor(weight * factor))
+/** The fields of a group beside its endpoints. */
+interface LocalitySettings {
+  readonly loadBalancingWeight: number
+  readonly priority: number
+  readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string }
 }
 
-function localityEndpoints(
-  { locality, weight, priority, targets }: PlacedTargets,
-  snapshot: MeshSnapshot,
-  { isProxyless }: Traits,
-): LocalityLbEndpoints {
+function localitySettings({ locality, weight, priority }: PlacedTargets, { isProxyless }: Traits): LocalitySettings {
   const [region = '', zone = '', subZone = ''] = locality.split('/')
   return {
-    lbEndpoints: targets.map(([target, share]) => lbEndpoint(target, share, snapshot)),
     loadBalancingWeight: weight,
     priority,
     // gRPC libraries refuse endpoints without a locality, even an empty one.

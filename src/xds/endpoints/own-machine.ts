@@ -3,8 +3,10 @@ import type { Endpoint, Service } from '../../../protocols/data.ts'
 import { isIp, leadsToCaller } from '../../config/addresses.ts'
 import type { MeshConfig } from '../../config/mesh-config.ts'
 import { ownPorts } from '../../config/own-ports.ts'
+import { sameItems } from '../../model/lists.ts'
 import { portOf, servesPort } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
+import type { Slice } from '../../registry/slices.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Traits } from '../traits.ts'
 
@@ -33,9 +35,9 @@ export interface RefusedEndpoint {
   readonly reason: string
 }
 
-/** A service as seen by one caller, those of its endpoints that no caller may use, and those that others may use. */
+/** The endpoints of a slice that one caller may use, those that no caller may use, and those that others may use. */
 export interface AllowedEndpoints {
-  readonly state: ServiceState
+  readonly endpoints: readonly Endpoint[]
   readonly refused: readonly RefusedEndpoint[]
   readonly hidden: readonly Endpoint[]
 }
@@ -46,26 +48,29 @@ export interface AllowedEndpoints {
  * and, unless they are Unix sockets, if the caller's proxy redirects nothing: then workloads on one machine are distinguished by loopback
  * addresses. Of endpoints that proxies resolve, only the ports of proxy and agent are removed.
  */
-export function allowedEndpoints(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): AllowedEndpoints {
-  const { service } = state
+export function allowedEndpoints(
+  viewer: string | undefined,
+  service: Service,
+  { endpoints, hasLocal }: Pick<Slice, 'endpoints' | 'hasLocal'>,
+  traits: Traits,
+  snapshot: MeshSnapshot,
+): AllowedEndpoints {
   const isResolved = service.resolution === 'dns'
-  if (!(state.hasLocalEndpoints || isResolved) || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [], hidden: [] }
+  if (!(hasLocal || isResolved) || snapshot.settings.optOuts.has('endpoint-addresses')) return { endpoints, refused: [], hidden: [] }
   const isOwn = isForAll(service.namespace, snapshot) || viewer === service.namespace
   const isVisible = (endpoint: Endpoint) =>
     !leadsToCaller(endpoint.address) || isOwn || (traits.interception === 'NONE' && !endpoint.address.startsWith('unix://'))
-  const allowed = new Map<Endpoint, Endpoint | undefined>()
+  const allowed: Endpoint[] = []
   const refused: RefusedEndpoint[] = []
   const hidden: Endpoint[] = []
-  for (const endpoint of state.endpoints) {
+  for (const endpoint of endpoints) {
     const { open, reason } = judged(endpoint, service, isResolved, (port) => isOwnPort(port, traits, snapshot))
     if (reason !== undefined) refused.push({ endpoint, reason })
-    if (open && !isVisible(open)) hidden.push(endpoint)
-    allowed.set(endpoint, open && isVisible(open) ? open : undefined)
+    if (!open) continue
+    if (isVisible(open)) allowed.push(open)
+    else hidden.push(endpoint)
   }
-  if (state.endpoints.every((endpoint) => allowed.get(endpoint) === endpoint)) return { state, refused, hidden }
-  const only = (endpoints: readonly Endpoint[]) => endpoints.flatMap((endpoint) => allowed.get(endpoint) ?? [])
-  const shards = state.shards.map((shard) => ({ ...shard, endpoints: only(shard.endpoints) }))
-  return { state: { ...state, endpoints: only(state.endpoints), shards }, refused, hidden }
+  return { endpoints: sameItems(allowed, endpoints) ? endpoints : allowed, refused, hidden }
 }
 
 /** What remains of an endpoint without the ports and sockets of proxy and agent, and why something is removed. */

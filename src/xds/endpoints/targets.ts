@@ -2,15 +2,19 @@
  * Which addresses the endpoints of one service port become for a caller: those of its own network themselves, those of other networks the
  * gateways of these (docs/resources.md, E3 to E5).
  */
-import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
+import type { Endpoint, Readiness, Service, ServicePort } from '../../../protocols/data.ts'
+import { append } from '../../model/lists.ts'
+import { labelsMatch } from '../../model/match.ts'
+import { compare } from '../../model/order.ts'
 import { portOf, servesPort } from '../../model/workload.ts'
 import { isMutualTlsLabel } from '../../names/mesh-names.ts'
-import type { ServiceState } from '../../registry/merged-services.ts'
-import { withNetworks } from '../../snapshot/networks.ts'
+import type { Subset } from '../../snapshot/destination-rules.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { PolicyInForce } from '../clusters/traffic-policy.ts'
+import type { Block } from '../slab/resource.ts'
 import type { Traits } from '../traits.ts'
-import type { PlacedLocality } from './locality.ts'
+import { type PlacedLocality, placeLocalities } from './locality.ts'
 
 /** The largest weight, and the largest sum of weights, that Envoy accepts. */
 export const largestWeight = 4_294_967_295
@@ -41,26 +45,99 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
 }
 
 /**
- * Returns the product of the numbers of gateways of all networks, at most the largest weight. A product above that, which no realistic mesh
- * has, makes weights inexact.
+ * Returns the product of the numbers of gateways of all networks, at most the largest weight; undefined without gateways. A product above
+ * that, which no realistic mesh has, makes weights inexact.
  */
-const productOf = (counts: readonly number[]): number => counts.reduce((product, count) => Math.min(product * count, largestWeight), 1)
+function productOf(gateways: MeshSnapshot['networkGateways']): number | undefined {
+  if (gateways.size === 0) return undefined
+  return [...gateways.values()].reduce((product, { length }) => Math.min(product * length, largestWeight), 1)
+}
+
+/** The service port and subset that targets are for, and how its callers send. */
+export interface Use {
+  readonly port: ServicePort
+  readonly subset: Subset | undefined
+  /** Whether the caller sends plain text, whatever the endpoints accept. */
+  readonly isPlain: boolean
+  /**
+   * Whether the cluster has an SNI name. Traffic to it is mutual TLS of callers, whatever the rule says, and must not reach an endpoint that
+   * would accept it as plain text (docs/resources.md, G6).
+   */
+  readonly forwards: boolean
+}
+
+/** Endpoints of one network and locality that are reached through the gateways of the network: their number, and one of them. */
+interface Remote {
+  readonly count: number
+  readonly endpoint: Endpoint
+}
+
+/** What some endpoints contribute to a load assignment. */
+interface Targets {
+  /** By locality the targets that are addressed themselves. */
+  readonly direct: ReadonlyMap<string, Run>
+  /** By network and locality those behind gateways. */
+  readonly remote: ReadonlyMap<string, Remote>
+}
+
+/** What the endpoints of one slice contribute to a load assignment: the ready ones, and those that terminate (docs/resources.md, E9). */
+export interface SliceTargets {
+  readonly ready: Targets | undefined
+  readonly terminating: Targets | undefined
+}
+
+/** Targets of one slice and locality, with the sums of their weights. */
+export class Run {
+  readonly targets: readonly Target[]
+  /** The sum of the weights, at least 1 each. */
+  readonly weight: number
+  /** The sum of the weights in whole numbers. */
+  readonly wholeWeight: number
+  /** The encoded targets; kept by the encoder. */
+  encoded: EncodedRun | undefined
+
+  constructor(targets: readonly Target[]) {
+    this.targets = targets
+    this.weight = targets.reduce((sum, { weight }) => sum + Math.max(1, weight), 0)
+    this.wholeWeight = targets.reduce((sum, { weight }) => sum + unscaled.of(weight), 0)
+  }
+}
+
+/** The bytes of a run with weights of one scale. */
+export interface EncodedRun {
+  readonly scale: string
+  readonly block: Block
+  readonly digest: string
+}
+
+/** How the weights of targets become those that Envoy gets. Scales with one name give equal weights. */
+export interface Scale {
+  readonly name: string
+  of(weight: number): number
+}
+
+const unscaled: Scale = { name: '', of: (weight) => Math.max(1, Math.floor(weight)) }
+
+/** Returns what the endpoints of one slice contribute for a caller. The endpoints have their networks. */
+export function sliceTargets(endpoints: readonly Endpoint[], use: Use, snapshot: MeshSnapshot, traits: Traits): SliceTargets {
+  const serving = endpoints.filter((endpoint) => servesPort(endpoint, use.port) && labelsMatch(use.subset?.labels, endpoint.labels))
+  const of = (readiness: Readiness): Targets | undefined => {
+    const those = serving.filter((endpoint) => (endpoint.readiness ?? 'ready') === readiness)
+    return those.length > 0 ? targetsOf(those, use, snapshot, traits) : undefined
+  }
+  return { ready: of('ready'), terminating: of('terminating') }
+}
 
 /**
- * Returns the targets of a service port for a caller from the endpoints that serve it. A gateway forwards by SNI, which requires mutual TLS:
- * endpoints that do not accept it on this port are left out behind gateways, and all of them if the caller sends plain text (`isPlain`).
+ * Filters, then groups (docs/resources.md, E4). A gateway forwards by SNI, which requires mutual TLS: endpoints that do not accept it on this
+ * port are left out behind gateways, and all of them if the caller sends plain text.
  */
-export function targetsOf(
-  endpoints: readonly Endpoint[],
-  port: ServicePort,
-  isPlain: boolean,
-  snapshot: MeshSnapshot,
-  { network, networkView: view }: Traits,
-): readonly Target[] {
+function targetsOf(endpoints: readonly Endpoint[], { port, isPlain, forwards }: Use, snapshot: MeshSnapshot, traits: Traits): Targets {
+  const { network, networkView: view } = traits
   const gateways = snapshot.networkGateways
-  const product = gateways.size === 0 ? undefined : productOf([...gateways.values()].map((list) => list.length))
-  const targets: Target[] = []
-  const remote = new Map<string, { count: number; endpoint: Endpoint }>()
+  const product = productOf(gateways)
+  const direct = new Map<string, Target[]>()
+  const remote = new Map<string, Remote>()
   for (const endpoint of endpoints) {
     if (view && !view.has(endpoint.network)) continue
     if (endpoint.network === network || !gateways.has(endpoint.network)) {
@@ -68,20 +145,87 @@ export function targetsOf(
       if (address === '') continue
       const number = portOf(endpoint, port)
       const isMutualTls = takesMutualTls(endpoint, number, snapshot)
-      targets.push({ address, port: number, weight: product ?? weight, isMutualTls, isGateway: false, endpoint })
+      if (forwards && !isMutualTls) continue
+      append(direct, endpoint.locality, { address, port: number, weight: product ?? weight, isMutualTls, isGateway: false, endpoint })
     } else if (!isPlain && takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) {
       const place = JSON.stringify([endpoint.network, endpoint.locality])
       const known = remote.get(place)
-      if (known) known.count++
-      else remote.set(place, { count: 1, endpoint })
+      remote.set(place, known ? { ...known, count: known.count + 1 } : { count: 1, endpoint })
     }
   }
-  for (const { count, endpoint } of remote.values()) {
-    const list = gateways.get(endpoint.network) ?? []
-    for (const gateway of list)
-      targets.push({ ...gateway, weight: (count * (product ?? 1)) / list.length, isMutualTls: true, isGateway: true, endpoint })
+  return { direct: new Map([...direct].map(([locality, targets]) => [locality, new Run(targets)])), remote }
+}
+
+/** The targets of a locality, with its weight and priority. */
+export interface PlacedTargets extends PlacedLocality {
+  readonly runs: readonly Run[]
+  /** The scale of the weights in the runs. */
+  readonly scale: Scale
+  readonly gateways: readonly (readonly [target: Target, weight: number])[]
+}
+
+/** Joins what the slices of a service contribute, and distributes it over localities for a caller, those of the highest priority first. */
+export function placedTargets(
+  slices: readonly SliceTargets[],
+  policy: PolicyInForce,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): readonly PlacedTargets[] {
+  const isAnyReady = slices.some(({ ready }) => ready)
+  const used = slices.flatMap(({ ready, terminating }) => (isAnyReady ? ready : terminating) ?? [])
+  const groups = new Map<string, { runs: Run[]; gateways: Target[] }>()
+  const groupOf = (locality: string) => {
+    let group = groups.get(locality)
+    if (!group) groups.set(locality, (group = { runs: [], gateways: [] }))
+    return group
   }
-  return targets
+  for (const { direct } of used) for (const [locality, run] of direct) groupOf(locality).runs.push(run)
+  for (const gateway of gatewayTargets(used, snapshot)) groupOf(gateway.endpoint.locality).gateways.push(gateway)
+  const scale = fitting([...groups.values()])
+  const localities = [...groups]
+    .sort(([one], [other]) => compare(one, other))
+    .map(([locality, { runs, gateways }]): PlacedLocality => {
+      const weight = runs.reduce((sum, run) => sum + weightOf(run, scale), 0) + gateways.reduce((sum, gateway) => sum + scale.of(gateway.weight), 0)
+      return { locality, weight, priority: 0 }
+    })
+  const placed = placeLocalities(localities, traits.locality, policy, snapshot)
+    .sort((one, other) => one.priority - other.priority)
+    .map((place): PlacedTargets => {
+      const { runs = [], gateways = [] } = groups.get(place.locality) ?? {}
+      return { ...place, runs, scale, gateways: gateways.map((gateway) => [gateway, scale.of(gateway.weight)]) }
+    })
+  return withoutRepeatedGateways(placed)
+}
+
+/** The gateways that stand for the endpoints behind them, each with its share of their weight. */
+function gatewayTargets(used: readonly Targets[], { networkGateways }: MeshSnapshot): Target[] {
+  const remote = new Map<string, Remote>()
+  for (const targets of used)
+    for (const [place, { count, endpoint }] of targets.remote) {
+      const known = remote.get(place)
+      remote.set(place, known ? { ...known, count: known.count + count } : { count, endpoint })
+    }
+  const product = productOf(networkGateways) ?? 1
+  return [...remote.values()].flatMap(({ count, endpoint }) => {
+    const list = networkGateways.get(endpoint.network) ?? []
+    return list.map((gateway) => ({ ...gateway, weight: (count * product) / list.length, isMutualTls: true, isGateway: true, endpoint }))
+  })
+}
+
+const weightOf = (run: Run, scale: Scale): number =>
+  scale === unscaled ? run.wholeWeight : run.targets.reduce((sum, { weight }) => sum + scale.of(weight), 0)
+
+/** The scale for targets. Envoy requires sums of weights to fit into 32 bits: larger sums are scaled down, each weight to at least 1. */
+function fitting(groups: readonly { readonly runs: readonly Run[]; readonly gateways: readonly Target[] }[]): Scale {
+  const runs = groups.flatMap((group) => group.runs)
+  const gateways = groups.flatMap((group) => group.gateways)
+  const total = gateways.reduce(
+    (sum, { weight }) => sum + Math.max(1, weight),
+    runs.reduce((sum, { weight }) => sum + weight, 0),
+  )
+  if (total <= largestWeight) return unscaled
+  const factor = (largestWeight - runs.reduce((sum, { targets }) => sum + targets.length, gateways.length)) / total
+  return { name: `${factor}`, of: (weight) => Math.max(1, Math.floor(weight * factor)) }
 }
 
 /**
@@ -89,7 +233,8 @@ export function targetsOf(
  * gateways, each with such endpoints.
  */
 export function unreachableEndpoints(
-  state: ServiceState,
+  endpoints: readonly Endpoint[],
+  service: Service,
   snapshot: MeshSnapshot,
   { network, networkView: view }: Traits,
 ): ReadonlyMap<string, readonly Endpoint[]> {
@@ -99,19 +244,9 @@ export function unreachableEndpoints(
     endpoint.network !== network &&
     snapshot.networkGateways.has(endpoint.network) &&
     (!view || view.has(endpoint.network)) &&
-    !state.service.ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
-  for (const endpoint of withNetworks(state, snapshot.networks)) {
-    if (!isLost(endpoint)) continue
-    const list = found.get(endpoint.network)
-    if (list) list.push(endpoint)
-    else found.set(endpoint.network, [endpoint])
-  }
+    !service.ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
+  for (const endpoint of endpoints) if (isLost(endpoint)) append(found, endpoint.network, endpoint)
   return found
-}
-
-/** The targets of a locality, with their weights within it. */
-export interface PlacedTargets extends PlacedLocality {
-  readonly targets: readonly (readonly [target: Target, weight: number])[]
 }
 
 /**
@@ -119,22 +254,22 @@ export interface PlacedTargets extends PlacedLocality {
  * addresses and drops the others with their weights: each gateway is in the first one that has it, with the share of the traffic that it
  * has in all localities of this priority. Localities that have no target left are removed, and priorities have no gaps.
  */
-export function withoutRepeatedGateways(placed: readonly PlacedTargets[]): readonly PlacedTargets[] {
-  if (!placed.some(({ targets }) => targets.some(([{ isGateway }]) => isGateway))) return placed
-  const groups = placed.map((group) => ({
-    ...group,
-    total: group.targets.reduce((sum, [, weight]) => sum + weight, 0),
-    kept: [] as [Target, number][],
-  }))
+function withoutRepeatedGateways(placed: readonly PlacedTargets[]): readonly PlacedTargets[] {
+  if (!placed.some(({ gateways }) => gateways.length > 0)) return placed
+  const groups = placed.map((group) => {
+    const direct = group.runs.reduce((sum, run) => sum + weightOf(run, group.scale), 0)
+    const total = group.gateways.reduce((sum, [, weight]) => sum + weight, direct)
+    return { ...group, direct, total, kept: [] as [Target, number][] }
+  })
   const first = new Map<string, { group: (typeof groups)[number]; entry: [Target, number] }>()
   for (const group of groups)
-    for (const [target, weight] of group.targets) {
+    for (const [target, weight] of group.gateways) {
       const key = `${target.address} ${target.port}`
-      const known = target.isGateway ? first.get(key) : undefined
+      const known = first.get(key)
       const entry: [Target, number] = [target, weight]
       if (!known) {
         group.kept.push(entry)
-        if (target.isGateway) first.set(key, { group, entry })
+        first.set(key, { group, entry })
         continue
       }
       const share = (group.weight * weight) / group.total
@@ -147,20 +282,36 @@ export function withoutRepeatedGateways(placed: readonly PlacedTargets[]): reado
       known.group.total += scaled
       known.group.weight += share
     }
-  const left = groups.filter(({ kept }) => kept.length > 0)
+  const left = groups.filter(({ runs, kept }) => runs.length + kept.length > 0)
   const priorities = [...new Set(left.map(({ priority }) => priority))]
   const weights = whole(left.map(({ weight }) => weight))
-  return left.map(({ locality, priority, kept }, index) => {
-    const parts = whole(kept.map(([, weight]) => weight))
-    const targets = kept.map(([target], at): [Target, number] => [target, parts[at] ?? 1])
-    return { locality, weight: weights[index] ?? 1, priority: priorities.indexOf(priority), targets }
+  return left.map(({ locality, priority, runs, scale, direct, kept }, index): PlacedTargets => {
+    const count = runs.reduce((sum, { targets }) => sum + targets.length, 0)
+    const factor = factorOf(
+      kept.map(([, weight]) => weight),
+      { count, total: direct },
+    )
+    const rounded = (weight: number) => Math.max(1, Math.round(weight * factor))
+    return {
+      locality,
+      weight: weights[index] ?? 1,
+      priority: priorities.indexOf(priority),
+      runs,
+      scale: factor === 1 ? scale : { name: `${scale.name} ${factor}`, of: (weight) => rounded(scale.of(weight)) },
+      gateways: kept.map(([target, weight]) => [target, rounded(weight)]),
+    }
   })
 }
 
 /** Returns weights in whole numbers, at least 1, whose ratios differ by at most a thousandth of a weight and whose sum Envoy accepts. */
 function whole(weights: readonly number[]): number[] {
-  const total = weights.reduce((sum, weight) => sum + weight, 0)
-  const isWhole = weights.every((weight) => Math.abs(weight - Math.round(weight)) < 1e-6)
-  const factor = Math.min(isWhole ? 1 : 1000, (largestWeight - weights.length) / total)
+  const factor = factorOf(weights, { count: 0, total: 0 })
   return weights.map((weight) => Math.max(1, Math.round(weight * factor)))
+}
+
+/** Returns the factor by which weights become such numbers, beside a number of weights that are whole. */
+function factorOf(weights: readonly number[], beside: { readonly count: number; readonly total: number }): number {
+  const total = weights.reduce((sum, weight) => sum + weight, beside.total)
+  const isWhole = weights.every((weight) => Math.abs(weight - Math.round(weight)) < 1e-6)
+  return Math.min(isWhole ? 1 : 1000, (largestWeight - weights.length - beside.count) / total)
 }
