@@ -13,6 +13,7 @@ import { FrameBudget } from '../../src/xds/stream/frames.ts'
 import { isLoopbackAddress, isPassedOn } from '../http/loopback.ts'
 import { chance } from '../runtime/chance.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
+import { leftGarbage } from '../runtime/refused-garbage.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
 /** Limits on the life of connections, in milliseconds. */
@@ -168,6 +169,7 @@ export class Http2Connection {
 
   /** Counts a stream that ended with an error. Destroys the connection when there were too many ({@link Refusals}). */
   refused(): void {
+    leftGarbage()
     if (!this.#refusals.count(monotonicMs())) this.#giveUp('too many of its streams were refused')
   }
 

@@ -8,6 +8,7 @@ import { HandshakeOrder, LoopShare, unfinishedMs, type WaitingBytes } from '../.
 import type { KnownAddress, KnownAddresses } from '../../src/push/pacing/known-addresses.ts'
 import { HandshakeStream, handshakeBytes } from '../http/handshake-stream.ts'
 import { loopTimes, monotonicMs, threadCpuMs } from '../runtime/clock.ts'
+import { leftGarbage } from '../runtime/refused-garbage.ts'
 import { after, type Timer } from '../runtime/timers.ts'
 
 /**
@@ -300,6 +301,7 @@ export class MeasuredHandshakes {
     if (!this.#unfinished.delete(handshake)) return
     this.#waiting.delete(handshake)
     for (const slots of [this.#open, this.#begun, this.#openKnown]) slots.release(handshake)
+    if (!handshake.isDone) leftGarbage()
     if (this.#order.ended(handshake.network, handshake.costMs, monotonicMs())) this.#wasCostly(handshake)
   }
 

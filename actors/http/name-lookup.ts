@@ -4,9 +4,10 @@
  */
 import { type LookupAddress, type LookupAllOptions, lookup, Resolver } from 'node:dns'
 import { isIP } from 'node:net'
+import { join } from 'node:path'
 import { addressesInHosts, fullNames, isFromServers } from '../../src/dns/name-search.ts'
 import { readResolvConf } from '../../src/dns/resolv-conf.ts'
-import { readBoundedFile } from '../runtime/bounded-file.ts'
+import { readIfThere } from '../runtime/bounded-file.ts'
 
 type Done = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void
 
@@ -23,20 +24,25 @@ const isMissing = (error: unknown): boolean => ['ENOTFOUND', 'ENODATA'].includes
  * Looks up a name in the hosts file and with the name servers, IPv4 addresses first; by the system where it has other sources of names
  * (nsswitch.conf), or is not Linux.
  */
-export const lookUpName: LookupAll = (name, options, done, signal) => {
-  find(name, options, signal).then(
-    (addresses) => (addresses ? done(null, addresses) : lookup(name, options, done)),
-    (error: NodeJS.ErrnoException) => done(error, []),
-  )
+export const lookUpName: LookupAll = lookUpIn('/etc')
+
+/** Like {@link lookUpName}, with the files of the system in another directory. */
+export function lookUpIn(directory: string): LookupAll {
+  return (name, options, done, signal) => {
+    find(directory, name, options, signal).then(
+      (addresses) => (addresses ? done(null, addresses) : lookup(name, options, done)),
+      (error: NodeJS.ErrnoException) => done(error, []),
+    )
+  }
 }
 
 /** Resolves to undefined where the system has to be asked. */
-async function find(name: string, { family }: LookupAllOptions, signal: AbortSignal): Promise<LookupAddress[] | undefined> {
+async function find(directory: string, name: string, { family }: LookupAllOptions, signal: AbortSignal): Promise<LookupAddress[] | undefined> {
   const families = family === 4 || family === 'IPv4' ? [4] : family === 6 || family === 'IPv6' ? [6] : [4, 6]
   const only = (addresses: readonly string[]) =>
     families.flatMap((wanted) => addresses.filter((address) => isIP(address) === wanted).map((address) => ({ address, family: wanted })))
   if (isIP(name) !== 0) return only([name])
-  const [hosts, nsswitch, resolvConf] = await Promise.all(['hosts', 'nsswitch.conf', 'resolv.conf'].map(textOf))
+  const [hosts, nsswitch, resolvConf] = await Promise.all(['hosts', 'nsswitch.conf', 'resolv.conf'].map((file) => textOf(join(directory, file))))
   if (process.platform !== 'linux' || !isFromServers(name, nsswitch)) return undefined
   const inHosts = only(addressesInHosts(name, hosts ?? ''))
   if (inHosts.length > 0) return inHosts
@@ -78,5 +84,5 @@ function addressesOf(resolver: Resolver, name: string, family: number, signal: A
 /** Maximum size of a file of the system, in bytes: some list a million hosts. */
 const systemBytes = 67_108_864
 
-/** The content of a file of `/etc`; undefined when it cannot be read. */
-const textOf = (name: string): Promise<string | undefined> => readBoundedFile(`/etc/${name}`, { most: systemBytes }).catch(() => undefined)
+/** The content of a file; undefined when there is none. Rejects when it cannot be read, since another address may stand there. */
+const textOf = (path: string): Promise<string | undefined> => readIfThere(path, { most: systemBytes })

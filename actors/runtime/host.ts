@@ -13,6 +13,7 @@ import { Links } from './links.ts'
 import { createLogger, type Logger } from './logger.ts'
 import { MetricRegistry } from './metrics.ts'
 import { catchErrorsOfOwners, Owner } from './owner.ts'
+import { systemThreadId } from './processor-waits.ts'
 import type { ThreadRecorder } from './thread-recorder.ts'
 import { after } from './timers.ts'
 
@@ -109,7 +110,7 @@ class Host {
         synced: (link) => behaviour.synced?.(link),
         forgotten: (peer) => behaviour.forgotten?.(peer),
       })
-      this.#report({ type: 'Started' })
+      this.#report({ type: 'Started', threadId: systemThreadId() })
       for (const control of this.#pending.splice(0)) this.#obey(control)
     } catch (error) {
       this.fail(error)

@@ -1,7 +1,6 @@
 /** Returns unused memory of a thread with no or little work to the operating system. */
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { loopTimes, threadCpuMs } from './clock.ts'
+import { collectGarbage, heapSize } from './garbage.ts'
 import { every, type Timer } from './timers.ts'
 
 /** Interval between two checks of a thread, in milliseconds. */
@@ -41,18 +40,17 @@ export function collectGarbageWhenIdle(everyMs = checkMs, most = defaultMost): T
     rests = busy > shares.idle ? 0 : rests + 1
     if (busy > shares.littleWork) return
     const work = rests > 0 ? 'idle' : 'littleWork'
-    const { used_heap_size: inHeap, external_memory: buffers } = getHeapStatistics()
+    const { inHeap, all } = heapSize()
     if (inHeap > most[work]) return
     const worth = worthBytes[rests < atLength ? work : 'idleAtLength']
-    if (inHeap + buffers - kept[work] < Math.max(worth, kept[work] * worthShare[work])) return
+    if (all - kept[work] < Math.max(worth, kept[work] * worthShare[work])) return
     // Beside work it waits for the next check: a storm of connections, which allocates much in a few seconds, may still go on.
     if (work === 'littleWork' && !wasDue) {
       isDue = true
       return
     }
-    collect()
-    const left = getHeapStatistics()
-    kept.littleWork = left.used_heap_size + left.external_memory
+    collectGarbage('last-resort')
+    kept.littleWork = heapSize().all
     if (work === 'idle') kept.idle = kept.littleWork
   }).unref()
 }
@@ -69,17 +67,4 @@ function shareOfTime(): () => number {
     since = now
     return Math.min(active, cpu) / Math.max(1, active + idle)
   }
-}
-
-let known: ((options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void) | undefined
-
-/** Runs a full collection and returns free pages. */
-function collect(): void {
-  if (known === undefined) {
-    // Only contexts created after this have the function. The flag applies to the whole process and stays set, because another thread may
-    // be between these two lines.
-    setFlagsFromString('--expose-gc')
-    known = runInNewContext('gc') as NonNullable<typeof known>
-  }
-  known({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }

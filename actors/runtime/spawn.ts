@@ -28,7 +28,8 @@ export type SpawnMode = 'threads' | 'in-thread'
 
 /** Callbacks about a running actor. */
 export interface SpawnEvents {
-  started(): void
+  /** `threadId`: the thread that the actor runs on, as the system numbers it, if it tells. */
+  started(threadId: number | undefined): void
   logged(records: readonly LogRecord[]): void
   /** The actor answered a ping. */
   alive(): void
@@ -82,7 +83,7 @@ export function spawnActor(
   started.onReport((report) => {
     // Late reports of an ended actor must not be taken for its successor's; only its log lines are still written.
     if (ended && report.type !== 'Logged') return
-    if (report.type === 'Started') events.started()
+    if (report.type === 'Started') events.started(report.threadId)
     else if (report.type === 'Logged') events.logged(report.records)
     else if (report.type === 'Alive') events.alive()
     else if (report.type === 'LogLevelsSet') settingLevels.shift()?.()

@@ -9,6 +9,7 @@ import type { BoundedQuestions } from '../../protocols/messages/questions.ts'
 import { type Asking, patient } from './ask.ts'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import type { Logger } from './logger.ts'
+import { processorWaitMs } from './processor-waits.ts'
 import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
 import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from './spawn.ts'
 import { after, checkEvery, type Timer } from './timers.ts'
@@ -40,6 +41,8 @@ interface Child {
   actor: RunningActor | undefined
   state: ActorState['state']
   liveness: Liveness
+  /** The thread of the actor as the system numbers it, and how long it had waited for a processor at the last beat, in milliseconds. */
+  thread: { readonly id: number; waitedMs: number } | undefined
   notes: Map<string, unknown>
   startedAt: number
   timer: Timer | undefined
@@ -61,6 +64,7 @@ export class Supervisor {
   readonly #answers: Readonly<Record<string, unknown>>
   readonly #policy: RestartPolicy
   readonly #watch: WatchPolicy
+  readonly #processorWaitMs: typeof processorWaitMs
   readonly #watchTimer: Timer
   #lastBeat = monotonicMs()
   /** Incarnation of the last link. */
@@ -79,6 +83,8 @@ export class Supervisor {
     policy?: RestartPolicy
     /** When an actor counts as hung; by default none does. */
     watch?: WatchPolicy
+    /** How long a thread has waited for a processor; by default as the system shows it. */
+    processorWaitMs?: typeof processorWaitMs
   }) {
     this.#mode = options.mode
     this.#log = options.log
@@ -87,6 +93,7 @@ export class Supervisor {
     this.#answers = options.answers
     this.#policy = options.policy ?? restartPolicy
     this.#watch = options.watch ?? watchPolicy(0)
+    this.#processorWaitMs = options.processorWaitMs ?? processorWaitMs
     this.#watchTimer = checkEvery(beatInterval(this.#watch), () => this.#beat()).unref()
   }
 
@@ -104,6 +111,7 @@ export class Supervisor {
       actor: undefined,
       state: 'starting',
       liveness: new Liveness(this.#watch),
+      thread: undefined,
       notes: new Map(),
       startedAt: 0,
       timer: undefined,
@@ -251,10 +259,12 @@ export class Supervisor {
     child.startedAt = wallClockMs()
     child.state = 'starting'
     child.liveness = new Liveness(this.#watch)
+    child.thread = undefined
     child.notes = new Map()
     child.actor = spawnActor(child.spec, child.spec.mode ?? this.#mode, this.#levels, this.#answers, {
-      started: () => {
+      started: (threadId) => {
         child.state = 'running'
+        if (threadId !== undefined) child.thread = { id: threadId, waitedMs: this.#processorWaitMs(threadId) ?? 0 }
         child.record.running(monotonicMs())
         child.liveness.started()
         this.#notify()
@@ -304,12 +314,22 @@ export class Supervisor {
     // Time during which this thread was blocked is not counted: answers may have been waiting to be read.
     const elapsed = Math.min(now - this.#lastBeat, 1.5 * beatInterval(this.#watch))
     this.#lastBeat = now
-    for (const { actor, liveness, watched } of this.#children.values()) {
+    for (const child of this.#children.values()) {
+      const { actor, liveness, watched } = child
       if (!actor || !watched) continue
-      const due = liveness.beat(elapsed)
+      const due = liveness.beat(elapsed, this.#waitedMs(child))
       if (due === 'ask') actor.ping()
       else if (due === 'end') actor.kill({ name: 'Hung', message: `did not answer for ${Math.round(liveness.silentMs / 1000)} s`, stack: '' })
     }
+  }
+
+  /** How long the thread of an actor waited for a processor since the last beat, in milliseconds. */
+  #waitedMs({ thread }: Child): number {
+    const waitedMs = thread && this.#processorWaitMs(thread.id)
+    if (waitedMs === undefined || !thread) return 0
+    const since = waitedMs - thread.waitedMs
+    thread.waitedMs = waitedMs
+    return since
   }
 
   #notify(): void {

@@ -25,7 +25,8 @@ export type Control =
 
 /** Actor to supervisor. */
 export type Report =
-  | { readonly type: 'Started' }
+  /** `threadId`: the thread that the actor runs on, as the system numbers it; undefined where it does not tell. */
+  | { readonly type: 'Started'; readonly threadId: number | undefined }
   | { readonly type: 'Alive' }
   | { readonly type: 'LogLevelsSet' }
   /** A note on the actor's condition. Valid until the actor sets another value for the same name, or ends. */

@@ -96,6 +96,9 @@ export const ledgerBounds: LedgerBounds = { holders: 100_000, identities: 8 }
 /** The maximum numbers of serving certificates, of proxies named in one blocker, and of stages and roots with evicted certificates. */
 const most = { serving: 64, proxies: 10, evictions: 32 }
 
+/** The stage of certificates of which a lost ledger had the stage. */
+const beforeAnyStage = -1
+
 interface Entry {
   readonly holders: Map<string, HeldCertificate>
   readonly connections: Map<string, Connection>
@@ -169,6 +172,14 @@ export class Ledger {
     this.#evictions = head.evictions
     this.#serving = [...head.serving]
     for (const [identity, held] of holders) this.#hold(identity, held)
+  }
+
+  /**
+   * The ledger of before is lost: the holders of its certificates are not known, and may be any until the last of them has expired, at the
+   * latest after the longest lifetime from the Unix time `now` in milliseconds on.
+   */
+  lost(now: number): void {
+    this.#evictions = [{ epoch: beforeAnyStage, root: '', until: now + this.#longestLife }]
   }
 
   head(): LedgerHead {
@@ -289,7 +300,10 @@ export class Ledger {
     }
     const until = Math.max(0, ...this.#evictions.filter(({ epoch }) => epoch < stage.epoch).map((evicted) => evicted.until))
     if (until > now) {
-      const reason = `hold certificates of an earlier stage that were removed from the ledger, which has room for ${this.#bounds.holders} addresses`
+      const isLost = this.#evictions.some(({ epoch }) => epoch === beforeAnyStage)
+      const reason = isLost
+        ? 'may hold certificates of an earlier stage: the ledger that recorded them was lost'
+        : `hold certificates of an earlier stage that were removed from the ledger, which has room for ${this.#bounds.holders} addresses`
       found.push({ identity: '(others)', proxies: [], why: 'not known', reason, until })
     }
     return found

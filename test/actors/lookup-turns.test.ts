@@ -1,8 +1,11 @@
 import type { LookupAddress } from 'node:dns'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { LookupTurns } from '../../actors/http/lookup-turns.ts'
-import type { LookupAll } from '../../actors/http/name-lookup.ts'
+import { type LookupAll, lookUpIn } from '../../actors/http/name-lookup.ts'
 
 describe('lookups of names in turns', () => {
   const open: [name: string, end: () => void][] = []
@@ -39,6 +42,19 @@ describe('lookups of names in turns', () => {
     expect(await find('127.0.0.1')).to.deep.equal([{ address: '127.0.0.1', family: 4 }])
     expect(await find('::1')).to.deep.equal([{ address: '::1', family: 6 }])
     expect(await find('localhost', 4)).to.deep.equal([{ address: '127.0.0.1', family: 4 }])
+  })
+
+  it('fail while a file of the system cannot be read, where another address may stand', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'mesh-etc-'))
+    try {
+      mkdirSync(join(directory, 'hosts'))
+      writeFileSync(join(directory, 'resolv.conf'), 'nameserver 127.0.0.1\n')
+      const failed = (name: string) =>
+        new Promise<string>((resolve) => lookUpIn(directory)(name, options, (error) => resolve(String(error?.message)), new AbortController().signal))
+      expect(await failed('keys.test')).to.equal(`${join(directory, 'hosts')}: is not a file`)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
   })
 
   it('end with their fetch, and fail', async () => {

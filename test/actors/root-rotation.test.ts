@@ -2,7 +2,7 @@
  * The authority's own root over its lifetime, with a real directory: created once, rotated in stages, across restarts, by force, and with
  * failures.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -442,8 +442,29 @@ describe('the own root of the certificate authority', () => {
     const rotation = await open()
     expect(lines.join('\n')).to.include('begins anew: completeSince: is not a number')
     rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: undefined })
-    expect(rotation.status().blockers.map(({ why }) => why)).to.deep.equal(['not known'])
+    const others = { identity: '(others)', reason: 'may hold certificates of an earlier stage: the ledger that recorded them was lost' }
+    expect(rotation.status().blockers.map(({ identity }) => identity)).to.deep.equal([workload, others.identity])
+    rotation.ledger.disconnected('xds-writer/0/1')
+    expect(rotation.status().blockers.map(({ identity, reason }) => ({ identity, reason }))).to.deep.equal([others])
     pass(day)
     expect(rotation.status().blockers).to.deep.equal([])
+  })
+
+  it('waits for holders that are not connected although the ledger could not be read, also after another start', async () => {
+    const first = await open()
+    await first.advance(false)
+    await first.close()
+    const ledger = join(directory, 'ledger.json')
+    rmSync(ledger)
+    mkdirSync(ledger)
+    const second = await open()
+    expect(lines.join('\n')).to.include('ledger.json: is not a file')
+    rmdirSync(ledger)
+    expect(await second.advance(false)).to.have.nested.property('status.blockers[0].identity', '(others)')
+    await second.close()
+    const third = await open()
+    expect(third.status().blockers.map(({ identity }) => identity)).to.deep.equal(['(others)'])
+    pass(day)
+    expect(await third.advance(false)).to.include({ went: 'trust-both' })
   })
 })

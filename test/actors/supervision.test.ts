@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { createLogger } from '../../actors/runtime/logger.ts'
@@ -169,6 +170,27 @@ describe('actors that hang', () => {
     expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 1 s')
     expect([state('troubled/1')?.restarts, state('here')?.restarts]).to.deep.equal([0, 0])
     expect([state('troubled/0')?.watched, state('here')?.watched]).to.deep.equal([true, false])
+  })
+
+  it('are ended later while their threads have no processor', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    await supervisor.drain([], 1000)
+    const asked = new Set<number>()
+    const processorWaitMs = (thread: number) => {
+      asked.add(thread)
+      return performance.now()
+    }
+    const options = { mode: 'threads', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, processorWaitMs } as const
+    supervisor = new Supervisor({ ...options, watch: { deadline, startDeadline: 5 * deadline } })
+    for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
+    await supervisor.started()
+    const from = performance.now()
+    await supervisor.ask('troubled/0', 'later', 'hang')
+    await until('the restart', () => (state('troubled/0')?.restarts ?? 0) > 0)
+    expect(performance.now() - from).to.be.greaterThan(3 * deadline)
+    // Each has a thread of its own, which the system knows.
+    expect(asked.size).to.be.greaterThan(1)
+    expect([...asked].some((thread) => existsSync(`/proc/self/task/${thread}`))).to.equal(true)
   })
 
   it('at their start are ended too', async () => {

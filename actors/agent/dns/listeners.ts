@@ -5,6 +5,7 @@ import { clientKey } from '../../../src/model/client-address.ts'
 import { FairQueue } from '../../../src/model/fair-queue.ts'
 import { FairSlots } from '../../../src/model/fair-slots.ts'
 import { isLoopbackAddress } from '../../http/loopback.ts'
+import { leftGarbage } from '../../runtime/refused-garbage.ts'
 import { deadlineAfter, type Timer } from '../../runtime/timers.ts'
 import { framed, MessageReader } from './stream-messages.ts'
 
@@ -151,7 +152,10 @@ export class Listeners {
   }
 
   #receive(incoming: Incoming): void {
-    for (const dropped of this.#waiting.add(incoming.client, incoming, incoming.message.length)) dropped.answer(undefined)
+    for (const dropped of this.#waiting.add(incoming.client, incoming, incoming.message.length)) {
+      dropped.answer(undefined)
+      leftGarbage()
+    }
     this.#turn ??= setImmediate(() => this.#pass())
   }
 

@@ -25,7 +25,7 @@ export async function cleanRedirection(isDryRun: boolean, host: HostAccess = rea
     }
   }
   // IPv4 first: it is captured last (redirect.ts).
-  for (const family of [4, 6] as const) attempt(() => cleanFamily(family, network, attempt))
+  for (const family of [4, 6] as const) attempt(() => cleanFamily(family, network, host, attempt))
   if (isDryRun) host.say('# and, where they are there: rules of DNS, marks and interfaces, the route of the mark, the address ::6')
   network.show('iptables-save')
   network.show('ip6tables-save')
@@ -33,11 +33,11 @@ export async function cleanRedirection(isDryRun: boolean, host: HostAccess = rea
 }
 
 /**
- * Removes the rules and routes of a family, and the address of IPv6. Where rules of IPv6 cannot be read there are none. The address is
- * removed only together with our rules, which show that it is ours.
+ * Removes the rules and routes of a family, and the address of IPv6. The address is removed only together with our rules, which show that
+ * it is ours.
  */
-function cleanFamily(family: Family, network: Network, attempt: (what: () => void) => void): void {
-  const listing = family === 6 ? optionalRules(network) : network.rules(4)
+function cleanFamily(family: Family, network: Network, host: HostAccess, attempt: (what: () => void) => void): void {
+  const listing = family === 6 ? rulesOfIpv6(network, host) : network.rules(4)
   const removal = listing ? removalOf(listing, family) : network.isDryRun ? usualRemoval : {}
   const routes = listing ? ownMarkRoutes(listing, family, network) : []
   attempt(() => remove(family, removal, network))
@@ -49,10 +49,15 @@ function cleanFamily(family: Family, network: Network, attempt: (what: () => voi
   if (family === 6 && removal.nat && hasPassthroughAddress(network)) network.changeIp(passthroughAddress('del'))
 }
 
-function optionalRules(network: Network): Listing | undefined {
+/**
+ * Returns the rules of IPv6. Undefined where there can be none: without `ip6tables`, and where the rules cannot be read and IPv6 is off.
+ * Throws an ExitError where they cannot be read otherwise, since ours may be among them.
+ */
+function rulesOfIpv6(network: Network, host: HostAccess): Listing | undefined {
   try {
-    return network.rules(6)
-  } catch {
+    return network.rulesIfAny(6)
+  } catch (error) {
+    if (host.kernelIpv6() === 'on') throw error
     return undefined
   }
 }

@@ -46,7 +46,16 @@ export class Network {
 
   /** Returns the rules of an address family. Undefined in a dry run. Throws an ExitError when the rules cannot be read. */
   rules(family: Family): Listing | undefined {
+    return this.#rulesOf(family, this.#runUnlessDry(tool(family, 'save'), []))
+  }
+
+  /** Like {@link rules}, but undefined too where the host does not have the program. */
+  rulesIfAny(family: Family): Listing | undefined {
     const found = this.#runUnlessDry(tool(family, 'save'), [])
+    return found?.isAbsent ? undefined : this.#rulesOf(family, found)
+  }
+
+  #rulesOf(family: Family, found: Outcome | undefined): Listing | undefined {
     if (found?.error) throw failure(tool(family, 'save'), [], found.error)
     return found && readListing(found.output)
   }

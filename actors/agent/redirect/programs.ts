@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 import { print } from '../../../src/cli/print.ts'
+import { type KernelIpv6, kernelIpv6 } from '../kernel-ipv6.ts'
 import { readHost } from './host.ts'
 
 /** The names of the programs. */
@@ -16,6 +17,7 @@ export type Program = 'ip' | `ip${'' | '6'}tables-${'save' | 'restore'}`
  */
 export interface HostAccess {
   readonly readHost: typeof readHost
+  readonly kernelIpv6: () => KernelIpv6
   readonly run: RunProgram
   readonly say: (line: string) => void
   readonly warn: (line: string) => void
@@ -30,6 +32,8 @@ const longestRunMs = 60_000
 export interface Outcome {
   readonly output: string
   readonly error: string
+  /** Whether the host does not have the program. */
+  readonly isAbsent?: boolean
 }
 
 /** Runs a program to its end, with `input` as its standard input. */
@@ -38,7 +42,7 @@ export type RunProgram = (program: Program, args: readonly string[], input?: str
 /** Runs a program of this host. A missing program is an outcome with an error. */
 const runProgram: RunProgram = (program, args, input = '') => {
   const path = folders.map((folder) => join(folder, program)).find(isExecutable)
-  if (path === undefined) return { output: '', error: `${program} is not on this host (looked in ${folders.join(', ')})` }
+  if (path === undefined) return { output: '', error: `${program} is not on this host (looked in ${folders.join(', ')})`, isAbsent: true }
   const env = { PATH: folders.join(':'), LC_ALL: 'C' }
   const limits = { timeout: longestRunMs, maxBuffer: 2 ** 28 }
   const { status, signal, stdout, stderr, error } = spawnSync(path, args, { env, input, encoding: 'utf8', ...limits })
@@ -57,4 +61,4 @@ function isExecutable(path: string): boolean {
 }
 
 /** The host itself, with standard output and standard error of this process. */
-export const realHost: HostAccess = { readHost, run: runProgram, say: print, warn: (line) => void process.stderr.write(`${line}\n`) }
+export const realHost: HostAccess = { readHost, kernelIpv6, run: runProgram, say: print, warn: (line) => void process.stderr.write(`${line}\n`) }

@@ -127,7 +127,7 @@ export class RootRotation {
       since: passedTime(stored.state, kept),
       log: parts.log('ca'),
     })
-    const rotation = new RootRotation(parts, { ledger: ledgerOf(kept, parts, clock.now()), clock }, stored)
+    const rotation = new RootRotation(parts, { ledger: ledgerOf(kept, stored.state, parts, clock.now()), clock }, stored)
     await parts.storage.keepKeys(keptKeys(stored.state))
     await rotation.#keepLedger(false)
     return rotation
@@ -440,9 +440,11 @@ async function keptLedger({ storage, log }: RotationParts): Promise<KeptLedger |
   }
 }
 
-function ledgerOf(kept: KeptLedger | undefined, { settings }: RotationParts, now: number): Ledger {
+function ledgerOf(kept: KeptLedger | undefined, { inForce }: AuthorityState, { settings }: RotationParts, now: number): Ledger {
   const ledger = new Ledger(now, settings.workloadLife)
   if (kept) ledger.restore(kept.head, kept.holders, kept.inOrder, now)
+  // Certificates of these roots may have been issued.
+  else if (inForce.length > 0) ledger.lost(now)
   return ledger
 }
 

@@ -20,7 +20,9 @@ describe('IPv6 of the kernel', () => {
     return kernelIpv6(proc)
   }
 
-  it('is absent without its files', () => {
+  it('is absent without its files beside those of IPv4', () => {
+    mkdirSync(join(proc, 'net'))
+    writeFileSync(join(proc, 'net/tcp'), '')
     expect(kernelIpv6(proc)).to.equal('absent')
   })
 
@@ -34,5 +36,10 @@ describe('IPv6 of the kernel', () => {
   it('is on if that cannot be read', () => {
     expect(state({})).to.equal('on')
     expect(state({ default: '1', eth0: undefined })).to.equal('on')
+  })
+
+  it('is on if the kernel does not show its network at all', () => {
+    expect(kernelIpv6(proc)).to.equal('on')
+    expect(kernelIpv6(join(proc, 'nowhere'))).to.equal('on')
   })
 })

@@ -19,6 +19,7 @@ function host(answers: Record<string, Partial<Outcome>> = {}, { routesLoopback =
   const warned: string[] = []
   const surroundings: HostAccess = {
     readHost: ({ proxyUser }) => ({ address: '10.0.0.1', ipv6, passwd: '', group: '', proxyUser, resolvConf: undefined, routesLoopback }),
+    kernelIpv6: () => ipv6,
     run: (program, args) => {
       const line = [program, ...args].join(' ')
       ran.push(line)
@@ -171,6 +172,15 @@ describe('the redirection commands', () => {
     const [status] = await failureOf(redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY' }), busy.surroundings))
     expect(status).to.equal(2)
     expect(busy.said.slice(-2)).to.deep.equal(['ip route show table all', 'default via 10.0.0.1'])
+  })
+
+  it('clean up nothing of IPv6 without ip6tables, and fail if its rules cannot be read', async () => {
+    const saved = '*nat\n:MESH_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j MESH_OUTPUT\nCOMMIT\n'
+    const absent = host({ 'ip6tables-save': { error: 'ip6tables-save is not on this host', isAbsent: true } }, { ipv6: 'on' })
+    await cleanRedirection(false, absent.surroundings)
+    const failing = host({ 'iptables-save': { output: saved }, 'ip6tables-save': { error: 'status 4: try again' } }, { ipv6: 'on' })
+    expect(await failureOf(cleanRedirection(false, failing.surroundings))).to.deep.equal([2, 'ip6tables-save failed: status 4: try again'])
+    expect(failing.ran).to.include('iptables-restore --noflush --wait=30')
   })
 
   it('clean up as much as possible, and fail if something remains', async () => {

@@ -25,6 +25,14 @@ describe('the watchdog', () => {
     expect([liveness.silentMs, liveness.beat(beat)]).to.deep.equal([0, 'ask'])
   })
 
+  it('counts a quarter of the time in which the thread of an actor had no processor', () => {
+    const liveness = new Liveness(policy)
+    liveness.started()
+    liveness.beat(beat)
+    for (let index = 0; index < 15; index++) expect(liveness.beat(beat, 2 * beat)).to.equal('wait')
+    expect(liveness.beat(beat, beat)).to.equal('end')
+  })
+
   it('gives a starting actor more time, since it loads modules', () => {
     const liveness = new Liveness(policy)
     let waited = 0
