@@ -5,11 +5,11 @@ export function sameItems(one: readonly unknown[], other: readonly unknown[]): b
   return one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
 }
 
-/** Adds an item to the list of a key. */
-export function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
+/** Adds items to the list of a key. */
+export function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, ...items: readonly Item[]): void {
   const list = lists.get(key)
-  if (list) list.push(item)
-  else lists.set(key, [item])
+  if (list) list.push(...items)
+  else lists.set(key, [...items])
 }
 
 /** Adds an item to the set of a key. */

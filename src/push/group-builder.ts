@@ -261,8 +261,9 @@ export class GroupBuilder implements Making {
         this.#record.produce(group.record as Product<ClassGroup>, () => {
           const built = spec.build()
           const divided = divideOutcomes(built.outcomes, (name) => this.#store.resources(id).get(name))
-          if (built.isPart) this.#store.update(id, divided.resources)
-          else this.#store.replace(id, divided.resources, lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined)
+          const leaveAt = lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined
+          if (built.isPart) this.#store.update(id, divided.resources, built.gone, leaveAt)
+          else this.#store.replace(id, divided.resources, leaveAt)
           built.stored?.()
           group.conflicts = divided.conflicts
           if (built.hide) this.#hide(group, built.hide)

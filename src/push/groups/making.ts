@@ -17,8 +17,10 @@ export interface Built {
   readonly outcomes: Iterable<Outcome>
   /** The hosts of the shared group, as `hostOf` names them, that are hidden because of this group; sorted. */
   readonly hide?: readonly string[]
-  /** The outcomes are only those that changed since the group was built last; no resource was removed. */
+  /** The outcomes are only those that changed since the group was built last. */
   readonly isPart?: boolean
+  /** Names of resources that are gone since then; only if `isPart`. */
+  readonly gone?: readonly string[]
   /** Called when the outcomes have been stored in the group. */
   stored?(): void
 }

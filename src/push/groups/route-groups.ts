@@ -9,7 +9,7 @@ import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { anonymousCaller, type Caller, HostMaker } from '../routes/host-pieces.ts'
 import { OwnRoutes } from '../routes/own-routes.ts'
-import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
+import { changesIn, type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
 import { type Built, type GroupSpec, type Making, problemOutcomes } from './making.ts'
 
 /** Routes that are made together, with everything that they are made for. */
@@ -48,8 +48,8 @@ export class RouteGroups {
   readonly #making: Making
   readonly #shared = new Map<string, SharedRoutes>()
   readonly #own = new Map<string, OwnRoutes>()
-  /** By group of virtual hosts: the shared routes that they are from, and the state of these that the group contains. */
-  readonly #hostsOf = new Map<string, { readonly shared: SharedRoutes; readonly at: number }>()
+  /** By group of virtual hosts: the routes that they are from, and the state of these that the group contains. */
+  readonly #hostsOf = new Map<string, { readonly routes: SharedRoutes | OwnRoutes; readonly at: number }>()
   /** The last shared route configurations by their table. */
   readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -83,10 +83,7 @@ export class RouteGroups {
       given,
       typeUrl: virtualHostType,
       id: `vhosts|${own.id}`,
-      build: build((overlay) => {
-        const { resources, hide } = overlay.hosts()
-        return { outcomes: resources, hide }
-      }),
+      build: build((overlay) => this.#ownHosts(`vhosts|${own.id}`, overlay)),
     }
     return [ownRoutes, { ...routes, hiddenBy: ownRoutes.id }, ...(hosts ? [ownHosts, { ...hosts, hiddenBy: ownHosts.id }] : [])]
   }
@@ -116,12 +113,25 @@ export class RouteGroups {
   #sharedHosts(id: string, shared: SharedRoutes): Built {
     const before = this.#hostsOf.get(id)
     const { at } = shared
-    const stored = () => this.#hostsOf.set(id, { shared, at })
-    const replaced = before?.shared === shared ? shared.replacedSince(before.at) : undefined
+    const stored = () => this.#hostsOf.set(id, { routes: shared, at })
+    const replaced = before?.routes === shared ? shared.replacedSince(before.at) : undefined
+    if (replaced) {
+      const { resources, gone } = changesIn(replaced)
+      return { outcomes: resources, gone, stored, isPart: true }
+    }
     const outcomes: Outcome[] = []
-    for (const { route, hosts } of replaced ?? shared.routes.values())
+    for (const { route, hosts } of shared.routes.values())
       if (route.catchAll) for (const { piece } of hosts) if (piece) outcomes.push(hostResource(route.name, piece))
-    return { outcomes, stored, isPart: replaced !== undefined }
+    return { outcomes, stored }
+  }
+
+  /** The same for those of a namespace. */
+  #ownHosts(id: string, overlay: OwnRoutes): Built {
+    const before = this.#hostsOf.get(id)
+    const { at } = overlay
+    const stored = () => this.#hostsOf.set(id, { routes: overlay, at })
+    const { resources, hide, gone } = overlay.hosts(before?.routes === overlay ? before.at : undefined)
+    return { outcomes: resources, hide, stored, ...(gone ? { isPart: true, gone } : {}) }
   }
 
   #resource(shared: SharedRoutes, { route, extra }: SharedRoute): Resource {
@@ -165,7 +175,7 @@ export class RouteGroups {
   #ownRoutes(own: OwnSet): OwnRoutes {
     const group = routesGroup(own)
     let kept = this.#own.get(group)
-    if (!kept) this.#own.set(group, (kept = new OwnRoutes(this.#keptRoutes(own.shared), this.#making.sums)))
+    if (!kept) this.#own.set(group, (kept = new OwnRoutes(this.#making.record, this.#keptRoutes(own.shared), this.#making.sums)))
     const routes = kept
     this.#making.derived(`own routes ${named(own)}`, () => {
       // A change of the claims in the shared routes matters to this namespace only where its hosts claim the same domains.

@@ -3,8 +3,7 @@
  * again. Each domain is a 32-bit digest, because a namespace has hundreds of them. A collision only causes a needless check.
  */
 import { fnv1a } from '../../model/digest.ts'
-import { append } from '../../model/lists.ts'
-import type { RouteHost } from './route-hosts.ts'
+import { type HostsChange, placeOf, type RouteHost } from './route-hosts.ts'
 
 /** The digest of a domain of a route. */
 export const domainOf = (route: string, domain: string): number => fnv1a(domain, fnv1a(`${route} `))
@@ -18,11 +17,14 @@ export const placesOf = (host: string): number => fnv1a(`routes of ${host}`)
 export const hostsOf = (route: string): number => fnv1a(`hosts of ${route}`)
 export const servicesOf = (route: string): number => fnv1a(`${route} has so many services`)
 
-/** Which host claims which domain of a route. Computed on first use, because it is never needed for routes that only one view has. */
+/**
+ * Which host claims which domain of a route. Computed on first use, because it is never needed for routes that only one view has, and kept
+ * up from then on.
+ */
 export class RouteClaims {
   #hosts: readonly RouteHost[]
-  #places: ReadonlyMap<string, readonly number[]> | undefined
-  #domains: Pick<RouteClaims, 'owners' | 'contested'> | undefined
+  #byHost: Map<string, readonly RouteHost[]> | undefined
+  #domains: { readonly owners: Map<string, string>; readonly contested: Map<string, ReadonlySet<string>> } | undefined
 
   /** `hosts`: the hosts of the route, in the order of their claims. */
   constructor(hosts: readonly RouteHost[]) {
@@ -32,12 +34,45 @@ export class RouteClaims {
   /** Keeps the claims and replaces the hosts, which must claim the same domains. */
   replaceHosts(hosts: readonly RouteHost[]): RouteClaims {
     this.#hosts = hosts
+    this.#byHost = undefined
     return this
   }
 
-  /** Indices of the route's hosts by {@link Candidate.host}. */
-  get places(): ReadonlyMap<string, readonly number[]> {
-    return (this.#places ??= placesIn(this.#hosts))
+  /** Keeps the claims up with a change of some hosts, whose domains no other host claims. */
+  change({ hosts, changed, gained, lost }: HostsChange): void {
+    this.#hosts = hosts
+    for (const [host, now] of this.#byHost ? changed : []) {
+      if (now.length > 0) this.#byHost?.set(host, now)
+      else this.#byHost?.delete(host)
+    }
+    for (const domain of lost.keys()) this.#domains?.owners.delete(domain)
+    for (const [domain, host] of gained) this.#domains?.owners.set(domain, host)
+  }
+
+  /** The hosts of the route, in the order of their claims. */
+  get hosts(): readonly RouteHost[] {
+    return this.#hosts
+  }
+
+  /** The entries of a {@link Candidate.host}: one for each of its ports. */
+  of(host: string): readonly RouteHost[] {
+    // Most routes have one host, and a map for each would take the most memory.
+    if (this.#hosts.length <= fewHosts) return this.#hosts.filter(({ candidate }) => candidate.host === host)
+    return this.#entries.get(host) ?? none
+  }
+
+  has(host: string): boolean {
+    return this.of(host).length > 0
+  }
+
+  /** All hosts by {@link Candidate.host}. */
+  names(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
+  /** Indices of a host in the route. */
+  placesOf(host: string): number[] {
+    return this.of(host).map((entry) => placeOf(this.#hosts, entry))
   }
 
   /** The host that owns each domain. */
@@ -49,15 +84,17 @@ export class RouteClaims {
   get contested(): ReadonlyMap<string, ReadonlySet<string>> {
     return (this.#domains ??= domainsIn(this.#hosts)).contested
   }
+
+  get #entries(): Map<string, readonly RouteHost[]> {
+    return (this.#byHost ??= Map.groupBy(this.#hosts, ({ candidate }) => candidate.host))
+  }
 }
 
-function placesIn(hosts: readonly RouteHost[]): Map<string, number[]> {
-  const places = new Map<string, number[]>()
-  for (const [place, { candidate }] of hosts.entries()) append(places, candidate.host, place)
-  return places
-}
+const none: readonly RouteHost[] = []
+/** The maximum number of hosts that are searched without an index. */
+const fewHosts = 4
 
-function domainsIn(hosts: readonly RouteHost[]): Pick<RouteClaims, 'owners' | 'contested'> {
+function domainsIn(hosts: readonly RouteHost[]) {
   const owners = new Map<string, string>()
   const contested = new Map<string, Set<string>>()
   for (const { candidate, claims, piece } of hosts) {
@@ -80,24 +117,51 @@ interface Claimed {
   readonly serviceCount: number
 }
 
+/** A change of domain ownership. */
+interface ClaimChange {
+  readonly at: number
+  /** Digests of what the change may concern. */
+  readonly domains: ReadonlySet<number>
+  /** Digests by host, if only the places and domains of these hosts changed. */
+  readonly byHost: ReadonlyMap<string, readonly number[]> | undefined
+}
+
 /** The last changes of domain ownership. */
 export class ClaimLog {
   #at = 0
-  readonly #last: { readonly at: number; readonly domains: ReadonlySet<number> }[] = []
+  readonly #last: ClaimChange[] = []
 
   /** The number of the present state. */
   get at(): number {
     return this.#at
   }
 
-  /** Whether a change since state `at` may concern these domains. True when the log does not reach back that far. */
-  concerns(domains: Iterable<number>, at: number): boolean {
-    if (at === this.#at) return false
+  /** Whether a change since state `at` may concern these digests. True when the log does not reach back that far. */
+  concerns(digests: Digests, at: number): boolean {
+    const changes = this.#since(at)
+    if (!changes) return true
+    return changes.some(({ domains }) => digests.hasAny(domains))
+  }
+
+  /**
+   * The hosts whose places changed since state `at`, with the digests of what else that may concern. Undefined when something else changed,
+   * or when the log does not reach back that far.
+   */
+  hostsSince(at: number): ReadonlyMap<string, readonly number[]> | undefined {
+    const changes = this.#since(at)
+    if (!changes) return undefined
+    const found = new Map<string, readonly number[]>()
+    for (const { byHost } of changes) {
+      if (!byHost) return undefined
+      for (const [host, domains] of byHost) found.set(host, [...(found.get(host) ?? []), ...domains])
+    }
+    return found
+  }
+
+  #since(at: number): readonly ClaimChange[] | undefined {
+    if (at === this.#at) return []
     const [oldest] = this.#last
-    if (!oldest || oldest.at > at + 1) return true
-    const changes = this.#last.filter((change) => change.at > at)
-    for (const domain of domains) if (changes.some((change) => change.domains.has(domain))) return true
-    return false
+    return !oldest || oldest.at > at + 1 ? undefined : this.#last.filter((change) => change.at > at)
   }
 
   /** Records in which domains, routes and hosts the claims after a change differ from those before it. */
@@ -108,24 +172,73 @@ export class ClaimLog {
       this.#last.length = 0
       return
     }
+    this.#record(differing(before, after), undefined)
+  }
+
+  /** Records that only hosts with domains of their own came, went or changed their domains. By host the digests of its routes and domains. */
+  addHosts(byHost: ReadonlyMap<string, readonly number[]>): void {
     const domains = new Set<number>()
-    for (const name of new Set([...before.keys(), ...after.keys()])) {
-      const [one, other] = [before.get(name), after.get(name)]
-      if (one?.claims === other?.claims) continue
-      // A route that is added or removed concerns the namespaces with a host in it, and those that hide the hosts common to all routes.
-      if (!one || !other) domains.add(wholeRoute(name)).add(everyRoute)
-      for (const [here, there] of [
-        [one, other],
-        [other, one],
-      ])
-        for (const host of here?.claims.places.keys() ?? []) if (!there?.claims.places.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
-      if (one?.serviceCount !== other?.serviceCount) domains.add(servicesOf(name))
-      for (const place of [one, other]) for (const domain of place?.claims.contested.keys() ?? []) domains.add(domainOf(name, domain))
-      for (const [domain, owner] of one?.claims.owners ?? []) if (other?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
-      for (const [domain, owner] of other?.claims.owners ?? []) if (one?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
-    }
-    this.#last.push({ at: ++this.#at, domains })
+    for (const [host, digests] of byHost) for (const digest of [placesOf(host), ...digests]) domains.add(digest)
+    this.#record(domains, byHost)
+  }
+
+  #record(domains: ReadonlySet<number>, byHost: ClaimChange['byHost']): void {
+    this.#last.push({ at: ++this.#at, domains, byHost })
     if (this.#last.length > maxChanges) this.#last.shift()
+  }
+}
+
+/** The digests of the domains, routes and hosts in which the claims of two states differ. */
+function differing(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): Set<number> {
+  const domains = new Set<number>()
+  for (const name of new Set([...before.keys(), ...after.keys()])) {
+    const [one, other] = [before.get(name), after.get(name)]
+    if (one?.claims === other?.claims) continue
+    // A route that is added or removed concerns the namespaces with a host in it, and those that hide the hosts common to all routes.
+    if (!one || !other) domains.add(wholeRoute(name)).add(everyRoute)
+    for (const [here, there] of [
+      [one, other],
+      [other, one],
+    ])
+      for (const host of here?.claims.names() ?? []) if (!there?.claims.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
+    if (one?.serviceCount !== other?.serviceCount) domains.add(servicesOf(name))
+    for (const place of [one, other]) for (const domain of place?.claims.contested.keys() ?? []) domains.add(domainOf(name, domain))
+    for (const [domain, owner] of one?.claims.owners ?? []) if (other?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
+    for (const [domain, owner] of other?.claims.owners ?? []) if (one?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
+  }
+  return domains
+}
+
+/** A set of digests that takes four bytes for most of them. */
+export class Digests {
+  readonly #sorted: Int32Array
+  /** Digests that were added later. */
+  readonly #more = new Set<number>()
+
+  constructor(digests: Iterable<number>) {
+    this.#sorted = Int32Array.from(digests).sort()
+  }
+
+  add(digest: number): void {
+    if (!this.has(digest)) this.#more.add(digest)
+  }
+
+  has(digest: number): boolean {
+    if (this.#more.has(digest)) return true
+    const sorted = this.#sorted
+    let [from, to] = [0, sorted.length]
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if ((sorted[middle] as number) < digest) from = middle + 1
+      else to = middle
+    }
+    return sorted[from] === digest
+  }
+
+  /** Whether one of these digests is in the set. */
+  hasAny(digests: ReadonlySet<number>): boolean {
+    if (digests.size < this.#sorted.length + this.#more.size) return [...digests].some((digest) => this.has(digest))
+    return this.#sorted.some((digest) => digests.has(digest)) || [...this.#more].some((digest) => digests.has(digest))
   }
 }
 

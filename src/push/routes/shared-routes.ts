@@ -9,13 +9,13 @@ import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/envoy-filter/routes.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
-import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
-import { lost } from '../../xds/slab/resource.ts'
+import { buildTable, type HostPiece, hostResource, type RouteTable } from '../../xds/routes/route-table.ts'
+import { lost, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
-import { ClaimLog, RouteClaims } from './claims.ts'
+import { ClaimLog, domainOf, hostsOf, RouteClaims, servicesOf } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
-import { claimDomains, inOrder, problemsOf, type RouteHosts } from './route-hosts.ts'
+import { changeHosts, claimDomains, type HostsChange, inOrder, problemsOf, type RouteHost, type RouteHosts, servicesIn } from './route-hosts.ts'
 
 /** A route of the shared routes. */
 export interface SharedRoute extends RouteHosts {
@@ -23,7 +23,9 @@ export interface SharedRoute extends RouteHosts {
   readonly table: RouteTable
   /** Fields that EnvoyFilters add to the message. */
   readonly extra: Uint8Array
-  /** The same object while the claims are the same. */
+  /** Patches of the message that could not be applied. */
+  readonly patches: readonly Problem[]
+  /** The same object while the claims are the same, or only hosts with domains of their own come and go. */
   readonly claims: RouteClaims
   /** The number of virtual hosts that belong to services. A route without any does not exist. */
   readonly serviceCount: number
@@ -31,14 +33,39 @@ export interface SharedRoute extends RouteHosts {
 
 /** The candidates of an egress listener: those of services, and those of other hosts that VirtualServices name. */
 interface EgressCandidates {
-  readonly hosts: readonly string[]
-  readonly others: readonly string[]
+  readonly hosts: HostList
+  readonly others: HostList
   readonly ofHosts: Collection<readonly Candidate[]>
   readonly ofOthers: Collection<readonly Candidate[]>
 }
 
-/** Virtual hosts of a route that were replaced in place. */
-export type Replaced = Pick<SharedRoute, 'route' | 'hosts'>
+/** Hosts in their order, and as a set. */
+export interface HostList {
+  readonly list: readonly string[]
+  readonly set: ReadonlySet<string>
+}
+
+/** Virtual hosts of a route that came or were replaced in place, and the names of those that are gone. */
+export interface Replaced {
+  readonly route: RouteName
+  readonly hosts: readonly RouteHost[]
+  readonly gone: readonly string[]
+}
+
+/** The virtual hosts, as resources of their own, that changes in place leave, and the names of those that are gone after all of them. */
+export function changesIn(replaced: readonly Replaced[]): { readonly resources: Resource[]; readonly gone: string[] } {
+  const last = new Map<string, Resource | undefined>()
+  for (const { route, hosts, gone } of replaced) {
+    if (!route.catchAll) continue
+    for (const name of gone) last.set(`${route.name}/${name}`, undefined)
+    for (const { piece } of hosts) {
+      const resource = piece && hostResource(route.name, piece)
+      if (resource) last.set(resource.name, resource)
+    }
+  }
+  const names = [...last.keys()]
+  return { resources: [...last.values()].flatMap((resource) => resource ?? []), gone: names.filter((name) => !last.get(name)) }
+}
 
 /** The routes of a view as one caller sees them, shared by all classes that see them alike. A new snapshot may replace the view. */
 export class SharedRoutes {
@@ -54,7 +81,7 @@ export class SharedRoutes {
   #revision: object = {}
   #routes = new Map<string, SharedRoute>()
   /** Names of the routes by host, computed on first use. */
-  #routesOf: ReadonlyMap<string, readonly string[]> | undefined
+  #routesOf: Map<string, readonly string[]> | undefined
   readonly #claimLog = new ClaimLog()
   /**
    * The number of the present state. It grows by one for each route with virtual hosts replaced in place, and for each build of all routes
@@ -65,6 +92,8 @@ export class SharedRoutes {
   #replaced: Replaced[] = []
   /** Routes that could not be made. */
   #problems: readonly Problem[] = []
+  /** Hosts whose candidates could not be determined. */
+  readonly #lostHosts = new Map<string, Problem>()
 
   /** `hasTables`: route configurations with a catch-all contain their virtual hosts. Otherwise these are resources of their own. */
   constructor(record: Pick<Dependencies<never>, 'collection'>, sums: KeyedSums, hasTables: boolean) {
@@ -92,7 +121,7 @@ export class SharedRoutes {
   }
 
   /** The changes of domain ownership. */
-  get claimLog(): Pick<ClaimLog, 'at' | 'concerns'> {
+  get claimLog(): Pick<ClaimLog, 'at' | 'concerns' | 'hostsSince'> {
     return this.#claimLog
   }
 
@@ -112,7 +141,7 @@ export class SharedRoutes {
 
   /** All problems of the routes. */
   get problems(): readonly Problem[] {
-    return [...this.#problems, ...[...this.#routes.values()].flatMap(({ problems }) => problems)]
+    return [...this.#problems, ...this.#lostHosts.values(), ...[...this.#routes.values()].flatMap(({ problems }) => problems)]
   }
 
   /** Names of the routes that contain a host. */
@@ -143,9 +172,8 @@ export class SharedRoutes {
       this.#common = this.#record.collection()
     }
     this.#inputs = given
-    const isListed = this.#listHosts(maker.view)
-    const remade = new Set<string>()
-    if (!isSame || !isListed || !this.#replaceInPlace(maker, remade)) this.#buildAll(maker, fixedRoutes, isListed, remade)
+    const changed = this.#listHosts(maker.view)
+    if (!isSame || !changed || !this.#changeInPlace(maker, changed)) this.#buildAll(maker, fixedRoutes, isSame ? changed : undefined)
     this.#common.read()
     for (const { ofHosts, ofOthers } of this.#egressCandidates) {
       ofHosts.read()
@@ -153,92 +181,124 @@ export class SharedRoutes {
     }
   }
 
-  /** Lists the hosts of the view. Returns whether they are the same as before. */
-  #listHosts(view: View): boolean {
+  /** Lists the hosts of the view. Returns those that came or went; undefined when the egress listeners are others. */
+  #listHosts(view: View): Set<string> | undefined {
     const before = this.#egressCandidates
+    const changed = new Set<string>()
     this.#egressCandidates = view.egress.map((egress, index): EgressCandidates => {
-      const [hosts, others] = [egress.hosts, [...egress.virtualServices.hosts()]]
-      const { ofHosts = this.#record.collection<readonly Candidate[]>(), ofOthers = this.#record.collection<readonly Candidate[]>() } =
-        before[index] ?? {}
-      return { hosts, others, ofHosts, ofOthers }
+      const {
+        hosts = noHosts,
+        others = noHosts,
+        ofHosts = this.#record.collection<readonly Candidate[]>(),
+        ofOthers = this.#record.collection<readonly Candidate[]>(),
+      } = before[index] ?? {}
+      return { hosts: listed(egress.hosts, hosts, changed), others: listed([...egress.virtualServices.hosts()], others, changed), ofHosts, ofOthers }
     })
-    return (
-      before.length === this.#egressCandidates.length &&
-      this.#egressCandidates.every(
-        ({ hosts, others }, index) => sameItems(hosts, before[index]?.hosts ?? []) && sameItems(others, before[index]?.others ?? []),
-      )
-    )
+    return before.length === this.#egressCandidates.length ? changed : undefined
   }
 
   /**
-   * Replaces changed virtual hosts in place, at a cost proportional to their number. Returns false, with all routes unchanged, when
-   * something else changed. `remade` receives the hosts whose candidates were computed again.
+   * Changes the given hosts, and those whose candidates are outdated, in place, at a cost proportional to their number. Returns false, with
+   * all routes unchanged, when a domain of one of them is claimed by another host, or more than hosts changed.
    */
-  #replaceInPlace(maker: HostMaker, remade: Set<string>): boolean {
+  #changeInPlace(maker: HostMaker, hosts: Set<string>): boolean {
     const [wanted, more] = this.#egressCandidates
     const [egress] = maker.view.egress
     if (!wanted || !egress || more || this.#common.outdated.size > 0 || this.#problems.length > 0) return false
-    const made = contain<Map<string, Candidate[]> | undefined>(
-      () => {
-        for (const host of [...wanted.ofHosts.outdated, ...wanted.ofOthers.outdated]) remade.add(host)
-        const candidates = [
-          ...[...wanted.ofHosts.outdated].flatMap((host) => this.#ofHost(wanted, host, maker, egress).value),
-          ...[...wanted.ofOthers.outdated].flatMap((host) => this.#ofOther(wanted, host, maker, egress).value),
-        ]
-        const found = new Map<string, Candidate>()
-        for (const candidate of candidates) {
-          const { route, host, namespace, port } = candidate
-          const place = `${route.name} ${host}:${port}`
-          // A host without a service does not create a route.
-          if ((namespace !== '' || this.#routes.has(route.name)) && !found.has(place)) found.set(place, candidate)
-        }
-        const before = [...remade].flatMap((host) => this.#placesOf(host))
-        return before.length === found.size && before.every((place) => found.has(place))
-          ? Map.groupBy(found.values(), ({ route }) => route.name)
-          : undefined
-      },
-      () => undefined,
-    )
-    if (!made) return false
-    const replaced: { name: string; after: SharedRoute; hosts: SharedRoute['hosts'] }[] = []
-    for (const [name, candidates] of made) {
-      const before = this.#routes.get(name)
-      const hosts = before && replaceHosts(before, candidates)
-      if (!before || !hosts) return false
-      const others = candidates
-        .flatMap(({ host }) => before.claims.places.get(host) ?? [])
-        .filter((place) => hosts[place]?.piece !== before.hosts[place]?.piece)
-      const pieces = this.#hasTables || !before.route.catchAll ? hosts.map(({ piece }) => piece) : []
-      const after = { ...before, hosts, claims: before.claims.replaceHosts(hosts), table: buildTable(name, pieces, this.#sums) }
-      if (others.length > 0) replaced.push({ name, after, hosts: others.map((place) => hosts[place] as SharedRoute['hosts'][number]) })
-    }
-    if (replaced.length === 0) return true
-    const routes = new Map(this.#routes)
-    for (const { name, after, hosts } of replaced) {
-      routes.set(name, after)
-      this.#replaced.push({ route: after.route, hosts })
-      this.#at++
-    }
-    this.#replaced.splice(0, this.#replaced.length - maxReplaced)
-    this.#routes = routes
-    this.#revision = {}
+    for (const host of [...wanted.ofHosts.outdated, ...wanted.ofOthers.outdated]) hosts.add(host)
+    if (hosts.size > maxChanged) return false
+    const lostHosts = new Map<string, Problem>()
+    const changes = this.#changesOf(wanted, egress, hosts, maker, lostHosts)
+    const settled = changes && this.#settle(changes)
+    if (!settled) return false
+    wanted.ofHosts.keep(wanted.hosts.set)
+    wanted.ofOthers.keep(wanted.others.set)
+    const isMended = [...hosts].some((host) => this.#lostHosts.delete(host))
+    for (const [host, problem] of lostHosts) this.#lostHosts.set(host, problem)
+    if (isMended || lostHosts.size > 0) this.#revision = {}
+    this.#take(settled)
     return true
   }
 
-  /** The routes that contain a host, with the ports under which it is in them. */
-  #placesOf(host: string): string[] {
-    return this.routesOf(host).flatMap((name) => {
-      const route = this.#routes.get(name)
-      return (route?.claims.places.get(host) ?? []).map((place) => `${name} ${host}:${route?.hosts[place]?.candidate.port}`)
-    })
+  /** By route the candidates of each changed host. Undefined when a route would have to be made, or a host would bring others into one. */
+  #changesOf(wanted: EgressCandidates, egress: EgressListener, hosts: ReadonlySet<string>, maker: HostMaker, lostHosts: Map<string, Problem>) {
+    const changes = new Map<string, Map<string, Candidate[]>>()
+    for (const host of hosts) {
+      for (const name of this.routesOf(host)) candidatesIn(changes, name).set(host, [])
+      const candidates = contain<readonly Candidate[]>(
+        () => [
+          ...(wanted.hosts.set.has(host) ? this.#ofHost(wanted, host, maker, egress).value : []),
+          ...(wanted.others.set.has(host) ? this.#ofOther(wanted, host, maker, egress).value : []),
+        ],
+        (reason) => {
+          lostHosts.set(host, maker.problem(host, reason))
+          return []
+        },
+      )
+      for (const candidate of candidates) {
+        const { route, namespace, port } = candidate
+        if (!this.#routes.has(route.name)) {
+          // A host without a service does not create a route.
+          if (namespace !== '') return undefined
+          continue
+        }
+        const there = candidatesIn(changes, route.name)
+        const known = there.get(host) ?? []
+        if (!known.some((other) => other.port === port)) there.set(host, [...known, candidate])
+      }
+    }
+    return changes
+  }
+
+  /** Changes the hosts of each route. Undefined when one of the routes has to be settled as a whole. */
+  #settle(changes: ReadonlyMap<string, ReadonlyMap<string, readonly Candidate[]>>): Settled[] | undefined {
+    const settled: Settled[] = []
+    for (const [name, candidates] of changes) {
+      const before = this.#routes.get(name) as SharedRoute
+      const change = changeHosts(before.route, before.claims, candidates)
+      const serviceCount = before.serviceCount + (change?.services ?? 0)
+      if (!change || (serviceCount === 0 && !before.route.isFixed)) return undefined
+      settled.push({ name, before, change, serviceCount })
+    }
+    return settled
+  }
+
+  /** Takes the changes of routes. */
+  #take(settled: readonly Settled[]): void {
+    const moved = new Map<string, number[]>()
+    for (const { name, before, change, serviceCount } of settled) {
+      const { hosts, changed, made, gone } = change
+      const hasProblems = [...changed].some(([host, now]) => [...now, ...before.claims.of(host)].some(({ problems }) => problems.length > 0))
+      for (const [host, digests] of digestsOf(name, before, change)) append(moved, host, ...digests)
+      for (const host of this.#routesOf ? change.moved : [])
+        this.#routesOf?.set(host, withName(this.#routesOf.get(host), name, (changed.get(host)?.length ?? 0) > 0))
+      before.claims.change(change)
+      const isSameTable = made.length + gone.length + change.moved.size === 0
+      const pieces = this.#hasTables || !before.route.catchAll ? hosts.map(({ piece }) => piece) : []
+      this.#routes.set(name, {
+        ...before,
+        hosts,
+        serviceCount,
+        problems: hasProblems ? [...problemsOf(hosts), ...before.patches] : before.problems,
+        table: isSameTable ? before.table : buildTable(name, pieces, this.#sums),
+      })
+      if (!isSameTable || hasProblems) this.#revision = {}
+      if (isSameTable) continue
+      this.#replaced.push({ route: before.route, hosts: made, gone })
+      this.#at++
+    }
+    if (moved.size > 0) this.#claimLog.addHosts(moved)
+    this.#replaced.splice(0, this.#replaced.length - maxReplaced)
   }
 
   /** Builds all routes. */
-  #buildAll(maker: HostMaker, fixed: readonly RouteName[], isListed: boolean, changed: Set<string>): void {
+  #buildAll(maker: HostMaker, fixed: readonly RouteName[], hosts: Set<string> | undefined): void {
     const problems: Problem[] = []
-    const all = this.#candidates(maker, changed, problems)
-    // When the view has the same hosts as before, only the routes of the changed hosts are built.
-    const touched = isListed ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
+    const changed = hosts ?? new Set()
+    const hadLostHosts = this.#lostHosts.size > 0
+    const all = this.#candidates(maker, changed)
+    // When the egress listeners are the same as before, only the routes of the changed hosts are built.
+    const touched = hosts ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
     const routes = new Map<string, SharedRoute>()
     for (const [name, { route, candidates }] of byRoute(all, fixed)) {
@@ -256,7 +316,7 @@ export class SharedRoutes {
     this.#common.keep(new Set(routes.keys()))
     const differs = (of: (route: SharedRoute) => unknown) =>
       routes.size !== this.#routes.size || [...routes].some(([name, route]) => of(route) !== of(this.#routes.get(name) ?? ({} as SharedRoute)))
-    if (differs((route) => route) || problems.length + this.#problems.length > 0) {
+    if (differs((route) => route) || hadLostHosts || problems.length + this.#problems.length + this.#lostHosts.size > 0) {
       this.#revision = {}
       this.#replaced = []
       this.#at++
@@ -269,8 +329,9 @@ export class SharedRoutes {
   }
 
   /** The candidates of all hosts, in the order of egress listeners. `changed` receives the hosts whose candidates were computed again. */
-  #candidates(maker: HostMaker, changed: Set<string>, problems: Problem[]): readonly Candidate[] {
+  #candidates(maker: HostMaker, changed: Set<string>): readonly Candidate[] {
     const all: Candidate[] = []
+    this.#lostHosts.clear()
     const take = (host: string, get: () => ReturnType<EgressCandidates['ofHosts']['get']>) =>
       contain(
         () => {
@@ -280,15 +341,15 @@ export class SharedRoutes {
         },
         (reason) => {
           changed.add(host)
-          problems.push(maker.problem(host, reason))
+          this.#lostHosts.set(host, maker.problem(host, reason))
         },
       )
     for (const [index, wanted] of this.#egressCandidates.entries()) {
       const egress = maker.view.egress[index] as EgressListener
-      for (const host of wanted.hosts) take(host, () => this.#ofHost(wanted, host, maker, egress))
-      for (const host of wanted.others) take(host, () => this.#ofOther(wanted, host, maker, egress))
-      wanted.ofHosts.keep(new Set(wanted.hosts))
-      wanted.ofOthers.keep(new Set(wanted.others))
+      for (const host of wanted.hosts.list) take(host, () => this.#ofHost(wanted, host, maker, egress))
+      for (const host of wanted.others.list) take(host, () => this.#ofOther(wanted, host, maker, egress))
+      wanted.ofHosts.keep(wanted.hosts.set)
+      wanted.ofOthers.keep(wanted.others.set)
     }
     return all
   }
@@ -328,22 +389,24 @@ export class SharedRoutes {
     const claimed = before && (replaced || sameClaims(before, routeHosts)) ? before : undefined
     const same = claimed?.hosts.every(({ piece }, index) => piece === routeHosts.hosts[index]?.piece)
     if (claimed && same && sameItems(problems, claimed.problems) && Buffer.compare(claimed.extra, extra) === 0) return claimed
-    if (claimed && same) return { ...claimed, hosts: routeHosts.hosts, claims: claimed.claims.replaceHosts(routeHosts.hosts), problems, extra }
+    if (claimed && same)
+      return { ...claimed, hosts: routeHosts.hosts, claims: claimed.claims.replaceHosts(routeHosts.hosts), problems, patches, extra }
     const pieces = routeHosts.hosts.map(({ piece }) => piece)
     return {
       route,
       hosts: routeHosts.hosts,
       problems,
+      patches,
       extra,
       table: buildTable(route.name, this.#hasTables || !route.catchAll ? pieces : [], this.#sums),
       claims: claimed?.claims.replaceHosts(routeHosts.hosts) ?? new RouteClaims(routeHosts.hosts),
-      serviceCount: routeHosts.hosts.filter(({ candidate }) => candidate.namespace !== '').length,
+      serviceCount: servicesIn(routeHosts.hosts),
     }
   }
 }
 
 /** A candidate whose virtual host is made once, unless domains have to be removed from it. */
-function madeOnce(candidate: Candidate): Candidate {
+export function madeOnce(candidate: Candidate): Candidate {
   const made = candidate.make()
   return { ...candidate, make: (without) => (without && without.size > 0 ? candidate.make(without) : made) }
 }
@@ -355,7 +418,7 @@ function madeOnce(candidate: Candidate): Candidate {
 function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): RouteHosts['hosts'] | undefined {
   const hosts = [...before.hosts]
   for (const candidate of candidates) {
-    const places = (before.claims.places.get(candidate.host) ?? []).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
+    const places = before.claims.placesOf(candidate.host).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
     const [place] = places
     const old = place === undefined ? undefined : hosts[place]
     if (!old || place === undefined || old.problems.length > 0 || places.length !== 1 || old.candidate.namespace !== candidate.namespace)
@@ -368,8 +431,75 @@ function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): Ro
   return hosts
 }
 
+/** A route with the change of its hosts. */
+interface Settled {
+  readonly name: string
+  readonly before: SharedRoute
+  readonly change: HostsChange
+  readonly serviceCount: number
+}
+
+/** By host that moved the digests of what the change concerns beside the places of the host. */
+function digestsOf(name: string, { claims }: SharedRoute, { moved, changed, services, gained, lost }: HostsChange): Map<string, number[]> {
+  const found = new Map<string, number[]>()
+  for (const host of moved) {
+    const isThere = (changed.get(host)?.length ?? 0) > 0
+    found.set(host, [...(isThere === claims.has(host) ? [] : [hostsOf(name)]), ...(services === 0 ? [] : [servicesOf(name)])])
+  }
+  for (const [one, other] of [
+    [lost, gained],
+    [gained, lost],
+  ] as const)
+    for (const [domain, host] of one) if (!other.has(domain)) append(found, host, domainOf(name, domain))
+  return found
+}
+
+export const noHosts: HostList = { list: [], set: new Set() }
+
+/** Returns the list of the hosts now, and adds to `changed` those that came or went. Where both lists begin or end alike costs little. */
+export function listed(now: readonly string[], before: HostList, changed: Set<string>): HostList {
+  const { list } = before
+  if (now === list) return before
+  const shortest = Math.min(now.length, list.length)
+  let start = 0
+  while (start < shortest && now[start] === list[start]) start++
+  if (start === shortest && now.length === list.length) return before
+  let end = 0
+  while (end < shortest - start && now[now.length - 1 - end] === list[list.length - 1 - end]) end++
+  const [here, there] = [new Set(now.slice(start, now.length - end)), new Set(list.slice(start, list.length - end))]
+  const set = before.set as Set<string>
+  const target = before === noHosts ? new Set<string>() : set
+  for (const host of there)
+    if (!here.has(host)) {
+      target.delete(host)
+      changed.add(host)
+    }
+  for (const host of here)
+    if (!there.has(host)) {
+      target.add(host)
+      changed.add(host)
+    }
+  return { list: now, set: target }
+}
+
+/** Returns the candidates of a route by host, an empty map at first. */
+export function candidatesIn(changes: Map<string, Map<string, Candidate[]>>, route: string): Map<string, Candidate[]> {
+  let there = changes.get(route)
+  if (!there) changes.set(route, (there = new Map()))
+  return there
+}
+
+/** Returns names with or without one. */
+function withName(names: readonly string[] = [], name: string, isThere: boolean): readonly string[] {
+  if (names.includes(name) === isThere) return names
+  return isThere ? [...names, name] : names.filter((other) => other !== name)
+}
+
+/** The maximum number of hosts that are changed in place. Above it, building all routes costs less. */
+export const maxChanged = 1000
+
 /** The maximum number of replacements that are kept for groups that contain the virtual hosts before. */
-const maxReplaced = 64
+export const maxReplaced = 64
 
 /**
  * Groups candidates by route. Where several egress listeners have a route of the same name, a host and port belongs to the first of them
@@ -403,8 +533,8 @@ function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
   )
 }
 
-function invert(routes: ReadonlyMap<string, SharedRoute>): Map<string, string[]> {
+function invert(routes: ReadonlyMap<string, SharedRoute>): Map<string, readonly string[]> {
   const found = new Map<string, string[]>()
-  for (const [name, { claims }] of routes) for (const host of claims.places.keys()) append(found, host, name)
+  for (const [name, { claims }] of routes) for (const host of claims.names()) append(found, host, name)
   return found
 }

@@ -99,22 +99,24 @@ export class GroupStore {
     const group = this.#groupOf(id)
     const wanted = new Map<string, Resource>()
     for (const resource of resources) if (!wanted.has(resource.name)) wanted.set(resource.name, resource)
-    for (const name of group.resources.keys()) {
-      if (wanted.has(name)) continue
-      if (leaveAt === undefined) this.#remove(group, name)
-      else if (!group.leaving?.has(name)) {
-        group.leaving ??= new Map()
-        group.leaving.set(name, leaveAt)
-        this.#leavingChanged(group)
-      }
-    }
+    for (const name of group.resources.keys()) if (!wanted.has(name)) this.#leave(group, name, leaveAt)
     for (const resource of wanted.values()) this.#put(group, resource)
   }
 
-  /** Adds or replaces resources of a group. */
-  update(id: string, resources: Iterable<Resource>): void {
+  /** Adds or replaces resources of a group, and removes those that are gone as {@link replace} does. */
+  update(id: string, resources: Iterable<Resource>, gone: Iterable<string> = [], leaveAt?: number): void {
     const group = this.#groupOf(id)
+    for (const name of gone) this.#leave(group, name, leaveAt)
     for (const resource of resources) this.#put(group, resource)
+  }
+
+  #leave(group: Group, name: string, leaveAt: number | undefined): void {
+    if (leaveAt === undefined) this.#remove(group, name)
+    else if (group.resources.has(name) && !group.leaving?.has(name)) {
+      group.leaving ??= new Map()
+      group.leaving.set(name, leaveAt)
+      this.#leavingChanged(group)
+    }
   }
 
   /** Whether a name is leaving a group. */

@@ -312,9 +312,14 @@ describe('generated parts that proxies share', () => {
         ?.find(({ name }) => name === '80/a.com:80')?.version
     const made: string[] = []
     const replace = groups.replace.bind(groups)
+    const update = groups.update.bind(groups)
     groups.replace = (id, ...rest) => {
       if (id === own) made.push(id)
       return replace(id, ...rest)
+    }
+    groups.update = (id, ...rest) => {
+      if (id === own) made.push(id)
+      return update(id, ...rest)
     }
     const before = host()
     mesh.set('VirtualService', 'n2', 'w', route('b.com', '2s'))
