@@ -26,6 +26,12 @@ export interface ConfigObject<Spec = unknown> {
   readonly place: string
 }
 
+/** A reference to an object, for people and programs. Fields that are not known are empty. */
+export interface ObjectReference extends Pick<ConfigObject, 'group' | 'kind' | 'namespace' | 'name' | 'source' | 'cluster' | 'uid' | 'place'> {
+  /** The resource version. */
+  readonly version: string
+}
+
 /** The protocol of a port; `unknown` is detected from the traffic. */
 export type Protocol = 'udp' | 'tcp' | 'tls' | 'https' | 'http' | 'http2' | 'grpc' | 'grpc-web' | 'mongo' | 'redis' | 'mysql' | 'thrift' | 'unknown'
 

@@ -45,7 +45,7 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
       case 'ConfigChanged':
         return { key: `config|${event.key}`, there: event.object !== undefined }
       case 'ConfigUnusable':
-        return { key: `config|${event.key}`, there: event.standIn ? true : 'unchanged' }
+        return { key: `config|${event.key}`, there: true }
       case 'ServiceChanged':
         return { key: `service|${recordKey(event)}`, there: event.service !== undefined, parts: event.slices?.map(({ key }) => key) }
       case 'EndpointsChanged':

@@ -82,6 +82,8 @@ export function contest<T extends ConfigObject>(definitions: readonly [T, ...T[]
   return {
     ...first,
     version: '',
+    // No version of the source says what this object says.
+    resourceVersion: '',
     spec: { ...(own ? { selector: own } : {}), invalid: reason, isContested: true, ...(headers.length > 0 ? { headers } : {}) },
   }
 }

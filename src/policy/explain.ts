@@ -1,4 +1,6 @@
 /** Explains which policy and rule would decide a described request to a workload, and with what status (`/debug/authz`). */
+import type { ObjectReference } from '../../protocols/data.ts'
+import { keyAt } from '../config/kinds.ts'
 import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type Considered, type DescribedRequest, decide, type EvaluationContext } from './evaluate.ts'
@@ -20,6 +22,17 @@ export interface Explanation {
   readonly requestPrincipal: string | undefined
   /** The results of all evaluated rules, in order. */
   readonly considered: readonly Considered[]
+}
+
+/** An explanation with references to its policies, by key. */
+export interface ReferencedExplanation extends Explanation {
+  readonly references: Readonly<Record<string, ObjectReference>>
+}
+
+/** Returns the keys of the policies in an explanation. */
+export function policyKeys({ policy, decidedBy, considered }: Explanation): string[] {
+  const deciding = policy === undefined ? [] : [keyAt(decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy', policy)]
+  return [...new Set([...deciding, ...considered.map((rule) => keyAt('AuthorizationPolicy', rule.policy))])]
 }
 
 /** Envoy's limit on the headers of a request, in bytes. */

@@ -5,6 +5,16 @@
 import { LineBounds } from '../logging/line-bounds.ts'
 import type { ResourceFault } from '../model/faults.ts'
 
+/** The maximum number of objects whose place a line names. */
+const mostPlaced = 3
+
+/** Names the places of the objects of a fault, which the reason of a fault about definitions already does. */
+function placed({ type, objects }: ResourceFault, placeOf: (key: string) => string | undefined): string {
+  const places =
+    type === 'definition' ? [] : objects.slice(0, mostPlaced).flatMap((key) => (placeOf(key) === undefined ? [] : `${key} in ${placeOf(key)}`))
+  return places.length === 0 ? '' : ` (${places.join(', ')})`
+}
+
 /** The maximum number of losses that are remembered as told. */
 const mostTold = 10_000
 
@@ -16,8 +26,12 @@ export class FaultLog {
   /** The losses of each object that were logged. */
   readonly #toldOf = new Map<string, Set<string>>()
 
-  /** Returns the log line for a fault found at `now` (monotonic milliseconds), or undefined when the limit is reached. */
-  line({ type, resource, reason, consequence, objects, proxy, otherProxies = 0, isLoss }: ResourceFault, now: number): string | undefined {
+  /**
+   * Returns the log line for a fault found at `now` (monotonic milliseconds), or undefined when the limit is reached. `placeOf` returns the
+   * place of an object, or undefined if it has none.
+   */
+  line(fault: ResourceFault, now: number, placeOf: (key: string) => string | undefined = () => undefined): string | undefined {
+    const { type, resource, reason, consequence, objects, proxy, otherProxies = 0, isLoss } = fault
     const loss = isLoss && JSON.stringify([type, resource, objects, reason])
     if (loss && this.#told.has(loss)) return undefined
     const allowed = this.#bounds.take(JSON.stringify([type, objects, reason]), now)
@@ -25,7 +39,7 @@ export class FaultLog {
     if (loss) this.#remember(loss, objects)
     const more = allowed === 'last' ? '; further faults of this kind are shown at /debug/push_status only' : ''
     const others = otherProxies === 0 ? '' : ` and ${otherProxies} other ${otherProxies === 1 ? 'proxy' : 'proxies'}`
-    return `${type} ${resource}${proxy === undefined ? '' : ` by ${proxy}${others}`}: ${reason}; ${consequence}${more}`
+    return `${type} ${resource}${proxy === undefined ? '' : ` by ${proxy}${others}`}: ${reason}; ${consequence}${placed(fault, placeOf)}${more}`
   }
 
   /** An object (its id) was set or removed, by which its losses end: one that it has afterwards, found again, is logged again. */

@@ -5,10 +5,21 @@ import { History } from './history.ts'
 /** The maximum number of removed objects whose last generation is kept. */
 const maxGone = 10_000
 
-/** An object as it is counted in the ledger: its generation, and a fingerprint of its content. */
+/** 64 bits of a digest, in two halves. */
+export type Digest = readonly [number, number]
+
+/** An object as it is counted in the ledger. */
 interface Counted {
-  readonly generation: number
-  readonly fingerprint: string
+  readonly object: { readonly generation: number }
+  readonly digest: Digest
+}
+
+/**
+ * Returns the digest of an object by which it is counted in the ledger. It includes the content because generations restart with the process.
+ */
+export function digestOf(key: string, generation: number, content: string): Digest {
+  const digest = hash('sha1', `${key}@${generation}@${content}`, 'buffer')
+  return [digest.readInt32BE(0), digest.readInt32BE(4)]
 }
 
 /** Assigns generations. A version of the configuration is identified by its ledger, a digest of all objects and their generations. */
@@ -52,9 +63,9 @@ export class Generations {
 
   /** Records that an object was replaced. `before` or `now` is undefined when the object did not exist. */
   replaced(key: string, before: Counted | undefined, now: Counted | undefined): void {
-    if (before?.generation !== now?.generation && !this.#changed.has(key)) this.#changed.set(key, before?.generation)
-    if (before) this.#count(key, before, -1)
-    if (now) this.#count(key, now, 1)
+    const [old, next] = [before?.object.generation, now?.object.generation]
+    if (old !== next && !this.#changed.has(key)) this.#changed.set(key, old)
+    for (const half of [0, 1] as const) this.#sums[half] = (this.#sums[half] as number) - (before?.digest[half] ?? 0) + (now?.digest[half] ?? 0)
   }
 
   /** Completes a version at `now`, in monotonic milliseconds. */
@@ -72,11 +83,5 @@ export class Generations {
   in(ledger: string, key: string, present: number | undefined): number | undefined {
     const last = this.#changed.has(key) ? this.#changed.get(key) : present
     return ledger === this.#version ? last : this.#history.generation(key, ledger, last)
-  }
-
-  /** The digest includes the content because generations restart with the process. */
-  #count(key: string, { generation, fingerprint }: Counted, sign: 1 | -1): void {
-    const digest = hash('sha1', `${key}@${generation}@${fingerprint}`, 'buffer')
-    for (const half of [0, 1]) this.#sums[half] = (this.#sums[half] as number) + sign * digest.readUInt32BE(4 * half)
   }
 }

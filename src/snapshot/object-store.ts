@@ -2,7 +2,8 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, kindOfKey } from '../config/kinds.ts'
 import { byAge, compare } from '../model/order.ts'
-import { Generations } from './generations.ts'
+import { type Digest, digestOf, Generations } from './generations.ts'
+import { sameContent, withPartsOf } from './same-content.ts'
 
 /** An object that was added, replaced or removed. */
 export interface ObjectChange {
@@ -12,9 +13,8 @@ export interface ObjectChange {
 
 interface StoredObject {
   readonly object: ConfigObject
-  readonly generation: number
-  /** A text of all parts of the object that can affect a proxy. */
-  readonly fingerprint: string
+  /** Of its key, generation and content. */
+  readonly digest: Digest
 }
 
 /** The objects of a kind at one time, the oldest first, and the changes since then. */
@@ -24,6 +24,14 @@ interface Sorted {
   readonly left: Set<ConfigObject>
   /** Objects that were added, by key. */
   readonly joined: Map<string, ConfigObject>
+}
+
+/**
+ * Returns a text that differs for objects with different content: the version that the source gave, otherwise all parts that can affect a
+ * proxy.
+ */
+function contentOf({ uid, resourceVersion, spec, labels, annotations, createdAt }: ConfigObject): string {
+  return uid !== '' && resourceVersion !== '' ? `${uid}@${resourceVersion}` : JSON.stringify([spec, labels, annotations, createdAt])
 }
 
 /** All objects. Setting an object with equal content is not a change, even if its generation differs. */
@@ -83,18 +91,23 @@ export class ObjectStore {
   /** Adds, replaces or removes an object. Returns the change, or undefined if the content is equal. */
   set(key: string, given: ConfigObject | undefined): ObjectChange | undefined {
     const before = this.#held.get(key)
-    const fingerprint = given && JSON.stringify([given.spec, given.labels, given.annotations, given.createdAt])
-    const differs = fingerprint !== before?.fingerprint
-    let now: StoredObject | undefined
-    if (given && fingerprint !== undefined) {
-      const generation = this.#generations.next(key, given.generation, differs, this.#held)
-      // The unchanged parts keep their identity, because values made from an object are cached by it.
-      const { spec, labels, annotations } = before && !differs ? before.object : given
-      now = { object: { ...given, spec, labels, annotations, generation }, generation, fingerprint }
-    }
+    if (!given && !before) return undefined
+    const isSame = given !== undefined && before !== undefined && sameContent(before.object, given)
+    const now = given && this.#stored(key, before, given, isSame)
     this.#generations.replaced(key, before, now)
     this.#hold(key, before, now)
-    return differs ? { before: before?.object, now: now?.object } : undefined
+    return isSame ? undefined : { before: before?.object, now: now?.object }
+  }
+
+  #stored(key: string, before: StoredObject | undefined, given: ConfigObject, isSame: boolean): StoredObject {
+    // Of the content first, since an object of which none can be made must not change anything.
+    const content = isSame ? '' : contentOf(given)
+    const generation = this.#generations.next(key, given.generation, !isSame, this.#held)
+    // The unchanged parts keep their identity, because values made from an object are cached by it.
+    const kept = before && isSame ? withPartsOf(before.object, given) : given
+    const object = kept.generation === generation ? kept : { ...kept, generation }
+    if (before && isSame && before.object.generation === generation) return { object, digest: before.digest }
+    return { object, digest: digestOf(key, generation, isSame ? contentOf(object) : content) }
   }
 
   /** A digest of all objects and their generations, twelve characters long. It identifies a version of the configuration. */
@@ -112,7 +125,7 @@ export class ObjectStore {
    * kept.
    */
   generation(key: string, ledger: string): number | undefined {
-    return this.#generations.in(ledger, key, this.#held.get(key)?.generation)
+    return this.#generations.in(ledger, key, this.#held.get(key)?.object.generation)
   }
 
   #hold(key: string, before: StoredObject | undefined, now: StoredObject | undefined): void {

@@ -1,19 +1,20 @@
 /** Owns the state of the mesh: accepts events in any order, any number of times, and makes snapshots of the result. */
-import type { ConfigObject } from '../../protocols/data.ts'
+import type { ConfigObject, ObjectReference } from '../../protocols/data.ts'
 import { kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
-import { isStandIn } from '../config/stand-in.ts'
 import { consequences, contain, type Faults } from '../model/faults.ts'
 import { EntryRegistry } from '../registry/entry-registry.ts'
 import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
+import { Arbiter } from './arbiter.ts'
 import { GivenSettings } from './given-settings.ts'
 import { Indexes } from './indexes.ts'
 import { type NeededKeys, neededKeys } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
+import { referenceTo } from './references.ts'
 import type { Changes, MeshSnapshot, Settings } from './snapshot.ts'
 import { type ComputedVisibility, sameInputs, type Visibility, type VisibilityInputs, visibilityOf } from './visibility.ts'
 
@@ -24,6 +25,7 @@ export class MeshState {
   readonly #settings: Settings
   readonly #faults: Faults
   readonly #entries: EntryRegistry
+  readonly #arbiter: Arbiter
   readonly #indexes: Indexes
   /** The mesh configurations and the networks of all sources. */
   readonly meshes = new GivenSettings<MeshConfig>(defaultMeshConfig())
@@ -45,6 +47,7 @@ export class MeshState {
     this.#settings = settings
     this.#faults = faults
     this.objects = new ObjectStore(settings.features.PILOT_DISTRIBUTION_HISTORY_RETENTION)
+    this.#arbiter = new Arbiter(!settings.optOuts.has('file-readability'))
     this.services = new MergedServices(faults)
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
     this.#indexes = new Indexes(settings, this.meshes.inForce.value, this.objects, faults)
@@ -57,21 +60,51 @@ export class MeshState {
   }
 
   /**
-   * Adds, replaces or removes an object. Returns whether anything that affects a proxy may have changed. An object that cannot be processed
-   * leaves the state as it was.
+   * Adds, replaces or removes the definition of an object by a source. Returns whether anything that affects a proxy may have changed. An
+   * object that cannot be processed leaves the state as it was.
    */
-  setConfig(key: string, object: ConfigObject | undefined): boolean {
-    const subject = { type: 'object', resource: key, objects: [key] }
-    return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.objects.get(key) !== undefined)
+  setConfig(key: string, object: ConfigObject | undefined, source = ''): boolean {
+    this.#arbiter.define(source, key, object)
+    return this.#decide(key)
   }
 
   /**
-   * Handles an object that is currently invalid: the last valid version stays. If there is none, or only a stand-in, the given stand-in is
+   * Handles a definition that is currently invalid: its last valid version stays. If there is none, or only a stand-in, the given stand-in is
    * set. Returns whether that changes anything.
    */
-  keepConfig(key: string, standIn: ConfigObject | undefined): boolean {
-    const known = this.objects.get(key)
-    return standIn !== undefined && (!known || isStandIn(known)) && this.setConfig(key, standIn)
+  keepConfig(key: string, standIn: ConfigObject | undefined, source = ''): boolean {
+    this.#arbiter.defineUnusable(source, key, standIn)
+    return this.#decide(key)
+  }
+
+  /**
+   * Sets the order of the sources, by which it is decided which of several definitions of an object counts. Returns the keys of the objects
+   * that differ by it.
+   */
+  setSources(order: readonly string[]): string[] {
+    return this.#decideAll(this.#arbiter.setSources(order))
+  }
+
+  /** Removes all definitions of a source that is no more. Returns the keys of the objects that differ by it. */
+  withdrawSource(source: string): string[] {
+    return this.#decideAll(this.#arbiter.withdraw(source))
+  }
+
+  /** Returns the reference to the object with a key, with its place if some source defines it. */
+  reference(key: string): ObjectReference {
+    return referenceTo(key, this.objects.get(key) ?? this.#arbiter.verdict(key).object, this.#settings.names.domain)
+  }
+
+  #decideAll(keys: readonly string[]): string[] {
+    return keys.filter((key) => this.#decide(key))
+  }
+
+  /** Puts into force what counts for an object. */
+  #decide(key: string): boolean {
+    const { object, faults } = this.#arbiter.verdict(key)
+    this.#faults.replace(`definitions|${key}`, faults)
+    const subject = { type: 'object', resource: key, objects: [key] }
+    return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.objects.get(key) !== undefined)
   }
 
   #setConfig(key: string, given: ConfigObject | undefined): boolean {

@@ -122,7 +122,8 @@ describe('the admin service', () => {
 
   it('explains which policy decides a request, with references to objects', async () => {
     const explain = (request: object) => ask('ExplainRequest', { proxy: 'pod.own', ...request })
-    const policy = { group: 'security.mesh.io', kind: 'AuthorizationPolicy', namespace: 'own', name: 'policy' }
+    const named = { group: 'security.mesh.io', kind: 'AuthorizationPolicy', namespace: 'own', name: 'policy' }
+    const policy = { ...named, source: 'files', place: 'a.yaml, document 2' }
     const allowed = await explain({ path: '/own', headers: [{ name: 'A', value: 'b' }] })
     expect([allowed.status, allowed.decidedBy, allowed.policy, allowed.rule]).to.deep.equal([200, 'AuthorizationPolicy', policy, 0])
     const denied = await explain({ path: '/other' })

@@ -1,5 +1,6 @@
 /** What a rule keeps from a proxy is told once, with its object, and is no error. */
 import { expect } from 'chai'
+import type { ObjectReference } from '../../protocols/data.ts'
 import type { EffectRow } from '../../src/config/without-effect.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -52,8 +53,12 @@ describe('what a rule keeps from a proxy', () => {
     const rows = await service.debug<EffectRow[]>('noeffectz')
     expect(rows.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`)).to.deep.equal(['ServiceEntry/demo/shop'])
     expect(rows[0]?.fields[0]?.reason).to.contain(reason)
-    const { faults } = await service.debug<{ faults: { isLoss?: boolean; objects: string[] }[] }>('push_status')
+    const { faults } = await service.debug<{ faults: { isLoss?: boolean; objects: string[]; references: ObjectReference[] }[] }>('push_status')
     expect(faults.map(({ isLoss, objects }) => [isLoss, objects])).to.deep.equal([[true, ['ServiceEntry/demo/shop']]])
+    const object = { group: 'networking.mesh.io', kind: 'ServiceEntry', namespace: 'demo', name: 'shop' }
+    const origin = { source: 'files', cluster: '', uid: '', version: '', place: 'shop.yaml, document 1' }
+    expect(faults[0]?.references).to.deep.equal([{ ...object, ...origin }])
+    await service.output.says('(ServiceEntry/demo/shop in shop.yaml, document 1 of files)')
   })
 
   it('is logged again when its object has changed since', async () => {

@@ -16,18 +16,16 @@ import {
   ListProxiesResponseSchema,
   type ListPushesResponse,
   ListPushesResponseSchema,
-  type ObjectReferenceJson,
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
-import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
-import type { Explanation } from '../../../src/policy/explain.ts'
+import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 
 import { scanFields } from '../../../src/xds/slab/wire.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
-import type { ActorAnswer, ProxyAnswer } from './mesh-answers.ts'
+import type { ActorAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
 
@@ -108,9 +106,9 @@ export function describedRequest(request: ExplainRequestRequest): DescribedReque
 }
 
 /** Returns the answer about a request. */
-export function explanationMessage(explanation: Explanation, domain: string): ExplainRequestResponse {
-  const policyOf = (policy: string | undefined, kind: KindName) => policy && referenceOf(keyAt(kind, policy), domain)
-  const { policy, decidedBy, considered } = explanation
+export function explanationMessage(explanation: ReferencedExplanation): ExplainRequestResponse {
+  const { policy, decidedBy, considered, references } = explanation
+  const policyOf = (path: string | undefined, kind: KindName) => path && references[keyAt(kind, path)]
   return messageOf(ExplainRequestResponseSchema, {
     ...explanation,
     policy: policyOf(policy, decidedBy === 'RequestAuthentication' ? decidedBy : 'AuthorizationPolicy'),
@@ -123,14 +121,14 @@ export function pushesMessage({ pushes, ...answer }: PushAnswers, domain: string
   const rows = pushes.map(({ objects, refusals, slowest, ...push }) => ({
     ...push,
     objects: objects.map(({ key, generation, source, cluster, uid, version, place }) => ({
-      object: { ...referenceOf(key, domain), source, cluster, uid, version, place },
+      object: { ...readKey(key, domain), source, cluster, uid, version, place },
       generation,
     })),
     slowest: slowest.map(({ connection, ...proxy }) => ({ ...proxy, connectionId: connection })),
     refusals: refusals.map(({ connection, ...refusal }) => ({
       ...refusal,
       connectionId: connection,
-      objects: refusal.objects.map((key) => referenceOf(key, domain)),
+      objects: refusal.objects.map((key) => readKey(key, domain)),
     })),
   }))
   const { $typeName: _, ...message } = messageOf(ListPushesResponseSchema, { ...answer, pushes: rows })
@@ -138,17 +136,14 @@ export function pushesMessage({ pushes, ...answer }: PushAnswers, domain: string
 }
 
 /** Returns the answer about faults. */
-export function faultsMessage(faults: readonly ResourceFault[], domain: string): ListFaultsResponse {
-  const rows = faults.map((fault) => ({ ...fault, objects: fault.objects.map((key) => referenceOf(key, domain)) }))
+export function faultsMessage(faults: readonly FaultAnswer[]): ListFaultsResponse {
+  const rows = faults.map(({ references, ...fault }) => ({ ...fault, objects: references }))
   return messageOf(ListFaultsResponseSchema, { faults: rows })
 }
 
 /** Returns the answer about files. */
 export function filesMessage(files: FilesPage, domain: string): GetFilesResponse {
-  const standIns = files.standIns.map(({ key, place, reason }) => ({
-    object: { ...referenceOf(key, domain), source: 'files', place },
-    reason,
-  }))
+  const standIns = files.standIns.map(({ key, source, place, reason }) => ({ object: { ...readKey(key, domain), source, place }, reason }))
   return messageOf(GetFilesResponseSchema, { ...files, standIns })
 }
 
@@ -156,6 +151,3 @@ export function filesMessage(files: FilesPage, domain: string): GetFilesResponse
 export function actorsMessage(actors: readonly ActorAnswer[]): ListActorsResponse {
   return messageOf(ListActorsResponseSchema, { actors })
 }
-
-/** Returns the reference to the object with a key. */
-const referenceOf = (key: string, domain: string): ObjectReferenceJson => readKey(key, domain)

@@ -18,7 +18,7 @@ import {
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
 import { status } from '../../../src/model/status-codes.ts'
-import type { Explanation } from '../../../src/policy/explain.ts'
+import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 
 import { Page } from '../../http/page-server.ts'
 import type { Call } from '../../rpc/call.ts'
@@ -76,7 +76,7 @@ export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler>
   })
 }
 
-function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
+function ofProxies({ sources, log, admin }: AdminRpcParts) {
   const named = async (name: string, { sees }: Viewer) => {
     if (name === '') throw errorOf({ code: status.invalidArgument, message: 'proxy: a name is required' })
     const proxy = await proxyNamed(sources, name, sees)
@@ -104,7 +104,7 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
       const described = describedRequest(request)
       if (typeof described === 'string') throw errorOf({ code: status.invalidArgument, message: described })
       const explanation = await explanationOf(sources, proxy, described)
-      if ('considered' in explanation) return explanationMessage(explanation as Explanation, domain)
+      if ('considered' in explanation) return explanationMessage(explanation as ReferencedExplanation)
       throw errorOf({ code: status.unavailable, message: 'the configuration of this proxy is not known yet' })
     },
     async pushAgain(_, context) {
@@ -133,7 +133,7 @@ function ofPushes({ sources, domain, placeOf }: AdminRpcParts) {
 function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
   const scopes = () => ({ scopes: messageOf(ListScopesResponseSchema, { scopes: settingsOf(levels.get(), discoveryScopes) }).scopes })
   return {
-    listFaults: async (_, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(sources)), domain),
+    listFaults: async (_, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(sources))),
     getFiles: async (_, context) => filesMessage(await operatorsOnly(viewerOf(context), () => filesOf(sources)), domain),
     listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
     listScopes: (_, context) => operatorsOnly(viewerOf(context), scopes),

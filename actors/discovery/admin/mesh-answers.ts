@@ -2,12 +2,13 @@
  * What operators ask about the running mesh: the answers of which `mesh.admin.v1.AdminService` (`admin-rpcs.ts`) and the debug pages
  * (`debug-table.ts`) are two views.
  */
+import type { ObjectReference } from '../../../protocols/data.ts'
 import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
-import type { Explanation } from '../../../src/policy/explain.ts'
+import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
@@ -42,12 +43,17 @@ export async function proxyNamed(sources: PageSources, named: string, sees: Sees
 }
 
 /** Which policy decides a request to a proxy, and why. */
-export function explanationOf(sources: PageSources, proxy: ConnectionStatus, request: DescribedRequest): Promise<Explanation | object> {
-  return sources.ofProxy('explain', proxy, request) as Promise<Explanation | object>
+export function explanationOf(sources: PageSources, proxy: ConnectionStatus, request: DescribedRequest): Promise<ReferencedExplanation | object> {
+  return sources.ofProxy('explain', proxy, request) as Promise<ReferencedExplanation | object>
+}
+
+/** A fault, with references to its objects in the same order. */
+export interface FaultAnswer extends ResourceFault {
+  readonly references: readonly ObjectReference[]
 }
 
 /** The faults of the present configuration. */
-export const faultsOf = (sources: PageSources): Promise<readonly ResourceFault[]> => sources.queue<ResourceFault[]>('faults')
+export const faultsOf = (sources: PageSources): Promise<readonly FaultAnswer[]> => sources.queue<FaultAnswer[]>('faults')
 
 /** The configuration files that cannot be used. */
 export const filesOf = ({ supervisor }: PageSources): Promise<FilesPage> => supervisor.ask<FilesPage>('source/files', 'files')

@@ -7,6 +7,7 @@ import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import { effectRows } from '../../../src/config/without-effect.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
@@ -123,7 +124,7 @@ function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (le
       namespace_to_policies: Object.fromEntries(
         [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
           namespace,
-          policies.map(({ name, annotations, spec }) => ({ name, namespace, annotations, spec })),
+          policies.map(({ name, annotations, spec, place, source }) => ({ name, namespace, annotations, spec, source, place })),
         ]),
       ),
       root_namespace: planner.snapshot.mesh.rootNamespace,
@@ -136,7 +137,7 @@ function stateAnswers(planner: Planner, lists: Listings) {
   return {
     services: () => lists.first(serviceRows(planner)),
     endpoints: () => lists.first(endpointRows(planner)),
-    faults: () => planner.faults.all(),
+    faults: () => planner.faults.all().map((fault) => ({ ...fault, references: fault.objects.map((key) => planner.state.reference(key)) })),
     cacheKeys: () => lists.first(groupRows(planner)),
     memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.builder.memo.made, found: planner.builder.memo.found } }),
     conflicts: () => planner.builder.conflicts,
@@ -155,14 +156,18 @@ function proxyAnswers(planner: Planner, lists: Listings) {
     },
     instances: () => lists.first(instanceRows(planner)),
     /** Evaluates the policies of a proxy for a request. Returns undefined when no proxy has this connection. */
-    explain: async (connection: string, request: DescribedRequest) => {
+    explain: async (connection: string, request: DescribedRequest): Promise<ReferencedExplanation | undefined> => {
       const { snapshot } = planner
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined
-      const { explain } = await import('../../../src/policy/explain.ts')
+      const { explain, policyKeys } = await import('../../../src/policy/explain.ts')
       const policies = policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found)
       const { trustsForwarded } = await import('../../../src/xds/security/trusted-proxies.ts')
-      return explain(policies, request, snapshot, { now: wallClockMs() / 1000, trustsForwarded: trustsForwarded(found.traits, snapshot.mesh) })
+      const explanation = await explain(policies, request, snapshot, {
+        now: wallClockMs() / 1000,
+        trustsForwarded: trustsForwarded(found.traits, snapshot.mesh),
+      })
+      return { ...explanation, references: Object.fromEntries(policyKeys(explanation).map((key) => [key, planner.state.reference(key)])) }
     },
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass

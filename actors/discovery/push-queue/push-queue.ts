@@ -158,7 +158,7 @@ class PushQueue implements Behaviour<Message, Sent> {
         if (this.#ready) this.#sendFullState(from.name)
         return
       default:
-        this.#apply(message)
+        this.#apply(message, from)
     }
   }
 
@@ -207,15 +207,15 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#startWhenComplete()
   }
 
-  #apply(event: SourceEvent): void {
+  #apply(event: SourceEvent, { name: source }: Peer): void {
     const { state } = this.#planner
     this.#processing.event()
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
-        return this.#setConfig(event)
+        return this.#setConfig(event, source)
       case 'ConfigUnusable': {
-        const hasChanged = state.keepConfig(event.key, event.standIn)
+        const hasChanged = state.keepConfig(event.key, event.standIn, source)
         if (hasChanged) this.#reports.object(event.key, state.objects.get(event.key), undefined)
         return this.#record(hasChanged, 'config', event.at)
       }
@@ -252,16 +252,16 @@ class PushQueue implements Behaviour<Message, Sent> {
       this.#context.log('default').warn(`${what} of ${source} (${place}) not in force: those of ${inForce.source} (${inForce.place}) come first`)
   }
 
-  #setConfig({ key, object, at }: Extract<Message, { type: 'ConfigChanged' }>): void {
+  #setConfig({ key, object, at }: Extract<Message, { type: 'ConfigChanged' }>, source: string): void {
     const { state } = this.#planner
     const before = state.objects.get(key)
-    const hasChanged = state.setConfig(key, object)
+    const hasChanged = state.setConfig(key, object, source)
     if (hasChanged) {
       this.#faults.changed(key)
       this.#reports.object(key, state.objects.get(key), before)
     }
     this.#record(hasChanged, 'config', at)
-    this.#warnWithoutEffect(key, object)
+    this.#warnWithoutEffect(key, state.objects.get(key))
     if (this.#ready) this.#keys.subscribeLater()
   }
 
@@ -363,18 +363,24 @@ function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>, fa
   const features = config.features as Features
   const { domain, secrets, plugins, trustDomain } = config
   const countFault = faultMetrics(metrics)
+  let planner: Planner | undefined
+  const placeOf = (key: string) => {
+    const { place, source } = planner?.state.reference(key) ?? { place: '', source: '' }
+    return place === '' ? undefined : `${place} of ${source}`
+  }
   const report = (fault: ResourceFault) => {
     countFault(fault)
-    const line = faultLog.line(fault, monotonicMs())
+    const line = faultLog.line(fault, monotonicMs(), placeOf)
     if (line !== undefined) log('model')[fault.isLoss ? 'info' : 'warn'](line, { objects: fault.objects.join(',') })
   }
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
   const settings = { features, names: meshNames(features.MESH_DOMAIN), domain, ...secrets, plugins, optOuts }
   // Slabs and patches are numbered from the current time on, so that a planner that replaces a crashed one uses greater numbers: it uses
   // fewer than one number per microsecond.
-  const planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
+  planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
   // The default mesh configuration is in force until `MeshChanged` arrives, and stays in force while the mesh file cannot be read.
   planner.state.setMesh(withTrustDomain(defaultMeshConfig(), trustDomain))
+  planner.state.setSources(config.sources)
   return planner
 }
 

@@ -67,6 +67,52 @@ describe('the objects of a kind', () => {
     expect(store.ofKind(kindId(own)).map(({ group }) => group)).to.deep.equal([own.group])
   })
 
+  it('are not changed by an equal definition: of the same uid and version, which is not read, or of the same content', () => {
+    const store = new ObjectStore(0)
+    const unread = new Proxy({}, { ownKeys: () => expect.fail('the content is read'), get: () => expect.fail('the content is read') })
+    const first = { ...object('Gateway', 'a', 0, { value: [1, { b: null }] }), uid: 'u', resourceVersion: '7' }
+    const held = () => store.get('Gateway/ns/a')
+    expect(store.set('Gateway/ns/a', first)).to.not.equal(undefined)
+    expect(store.set('Gateway/ns/a', { ...first, spec: unread, place: 'moved' })).to.equal(undefined)
+    expect(held()?.spec).to.equal(first.spec)
+    expect(held()?.place).to.equal('moved')
+    const { ledger } = store
+    for (const more of [{ resourceVersion: '8' }, { source: 'other' }, { uid: '', resourceVersion: '' }])
+      expect(store.set('Gateway/ns/a', { ...first, ...more, spec: { value: [1, { b: null }] } })).to.equal(undefined)
+    expect(held()?.spec).to.equal(first.spec)
+    expect(store.ledger).to.equal(ledger)
+    const others = [
+      { spec: { value: [1, { b: 0 }] } },
+      { labels: { a: 'b' } },
+      { createdAt: 1 },
+      { spec: { value: [1, {}] } },
+      { spec: { value: [1] } },
+    ]
+    for (const more of others) {
+      expect(store.set('Gateway/ns/a', { ...first, resourceVersion: `9 ${JSON.stringify(more)}`, ...more })).to.not.equal(undefined)
+      expect(store.set('Gateway/ns/a', first)).to.not.equal(undefined)
+    }
+  })
+
+  it('have a ledger that follows from their content and generation, in any order', () => {
+    const [a, b] = [object('Gateway', 'a', 0, { value: 1 }), object('Gateway', 'b', 0, { value: 2 })]
+    const ledgerOf = (...objects: ConfigObject[]) => {
+      const store = new ObjectStore(0)
+      for (const each of objects) store.set(configKey(each), each)
+      return store.ledger
+    }
+    expect(ledgerOf(a, b)).to.equal(ledgerOf(b, a))
+    expect(ledgerOf(a, b)).to.not.equal(ledgerOf(a, { ...b, spec: { value: 3 } }))
+    expect(ledgerOf(a)).to.not.equal(ledgerOf({ ...a, generation: 2 }))
+    const versioned = { ...a, uid: 'u', resourceVersion: '1' }
+    expect(ledgerOf(versioned)).to.not.equal(ledgerOf({ ...versioned, resourceVersion: '2' }))
+    const store = new ObjectStore(0)
+    const empty = store.ledger
+    store.set(configKey(a), a)
+    store.set(configKey(a), undefined)
+    expect(store.ledger).to.equal(empty)
+  })
+
   it('stay in the same list while objects of other kinds change', () => {
     const store = new ObjectStore(0)
     store.set('Gateway/ns/a', object('Gateway', 'a', 0, {}))

@@ -43,7 +43,7 @@ export interface FilesPage {
   /** Faults and warnings of documents at present, as they were logged: at most 100 for each file and 1000 in all. */
   readonly problems: readonly string[]
   /** Policies that cannot be used and are replaced by the strictest policy that they may mean. */
-  readonly standIns: readonly { readonly key: string; readonly place: string; readonly reason: string }[]
+  readonly standIns: readonly { readonly key: string; readonly source: string; readonly place: string; readonly reason: string }[]
 }
 
 type Sent = SourceEvent | MeshNamesEvent | SecretEvent

@@ -146,9 +146,9 @@ export class HeldObjects {
   }
 
   /** Policies that cannot be used and have a stand-in, with the reasons. */
-  standIns(): { readonly key: string; readonly place: string; readonly reason: string }[] {
+  standIns(): { readonly key: string; readonly source: string; readonly place: string; readonly reason: string }[] {
     return [...this.#inForce].flatMap(([key, object]) =>
-      !isSecret(object) && isStandIn(object) ? [{ key, place: object.place, reason: object.spec.invalid }] : [],
+      !isSecret(object) && isStandIn(object) ? [{ key, source: object.source, place: object.place, reason: object.spec.invalid }] : [],
     )
   }
 

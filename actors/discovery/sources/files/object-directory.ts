@@ -60,6 +60,8 @@ export interface FileTrouble {
 interface ReadSettings extends Pick<Settings, 'names' | 'optOuts'> {
   /** The revision of this control plane; none by default. */
   readonly revision?: string
+  /** The name of the source; `files` by default. */
+  readonly source?: string
 }
 
 /** Reads and watches a directory; with an empty path it does nothing. */
@@ -68,6 +70,7 @@ export class ObjectDirectory {
   readonly #names: MeshNames
   readonly #optOuts: OptOuts
   readonly #revision: string
+  readonly #source: string
   readonly #parts: DirectoryParts
   readonly #work: WorkQueue
   /** Queue of the files that are parsed on the pool. */
@@ -86,11 +89,12 @@ export class ObjectDirectory {
   #pool: Pool | undefined
   #isClosed = false
 
-  constructor(root: string, { names, optOuts, revision }: ReadSettings, register: MetricRegistry, parts: DirectoryParts) {
+  constructor(root: string, { names, optOuts, revision, source }: ReadSettings, register: MetricRegistry, parts: DirectoryParts) {
     this.#root = root
     this.#names = names
     this.#optOuts = optOuts
     this.#revision = revision ?? ''
+    this.#source = source ?? 'files'
     this.#parts = parts
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#work = queue()
@@ -317,7 +321,7 @@ export class ObjectDirectory {
     if (before && 'fault' in before.content) this.#parts.log('source').info(`${name} can be read again`)
     const patterns = new PatternChecks(patternsMs, monotonicMs)
     if (content.text.length < pooledBytes) {
-      const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts, this.#revision)
+      const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts, this.#revision, this.#source)
       if (!patterns.isExhausted) {
         this.#parsing.delete(file)
         readings.set(file, { name, content, signature, parsed })
@@ -352,7 +356,8 @@ export class ObjectDirectory {
   async #parseOnPool(name: string, content: string): Promise<ParsedFile> {
     this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
     try {
-      const task: ParseTask = { name, content, domain: this.#names.domain, optOuts: [...this.#optOuts].join(','), revision: this.#revision }
+      const read = { domain: this.#names.domain, optOuts: [...this.#optOuts].join(','), revision: this.#revision, source: this.#source }
+      const task: ParseTask = { name, content, ...read }
       return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
     } catch (error) {
       return faultyFile(name, `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`)

@@ -13,9 +13,11 @@ export interface ParseTask {
   /** Names of the policy checks that are switched off, separated by commas. */
   readonly optOuts: string
   readonly revision: string
+  readonly source: string
 }
 
 /** Runs on a thread of the pool. */
 export default function parse(task: ParseTask): ParsedFile {
-  return parseConfigFile(task.name, task.content, meshNames(task.domain), new PatternChecks(), readOptOuts(task.optOuts), task.revision)
+  const { name, content, domain, optOuts, revision, source } = task
+  return parseConfigFile(name, content, meshNames(domain), new PatternChecks(), readOptOuts(optOuts), revision, source)
 }

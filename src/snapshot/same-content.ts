@@ -1,0 +1,48 @@
+/** When two states of an object are the same for proxies. */
+import type { ConfigObject } from '../../protocols/data.ts'
+
+/** The parts of an object that can affect a proxy. Values that are made from an object are cached by their identity. */
+type Parts = Pick<ConfigObject, 'spec' | 'labels' | 'annotations'>
+
+/**
+ * Whether two states of an object are the same for proxies. If its source gave both the same uid and resource version, nothing is compared;
+ * otherwise their content is, in the order of its fields.
+ */
+export function sameContent(before: ConfigObject, now: ConfigObject): boolean {
+  const isSameVersion =
+    now.resourceVersion !== '' &&
+    now.uid !== '' &&
+    now.resourceVersion === before.resourceVersion &&
+    now.uid === before.uid &&
+    now.source === before.source &&
+    now.cluster === before.cluster
+  if (isSameVersion) return true
+  return (
+    now.createdAt === before.createdAt &&
+    sameData(before.spec, now.spec) &&
+    sameData(before.labels, now.labels) &&
+    sameData(before.annotations, now.annotations)
+  )
+}
+
+/** Returns `now` with the parts of `before`, which has the same content. */
+export function withPartsOf<T extends ConfigObject>({ spec, labels, annotations }: Parts, now: T): T {
+  return now.spec === spec && now.labels === labels && now.annotations === annotations ? now : { ...now, spec, labels, annotations }
+}
+
+/** Compares values of JSON. */
+function sameData(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
+  if (Array.isArray(one)) {
+    if (!Array.isArray(other) || one.length !== other.length) return false
+    return one.every((item, index) => sameData(item, other[index]))
+  }
+  if (Array.isArray(other)) return false
+  const fields = Object.keys(one)
+  const others = Object.keys(other)
+  if (fields.length !== others.length) return false
+  return fields.every(
+    (field, index) => field === others[index] && sameData((one as Record<string, unknown>)[field], (other as Record<string, unknown>)[field]),
+  )
+}
