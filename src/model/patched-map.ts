@@ -33,6 +33,14 @@ export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
     return over.size > Math.max(maxOver, this.#base.size / 16) ? new PatchedMap(new Map(patched), new Map(), size) : patched
   }
 
+  /** Returns the keys whose values differ from those of another map. If both derive from one base, that costs what was changed since. */
+  *differing(other: PatchedMap<Key, Value>): Generator<Key, undefined> {
+    const isNear = this.#base === other.#base
+    for (const key of isNear ? this.#over.keys() : this.keys()) if (this.get(key) !== other.get(key)) yield key
+    for (const key of isNear ? other.#over.keys() : other.keys())
+      if ((isNear ? !this.#over.has(key) : !this.has(key)) && this.get(key) !== other.get(key)) yield key
+  }
+
   get(key: Key): Value | undefined {
     return this.#over.get(key) ?? (this.#over.has(key) ? undefined : this.#base.get(key))
   }

@@ -8,7 +8,7 @@ import type { GroupUse } from '../../protocols/messages/push.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { sameItems } from '../model/lists.ts'
 import { policiesDigest, policiesFor } from '../snapshot/policies.ts'
-import { type Changes, isOnlyEndpoints, type MeshSnapshot } from '../snapshot/snapshot.ts'
+import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
 import { divideOutcomes, type ListenerConflict, makeAll } from '../xds/draft.ts'
 import { extensionConfigs } from '../xds/envoy-filter/extensions.ts'
@@ -131,15 +131,10 @@ export class GroupBuilder implements Making {
     return this.#record.questions
   }
 
-  /**
-   * Replaces the snapshot at `now` (monotonic milliseconds). Load assignments are updated at once; other outdated groups are built by
-   * {@link remake}.
-   */
-  advance(snapshot: MeshSnapshot, changes: Changes, now: number): void {
+  /** Replaces the snapshot at `now` (monotonic milliseconds). Outdated groups are built by {@link remake}. */
+  advance(snapshot: MeshSnapshot, now: number): void {
     this.#now = now
-    if (isOnlyEndpoints(changes)) this.#record.replace(snapshot)
-    else this.#record.advance(snapshot)
-    for (const host of changes.hosts) this.#refreshEndpoints(host)
+    this.#record.advance(snapshot)
   }
 
   /** The classes whose list of groups may have changed. */
@@ -246,12 +241,13 @@ export class GroupBuilder implements Making {
 
   /**
    * Builds a group. This is the one place where errors are contained: a resource that fails keeps its last good state or is left out, and
-   * so does the whole group if building it fails. The faults of the group are replaced.
+   * so does the whole group if building it fails. The faults of what was built are replaced.
    */
   #rebuild(group: ClassGroup): void {
     const { id, typeUrl, spec } = group
     if (!spec) return
     const faults: ResourceFault[] = []
+    let part: ReadonlySet<string> | undefined
     this.#building = id
     this.memo.user = id
     group.record ??= this.#record.product(group, this.#outdated)
@@ -260,6 +256,7 @@ export class GroupBuilder implements Making {
       () =>
         this.#record.produce(group.record as Product<ClassGroup>, () => {
           const built = spec.build()
+          part = built.isPart && built.remade ? new Set([...built.remade, id]) : undefined
           const divided = divideOutcomes(built.outcomes, (name) => this.#store.resources(id).get(name))
           const leaveAt = lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined
           if (built.isPart) this.#store.update(id, divided.resources, built.gone, leaveAt)
@@ -271,20 +268,25 @@ export class GroupBuilder implements Making {
         }),
       (reason) => {
         this.#setFailed(group, true)
+        // The faults of its resources stay with these.
+        part = new Set([id])
         const kept = this.#store.has(id)
         if (!kept) this.#store.replace(id, [])
         const objects = spec.given.flatMap(objectsOf)
         faults.push({ type: 'group', resource: id, objects, reason, consequence: kept ? consequences.kept : consequences.leftOut })
       },
     )
-    this.#faults.replace(
-      id,
-      faults.filter(({ isLoss }) => !isLoss),
-    )
-    this.#setLosses(
-      group,
-      faults.filter(({ isLoss }) => isLoss),
-    )
+    this.#setFaults(group, faults, part)
+  }
+
+  /** Sets the faults of a group, and what rules keep from its proxies: of all its resources, or of a part of them. */
+  #setFaults(group: ClassGroup, found: readonly ResourceFault[], part: ReadonlySet<string> | undefined): void {
+    const faults = found.filter(({ isLoss }) => !isLoss)
+    const losses = found.filter(({ isLoss }) => isLoss)
+    if (part) this.#faults.amend(group.id, part, faults)
+    else this.#faults.replace(group.id, faults)
+    const others = part ? group.losses.filter(({ resource }) => !part.has(resource)) : []
+    this.#setLosses(group, [...others, ...losses])
   }
 
   #setFailed(group: ClassGroup, hasFailed: boolean): void {
@@ -373,39 +375,6 @@ export class GroupBuilder implements Making {
       for (const { slices } of this.#store.resources(group).values()) for (const { length } of slices) bytes += length
     }
     return bytes
-  }
-
-  /**
-   * The fast path of an endpoint change: replaces only the load assignments of this host, in every group that contains them and is not
-   * outdated.
-   */
-  #refreshEndpoints(host: string): void {
-    for (const group of this.#outbound.endpointGroups(host)) {
-      const { id, record } = group
-      if (!record?.isCurrent) continue
-      const remade = new Set<string>([host])
-      const faults: ResourceFault[] = []
-      contain(
-        () => {
-          this.memo.user = id
-          this.#record.remake(record, host, () => {
-            const divided = divideOutcomes(this.#outbound.endpointsOf(host, id), (name) => this.#store.resources(id).get(name))
-            this.#store.update(id, divided.resources)
-            for (const { name } of divided.resources) remade.add(name)
-            faults.push(...divided.faults)
-          })
-        },
-        (reason) => faults.push({ type: 'eds', resource: host, objects: [], reason, consequence: consequences.kept }),
-      )
-      for (const { resource } of faults) remade.add(resource)
-      this.#faults.amend(
-        id,
-        remade,
-        faults.filter(({ isLoss }) => !isLoss),
-      )
-      const others = group.losses.filter(({ resource }) => !remade.has(resource))
-      this.#setLosses(group, [...others, ...faults.filter(({ isLoss }) => isLoss)])
-    }
   }
 }
 

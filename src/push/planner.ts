@@ -244,7 +244,7 @@ export class Planner {
 
   #apply(snapshot: MeshSnapshot, changes: Changes, now: number): undefined {
     const moved = this.#updateInstances(snapshot, changes)
-    this.builder.advance(snapshot, changes, now)
+    this.builder.advance(snapshot, now)
     this.#refreshClasses(snapshot, changes, moved)
     if (!isOnlyEndpoints(changes)) this.#classes.dropEmpty()
     this.#makeClasses(this.builder.outdatedClasses)

@@ -15,8 +15,6 @@ class Node implements Cell, Product<unknown> {
   value: unknown
   reads: Nodes = none
   readers: Nodes = none
-  /** Parts of a product that were made on their own since the product was made. */
-  parts: Map<string, Node> | undefined
   /** What the node was made for: the owner of a product, the key of a value in a collection. It is added to `waiting` when the node is outdated. */
   owner: unknown
   waiting: Set<unknown> | undefined
@@ -209,7 +207,7 @@ export class Dependencies<State extends object> {
     return answer
   }
 
-  /** The owners of the products that asked a question directly. */
+  /** The owners of the products that asked a question directly. Tests check who looks what up. */
   *askers<Value>(topic: Topic<State, Value>, key: string): Generator<unknown> {
     for (const { kind, owner } of this.#questions.get(topic)?.get(key)?.readers ?? []) if (kind === 'product') yield owner
   }
@@ -314,17 +312,6 @@ export class Dependencies<State extends object> {
     }
   }
 
-  /** Makes a part of a product again on its own. The recorded reads of the part are replaced, those of the product stay. */
-  remake(product: Product<unknown>, part: string, make: () => void): void {
-    const whole = product as Node
-    const parts = (whole.parts ??= new Map())
-    let node = parts.get(part)
-    if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, parts)))
-    node.outdated = false
-    link(whole, node)
-    this.#recordReads(node, make)
-  }
-
   /** Replaces the state: asks the questions about changed topics again, and computes derived values again that read a changed answer. */
   advance(state: State): void {
     const before = this.#state
@@ -346,11 +333,6 @@ export class Dependencies<State extends object> {
       this.#pending.delete(node)
       if (node.outdated && countOf(node.readers) > 0) this.#compute(node)
     }
-  }
-
-  /** Replaces the state by one to which all recorded questions have the same answers. */
-  replace(state: State): void {
-    this.#state = state
   }
 
   /** Drops the record of a product, and the nodes that only it read. */

@@ -1,6 +1,7 @@
 /** The snapshot as generators read it, with every read recorded. Parts without questions of their own are recorded as a whole. */
 
 import { sameItems } from '../../model/lists.ts'
+import { PatchedMap } from '../../model/patched-map.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import { sameTcpSettings } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
@@ -29,6 +30,8 @@ const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => a
 export class SnapshotReader implements MeshSnapshot {
   readonly #record: Recording
   readonly services: RecordedMap<readonly ServiceState[]>
+  /** The same services for readers of their endpoints, which are outdated by every change. */
+  readonly endpoints: RecordedMap<readonly ServiceState[]>
   readonly allocated: MeshSnapshot['allocated']
   readonly sidecars: MeshSnapshot['sidecars']
   readonly keySets: MeshSnapshot['keySets']
@@ -40,6 +43,7 @@ export class SnapshotReader implements MeshSnapshot {
   constructor(record: Recording) {
     this.#record = record
     this.services = new RecordedMap(record, ({ services }) => services, sameServices)
+    this.endpoints = new RecordedMap(record, ({ services }) => services)
     this.allocated = {
       of: (service, family) =>
         record.read(allocations, `${family}|${service.namespace}/${service.hostname}`, (allocated) => allocated.of(service, family)),
@@ -238,6 +242,7 @@ const getFrom = <Value>(map: ReadonlyMap<string, Value>, key: string): Value | u
 
 /** Keys whose values differ between two maps. */
 function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {
+  if (before instanceof PatchedMap && now instanceof PatchedMap) return yield* now.differing(before)
   for (const [key, value] of now) if (before.get(key) !== value) yield key
   for (const key of before.keys()) if (!now.has(key)) yield key
 }

@@ -21,6 +21,8 @@ export interface Built {
   readonly isPart?: boolean
   /** Names of resources that are gone since then; only if `isPart`. */
   readonly gone?: readonly string[]
+  /** The names and hosts of which these outcomes are. The faults of all others stay. Undefined: all; only if `isPart`. */
+  readonly remade?: ReadonlySet<string>
   /** Called when the outcomes have been stored in the group. */
   stored?(): void
 }

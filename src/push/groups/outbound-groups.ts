@@ -5,6 +5,7 @@
  */
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { consequences, contain } from '../../model/faults.ts'
+import { sameItems } from '../../model/lists.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import { plainView, publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
@@ -17,10 +18,9 @@ import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
-import type { ClassGroup } from '../classes/served-class.ts'
+import type { Collection } from '../dependencies/dependencies.ts'
 import { loadAssignments, placeKeyOf } from './load-assignments.ts'
-import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
-import { ResourceGroup } from './resource-group.ts'
+import { allUsable, type Built, type GroupSpec, type Making, patched, withAdded } from './making.ts'
 import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
 
 /** The services of a view that one group is made of. */
@@ -34,16 +34,20 @@ interface Extent {
   readonly routedBy?: Pick<ProxyClass, 'gateways' | 'namespace'>
 }
 
-/** A group of load assignments that can be updated host by host. */
-interface EndpointGroup {
-  readonly extent: Extent
-  readonly traits: Traits
+/** The load assignments of a group by host, each with a record of what was read to make it. */
+interface HostAssignments {
+  readonly cells: Collection<readonly Outcome[]>
+  /** Those that the group has. */
+  readonly stored: Map<string, readonly Outcome[]>
+  /** The hosts that it was made of; undefined until it was. */
+  hosts: readonly string[] | undefined
 }
 
 /** Makes the groups of clusters and load assignments. */
 export class OutboundGroups {
   readonly #making: Making
-  readonly #endpointGroups = new Map<string, EndpointGroup>()
+  /** By group of load assignments. */
+  readonly #assignments = new Map<string, HostAssignments>()
 
   constructor(making: Making) {
     this.#making = making
@@ -56,23 +60,35 @@ export class OutboundGroups {
     const extents = this.#extents(proxy)
     const own = extents.find(({ hosts }) => hosts)
     const kinds = [
-      { name: 'clusters-out', key: traits.clusterKey, given: filters, typeUrl: clusterType, make: (of: Extent) => this.#clusters(of, traits, false) },
+      {
+        name: 'clusters-out',
+        key: traits.clusterKey,
+        given: filters,
+        typeUrl: clusterType,
+        make: (of: Extent) => ({ outcomes: this.#clusters(of, traits, false) }),
+      },
       {
         name: 'clusters-dns',
         key: `${traits.clusterKey}|${traits.placeKey}`,
         given: filters,
         typeUrl: clusterType,
-        make: (of: Extent) => this.#clusters(of, traits, true),
+        make: (of: Extent) => ({ outcomes: this.#clusters(of, traits, true) }),
       },
       // EnvoyFilters do not apply to load assignments, so classes with different filters share this group.
-      { name: 'endpoints', key: endpointKey(traits), given: [], typeUrl: endpointType, make: (of: Extent) => this.#endpoints(of, traits) },
+      {
+        name: 'endpoints',
+        key: endpointKey(traits),
+        given: [],
+        typeUrl: endpointType,
+        make: (of: Extent, id: string) => this.#endpoints(id, of, traits),
+      },
     ]
-    for (const extent of extents) this.#endpointGroups.set(`endpoints|${extent.id}|${endpointKey(traits)}`, { extent, traits })
     const specs = extents.flatMap((extent) =>
       kinds.map(({ name, key, given, typeUrl, make }): GroupSpec => {
-        const build = () => ({ outcomes: make(extent), ...(extent.hosts ? { hide: extent.hosts } : {}) })
+        const id = `${name}|${extent.id}|${key}`
+        const build = (): Built => ({ ...make(extent, id), ...(extent.hosts ? { hide: extent.hosts } : {}) })
         const hiddenBy = own && own !== extent ? { hiddenBy: `${name}|${own.id}|${key}` } : {}
-        return { id: `${name}|${extent.id}|${key}`, given, typeUrl, ...hiddenBy, build }
+        return { id, given, typeUrl, ...hiddenBy, build }
       }),
     )
     return [...specs, this.#commonClusters(traits)]
@@ -104,24 +120,9 @@ export class OutboundGroups {
     return { id: `clusters-common|${traits.clusterKey}`, given: traits.filtersOf.clusters.filters, typeUrl: clusterType, build }
   }
 
-  /** Groups that contain load assignments of a host and are updated when its endpoints change: those that have looked up its services. */
-  endpointGroups(host: string): ClassGroup[] {
-    const askers = [...this.#making.snapshot.services.askers(host)]
-    return askers.filter((owner): owner is ClassGroup => owner instanceof ResourceGroup).filter(({ id }) => this.#endpointGroups.has(id))
-  }
-
-  /** The load assignments of one host in a group. */
-  endpointsOf(host: string, group: string): readonly Outcome[] {
-    const known = this.#endpointGroups.get(group)
-    if (!known) return []
-    const view = this.#making.view(known.extent.viewKey)
-    const state = view.service(host)
-    return state ? this.#serviceEndpoints(state, view, known.traits) : []
-  }
-
   /** Removes a group. */
   forget(group: string): void {
-    this.#endpointGroups.delete(group)
+    this.#assignments.delete(group)
   }
 
   /** Makes the clusters and load assignments of a view's services in advance. Yields the number of bytes made for each service. */
@@ -192,9 +193,56 @@ export class OutboundGroups {
     )
   }
 
-  #endpoints(extent: Extent, traits: Traits): Outcome[] {
-    const { view, states } = this.#states(extent)
-    return this.#ofEach(states, 'eds', (state) => this.#serviceEndpoints(state, view, traits))
+  #endpoints(id: string, extent: Extent, traits: Traits): Built {
+    const group = this.#assignments.get(id) ?? { cells: this.#making.record.collection(), stored: new Map(), hosts: undefined }
+    // If this fails, the next attempt begins anew.
+    this.#assignments.delete(id)
+    try {
+      return this.#changedEndpoints(id, group, extent, traits)
+    } catch (error) {
+      group.cells.keep(new Set())
+      throw error
+    }
+  }
+
+  /** Makes the load assignments of the hosts that are new in a group, and of those of which something that was read has changed. */
+  #changedEndpoints(id: string, group: HostAssignments, extent: Extent, traits: Traits): Built {
+    const { cells, stored } = group
+    const hosts = this.#hosts(extent)
+    const isSame = group.hosts === hosts
+    const wanted = isSame ? undefined : new Set(hosts)
+    const redone = isSame ? [...cells.outdated] : hosts.filter((host) => !(cells.isCurrent(host) && stored.has(host)))
+    const made = new Map(redone.map((host) => [host, cells.get(host, () => this.#hostEndpoints(host, extent.viewKey, traits)).value]))
+    const left = wanted ? [...stored.keys()].filter((host) => !wanted.has(host)) : []
+    if (wanted) cells.keep(wanted)
+    cells.read()
+    const outcomes = [...made.values()].flat()
+    const now = new Set(outcomes.map(nameOf))
+    const before = [...redone, ...left].flatMap((host) => (stored.get(host) ?? []).map(nameOf))
+    const finish = () => {
+      for (const [host, of] of made) stored.set(host, of)
+      for (const host of left) stored.delete(host)
+      this.#assignments.set(id, { cells, stored, hosts })
+    }
+    if (!group.hosts) return { outcomes, stored: finish }
+    const remade = new Set([...redone, ...left, ...before, ...now])
+    return { outcomes, isPart: true, gone: before.filter((name) => !now.has(name)), remade, stored: finish }
+  }
+
+  /** The hosts of an extent. The list stays the same object while its hosts are the same. */
+  #hosts({ viewKey, routedBy, hosts }: Extent): readonly string[] {
+    if (hosts) return hosts
+    if (routedBy) return gatewayHosts(this.#making.snapshot, routedBy)
+    const listed = () => [...new Set(this.#making.view(viewKey).egress.flatMap((egress) => egress.hosts))]
+    return this.#making.derived(`hosts of endpoints|${viewKey.id}`, listed, sameItems)
+  }
+
+  #hostEndpoints(host: string, viewKey: ViewKey, traits: Traits): readonly Outcome[] {
+    const view = this.#making.view(viewKey)
+    // A change of endpoints is no change of the service, whose other readers it does not concern.
+    this.#making.snapshot.endpoints.get(host)
+    const state = view.service(host)
+    return state ? this.#ofEach([state], 'eds', () => this.#serviceEndpoints(state, view, traits)) : []
   }
 
   #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Outcome[] {
@@ -211,6 +259,9 @@ export class OutboundGroups {
     return memo.get(`endpoints|${placeKeyOf(state, rule, place, snapshot)}`, [state, rule], '', [rule], make, allUsable)
   }
 }
+
+const nameOf = (outcome: Outcome): string =>
+  'slices' in outcome ? outcome.name : 'problem' in outcome ? outcome.problem.resource : outcome.conflict.listener
 
 const endpointKey = ({ type, sniDnat, isProxyless, placeKey }: Traits): string => `${type}|${sniDnat}|${isProxyless}|${placeKey}`
 

@@ -34,6 +34,24 @@ describe('a PatchedMap', () => {
     )
   })
 
+  it('names the keys that differ from another map, of the same history or not', () => {
+    const changes = fc.array(fc.tuple(fc.nat(200), fc.option(fc.nat(3), { nil: undefined })), { maxLength: 60 })
+    fc.assert(
+      fc.property(fc.array(changes, { minLength: 1, maxLength: 12 }), changes, (steps, others) => {
+        const empty = PatchedMap.empty<number, number>()
+        const versions = [empty]
+        for (const step of steps) versions.push((versions.at(-1) ?? empty).with(new Map(step)))
+        const last = versions.at(-1) ?? empty
+        for (const other of [...versions, empty.with(new Map(others))]) {
+          const wanted = Array.from({ length: 201 }, (_, key) => key).filter((key) => last.get(key) !== other.get(key))
+          expect([...last.differing(other)].sort((one, two) => one - two)).to.deep.equal(wanted)
+          expect([...other.differing(last)].sort((one, two) => one - two)).to.deep.equal(wanted)
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+
   it('costs as much as the patch, not as much as the map', () => {
     const entries = (from: number, count: number) => new Map(Array.from({ length: count }, (_, n) => [`key ${from + n}`, n]))
     let map = PatchedMap.empty<string, number>().with(entries(0, 10_000))
