@@ -23,6 +23,7 @@ const discovery = [
   'actors/runtime/thread.ts',
   'actors/http/fetch-task.ts',
   ...named('actors/discovery', [
+    'admin/explain-task.ts',
     'push-queue/push-queue.ts',
     'xds-writer/xds-writer.ts',
     'sources/files/file-watcher.ts',

@@ -20,6 +20,7 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
+import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
@@ -108,14 +109,15 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await Promise.race([supervisor.setLogLevels(next), pause(1000)])
     },
   }
-  Object.assign(answers, statusAnswers(supervisor, { features, log, readiness, levels }))
+  const explanations = new Explanations()
+  Object.assign(answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels },
+    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, explanations },
   })
   // A port that the kernel chose is reserved until the writers listen on it.
   const ready = admin.ready().then(claim.release)
@@ -139,7 +141,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
       await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
-      await admin.close()
+      await Promise.all([admin.close(), explanations.close()])
       await claim.release()
       await opened.flush()
     },

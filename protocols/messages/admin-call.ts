@@ -9,6 +9,7 @@ export const adminMethods = [
   'ListProxies',
   'GetProxyConfig',
   'ExplainRequest',
+  'ExplainResource',
   'ListPushes',
   'WatchPushes',
   'ListFaults',

@@ -76,20 +76,26 @@ export interface RefusalReport {
   readonly reason: string
 }
 
-/** What changed of a proxy since the writer's last report of it. */
+/** What changed of a proxy since the writer's last report of it. What is not given is as it was; lists of what happened since are empty then. */
 export interface ProxyReport {
   readonly connection: string
+  /** Given in the first report, and when the class changes. */
+  readonly proxy?: ReportedProxy
+  readonly types?: readonly TypeReport[]
+  /** Pushes that changed something for the proxy and that it has not answered. All of them, the oldest first. */
+  readonly owed?: readonly number[]
+  /** Pushes that it has acknowledged since, and how long after their start, in milliseconds. */
+  readonly acknowledged?: readonly (readonly [push: number, ms: number])[]
+  readonly refused?: readonly RefusalReport[]
+  /** Bytes that were sent to it since, by push. */
+  readonly sent?: readonly (readonly [push: number, bytes: number])[]
+}
+
+/** Who a proxy is. */
+export interface ReportedProxy {
   readonly nodeId: string
   readonly namespace: string
   readonly classId: string
-  readonly types: readonly TypeReport[]
-  /** Pushes that changed something for the proxy and that it has not answered. All of them, the oldest first. */
-  readonly owed: readonly number[]
-  /** Pushes that it has acknowledged since, and how long after their start, in milliseconds. */
-  readonly acknowledged: readonly (readonly [push: number, ms: number])[]
-  readonly refused: readonly RefusalReport[]
-  /** Bytes that were sent to it since, by push. */
-  readonly sent: readonly (readonly [push: number, bytes: number])[]
 }
 
 /** Writer to distribution. The next one is sent when this one was taken. */

@@ -107,6 +107,11 @@ export class MergedServices {
     return this.set(source, key, { service: before.service, slices: slice ? [...others, { ...slice, key: part }] : others })
   }
 
+  /** The records of a service by source: a registry, or the key of an object. */
+  recordsAt(key: string): Iterable<readonly [source: string, record: KeptRecord]> {
+    return this.#records.get(key) ?? []
+  }
+
   /** Merges the records that changed since the last call. A service that cannot be merged stays as it was. */
   merge(): Merge {
     const redefined = new Set<string>()

@@ -48,6 +48,9 @@ const shortNames: ReadonlyMap<string, string> = new Map([
   [trustBundleType, 'trust'],
 ])
 
+/** The type URLs by short name. */
+export const shortTypes: ReadonlyMap<string, string> = new Map([...shortNames].map(([typeUrl, short]) => [short, typeUrl]))
+
 /** Other type URLs that clients subscribed to. Clients choose the names, so only a limited number is reported separately. */
 const others = new Set<string>()
 const maxOthers = 50

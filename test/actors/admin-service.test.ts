@@ -3,6 +3,7 @@ import { create, type DescMessage, fromBinary, type MessageInitShape, type Messa
 import { Client, credentials, type ServiceError } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { adminService } from '../../actors/discovery/admin/admin-service.ts'
+import { Explanations } from '../../actors/discovery/admin/explanations.ts'
 import type { Viewer } from '../../actors/discovery/admin/page-access.ts'
 import { PageSources } from '../../actors/discovery/admin/page-sources.ts'
 import { PageServer } from '../../actors/http/page-server.ts'
@@ -71,8 +72,10 @@ describe('the admin service', () => {
       ['foreign', '10.0.0.2'],
     ] as const)
       clients.push(await new XdsClient(discovery.grpcPort, sidecarNode(address, 'pod', namespace), true).connect().ready())
+    const has = (client: XdsClient | undefined, host: string) => client?.resources.get(clusterType)?.has(`outbound|80||${host}`) ?? false
+    await until('the objects to be in force', () => has(clients[0], 'own.example') && has(clients[1], 'foreign.example'))
     const parts = {
-      sources: new PageSources(supervisor, true),
+      sources: new PageSources(supervisor, true, new Explanations()),
       levels: { get: () => levels, set: async (next: LogLevels) => void (levels = next) },
       log: { info: (line: string) => said.push(line), error: (line: string) => said.push(line) } as never,
       domain: 'mesh.io',

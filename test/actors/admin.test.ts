@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { expect } from 'chai'
 import { startAdmin } from '../../actors/discovery/admin/admin.ts'
+import { Explanations } from '../../actors/discovery/admin/explanations.ts'
 import { ReadinessJudge } from '../../actors/discovery/admin/readiness.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
@@ -40,6 +41,7 @@ describe('the HTTP servers', () => {
         startedAt: 0,
         log,
         levels: { get: () => logOptions, set: () => Promise.resolve() },
+        explanations: new Explanations(),
       }).then(
         () => 'started',
         (error: Error) => error.message,

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { addDebugPages } from '../../actors/discovery/admin/debug-pages.ts'
 import { debugPages } from '../../actors/discovery/admin/debug-table.ts'
+import { Explanations } from '../../actors/discovery/admin/explanations.ts'
 import type { Viewer } from '../../actors/discovery/admin/page-access.ts'
 import { PageSources } from '../../actors/discovery/admin/page-sources.ts'
 import { PageServer } from '../../actors/http/page-server.ts'
@@ -50,7 +51,7 @@ describe('debug pages for callers of one namespace', () => {
     ] as const)
       clients.push(await new XdsClient(discovery.grpcPort, sidecarNode(address, 'pod', namespace), true).connect().ready())
     addDebugPages(server, {
-      sources: new PageSources(supervisor, true),
+      sources: new PageSources(supervisor, true, new Explanations()),
       admit: async ({ headers }) => viewers[String(headers['x-viewer'])] as Viewer,
       admin: true,
       log: { info: (line: string) => said.push(line) } as never,

@@ -5,6 +5,8 @@ import {
   type ExplainRequestRequest,
   type ExplainRequestResponse,
   ExplainRequestResponseSchema,
+  type ExplainResourceResponse,
+  ExplainResourceResponseSchema,
   type GetFilesResponse,
   GetFilesResponseSchema,
   type GetProxyConfigRequest,
@@ -25,6 +27,7 @@ import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
+import type { ExplainAnswer } from './explain-answers.ts'
 import type { ActorAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
@@ -133,6 +136,16 @@ export function pushesMessage({ pushes, ...answer }: PushAnswers, domain: string
   }))
   const { $typeName: _, ...message } = messageOf(ListPushesResponseSchema, { ...answer, pushes: rows })
   return message
+}
+
+/** Returns the explanation of a resource. */
+export function explainedMessage({ objects, ...answer }: ExplainAnswer, domain: string): ExplainResourceResponse {
+  const rows = objects.map(({ key, source, cluster, uid, version, place, without, reason }) => ({
+    object: { ...readKey(key, domain), source, cluster, uid, version, place },
+    without,
+    reason,
+  }))
+  return messageOf(ExplainResourceResponseSchema, { ...answer, objects: rows })
 }
 
 /** Returns the answer about faults. */

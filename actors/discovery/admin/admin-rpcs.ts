@@ -28,6 +28,7 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import {
   actorsMessage,
   describedRequest,
+  explainedMessage,
   explanationMessage,
   faultsMessage,
   filesMessage,
@@ -35,6 +36,7 @@ import {
   proxiesMessage,
   resourcesMessage,
 } from './admin-messages.ts'
+import { explainedFor } from './explain-answers.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, proxyNamed, pushAgain } from './mesh-answers.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
@@ -76,7 +78,7 @@ export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler>
   })
 }
 
-function ofProxies({ sources, log, admin }: AdminRpcParts) {
+function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
   const named = async (name: string, { sees }: Viewer) => {
     if (name === '') throw errorOf({ code: status.invalidArgument, message: 'proxy: a name is required' })
     const proxy = await proxyNamed(sources, name, sees)
@@ -106,6 +108,12 @@ function ofProxies({ sources, log, admin }: AdminRpcParts) {
       const explanation = await explanationOf(sources, proxy, described)
       if ('considered' in explanation) return explanationMessage(explanation as ReferencedExplanation)
       throw errorOf({ code: status.unavailable, message: 'the configuration of this proxy is not known yet' })
+    },
+    async explainResource({ proxy: of, type, name }, context) {
+      const viewer = viewerOf(context)
+      const answer = await explainedFor(sources, await named(of, viewer), type, name, viewer.sees)
+      if (typeof answer === 'string') throw errorOf({ code: status.invalidArgument, message: answer })
+      return explainedMessage(answer, domain)
     },
     async pushAgain(_, context) {
       acting(viewerOf(context), log, 'PushAgain')

@@ -19,6 +19,7 @@ import { pause } from '../../runtime/timers.ts'
 import { healthServiceName, healthServices } from '../xds-writer/status-services.ts'
 import { adminService } from './admin-service.ts'
 import { addDebugPages } from './debug-pages.ts'
+import type { Explanations } from './explanations.ts'
 import type { IntrospectionParts } from './introspection.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
@@ -42,6 +43,8 @@ export interface AdminParts {
   /** Monotonic milliseconds at which the service began to start. */
   readonly startedAt: number
   readonly log: Logger
+  /** Where resources are explained. */
+  readonly explanations: Explanations
   /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
 }
@@ -108,7 +111,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
   const profiles = options.profile ? new (await import('./profiles.ts')).Profiles(supervisor) : undefined
-  const debug = { sources: new PageSources(supervisor, tracking, profiles), log: log('default') }
+  const debug = { sources: new PageSources(supervisor, tracking, parts.explanations, profiles), log: log('default') }
   const admit = admitOverNetwork({
     onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),

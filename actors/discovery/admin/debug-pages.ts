@@ -93,7 +93,7 @@ async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, sources: Pa
       return viewer.sees(namespace) ? page.page(sources, query, (of) => of === namespace) : forbiddenNamespace(namespace)
     case 'proxy': {
       const found = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
-      return found ? page.page(sources, query, found) : noProxy(query)
+      return found ? page.page(sources, query, found, viewer.sees) : noProxy(query)
     }
   }
 }

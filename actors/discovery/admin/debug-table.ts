@@ -16,6 +16,7 @@ import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
+import { explainedFor } from './explain-answers.ts'
 import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, pushAgain, type Sees } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
@@ -37,7 +38,10 @@ export interface Action {
 export type DebugPage = { readonly what: string; readonly action?: Action } & (
   | { readonly shows: 'mesh'; readonly page: (sources: PageSources, query: URLSearchParams) => Promise<unknown> }
   | { readonly shows: 'namespaces'; readonly page: (sources: PageSources, query: URLSearchParams, sees: Sees) => Promise<unknown> }
-  | { readonly shows: 'proxy'; readonly page: (sources: PageSources, query: URLSearchParams, proxy: ConnectionStatus) => Promise<unknown> }
+  | {
+      readonly shows: 'proxy'
+      readonly page: (sources: PageSources, query: URLSearchParams, proxy: ConnectionStatus, sees: Sees) => Promise<unknown>
+    }
   /** Only an action, without content. Served only where admin endpoints are enabled (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
   | { readonly shows: 'nothing'; readonly action: Action }
 )
@@ -179,6 +183,14 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources, query, proxy) => {
       const request = readDescribedRequest(query)
       return typeof request === 'string' ? new Page(request, undefined, 400) : explanationOf(sources, proxy, request)
+    },
+  },
+  explain: {
+    what: 'why a proxy has a resource, or has not: every object with a part in it, and every one that was left out, with the reason (proxyID, type, name)',
+    shows: 'proxy',
+    page: async (sources, query, proxy, sees) => {
+      const answer = await explainedFor(sources, proxy, query.get('type') ?? '', query.get('name') ?? '', sees)
+      return typeof answer === 'string' ? new Page(answer, undefined, 400) : answer
     },
   },
   push_status: {

@@ -4,6 +4,7 @@ import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { ProxyResources } from './config-dump.ts'
+import type { Explanations } from './explanations.ts'
 import type { Profiles } from './profiles.ts'
 
 /** Asks the actors for the data of pages. */
@@ -11,12 +12,14 @@ export class PageSources {
   readonly supervisor: Supervisor
   /** Whether nonces identify the version of the configuration (`PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING`). */
   readonly tracking: boolean
+  readonly explanations: Explanations
   /** Present where profiles are served (`--profile`). */
   readonly profiles: Profiles | undefined
 
-  constructor(supervisor: Supervisor, tracking: boolean, profiles?: Profiles) {
+  constructor(supervisor: Supervisor, tracking: boolean, explanations: Explanations, profiles?: Profiles) {
     this.supervisor = supervisor
     this.tracking = tracking
+    this.explanations = explanations
     this.profiles = profiles
   }
 

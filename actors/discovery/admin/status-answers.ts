@@ -10,6 +10,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { PassedCalls } from './admin-service.ts'
+import type { Explanations } from './explanations.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
 import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
@@ -29,11 +30,12 @@ export interface StatusParts {
   readonly log: Logger
   readonly readiness: ReadinessJudge
   readonly levels: LevelsInForce
+  readonly explanations: Explanations
 }
 
 /** Returns the functions that answer the questions. */
-export function statusAnswers(supervisor: Supervisor, { features, log, readiness, levels }: StatusParts) {
-  const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING)
+export function statusAnswers(supervisor: Supervisor, { features, log, readiness, levels, explanations }: StatusParts) {
+  const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING, explanations)
   const admin = { sources, levels, log: log('default'), domain: features.MESH_DOMAIN }
   const calls = new PassedCalls(admin, features.ENABLE_ADMIN_ENDPOINTS, () => sources.queue('mesh'))
   return {

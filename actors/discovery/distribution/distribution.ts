@@ -70,11 +70,13 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
       case 'RefusalBlamed':
         this.#pushes.blamed(message.writer, message.connection, message.typeUrl, message.objects)
         break
-      case 'ProxiesReported':
+      case 'ProxiesReported': {
         this.#reports.inc()
-        this.#pushes.reported(from.name, message.proxies)
-        this.#pushes.left(from.name, this.#versions.report(from.name, message))
+        const { reported, left } = this.#versions.report(from.name, message)
+        this.#pushes.reported(from.name, reported)
+        this.#pushes.left(from.name, left)
         from.tell({ type: 'ReportTaken' }, 'taken')
+      }
     }
     this.#tell(before)
   }

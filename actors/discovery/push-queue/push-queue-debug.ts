@@ -169,6 +169,9 @@ function proxyAnswers(planner: Planner, lists: Listings) {
       })
       return { ...explanation, references: Object.fromEntries(policyKeys(explanation).map((key) => [key, planner.state.reference(key)])) }
     },
+    /** What may concern a resource of a proxy. Returns undefined when no proxy has this connection. */
+    explainInput: async (connection: string, typeUrl: string, name: string) =>
+      (await import('../../../src/push/explain/candidates.ts')).explainInput(planner, connection, typeUrl, name),
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined

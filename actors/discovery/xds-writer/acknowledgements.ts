@@ -5,7 +5,7 @@
  */
 import type { ConfigVersion, ProxiesReported, ProxyReport, RefusalReport, TypeReport } from '../../../protocols/messages/distribution.ts'
 import type { PushInfo } from '../../../protocols/messages/push.ts'
-import type { Refused, Response } from '../../../src/xds/stream/session.ts'
+import type { Refused, Response, XdsSession } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -34,6 +34,10 @@ interface Noted {
   acknowledged: [push: number, ms: number][]
   refused: RefusalReport[]
   sent: [push: number, bytes: number][]
+  /** Whether nothing was outstanding when this was last determined, and nothing is refused: then the proxy has all that there is for it. */
+  isSettled: boolean
+  /** What the last report said: the class, whether the proxy was settled, the number of its types, and of pushes owed. */
+  told: { readonly classId: string; readonly isSettled: boolean; readonly types: number; readonly owed: number } | undefined
 }
 
 const never: ConfigVersion = { push: 0, ledger: '' }
@@ -91,6 +95,7 @@ export class Acknowledgements {
   owes(connection: Connection, { id, startedAt }: PushInfo): void {
     const noted = this.#of(connection)
     if (noted.owed.at(-1)?.id === id) return
+    noted.isSettled = false
     noted.owed.push({ id, startedAt })
     if (noted.owed.length > maxNoted) noted.owed.shift()
     this.#changed.add(connection)
@@ -114,7 +119,7 @@ export class Acknowledgements {
     const of = this.#noted.get(connection)?.types.get(typeUrl)
     const watch = connection.session.watches.get(typeUrl)
     if (of && watch && watch.nonceAcked === watch.nonce) of.acknowledged = of.made
-    this.settled(connection)
+    this.#settle(connection, this.#of(connection))
   }
 
   /** A proxy has refused a response of a type. The pushes that the response was made for are settled by that. */
@@ -125,20 +130,25 @@ export class Acknowledgements {
     const refusal = { typeUrl, resources: resources.slice(0, mostNamed).map(({ name }) => name), reason: reason.toWellFormed() }
     for (const { id } of noted.owed) if (id <= made) note(noted.refused, { push: id, ...refusal })
     noted.owed = noted.owed.filter(({ id }) => id > made)
+    noted.isSettled = false
     this.#tell(connection)
   }
 
-  /** Nothing is left to send to a proxy for now: pushes of which it has acknowledged everything are settled. */
+  /** Nothing is left to send to a proxy for now. If no answer is outstanding either, its pushes are settled. */
   settled(connection: Connection): void {
     const noted = this.#noted.get(connection)
-    if (!noted) return
-    if (noted.owed.length > 0) {
-      const taken = this.#takenUpTo(connection, noted)
-      while (noted.owed[0] && noted.owed[0].id <= taken) {
-        const { id, startedAt } = noted.owed.shift() as Owed
-        note(noted.acknowledged, [id, Math.max(0, monotonicMs() - startedAt)])
-      }
+    if (!noted || (noted.owed.length === 0 && noted.isSettled)) return
+    for (const watch of connection.session.watches.values()) if (!isAnswered(watch)) return
+    this.#settle(connection, noted)
+  }
+
+  #settle(connection: Connection, noted: Noted): void {
+    const taken = this.#takenUpTo(connection, noted)
+    while (noted.owed[0] && noted.owed[0].id <= taken) {
+      const { id, startedAt } = noted.owed.shift() as Owed
+      note(noted.acknowledged, [id, Math.max(0, monotonicMs() - startedAt)])
     }
+    noted.isSettled = taken === Number.POSITIVE_INFINITY && ![...connection.session.watches.values()].some(isRefused)
     this.#tell(connection)
   }
 
@@ -153,7 +163,11 @@ export class Acknowledgements {
 
   #of(connection: Connection): Noted {
     let noted = this.#noted.get(connection)
-    if (!noted) this.#noted.set(connection, (noted = { types: new Map(), owed: [], acknowledged: [], refused: [], sent: [] }))
+    if (!noted)
+      this.#noted.set(
+        connection,
+        (noted = { types: new Map(), owed: [], acknowledged: [], refused: [], sent: [], isSettled: false, told: undefined }),
+      )
     return noted
   }
 
@@ -196,26 +210,40 @@ export class Acknowledgements {
     this.#gone = []
   }
 
+  /** What of a proxy is not told yet. Mostly that it has acknowledged a push, so the rest is left out where it is as it was. */
   #reportOf(connection: Connection): ProxyReport {
     const { id, node, session } = connection
-    const { types, owed, acknowledged, refused, sent } = this.#of(connection)
-    const report = {
-      ...{ connection: id, nodeId: node?.id ?? '', namespace: node?.namespace ?? '', classId: session.classId },
-      types: [...session.watches.values()].map((watch): TypeReport => {
-        const { typeUrl, lastError, nonce } = watch
-        const isRefused = lastError !== undefined && lastError.nonce === nonce
-        if (isCurrent(watch, session.versionOf(watch))) return { typeUrl, isRefused }
-        return { typeUrl, isRefused, acknowledged: types.get(typeUrl)?.acknowledged ?? never }
-      }),
-      ...{ owed: owed.map(({ id: push }) => push), acknowledged, refused, sent },
-    }
-    Object.assign(this.#of(connection), { acknowledged: [], refused: [], sent: [] })
+    const noted = this.#of(connection)
+    const { owed, acknowledged, refused, sent, isSettled } = noted
+    const told = this.#isWhole ? undefined : noted.told
+    const { classId, watches } = session
+    const isAsTold = told && isSettled && told.isSettled && told.types === watches.size
+    const report: Writable<ProxyReport> = { connection: id }
+    if (told?.classId !== classId) report.proxy = { nodeId: node?.id ?? '', namespace: node?.namespace ?? '', classId }
+    if (!isAsTold) report.types = [...watches.values()].map((watch) => this.#typeOf(session, watch, noted))
+    if (owed.length > 0 || told?.owed !== 0) report.owed = owed.map(({ id: push }) => push)
+    if (acknowledged.length > 0) report.acknowledged = acknowledged
+    if (refused.length > 0) report.refused = refused
+    if (sent.length > 0) report.sent = sent
+    const said = { classId, isSettled, types: watches.size, owed: owed.length }
+    Object.assign(noted, { acknowledged: [], refused: [], sent: [], told: said } satisfies Partial<Noted>)
     return report
+  }
+
+  #typeOf(session: XdsSession, watch: Watch, { types }: Noted): TypeReport {
+    const { typeUrl } = watch
+    if (isCurrent(watch, session.versionOf(watch))) return { typeUrl, isRefused: false }
+    return { typeUrl, isRefused: isRefused(watch), acknowledged: types.get(typeUrl)?.acknowledged ?? never }
   }
 }
 
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
+
 /** Whether the last response of a type was acknowledged or refused. */
-const isAnswered = ({ nonce, nonceAcked, lastError }: Watch): boolean => nonce === nonceAcked || lastError?.nonce === nonce
+const isAnswered = (watch: Watch): boolean => watch.nonce === watch.nonceAcked || isRefused(watch)
+
+/** Whether the last response of a type was refused. */
+const isRefused = ({ nonce, lastError }: Watch): boolean => lastError !== undefined && lastError.nonce === nonce
 
 function note<T>(list: T[], item: T): void {
   list.push(item)

@@ -1,8 +1,15 @@
 /** Which version of each type each connected proxy has acknowledged, from the reports of the writers. */
-import type { ConfigVersion, ProxiesReported, ProxyReport, TypeReport } from '../../../protocols/messages/distribution.ts'
+import type { ConfigVersion, ProxiesReported, ProxyReport, ReportedProxy, TypeReport } from '../../../protocols/messages/distribution.ts'
 
 /** A connected proxy as it was reported last. */
-export type KnownProxy = Pick<ProxyReport, 'connection' | 'nodeId' | 'namespace' | 'classId' | 'types' | 'owed'>
+export interface KnownProxy extends ReportedProxy {
+  readonly connection: string
+  readonly types: readonly TypeReport[]
+  readonly owed: readonly number[]
+}
+
+/** A proxy that was reported now, and what happened since its last report. */
+export type ReportedNow = KnownProxy & Required<Pick<ProxyReport, 'acknowledged' | 'refused' | 'sent'>>
 
 /** The version of a type that a proxy has. */
 export interface AcknowledgedType {
@@ -12,6 +19,8 @@ export interface AcknowledgedType {
   /** Whether the last response of the type was refused. */
   readonly isRefused: boolean
 }
+
+const none: readonly never[] = []
 
 /** The proxies of one writer. */
 interface Share {
@@ -23,20 +32,30 @@ interface Share {
 export class ProxyVersions {
   readonly #shares = new Map<string, Share>()
 
-  /** Takes the report of a writer. Returns the proxies that left with it, as they were reported last. */
-  report(writer: string, { isWhole, applied, proxies, gone }: ProxiesReported): KnownProxy[] {
+  /** Takes the report of a writer. Returns the reported proxies, and those that left with it, as they were reported last. */
+  report(writer: string, { isWhole, applied, proxies, gone }: ProxiesReported): { reported: ReportedNow[]; left: KnownProxy[] } {
     const left = isWhole ? this.drop(writer) : []
     let share = this.#shares.get(writer)
     if (!share) this.#shares.set(writer, (share = { applied, proxies: new Map() }))
     share.applied = applied
-    for (const { connection, nodeId, namespace, classId, types, owed } of proxies)
-      share.proxies.set(connection, { connection, nodeId, namespace, classId, types, owed })
+    const { proxies: known } = share
+    const reported = proxies.flatMap((report) => {
+      const { connection, proxy, acknowledged = none, refused = none, sent = none } = report
+      const before = known.get(connection)
+      const who = proxy ?? before
+      // A proxy that was never introduced.
+      if (!who) return []
+      const { nodeId, namespace, classId } = who
+      const now = { connection, nodeId, namespace, classId, types: report.types ?? before?.types ?? none, owed: report.owed ?? before?.owed ?? none }
+      known.set(connection, now)
+      return [{ ...now, acknowledged, refused, sent }]
+    })
     for (const connection of gone) {
-      const known = share.proxies.get(connection)
-      if (known) left.push(known)
-      share.proxies.delete(connection)
+      const there = known.get(connection)
+      if (there) left.push(there)
+      known.delete(connection)
     }
-    return left
+    return { reported, left }
   }
 
   /** Removes a writer that ended. Returns its proxies. */

@@ -1,14 +1,6 @@
 /** The last pushes of changes, and what became of each at the proxies that it concerned. Memory is bounded by the number of pushes that are kept. */
-import type {
-  ProxyReport,
-  PublishedPush,
-  PushProxy,
-  PushRefusal,
-  PushState,
-  PushTally,
-  PushUpdates,
-} from '../../../protocols/messages/distribution.ts'
-import type { KnownProxy } from './proxy-versions.ts'
+import type { PublishedPush, PushProxy, PushRefusal, PushState, PushTally, PushUpdates } from '../../../protocols/messages/distribution.ts'
+import type { KnownProxy, ReportedNow } from './proxy-versions.ts'
 
 /** How many of the slowest proxies, and of those that owe an answer, are named for each namespace. */
 const mostNamed = 10
@@ -17,7 +9,7 @@ const mostRefusals = 20
 /** Maximum number of proxies whose blamed objects are remembered. */
 const mostBlamed = 1000
 
-type Person = Pick<ProxyReport, 'connection' | 'nodeId' | 'namespace'>
+type Person = Pick<KnownProxy, 'connection' | 'nodeId' | 'namespace'>
 
 /** What became of a push at the proxies of one namespace. */
 interface Tally {
@@ -79,7 +71,7 @@ export class PushRecord {
   }
 
   /** A writer reported proxies. Pushes that are no longer kept are left out. */
-  reported(writer: string, proxies: readonly ProxyReport[]): void {
+  reported(writer: string, proxies: readonly ReportedNow[]): void {
     for (const proxy of proxies) {
       const key = `${writer}/${proxy.connection}`
       for (const id of proxy.owed)
@@ -106,7 +98,7 @@ export class PushRecord {
     }
   }
 
-  #refused(key: string, { connection, nodeId, namespace, classId, refused }: ProxyReport): void {
+  #refused(key: string, { connection, nodeId, namespace, classId, refused }: ReportedNow): void {
     for (const { push, ...refusal } of refused)
       this.#at(push, { namespace }, (tally) => {
         tally.outstanding.delete(key)

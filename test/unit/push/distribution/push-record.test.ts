@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import type { ProxyReport, PublishedPush, PushTally } from '../../../../protocols/messages/distribution.ts'
-import { ProxyVersions } from '../../../../src/push/distribution/proxy-versions.ts'
+import { ProxyVersions, type ReportedNow } from '../../../../src/push/distribution/proxy-versions.ts'
 import { PushRecord } from '../../../../src/push/distribution/push-record.ts'
 
 const push = (id: number): PublishedPush => ({
   ...{ id, startedAt: 1000, publishedAt: 1100, makingMs: 5, reasons: ['config'], objects: [], otherObjects: 0, resources: 1, bytes: 10 },
 })
-const proxy = (name: string, changes: Partial<ProxyReport> = {}): ProxyReport => ({
+const proxy = (name: string, changes: Partial<ReportedNow> = {}): ReportedNow => ({
   ...{ connection: name, nodeId: `node ${name}`, namespace: 'ns', classId: 'class' },
   ...{ types: [], owed: [], acknowledged: [], refused: [], sent: [] },
   ...changes,
@@ -97,6 +97,10 @@ describe('the record of pushes', () => {
 
 describe('the versions of proxies', () => {
   const applied = { push: 4, ledger: 'four' }
+  const known = (connection: string, types?: ProxyReport['types']): ProxyReport => ({
+    ...{ connection, proxy: { nodeId: `node ${connection}`, namespace: 'ns', classId: 'class' } },
+    ...(types ? { types } : {}),
+  })
   const report = (proxies: ProxyReport[], gone: string[] = [], isWhole = false) => ({
     type: 'ProxiesReported' as const,
     isWhole,
@@ -114,20 +118,29 @@ describe('the versions of proxies', () => {
       { typeUrl: 'owes', isRefused: false, acknowledged: { push: 3, ledger: 'three' } },
       { typeUrl: 'has none', isRefused: false, acknowledged: { push: 0, ledger: '' } },
     ]
-    versions.report('w/0', report([proxy('a', { types })]))
+    versions.report('w/0', report([known('a', types)]))
     expect(ledgers(versions)).to.deep.equal([['a', 'four', 'three', undefined]])
     versions.report('w/0', { ...report([]), applied: { push: 5, ledger: 'five' } })
     expect(ledgers(versions), 'without a word about the proxy').to.deep.equal([['a', 'five', 'three', undefined]])
+    const { reported } = versions.report(
+      'w/0',
+      report([
+        { connection: 'a', owed: [4] },
+        { connection: 'never introduced', owed: [4] },
+      ]),
+    )
+    expect(reported).to.deep.equal([proxy('a', { types, owed: [4] })])
+    expect(versions.report('w/0', report([{ connection: 'a', acknowledged: [[4, 1]] }])).reported[0]?.owed, 'as it was').to.deep.equal([4])
   })
 
   it('are gone with their writer, with their connection, and when a whole report leaves them out', () => {
     const versions = new ProxyVersions()
-    versions.report('w/0', report([proxy('a'), proxy('b')]))
-    versions.report('w/1', report([proxy('a')]))
-    expect(versions.report('w/0', report([], ['b', 'unknown'])).map(({ connection }) => connection)).to.deep.equal(['b'])
+    versions.report('w/0', report([known('a'), known('b')]))
+    versions.report('w/1', report([known('a')]))
+    expect(versions.report('w/0', report([], ['b', 'unknown'])).left.map(({ connection }) => connection)).to.deep.equal(['b'])
     expect([...versions.all()]).to.have.length(2)
     expect(versions.drop('w/1').map(({ connection }) => connection)).to.deep.equal(['a'])
-    versions.report('w/0', report([proxy('c')], [], true))
+    versions.report('w/0', report([known('c')], [], true))
     expect([...versions.all()].map(({ connection }) => connection)).to.deep.equal(['c'])
   })
 })

@@ -1,0 +1,38 @@
+/** The answer about a resource of a proxy, of which `mesh.admin.v1.AdminService` and `/debug/explain` are two views. */
+import type { Explained, ExplainInput } from '../../../protocols/messages/explain.ts'
+import { shortTypes } from '../../../src/xds/type-urls.ts'
+import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
+import type { Sees } from './mesh-answers.ts'
+import type { PageSources } from './page-sources.ts'
+
+/** The types that can be explained, by short name. */
+const explained: ReadonlyMap<string, string> = new Map(['cds', 'eds', 'lds', 'rds', 'vhds'].map((short) => [short, shortTypes.get(short) as string]))
+
+/** An explanation as a caller sees it. */
+export interface ExplainAnswer extends Explained {
+  /** The number of considered objects that are of namespaces that the caller may not see. */
+  readonly hidden: number
+}
+
+/** Explains a resource of a proxy; a string says why that is not possible. `type`: a type URL, or `cds`, `eds`, `lds`, `rds`, `vhds`. */
+export async function explainedFor(
+  sources: PageSources,
+  proxy: ConnectionStatus,
+  type: string,
+  name: string,
+  sees: Sees,
+): Promise<ExplainAnswer | string> {
+  const typeUrl = explained.get(type) ?? type
+  if (![...explained.values()].includes(typeUrl))
+    return `type: ${JSON.stringify(type.slice(0, 100))} is none of ${[...explained.keys()].join(', ')} and their type URLs`
+  if (name === '' || name.length > longestName) return `name: a name of at most ${longestName} characters is required`
+  const input = (await sources.ofProxy('explainInput', proxy, typeUrl, name)) as ExplainInput | Record<string, never>
+  if (!('node' in input)) return 'the configuration of this proxy is not known yet'
+  const answer = await sources.explanations.explain(input as ExplainInput)
+  // What made a resource that the proxy has is no secret to its namespace.
+  const objects = answer.objects.filter(({ without, namespace }) => without !== 'same' || sees(namespace))
+  return { ...answer, objects, hidden: answer.objects.length - objects.length }
+}
+
+/** Maximum length of the name of a resource, in characters. */
+const longestName = 4096
