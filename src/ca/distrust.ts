@@ -1,5 +1,5 @@
 /** Which root a command names, and whether it may be distrusted (docs/certificates.md, R16). */
-import { fingerprintOf } from '../identity/pem.ts'
+import { fingerprintOf, publicKeyOf } from '../identity/pem.ts'
 import type { Stage } from './state.ts'
 
 /** The least number of digits of a fingerprint that name a root. */
@@ -15,7 +15,7 @@ export function rootNamed(id: string, roots: readonly string[], kind = 'root'): 
     throw new Error(
       `${JSON.stringify(id.slice(0, 100))} does not name a root: at least ${leastDigits} digits of its fingerprint are needed, as "ca show" prints them`,
     )
-  const all = new Map(roots.map((root) => [fingerprintOf(root), root]))
+  const all = byFingerprint(roots)
   const [found, other] = [...all].filter(([fingerprint]) => fingerprint.startsWith(digits))
   if (!found) throw new Error(`no ${kind} begins with ${digits}; there are: ${[...all.keys()].map(short).join(', ') || 'none'}`)
   if (other) throw new Error(`${digits} names more than one root: ${short(found[0])} and ${short(other[0])}`)
@@ -45,10 +45,25 @@ export function keptInTrust(root: string, { source, workloads, serving, last, st
   return root === last && stage !== 'stable' ? `root ${short(root)} is the one that the rotation goes to, and signs next` : undefined
 }
 
-/** Throws an Error when a root (PEM) that would sign is distrusted. */
+/** Returns those of some roots (PEM), each once, that have the key of a certificate: what one of them signed verifies with all. */
+export function rootsOfKey(certificate: string, roots: readonly string[]): string[] {
+  const key = publicKeyOf(certificate)
+  return [...byFingerprint(roots).values()].filter((root) => publicKeyOf(root) === key)
+}
+
+/** Returns roots (PEM), each once, without those that have the key of a distrusted one. */
+export function withoutDistrusted(roots: readonly string[], distrusted: readonly string[]): string[] {
+  const keys = new Set(distrusted.map(publicKeyOf))
+  const all = [...byFingerprint(roots).values()]
+  return keys.size === 0 ? all : all.filter((root) => !keys.has(publicKeyOf(root)))
+}
+
+const byFingerprint = (roots: readonly string[]) => new Map(roots.map((root) => [fingerprintOf(root), root]))
+
+/** Throws an Error when a root (PEM) that would sign is distrusted, or another one with its key. */
 export function checkTrust(certificate: string, distrusted: readonly string[]): void {
   const root = fingerprintOf(certificate)
-  if (distrusted.some((one) => fingerprintOf(one) === root))
+  if (withoutDistrusted([certificate], distrusted).length === 0)
     throw new Error(`root ${short(root)} is distrusted, and nothing is signed with it: exchange it, or trust it again ("pilot-discovery ca trust")`)
 }
 

@@ -48,6 +48,11 @@ export function certificatesOf(text: string): X509Certificate[] {
   return found.map(({ der }) => new X509Certificate(der))
 }
 
+/** Returns the public key of the first certificate of a PEM text (SubjectPublicKeyInfo in base64). Throws when there is none. */
+export function publicKeyOf(certificate: string): string {
+  return new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' }).toString('base64')
+}
+
 /**
  * Returns the SHA-256 fingerprint of a certificate: 64 hexadecimal digits in lower case. Of a PEM text with several certificates, the first
  * is used. Throws when it has none.

@@ -3,8 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
+import { fingerprintOf } from '../../src/identity/pem.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
-import { rootOf } from '../harness/authorities.ts'
+import { rootOf, signedBy } from '../harness/authorities.ts'
 import { OwnAuthority } from '../harness/own-authority.ts'
 import type { Service } from '../harness/service.ts'
 import { keys } from '../harness/signing-requests.ts'
@@ -141,5 +142,20 @@ describe('a root that is distrusted', function () {
     expect(refused.stderr).to.equal('')
     await service.output.says(`root ${second.id.slice(0, 16)} is distrusted, and nothing is signed with it`)
     expect((await uses())[rootOf('third').record.id]).to.include('signs workload certificates')
+  })
+
+  it('by command, goes with the others of its key, and stays while one of them signs', async () => {
+    const { record: first } = rootOf('first')
+    const again = signedBy(rootOf('first'), rootOf('first'))
+    await plug('first', again)
+    const refused = await ca('distrust', fingerprintOf(again))
+    expect(refused.stderr).to.include(`root ${fingerprintOf(again).slice(0, 16)} has the same key as another: root ${first.id.slice(0, 16)} signs`)
+    await plug('second', first.root, again)
+    expect(await uses()).to.include.keys(first.id, fingerprintOf(again))
+    expect((await ca('distrust', first.id)).stderr).to.equal('')
+    const left = await uses()
+    expect(left).to.have.property(first.id, 'distrusted')
+    expect(left).to.not.have.property(fingerprintOf(again))
+    expect((await chain()).at(-1)).to.not.include(again.trim())
   })
 })

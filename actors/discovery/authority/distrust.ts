@@ -1,7 +1,7 @@
 /** Takes the trust from a root by command, and gives it back (docs/certificates.md, R16). */
 import { X509Certificate } from 'node:crypto'
 import type { CutOff, DistrustPage, TrustPage } from '../../../protocols/messages/authority-page.ts'
-import { keptInTrust, rootNamed } from '../../../src/ca/distrust.ts'
+import { keptInTrust, rootNamed, rootsOfKey } from '../../../src/ca/distrust.ts'
 import { rootsOf } from '../../../src/ca/rotation.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { count } from '../../../src/model/counts.ts'
@@ -12,27 +12,33 @@ import type { RootRotation } from './root-rotation.ts'
 /** Maximum number of holders in an answer, and in the log. */
 const most = { answer: 1000, log: 20 }
 
-/** Who is cut off when a root (its fingerprint) is not trusted any more. */
-export function cutOffBy(rotation: RootRotation, root: string): CutOff {
-  const holders = rotation.ledger.holdersOf(root, rotation.clock.now())
-  return { identities: holders.length, holders: holders.slice(0, most.answer) }
+/** Who is cut off when some roots (their fingerprints) are not trusted any more. */
+function cutOffBy(rotation: RootRotation, roots: readonly string[]): CutOff {
+  const holders = roots.flatMap((root) => rotation.ledger.holdersOf(root, rotation.clock.now()))
+  return { identities: new Set(holders.map(({ identity }) => identity)).size, holders: holders.slice(0, most.answer) }
 }
 
 /**
- * Distrusts the root that the first digits of its fingerprint name; with `isDry` only says who would be cut off. Answers with the reason
- * when the root is unknown or must stay.
+ * Distrusts the root that the first digits of its fingerprint name, and with it all others of the same key; with `isDry` only says who would
+ * be cut off. Answers with the reason when the root is unknown or one of them must stay.
  */
 export async function distrust(rotation: RootRotation, force: InForce | undefined, id: string, isDry: boolean): Promise<DistrustPage> {
   if (!force) return { refused: 'no authority is in force' }
   const { distrusted, stage } = rotation.state
   try {
-    const certificate = rootNamed(id, [...force.trusted, ...force.bundle, ...distrusted])
+    const known = [...force.trusted, ...force.bundle]
+    const certificate = rootNamed(id, [...known, ...distrusted])
     const root = fingerprintOf(certificate)
     if (distrusted.includes(certificate)) return { refused: `root ${root.slice(0, 16)} is distrusted already` }
     const last = force.source === 'own' ? rootsOf(rotation.state).map(fingerprintOf).at(-1) : undefined
-    const kept = keptInTrust(root, { source: force.source, workloads: force.workloads.root, serving: force.serving.root, last, stage })
-    if (kept !== undefined) return { refused: kept }
-    const cutOff = cutOffBy(rotation, root)
+    const uses = { source: force.source, workloads: force.workloads.root, serving: force.serving.root, last, stage }
+    const roots = rootsOfKey(certificate, known).map(fingerprintOf)
+    for (const one of roots) {
+      const kept = keptInTrust(one, uses)
+      const other = one === root ? '' : `root ${root.slice(0, 16)} has the same key as another: `
+      if (kept !== undefined) return { refused: `${other}${kept}` }
+    }
+    const cutOff = cutOffBy(rotation, roots)
     if (!isDry) await rotation.setTrust(certificate, false)
     return { root, subject: subjectOf(certificate), isDry, ...cutOff }
   } catch (error) {
@@ -57,7 +63,7 @@ export function logDropped(rotation: RootRotation, before: readonly string[], af
   for (const certificate of before) {
     const root = fingerprintOf(certificate)
     if (kept.has(root)) continue
-    const { identities, holders } = cutOffBy(rotation, root)
+    const { identities, holders } = cutOffBy(rotation, [root])
     const line = `root ${root.slice(0, 16)} (${subjectOf(certificate)}) is not sent to workloads and not accepted from clients any more`
     if (identities === 0) {
       log('ca').info(`${line}; nobody is known to hold a certificate of it`)

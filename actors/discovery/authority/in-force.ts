@@ -1,5 +1,6 @@
 /** The authority in force: the certificates that sign, and the roots that are distributed, from either source. */
 import { readCertificates } from '../../../src/ca/certificate.ts'
+import { withoutDistrusted } from '../../../src/ca/distrust.ts'
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { chainExpiry, materialOf, type Signer } from '../../../src/ca/rotation.ts'
 import type { AuthorityRecord, AuthorityState } from '../../../src/ca/state.ts'
@@ -36,7 +37,7 @@ export interface InForce {
 export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly string[], distrusted: readonly string[]): InForce {
   const within = { notBefore: chain.notBefore, notAfter: chain.notAfter }
   const signs = { by, intermediates: chain.intermediates, root: fingerprintOf(chain.root), within }
-  const all = unique([...roots, ...former], distrusted)
+  const all = withoutDistrusted([...roots, ...former], distrusted)
   return { workloads: signs, serving: signs, bundle: all, trusted: all, source: 'plugged-in' }
 }
 
@@ -56,8 +57,8 @@ export function ownInForce(state: AuthorityState, place: KeyPlace, others: reado
   return {
     workloads: signs(material.workloads),
     serving: signs(material.serving),
-    bundle: unique([...material.bundle, ...others], state.distrusted),
-    trusted: unique([...material.trusted, ...others], state.distrusted),
+    bundle: withoutDistrusted([...material.bundle, ...others], state.distrusted),
+    trusted: withoutDistrusted([...material.trusted, ...others], state.distrusted),
     source: 'own',
   }
 }
@@ -65,11 +66,4 @@ export function ownInForce(state: AuthorityState, place: KeyPlace, others: reado
 /** Whether two authorities in force have the same content. */
 export function isSameInForce(one: InForce | undefined, other: InForce): boolean {
   return one !== undefined && JSON.stringify(one) === JSON.stringify(other)
-}
-
-/** Removes duplicate and distrusted certificates. */
-function unique(certificates: readonly string[], distrusted: readonly string[]): string[] {
-  const all = new Map(certificates.map((pem) => [fingerprintOf(pem), pem]))
-  for (const pem of distrusted) all.delete(fingerprintOf(pem))
-  return [...all.values()]
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { checkTrust, keptInTrust, type RootUses, rootNamed } from '../../../src/ca/distrust.ts'
-import { rootOf } from '../../harness/authorities.ts'
+import { checkTrust, keptInTrust, type RootUses, rootNamed, rootsOfKey, withoutDistrusted } from '../../../src/ca/distrust.ts'
+import { rootOf, signedBy } from '../../harness/authorities.ts'
 
 const [one, other] = [rootOf('one').record, rootOf('other').record]
 
@@ -24,6 +24,14 @@ describe('a root that is distrusted by command', () => {
     const plugged: RootUses = { source: 'plugged-in', workloads: 'a', serving: 'a', last: undefined, stage: 'stable' }
     expect(keptInTrust('a', plugged)).to.match(/^root a signs workload certificates: plug in an authority of another root first/)
     expect(keptInTrust('b', plugged)).to.equal(undefined)
+  })
+
+  it('takes others of its key with it', () => {
+    const again = signedBy(rootOf('one'), rootOf('one'))
+    expect(rootsOfKey(one.root, [again, other.root, one.root, again])).to.deep.equal([again, one.root])
+    expect(withoutDistrusted([again, other.root, one.root, other.root], [one.root])).to.deep.equal([other.root])
+    expect(withoutDistrusted([again, one.root, again], [])).to.deep.equal([again, one.root])
+    expect(() => checkTrust(again, [one.root])).to.throw(' is distrusted, and nothing is signed with it')
   })
 
   it('does not sign', () => {
