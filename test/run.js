@@ -14,8 +14,10 @@ import { batchesOf, inSlots } from './schedule.js'
 const layers = ['envoy', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
 // Most files wait part of the time, for another process or for a time limit: one process more than there are cores keeps these busy.
 const processes = Math.min(availableParallelism() + 1, 4)
+/** How many times longer than usual tests may take: those of `test/long.js` have more to do. */
+const patience = Number(process.env.TEST_PATIENCE ?? 1)
 /** The time after which a process of mocha is ended: no batch takes so long, and mocha cannot end a file that blocks its thread. */
-const longestMs = 900_000
+const longestMs = 900_000 * patience
 const timesFile = new URL('./times.json', import.meta.url)
 const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
 
@@ -61,7 +63,8 @@ process.exit(sum.failed > 0 ? 1 : 0)
 /** Runs files in a process of mocha. */
 async function run(files) {
   const start = performance.now()
-  const child = spawn(process.execPath, [mocha, ...files, ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'pipe'], env })
+  const timeout = patience > 1 ? ['--timeout', String(longestMs)] : []
+  const child = spawn(process.execPath, [mocha, ...files, ...timeout, ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const code = await new Promise((resolve) => {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { clusterType, listenerType } from '../../src/xds/type-urls.ts'
 import { anyDocuments, textOf } from '../harness/documents.ts'
-import { seed } from '../harness/seed.ts'
+import { runs, seed } from '../harness/seed.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -67,7 +67,7 @@ describe('unusual documents against the running service', () => {
     const good = await proxy('10.9.0.1', 'good', 'calm').connect().ready()
     proxy('10.1.0.1', 'own', 'fuzz', { INTERCEPTION_MODE: 'NONE' }).connect()
     proxy('10.1.0.2', 'gateway', 'fuzz', { LABELS: { app: 'v1' } }, 'router').connect()
-    const documents = fc.sample(anyDocuments(3), { seed, numRuns: 240 }).map((document) => textOf(document, 'fuzz'))
+    const documents = fc.sample(anyDocuments(3), { seed, numRuns: runs(240) }).map((document) => textOf(document, 'fuzz'))
     const batches = Array.from({ length: 12 }, (_, index) => documents.slice(index * 20, (index + 1) * 20))
     for (const [round, batch] of [[known], ...batches].entries()) {
       for (const [index, text] of batch.entries()) service.write(`odd-${index}.yaml`, text)

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
+import { runs } from '../harness/seed.ts'
 import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
@@ -68,7 +69,7 @@ describe('hostile input', () => {
       fc.property(fc.array(fc.oneof(words, fc.string())), (parts) => {
         parseConfigFile('f', parts.join(''), meshNames('mesh.io'))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -142,7 +143,7 @@ describe('hostile input', () => {
             frame.writeUInt32BE(bytes.length, 1)
             open(ads + method).write(Buffer.concat([frame, bytes]))
           }),
-          { numRuns: 100 },
+          { numRuns: runs(100) },
         )
         open(ads + method).write(Buffer.from([0, 255, 255, 255, 255]))
         open(ads + method).write(Buffer.from([1, 0, 0, 0, 1, 0]))

@@ -13,6 +13,7 @@ import {
   type Verdict,
 } from '../../../src/ca/clock-record.ts'
 import '../../harness/seed.ts'
+import { runs } from '../../harness/seed.ts'
 
 const minute = 60_000
 const day = 86_400_000
@@ -202,7 +203,7 @@ describe('the record of the clocks', () => {
           expect(Math.abs(one.error - accepted)).to.be.lessThanOrEqual(clockTolerance * (history.length + 1))
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

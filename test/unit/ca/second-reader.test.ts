@@ -7,6 +7,7 @@ import { readCertificate } from '../../../src/ca/certificate.ts'
 import { DerReader, der, oid, positive, positiveOf, sequence, tag, time, timeOf } from '../../../src/ca/der.ts'
 import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
 import { makeSigningRequest, readSigningRequest } from '../../../src/ca/signing-request.ts'
+import { runs } from '../../harness/seed.ts'
 import { keys, requestPem } from '../../harness/signing-requests.ts'
 
 const { asn1, pki } = forge
@@ -185,7 +186,7 @@ describe('DER, beside a second reader', () => {
         accepted++
         expect(seenByForge(forged(bytes))).to.deep.equal(ours)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
     expect(accepted, 'garbled values that are DER').to.be.greaterThan(300)
   })

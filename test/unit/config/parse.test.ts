@@ -10,7 +10,7 @@ import { PatternChecks } from '../../../src/config/patterns.ts'
 import { isStandIn } from '../../../src/config/stand-in.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { cpuMs } from '../../harness/own-time.ts'
-import { seed } from '../../harness/seed.ts'
+import { runs, seed } from '../../harness/seed.ts'
 
 const names = meshNames('mesh.io')
 const parse = (content: string) => parseConfigFile('file.yaml', content, names)
@@ -381,7 +381,7 @@ describe('policies in a configuration file', () => {
         const { objects } = parse([own[0], text, own[1]].join('\n---\n'))
         expect(objects.map(configKey)).to.include.members(['AuthorizationPolicy/shop/before', 'PeerAuthentication/shop/after'])
       }),
-      { numRuns: 2000, seed },
+      { numRuns: runs(2000), seed },
     )
   })
 })

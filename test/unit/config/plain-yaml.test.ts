@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { Parser, parseAllDocuments } from 'yaml'
 import { notPlain, plainDocument } from '../../../src/config/plain-yaml.ts'
 import '../../harness/seed.ts'
+import { runs } from '../../harness/seed.ts'
 
 const read = (text: string) => plainDocument([...new Parser().parse(text)], 64)
 const library = (text: string) => parseAllDocuments(text, { merge: false, logLevel: 'silent' })
@@ -65,7 +66,7 @@ describe('plain YAML documents', () => {
     ]
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...units), { maxLength: 14 }), (parts) => void isRead(parts.join(''))),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 

@@ -6,6 +6,7 @@ import { parseConfigFile } from '../../../src/config/parse.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { newKey, type Pair, pairValues, SiteCertificates, secretDocument } from '../../harness/gateway-secrets.ts'
 import '../../harness/seed.ts'
+import { runs } from '../../harness/seed.ts'
 
 const parse = (content: string) => parseConfigFile('f.yaml', content, meshNames('mesh.io'))
 
@@ -194,7 +195,7 @@ describe('gateway secrets', () => {
       fc.property(fc.nat(document.length), fc.constantFrom(...odd), fc.nat(3), (at, text, less) =>
         expectNoKey(document.slice(0, at) + text + document.slice(at + less)),
       ),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 })

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { answer, BadMessage, encodeName, failure, fitting, isAnswerTo, rcode, readQuery, sizeFor, withId } from '../../../src/dns/message.ts'
 import { dnsQuery, readDnsResponse } from '../../harness/dns-messages.ts'
+import { runs } from '../../harness/seed.ts'
 
 const label = fc.stringMatching(/^[a-zA-Z0-9_-]{1,20}$/)
 const name = fc.array(label, { minLength: 1, maxLength: 6 }).map((labels) => labels.join('.'))
@@ -40,7 +41,7 @@ describe('DNS messages', () => {
           if (query) readDnsResponse(failure(query, rcode.formatError))
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { NameTable } from '../../../src/dns/name-table.ts'
 import { nameTableOf, orchestrated } from '../../harness/name-tables.ts'
+import { runs } from '../../harness/seed.ts'
 
 const asker = { domain: 'shop.svc.cluster.local', namespace: 'shop' }
 const search = ['shop.svc.cluster.local', 'svc.cluster.local']
@@ -110,7 +111,7 @@ describe('the name table of an agent', () => {
         }
         for (const name of [...Object.keys(hosts), 'cart', 'x.y']) broken.find(name, search)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
     expect(() => new NameTable(new Uint8Array(65 * 1024 * 1024), asker)).to.throw('a name table of 68157440 bytes')
     expect(new NameTable(new Uint8Array(), asker).find('a', search)).to.equal(undefined)

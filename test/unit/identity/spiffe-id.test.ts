@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { canonicalTrustDomain } from '../../../src/config/trust-domain.ts'
 import { parseSpiffeId, parseWorkload, serviceAccountOf, workloadId } from '../../../src/identity/spiffe-id.ts'
-import { seed } from '../../harness/seed.ts'
+import { runs, seed } from '../../harness/seed.ts'
 
 describe('a SPIFFE id', () => {
   it('is parsed into trust domain and path', () => {
@@ -82,7 +82,7 @@ describe('a SPIFFE id', () => {
         const workload = parseWorkload(text)
         if (workload) expect(workloadId(workload.trustDomain, workload)).to.equal(text)
       }),
-      { seed, numRuns: 2000 },
+      { seed, numRuns: runs(2000) },
     )
   })
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { excludesAll, nameServers, type RedirectSettings } from '../../../src/iptables/options.ts'
 import { redirectRules } from '../../../src/iptables/rules.ts'
 import { restoreText } from '../../../src/iptables/text.ts'
+import { runs } from '../../harness/seed.ts'
 import { read } from './given.ts'
 
 const passwd = 'root:x:0:0:root:/root:/bin/sh\nmesh-proxy:x:1400:1400::/:/bin/false\nodd:x:minus:0::/:\n'
@@ -111,7 +112,7 @@ describe('redirection options', () => {
         }
         for (const line of lines) expect(line).to.match(/^(\* nat|COMMIT|-N MESH_\w+|-[AI] [A-Z_]+( 1)?( !? ?-[a-z-]+( [\w./:*+@-]+)?)+)$/)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -8,6 +8,7 @@ import { identifiers } from '../../../src/keystore/identifiers.ts'
 import { readPkcs12, writeKeyStore, writeTrustStore } from '../../../src/keystore/pkcs12.ts'
 import { madeAuthority } from '../../harness/made-authority.ts'
 import { OwnTime } from '../../harness/own-time.ts'
+import { runs } from '../../harness/seed.ts'
 
 const made = { rsa: madeAuthority('rsa'), ec: madeAuthority('ec') }
 const bytesOf = (key: KeyObject): Buffer => key.export({ type: 'pkcs8', format: 'der' })
@@ -135,7 +136,7 @@ describe('PKCS #12', () => {
         const fault = await faultOf(readPkcs12(bytes, 'pw'))
         expect(fault).not.to.match(/\n/)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { KeyStoreFault } from '../../../src/keystore/fault.ts'
 import { readPkcs7, writePkcs7 } from '../../../src/keystore/pkcs7.ts'
 import { madeAuthority } from '../../harness/made-authority.ts'
+import { runs } from '../../harness/seed.ts'
 
 describe('PKCS #7', () => {
   const certificates = (['rsa', 'ec'] as const).flatMap((type) => {
@@ -32,7 +33,7 @@ describe('PKCS #7', () => {
           expect(error).to.be.instanceOf(KeyStoreFault)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { LabelIndex } from '../../../src/model/label-index.ts'
+import { runs } from '../../harness/seed.ts'
 
 describe('the index of connections by labels', () => {
   it('finds the connections with all given labels, after any history of changes and queries', () => {
@@ -32,7 +33,7 @@ describe('the index of connections by labels', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

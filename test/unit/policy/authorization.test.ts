@@ -14,6 +14,7 @@ import { normalizePath } from '../../../src/policy/paths.ts'
 import { inTrustDomains, patternMatches, patternOf } from '../../../src/policy/patterns.ts'
 import { requestPrincipals, rulePolicy } from '../../../src/xds/security/rbac.ts'
 import { policyMatches } from '../../harness/rbac-interpreter.ts'
+import { runs } from '../../harness/seed.ts'
 
 const trustDomains = { own: 'own.domain', aliases: ['old.domain'] }
 const context: EvaluationContext = { trustDomains, normalization: 'DEFAULT', trustsForwarded: false, optOuts: new Set(), isDryRun: () => false }
@@ -204,9 +205,9 @@ describe('compiled authorization policies', () => {
         expect(compiled).to.equal(meant)
         matched += Number(meant)
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
-    expect(matched).to.be.above(250)
+    expect(matched).to.be.above(runs(250))
   })
 
   it('match exactly the requests that single conditions mean, with frequent matches', () => {
@@ -223,7 +224,7 @@ describe('compiled authorization policies', () => {
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), http, normalizePath(asked.path, 'DEFAULT'))
         expect(compiled).to.equal(mismatch(resolved, true, http, context) === undefined)
       }),
-      { numRuns: 10_000 },
+      { numRuns: runs(10_000) },
     )
   })
 
@@ -263,9 +264,9 @@ describe('compiled authorization policies', () => {
         expect(compiled, JSON.stringify([rule, one])).to.equal(mismatch(resolved, true, one, context) === undefined)
         matched += Number(compiled)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
-    expect(matched).to.be.above(500)
+    expect(matched).to.be.above(runs(500))
   })
 
   it('contain no regular expression that a stock Envoy rejects', () => {
@@ -294,7 +295,7 @@ describe('compiled authorization policies', () => {
         const found = regexes(policyOf(star === 'before' ? `*${text}` : star === 'behind' ? `${text}*` : text))
         for (const regex of found) expect(programSize(regex), regex).to.be.at.most(stockProgramSize)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
     expect(regexes(policyOf('*')).length).to.be.above(3)
   })
@@ -324,7 +325,7 @@ describe('compiled authorization policies', () => {
         const pairs = requestPrincipals(pattern).some(([issuer, subject]) => patternMatches(issuer, iss) && patternMatches(subject, sub))
         expect(iss !== '' && sub !== '' && pairs).to.equal(whole)
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
   })
 

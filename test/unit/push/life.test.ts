@@ -10,6 +10,7 @@ import { ResourceGroup } from '../../../src/push/groups/resource-group.ts'
 import { classSteps, groupSteps, type LifeState, type Steps, step } from '../../../src/push/life.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import type { ProxyClass } from '../../../src/xds/traits.ts'
+import { runs } from '../../harness/seed.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 describe('the life of a class', () => {
@@ -185,7 +186,7 @@ describe('the steps of lives', () => {
         planner.collect((now += classGraceMs))
         expect([planner.classCount, [...planner.groups.ids()]]).to.deep.equal([0, []])
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 })

@@ -28,6 +28,7 @@ import { XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { CompletePushes } from '../../harness/received.ts'
+import { runs } from '../../harness/seed.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const planner = () => new Planner(testSettings())
@@ -437,7 +438,7 @@ describe('SotW, delta and VHDS streams', () => {
         expect(sotw).to.deep.equal(wanted)
         expect(delta).to.deep.equal(wanted)
       }),
-      { numRuns: Number(process.env.ORACLE_RUNS ?? 120) },
+      { numRuns: runs(400) },
     )
-  }).timeout(300_000)
+  })
 })

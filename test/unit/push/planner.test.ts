@@ -6,6 +6,7 @@ import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
+import { runs } from '../../harness/seed.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 import { slabsOf } from '../../harness/slabs.ts'
 
@@ -340,7 +341,7 @@ describe('the planner', () => {
           expect(heldBy(made, 'p')).to.deep.equal(wanted)
         },
       ),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 })

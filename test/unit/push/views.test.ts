@@ -21,6 +21,7 @@ import type { Resource } from '../../../src/xds/slab/resource.ts'
 import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { Received } from '../../harness/received.ts'
+import { runs } from '../../harness/seed.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const namespaces = ['n1', 'n2', 'n3', 'n4']
@@ -348,7 +349,7 @@ function live(
 }
 
 const mesh = fc.constantFrom({}, { proxyHttpPort: 15_007 })
-const numRuns = Number(process.env.VIEW_RUNS ?? 50)
+const numRuns = runs(200)
 
 describe('views', () => {
   it('contain the same as if everything visible were generated for each of them alone', () => {

@@ -5,6 +5,7 @@ import { Faults } from '../../../src/model/faults.ts'
 import { EntryRegistry } from '../../../src/registry/entry-registry.ts'
 import { MergedServices } from '../../../src/registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../../../src/registry/service-entries.ts'
+import { runs } from '../../harness/seed.ts'
 import { names } from '../../harness/settings.ts'
 
 const object = <T>(kind: string, namespace: string, name: string, spec: string): T =>
@@ -151,7 +152,7 @@ describe('the registry of ServiceEntries and WorkloadEntries', () => {
         for (const one of entries.values()) other.entry(undefined, one)
         expect({ ...mesh.seen(), changed: undefined }).to.deep.equal({ ...other.seen(), changed: undefined })
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })

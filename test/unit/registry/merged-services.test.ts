@@ -4,6 +4,7 @@ import type { Endpoint, EndpointSlice, Service } from '../../../protocols/data.t
 import { Faults } from '../../../src/model/faults.ts'
 import { MergedServices, registryName, type ServiceRecord, type ServiceState } from '../../../src/registry/merged-services.ts'
 import { slicesOf } from '../../../src/registry/slices.ts'
+import { runs } from '../../harness/seed.ts'
 
 const service = (provider: string, cluster: string, changes: Partial<Service> = {}): Service => ({
   hostname: 'a.com',
@@ -229,7 +230,7 @@ describe('a merge of services', () => {
         const sorted = (of: MergedServices) => [...of.merge().services].sort(([one], [other]) => (one < other ? -1 : 1))
         expect(sorted(services)).to.deep.equal(sorted(fresh))
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { isMark, Mailbox } from '../../../actors/runtime/mailbox.ts'
 import { ObjectRegister } from '../../../actors/runtime/register.ts'
 import type { Entry, Keyed } from '../../../protocols/messages/envelope.ts'
+import { runs } from '../../harness/seed.ts'
 
 /** A message of a source about an object: a value, or that the object is gone. */
 interface Said {
@@ -118,7 +119,7 @@ describe('a mailbox', () => {
         for (let next = mailbox.take(); next; next = mailbox.take()) coalescing.take(next)
         expect([...coalescing.state].sort()).to.deep.equal([...plain.state].sort())
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 
@@ -155,7 +156,7 @@ describe('a mailbox', () => {
         while (takeOne());
         for (const { replay: number, key } of receiver.withdrawn) expect(mentioned.get(number)?.has(key) ?? false).to.equal(false)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 

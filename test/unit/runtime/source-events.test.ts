@@ -7,7 +7,7 @@ import type { Endpoint, EndpointSlice, Service } from '../../../protocols/data.t
 import type { SourceEvent } from '../../../protocols/messages/push.ts'
 import { Faults } from '../../../src/model/faults.ts'
 import { MergedServices } from '../../../src/registry/merged-services.ts'
-import { seed } from '../../harness/seed.ts'
+import { runs, seed } from '../../harness/seed.ts'
 
 const registry = { provider: 'Mock', cluster: '' }
 const keys = ['ns/a.com', 'ns/b.com']
@@ -138,7 +138,7 @@ describe('the events of a registry', () => {
         for (const [key, { definition }] of held) fresh.set('Mock', key, { service: service(key, definition), slices: slicesIn(held, key) })
         expect(stateOf(receiver.services)).to.deep.equal(stateOf(fresh))
       }),
-      { numRuns: 500, seed },
+      { numRuns: runs(500), seed },
     )
   })
 })

@@ -11,6 +11,7 @@ import { encodeResource, type Resource } from '../../../src/xds/slab/resource.ts
 import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
 import { addSums, KeyedSums, readSum, subtractSums, sumText, versionOfSum, zeroSum } from '../../../src/xds/slab/sums.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
+import { runs } from '../../harness/seed.ts'
 import { testSettings } from '../../harness/settings.ts'
 
 const hosts = new Map<string, HostPiece>()
@@ -53,7 +54,7 @@ describe('versions of resources that consist of several slices', () => {
             .join()
         expect(left.version === right.version).to.equal(parts(left) === parts(right))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

@@ -16,6 +16,7 @@ import { scanFields, WireError } from '../../../src/xds/slab/wire.ts'
 import { SliceEntry } from '../../../src/xds/stream/entry.ts'
 import { Group } from '../../../src/xds/stream/group.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
+import { runs } from '../../harness/seed.ts'
 import { slabsOf } from '../../harness/slabs.ts'
 
 describe('discovery requests', () => {
@@ -72,7 +73,7 @@ describe('discovery requests', () => {
           }
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 })
@@ -181,7 +182,7 @@ describe('slabs and groups', () => {
         groups.takePatches()
         expect(slabs.usage()).to.deep.equal({ bytes: 0, live: 0, slabs: 0 })
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 

@@ -24,6 +24,7 @@ import { XdsSession } from '../../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import { secretType } from '../../../../src/xds/type-urls.ts'
 import '../../../harness/seed.ts'
+import { runs } from '../../../harness/seed.ts'
 
 const bytesOf = (text: string) => new Uint8Array(Buffer.from(text))
 const pair = (text: string, authorities?: string): SecretMaterial => ({
@@ -425,7 +426,7 @@ describe('secrets of a reader', () => {
           }
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { Contents } from '../../../../src/xds/stream/contents.ts'
+import { runs } from '../../../harness/seed.ts'
 
 const change = fc.tuple(fc.integer({ min: 0, max: 400 }).map(String), fc.option(fc.constantFrom('1', '2', '3'), { nil: undefined }))
 
@@ -30,7 +31,7 @@ describe('records of names and versions', () => {
           before.push({ contents, truth: new Map(truth) })
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 

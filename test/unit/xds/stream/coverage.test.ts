@@ -8,6 +8,7 @@ import { Group, noneHidden } from '../../../../src/xds/stream/group.ts'
 import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import { TypeState } from '../../../../src/xds/stream/type-state.ts'
 import { endpointType, virtualHostType } from '../../../../src/xds/type-urls.ts'
+import { runs } from '../../../harness/seed.ts'
 
 const nameOf = (index: number) => `outbound|80||host-${index}`
 const groupOf = (id: string, names: readonly string[]): Group => {
@@ -50,7 +51,7 @@ describe('the part of a group that a subscription covers', () => {
           }
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   })
 

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { textField } from '../../../../src/xds/slab/wire.ts'
 import { type NameSet, NameSets, onlyIn, SimilarNames, sameSet } from '../../../../src/xds/stream/name-set.ts'
 import { namesIn } from '../../../../src/xds/stream/request.ts'
+import { runs } from '../../../harness/seed.ts'
 
 const common = Array.from({ length: 400 }, (_, index) => `common-${index}`)
 const some = (list: readonly string[], max: number) => fc.uniqueArray(fc.constantFrom(...list), { maxLength: max })
@@ -42,7 +43,7 @@ describe('similar sets of names', () => {
           }
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -71,9 +72,9 @@ describe('similar sets of names', () => {
           expect(made.size).to.equal(new Set(names).size)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
-    expect(alike).to.be.above(50)
+    expect(alike).to.be.above(runs(50))
   })
 
   it('are parsed in less than half of the time if the list is similar to a known one', () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { deltaResourceHead } from '../../../../src/xds/slab/wire.ts'
 import { type Entry, entryOf, SliceEntry } from '../../../../src/xds/stream/entry.ts'
 import { partOf, WholePart } from '../../../../src/xds/stream/parts.ts'
+import { runs as volumeOf } from '../../../harness/seed.ts'
 
 /** Entries in shared memory: some adjacent, some larger than the copy limit, some of several slices. */
 function entriesOf(sizes: readonly number[]): Entry[] {
@@ -35,7 +36,7 @@ describe('a part', () => {
         const large = sizes.filter((size) => size >= 16_384).length
         if (delta) expect(part.chunks.length).to.be.at.most(2 * large + 1)
       }),
-      { numRuns: 100 },
+      { numRuns: volumeOf(100) },
     )
   })
 })
@@ -65,7 +66,7 @@ describe('a response part with all resources of a group', () => {
         expect(rest?.chunks.every(({ buffer }) => memory.has(buffer))).to.equal(true)
         expect(whole.without(new Set())).to.equal(whole)
       }),
-      { numRuns: 100 },
+      { numRuns: volumeOf(100) },
     )
   })
 

@@ -18,6 +18,7 @@ import { type SessionParts, XdsSession } from '../../../../src/xds/stream/sessio
 import { everything, type Subscription, Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import type { Holding } from '../../../../src/xds/stream/type-state.ts'
 import { clusterType, endpointType, shortType, virtualHostType } from '../../../../src/xds/type-urls.ts'
+import { runs } from '../../../harness/seed.ts'
 import { slabsOf } from '../../../harness/slabs.ts'
 
 const types = [clusterType, endpointType, virtualHostType]
@@ -252,7 +253,7 @@ describe('classes with hidden hosts', () => {
             }
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -306,7 +307,7 @@ describe('classes with hidden hosts', () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 
@@ -349,7 +350,7 @@ describe('classes with hidden hosts', () => {
           expect(client.session.isDue()).to.equal(false)
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 })
