@@ -36,8 +36,8 @@ export function contain<T>(act: () => T, failed: (reason: string) => T): T {
   }
 }
 
-/** Formats an error as a clause. Errors of other classes than Error are prefixed with the class name. */
-function reasonOf(error: unknown): string {
+/** Returns an error as a clause. Errors of other classes than Error are prefixed with the class name. */
+export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.name === 'Error' ? error.message : `${error.name}: ${error.message}`
 }

@@ -43,7 +43,8 @@ export class GroupBuilder implements Making {
   readonly sums: KeyedSums
   /** The present snapshot. Reads of it are recorded. */
   readonly snapshot: SnapshotReader
-  readonly #record: Dependencies<MeshSnapshot>
+  /** What was read to make groups, classes, and what they share. */
+  readonly record: Dependencies<MeshSnapshot>
   readonly #store: GroupStore
   readonly #faults: Faults
   readonly #groups = new Map<string, ClassGroup>()
@@ -72,12 +73,12 @@ export class GroupBuilder implements Making {
 
   constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults, sums: KeyedSums) {
     this.sums = sums
-    this.#record = new Dependencies(snapshot)
-    this.memo = new Memo(this.#record)
-    this.snapshot = new SnapshotReader(this.#record)
+    this.record = new Dependencies(snapshot)
+    this.memo = new Memo(this.record)
+    this.snapshot = new SnapshotReader(this.record)
     this.#store = groups
     this.#lingering = new Lingering(groups, (typeUrl, resources) => this.#copy(typeUrl, resources))
-    this.#ahead = this.#record.product(ahead, new Set())
+    this.#ahead = this.record.product(ahead, new Set())
     this.#faults = faults
     this.#outbound = new OutboundGroups(this)
     this.#listeners = new ListenerGroups(this)
@@ -87,12 +88,8 @@ export class GroupBuilder implements Making {
     this.#proxyless = new ProxylessGroups(this)
   }
 
-  get record(): Pick<Dependencies<never>, 'collection'> {
-    return this.#record
-  }
-
   derived<Value>(name: string, make: () => Value, alike?: (one: Value, other: Value) => boolean): Value {
-    return this.#record.derived(name, make, alike)
+    return this.record.derived(name, make, alike)
   }
 
   lastGood(): ReadonlyMap<string, Resource> {
@@ -128,13 +125,13 @@ export class GroupBuilder implements Making {
 
   /** The number of recorded questions to the snapshot. Tests of memory check that it falls when proxies disconnect. */
   get questions(): number {
-    return this.#record.questions
+    return this.record.questions
   }
 
   /** Replaces the snapshot at `now` (monotonic milliseconds). Outdated groups are built by {@link remake}. */
   advance(snapshot: MeshSnapshot, now: number): void {
     this.#now = now
-    this.#record.advance(snapshot)
+    this.record.advance(snapshot)
   }
 
   /** The classes whose list of groups may have changed. */
@@ -156,8 +153,8 @@ export class GroupBuilder implements Making {
    */
   resourcesOf(served: ServedClass, from: ServedClass = served): Record<string, GroupUse[]> {
     const { proxyClass } = served
-    served.record ??= this.#record.product(served, this.#outdatedClasses)
-    const specs = this.#record.produce(served.record, () => {
+    served.record ??= this.record.product(served, this.#outdatedClasses)
+    const specs = this.record.produce(served.record, () => {
       const { policies, mesh } = this.snapshot
       served.policies = policiesDigest(policiesFor(policies, mesh.rootNamespace, proxyClass))
       return this.#specsOf(proxyClass)
@@ -225,7 +222,7 @@ export class GroupBuilder implements Making {
     this.#lingering.forget(served)
     this.#rehidden.delete(served)
     this.#faults.clear(`losses|${served.id}`)
-    if (served.record) this.#record.forget(served.record)
+    if (served.record) this.record.forget(served.record)
   }
 
   #specsOf(proxy: ProxyClass): GroupSpec[] {
@@ -250,11 +247,11 @@ export class GroupBuilder implements Making {
     let part: ReadonlySet<string> | undefined
     this.#building = id
     this.memo.user = id
-    group.record ??= this.#record.product(group, this.#outdated)
+    group.record ??= this.record.product(group, this.#outdated)
     this.#setFailed(group, false)
     contain(
       () =>
-        this.#record.produce(group.record as Product<ClassGroup>, () => {
+        this.record.produce(group.record as Product<ClassGroup>, () => {
           const built = spec.build()
           part = built.isPart && built.remade ? new Set([...built.remade, id]) : undefined
           const divided = divideOutcomes(built.outcomes, (name) => this.#store.resources(id).get(name))
@@ -328,7 +325,7 @@ export class GroupBuilder implements Making {
       group.end()
       this.#groups.delete(id)
       this.#store.retire(id)
-      if (record) this.#record.forget(record)
+      if (record) this.record.forget(record)
       this.#failed.delete(group)
       this.#faults.clear(id)
       this.memo.release(id)
@@ -338,7 +335,7 @@ export class GroupBuilder implements Making {
 
   /** A view of the present snapshot. */
   view(key: ViewKey): View {
-    return this.#record.derived(`view ${key.id}`, () => buildView(this.snapshot, key))
+    return this.record.derived(`view ${key.id}`, () => buildView(this.snapshot, key))
   }
 
   /**
@@ -346,12 +343,12 @@ export class GroupBuilder implements Making {
    * number of bytes made for each service; the caller may stop or continue between services.
    */
   *prepare(proxy: ProxyClass): Generator<number> {
-    this.#record.forget(this.#ahead)
-    this.#record.produce(this.#ahead, () => undefined)
+    this.record.forget(this.#ahead)
+    this.record.produce(this.#ahead, () => undefined)
     for (const steps of [this.#outbound.prepare(proxy), this.#routes.prepare(proxy)])
       for (let made: number | undefined = 0; made !== undefined; ) {
         this.memo.user = ahead
-        this.#record.extend(this.#ahead, () => {
+        this.record.extend(this.#ahead, () => {
           const { value, done } = steps.next()
           made = done ? undefined : value
         })

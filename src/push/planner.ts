@@ -8,7 +8,6 @@ import { configKey, keyAt } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { proxyName, readNode } from '../model/proxy.ts'
 import type { ServiceInstance } from '../model/workload.ts'
-import { InstanceIndex } from '../snapshot/instances.ts'
 import { serviceKey } from '../snapshot/objects.ts'
 import { allPolicies, policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
@@ -19,8 +18,8 @@ import { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
 import type { Present, PushChanges } from './audience.ts'
 import { Classes } from './classes/classes.ts'
+import { OwnInstances } from './classes/own-instances.ts'
 import { classOf } from './classes/proxy-class.ts'
-import { ProxyIndex } from './classes/proxy-index.ts'
 import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
 import type { ServedClass } from './classes/served-class.ts'
 import { GroupBuilder } from './group-builder.ts'
@@ -44,12 +43,9 @@ export class Planner {
     wholePatch: (group) => this.groups.wholePatch(group),
     slab: (id) => this.slabs.data(id),
   }
-  readonly #proxies = new ProxyIndex()
   readonly #classes: Classes
-  readonly #instances = new InstanceIndex()
+  readonly #instances: OwnInstances
   readonly #refusals = new Refusals()
-  /** The snapshot that the proxies were classified by. */
-  #classified: MeshSnapshot
   #ledger = ''
   /** The changes of {@link advance}s that failed as a whole. They are processed again by the next one. */
   #missed: Changes | undefined
@@ -65,15 +61,8 @@ export class Planner {
     const sums = new KeyedSums(settings.versionKey)
     this.groups = new GroupStore(this.slabs, sums, first)
     this.builder = new GroupBuilder(this.state.current, this.groups, this.faults, sums)
-    this.#classified = this.state.current
-    this.#classes = new Classes({
-      proxies: this.#proxies,
-      refusals: this.#refusals,
-      builder: this.builder,
-      faults: this.faults,
-      snapshot: () => this.snapshot,
-      instancesOf: (node) => this.instancesOf(node),
-    })
+    this.#instances = new OwnInstances(this.builder.record)
+    this.#classes = new Classes({ instances: this.#instances, refusals: this.#refusals, builder: this.builder, faults: this.faults })
   }
 
   get snapshot(): MeshSnapshot {
@@ -87,13 +76,12 @@ export class Planner {
 
   /** All connections with their nodes and classes. */
   proxies(): { connection: string; node: ProxyNode; proxyClass: ProxyClass | undefined }[] {
-    return [...this.#proxies.entries()].map(([connection, { node, served }]) => ({ connection, node, proxyClass: served?.proxyClass }))
+    return Array.from(this.#classes.proxies, ({ connection, node, served }) => ({ connection, node, proxyClass: served?.proxyClass }))
   }
 
   /** The service instances of a proxy's workload. */
-  instancesOf({ addresses, namespace }: ProxyNode): readonly ServiceInstance[] {
-    const isOptedOut = this.snapshot.settings.optOuts.has('own-namespace-instances')
-    return this.#instances.of(addresses, isOptedOut ? undefined : namespace)
+  instancesOf(node: ProxyNode): readonly ServiceInstance[] {
+    return this.#instances.of(node)
   }
 
   /** The classes in use. */
@@ -116,21 +104,20 @@ export class Planner {
 
   /** The class that a connected proxy is assigned to. Undefined while none could be found. */
   servedClass(connection: string): ServedClass | undefined {
-    return this.#proxies.get(connection)?.served
+    return this.#classes.proxy(connection)?.served
   }
 
   /** The id of the class that a proxy would belong to; empty if it cannot be determined. No resources are made. */
   classIdOf(node: ProxyNode): string {
     return contain(
-      () => classOf(node, this.instancesOf(node), this.snapshot).id,
+      () => this.#classes.baseOf(node).id,
       () => '',
     )
   }
 
   /** Adds a connected proxy: finds its class and builds what the class needs. The result is part of the next {@link takePush}. */
   connect(connection: string, node: ProxyNode): void {
-    this.#proxies.add(connection, node)
-    this.#classes.classify(connection)
+    this.#classes.connect(connection, node)
   }
 
   /**
@@ -152,7 +139,7 @@ export class Planner {
     const ordinary = (namespace: string, takesVirtualHosts: boolean) => {
       const id = `sidecar~127.0.0.1~ahead.${namespace}~${namespace}.svc`
       const node = readNode({ id, metadata: { NAMESPACE: namespace }, locality: undefined }, settings.names, false)
-      return classOf({ ...node, takesVirtualHosts }, [], this.snapshot)
+      return classOf({ ...node, takesVirtualHosts }, [], this.builder.snapshot)
     }
     yield* this.builder.prepare(ordinary('default', false))
     const counted = new Set<string>()
@@ -165,12 +152,9 @@ export class Planner {
    * proxies.
    */
   disconnect(connection: string): void {
-    const proxy = this.#proxies.delete(connection)
-    if (!proxy) return
-    this.faults.clear(`proxy|${connection}`)
+    if (!this.#classes.disconnect(connection)) return
     this.faults.clear(`refused|${connection}`)
     this.#refusals.forget(connection)
-    proxy.served?.leave()
   }
 
   /**
@@ -182,18 +166,18 @@ export class Planner {
     const isNamed = refusal.resources.length > 0
     let isChanged = false
     for (let attempts = 0; attempts < maxAttempts; attempts++) {
-      const proxy = this.#proxies.get(connection)
+      const proxy = this.#classes.proxy(connection)
       const served = proxy?.served
-      if (!served) break
+      if (!proxy || !served) break
       const { proxyClass } = served
       const resources = this.#present(served, refusal)
       // Resources that have changed since the refusal are not concerned by it.
       if (isNamed ? resources.length === 0 : served.id !== classId) break
-      const base = classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
+      const base = this.#classes.baseOf(proxy.node)
       if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, proxy: proxyName(proxy.node), resources }, this.#objectsOf(proxyClass)))
         break
       isChanged = true
-      this.#classes.classify(connection)
+      this.#classes.classify(proxy)
     }
     this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
     return isChanged
@@ -243,9 +227,10 @@ export class Planner {
   }
 
   #apply(snapshot: MeshSnapshot, changes: Changes, now: number): undefined {
-    const moved = this.#updateInstances(snapshot, changes)
+    this.#instances.update(changes.hosts, snapshot.services)
     this.builder.advance(snapshot, now)
-    this.#refreshClasses(snapshot, changes, moved)
+    this.#classes.classifyOutdated()
+    // Classes without proxies were not found again and are based on old state.
     if (!isOnlyEndpoints(changes)) this.#classes.dropEmpty()
     this.#makeClasses(this.builder.outdatedClasses)
     this.#remake()
@@ -284,27 +269,12 @@ export class Planner {
    * out.
    */
   assignments(): ClassAssignment[] {
-    return [...this.#proxies.entries()].flatMap(([connection, { served }]) => (served ? [{ connection, classId: served.id }] : []))
+    return [...this.#classes.proxies].flatMap(({ connection, served }) => (served ? [{ connection, classId: served.id }] : []))
   }
 
   /** A digest of all objects and their generations as of the last {@link advance}, twelve characters long. */
   get ledger(): string {
     return this.#ledger
-  }
-
-  #updateInstances(snapshot: MeshSnapshot, changes: Changes): Set<string> {
-    const connections = new Set<string>()
-    for (const host of changes.hosts)
-      for (const address of this.#instances.update(host, snapshot.services.get(host)))
-        for (const connection of this.#proxies.at(address)) connections.add(connection)
-    return connections
-  }
-
-  /** Classifies proxies again: those whose own services changed (`moved`), and those that changed objects may select. */
-  #refreshClasses(snapshot: MeshSnapshot, changes: Changes, moved: ReadonlySet<string>): void {
-    const connections = new Set([...moved, ...this.#proxies.reclassified(this.#classified, snapshot, changes)])
-    for (const connection of connections) this.#classes.classify(connection)
-    this.#classified = snapshot
   }
 
   /**

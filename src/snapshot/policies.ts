@@ -79,13 +79,9 @@ const selects = (policy: Targeted, { namespace, labels }: Workload): boolean =>
   selectors(policy).some((wanted) => labelsMatch(wanted, labels)) &&
   (!isAttached(policy.spec) || policy.namespace === namespace || policy.namespace === anyNamespace)
 
-/** The label names that selectors of policies for a namespace's workloads use. */
-export function selectingLabels(index: PolicyIndex, rootNamespace: string, namespace: string): Set<string> {
-  const keys = new Set<string>()
-  for (const policies of [index.authorization, index.requests, index.peers])
-    for (const each of new Set([anyNamespace, rootNamespace, namespace]))
-      for (const policy of policies.get(each) ?? []) for (const labels of selectors(policy)) for (const key of Object.keys(labels)) keys.add(key)
-  return keys
+/** The label names that the selectors of policies use. */
+export function selectingLabels(policies: WorkloadPolicies): Set<string> {
+  return new Set(allPolicies(policies).flatMap((policy) => selectors(policy).flatMap((labels) => Object.keys(labels))))
 }
 
 /** Finds the policies that select a workload. */

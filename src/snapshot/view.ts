@@ -95,38 +95,39 @@ export function servicesOfView(key: ViewKey, view: View): ViewKey {
   return allocates ? allocating(plain, allocates.family) : plain
 }
 
-/** The properties of a proxy that determine its view. */
+/** What determines the view of a proxy. */
 interface Viewer {
   readonly namespace: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly type: string
+  /** The Sidecar that selects it ({@link selectSidecar}). */
+  readonly sidecar: Sidecar | undefined
+  /** Whether its namespace has a difference. */
+  readonly isDifferent: boolean
   /** The family of the addresses to allocate to services that have none. Undefined: none are allocated. */
   readonly allocates: AddressFamily | undefined
 }
 
-/** The parts of the snapshot that decide which view a proxy has. */
-export type ViewInputs = Pick<MeshSnapshot, 'mesh' | 'sidecars' | 'visibility'>
-
-/** Finds the view of a proxy. Sidecars do not apply to routers. */
-export function viewKeyOf(snapshot: ViewInputs, proxy: Viewer): ViewKey {
-  const plain = plainViewOf(snapshot, proxy)
+/** Finds the view of a proxy. */
+export function viewKeyOf(proxy: Viewer): ViewKey {
+  const plain = plainViewOf(proxy)
   return proxy.allocates ? allocating(plain, proxy.allocates) : plain
 }
 
-function plainViewOf(snapshot: ViewInputs, proxy: Viewer): ViewKey {
-  const sidecar = proxy.type === 'sidecar' ? selectSidecar(snapshot, proxy.namespace, proxy.labels) : undefined
-  if (sidecar) return { id: `sidecar:${sidecar.namespace}/${sidecar.name}@${proxy.namespace}`, namespace: proxy.namespace, sidecar }
-  if (!snapshot.visibility.differences.has(proxy.namespace)) return publicView
-  return viewOfNamespace(proxy.namespace)
+function plainViewOf({ sidecar, namespace, isDifferent }: Viewer): ViewKey {
+  if (sidecar) return { id: `sidecar:${sidecar.namespace}/${sidecar.name}@${namespace}`, namespace, sidecar }
+  return isDifferent ? viewOfNamespace(namespace) : publicView
 }
 
-function selectSidecar(snapshot: ViewInputs, namespace: string, labels: Readonly<Record<string, string>>): Sidecar | undefined {
+/** Finds the Sidecar that selects a workload. Sidecars do not apply to routers. */
+export function selectSidecar(
+  { sidecars, mesh }: Pick<MeshSnapshot, 'sidecars' | 'mesh'>,
+  { namespace, labels }: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> },
+): Sidecar | undefined {
   const selectorOf = ({ spec }: Sidecar) => sidecarKind.selects.labels(spec)
-  const own = snapshot.sidecars.get(namespace) ?? []
+  const own = sidecars.get(namespace) ?? []
   return (
     own.find((sidecar) => selectorOf(sidecar) && labelsMatch(selectorOf(sidecar), labels)) ??
     own.find((sidecar) => !selectorOf(sidecar)) ??
-    snapshot.sidecars.get(snapshot.mesh.rootNamespace)?.find((sidecar) => !selectorOf(sidecar))
+    sidecars.get(mesh.rootNamespace)?.find((sidecar) => !selectorOf(sidecar))
   )
 }
 

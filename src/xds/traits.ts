@@ -90,7 +90,7 @@ export interface ProxyClass {
   readonly namespace: string
   readonly traits: Traits
   readonly viewKey: ViewKey
-  /** The labels that some policy selects by: policies select either all proxies of a class or none. */
+  /** The labels that the policies of the class select it by. A policy that selects one proxy of a class selects all of them. */
   readonly labels: Readonly<Record<string, string>>
   /** The labels among them that some match of a route or listener selects by. */
   readonly sourceLabels: Readonly<Record<string, string>>

@@ -4,23 +4,30 @@ import type { ProxyNode } from '../../../protocols/data.ts'
 import type { ClassAssignment, Manifest } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../config/kinds.ts'
 import type { Faults } from '../../model/faults.ts'
-import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
+import type { Product } from '../dependencies/dependencies.ts'
 import type { GroupBuilder } from '../group-builder.ts'
+import type { OwnInstances } from './own-instances.ts'
 import { classOf, sameClass } from './proxy-class.ts'
-import type { Connected, ProxyIndex } from './proxy-index.ts'
 import type { Refusals } from './refusals.ts'
 import { ServedClass } from './served-class.ts'
 
 /** What classes are found by, and what makes their groups. */
 interface Inputs {
-  readonly proxies: ProxyIndex
+  readonly instances: OwnInstances
   readonly refusals: Refusals
   readonly builder: GroupBuilder
   readonly faults: Faults
-  snapshot(): MeshSnapshot
-  instancesOf(node: ProxyNode): readonly ServiceInstance[]
+}
+
+/** A connected proxy. */
+export interface ConnectedProxy {
+  readonly connection: string
+  readonly node: ProxyNode
+  /** The class that it is assigned to. Undefined while none could be found. */
+  served: ServedClass | undefined
+  /** The record of what was read to find the class. */
+  record: Product<ConnectedProxy> | undefined
 }
 
 /** What writers have to be told of classes. */
@@ -30,9 +37,12 @@ interface ClassChanges {
   readonly assignments: readonly ClassAssignment[]
 }
 
-/** The classes in use, by id. */
+/** The connected proxies, and the classes in use. */
 export class Classes {
   readonly #inputs: Inputs
+  readonly #proxies = new Map<string, ConnectedProxy>()
+  /** Proxies whose class may be another one, because something that was read to find it has changed. */
+  readonly #outdated = new Set<ConnectedProxy>()
   readonly #classes = new Map<string, ServedClass>()
   /**
    * Ids of transitional classes for which no groups had to be kept, since the last {@link begin}. Their proxies were assigned to their
@@ -67,42 +77,77 @@ export class Classes {
     this.#directlyAssigned.clear()
   }
 
+  /** The connected proxies. */
+  get proxies(): Iterable<ConnectedProxy> {
+    return this.#proxies.values()
+  }
+
+  proxy(connection: string): ConnectedProxy | undefined {
+    return this.#proxies.get(connection)
+  }
+
+  /** Adds a connected proxy and assigns it to its class. */
+  connect(connection: string, node: ProxyNode): void {
+    const proxy: ConnectedProxy = { connection, node, served: undefined, record: undefined }
+    this.#proxies.set(connection, proxy)
+    this.classify(proxy)
+  }
+
+  /** Removes a disconnected proxy. Returns whether it was connected. */
+  disconnect(connection: string): boolean {
+    const proxy = this.#proxies.get(connection)
+    if (!proxy) return false
+    this.#proxies.delete(connection)
+    this.#inputs.faults.clear(`proxy|${connection}`)
+    if (proxy.record) this.#inputs.builder.record.forget(proxy.record)
+    proxy.served?.leave()
+    return true
+  }
+
+  /** Finds the classes again of the proxies whose class may be another one since the last change. */
+  classifyOutdated(): void {
+    for (const proxy of [...this.#outdated]) this.classify(proxy)
+  }
+
   /**
    * Finds the class of a proxy, makes the class unless it is there, and assigns the proxy to it. If that fails, the proxy keeps its present
    * class.
    */
-  classify(connection: string): void {
-    const proxy = this.#inputs.proxies.get(connection)
-    const found = proxy && this.#find(connection, proxy)
-    if (!proxy || !found) return
+  classify(proxy: ConnectedProxy): void {
+    const found = this.#find(proxy)
+    if (!found) return
     const served = this.#servedFor(proxy.served, found)
     if (proxy.served === served) return
     served.join()
     proxy.served?.leave()
     proxy.served = served
-    this.#assignments.push({ connection, classId: served.id })
+    this.#assignments.push({ connection: proxy.connection, classId: served.id })
   }
 
-  #find(connection: string, { node, served }: Connected): ProxyClass | undefined {
-    const { faults, proxies } = this.#inputs
-    const find = () => {
-      const instances = this.#inputs.instancesOf(node)
-      proxies.label(connection, proxyLabels(node, instances))
-      return this.#classWithout(connection, node, instances)
-    }
+  /** Finds the class of a proxy and records what that is read from. */
+  #find(proxy: ConnectedProxy): ProxyClass | undefined {
+    const { faults, builder } = this.#inputs
+    const { connection, node, served } = proxy
+    proxy.record ??= builder.record.product(proxy, this.#outdated)
+    const { record } = proxy
+    const find = () => builder.record.produce(record, () => this.#classWithout(connection, node))
     const subject = { type: 'class', resource: node.id }
     return faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, served !== undefined)
   }
 
+  /** The class of a proxy without its refusals. */
+  baseOf(node: ProxyNode): ProxyClass {
+    return classOf(node, this.#inputs.instances.of(node), this.#inputs.builder.snapshot)
+  }
+
   /** The class of a proxy, without what the proxy refused. */
-  #classWithout(connection: string, node: ProxyNode, instances: readonly ServiceInstance[]): ProxyClass {
-    const { refusals, faults } = this.#inputs
-    const snapshot = this.#inputs.snapshot()
-    const proxyClass = classOf(node, instances, snapshot)
+  #classWithout(connection: string, node: ProxyNode): ProxyClass {
+    const { refusals, faults, builder, instances } = this.#inputs
+    const proxyClass = this.baseOf(node)
     if (!refusals.concerns(connection)) return proxyClass
     const present = new Set(proxyClass.traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
     if (refusals.prune(connection, present)) faults.replace(`refused|${connection}`, refusals.faults(connection))
-    return classOf(node, instances, snapshot, refusals.fallback(connection))
+    return classOf(node, instances.of(node), builder.snapshot, refusals.fallback(connection))
   }
 
   /**
@@ -161,7 +206,7 @@ export class Classes {
   /** Ends the transition of proxies of classes that keep nothing any more: they join the class that follows. */
   endTransitions(ended: ReadonlySet<ServedClass>): void {
     if (ended.size === 0) return
-    for (const [connection, { served }] of this.#inputs.proxies.entries()) if (served && ended.has(served)) this.classify(connection)
+    for (const proxy of this.#proxies.values()) if (proxy.served && ended.has(proxy.served)) this.classify(proxy)
     for (const served of ended) if (served.connections === 0) this.drop(served)
   }
 
@@ -194,7 +239,7 @@ export class Classes {
     const manifests = [...this.#changed].flatMap(({ manifest }) => manifest ?? [])
     this.#changed.clear()
     // Proxies may have disconnected since they were assigned a class.
-    const assignments = this.#assignments.splice(0).filter(({ connection }) => this.#inputs.proxies.get(connection))
+    const assignments = this.#assignments.splice(0).filter(({ connection }) => this.#proxies.has(connection))
     return { manifests, retiredClasses: this.#retired.splice(0), assignments }
   }
 }

@@ -4,7 +4,7 @@
  * again; a value that read an answer that has changed is outdated, and no other value is. There is no hand-kept list of what a change
  * affects.
  */
-import { contain } from '../../model/faults.ts'
+import { contain, reasonOf } from '../../model/faults.ts'
 
 /** The reads of a question node: none. */
 const none: readonly never[] = []
@@ -29,10 +29,10 @@ class Node implements Cell, Product<unknown> {
   /** Answers a question, given the part of the state that it is about and its name, or computes a derived value. */
   readonly ask: (of?: unknown, name?: string) => unknown
   readonly alike: (one: unknown, other: unknown) => boolean
-  /** The map that holds the node under its name. The node is deleted from it when its last reader is gone. */
-  readonly home: Map<string, Node> | undefined
+  /** What holds the node under its name. The node is deleted from it when its last reader is gone. */
+  readonly home: Home | undefined
 
-  constructor(kind: Node['kind'], name: string, ask: Node['ask'] = nothing, alike: Node['alike'] = identical, home?: Map<string, Node>) {
+  constructor(kind: Node['kind'], name: string, ask: Node['ask'] = nothing, alike: Node['alike'] = identical, home?: Home) {
     this.kind = kind
     this.name = name
     this.ask = ask
@@ -67,6 +67,26 @@ class Node implements Cell, Product<unknown> {
   disown(): void {
     this.outdated = true
     this.waiting?.delete(this.owner)
+  }
+}
+
+/** What holds nodes under their names. */
+interface Home {
+  delete(name: string): unknown
+}
+
+/** The questions about a topic that were asked, by key. */
+class Questions implements Home {
+  readonly nodes = new Map<string, Node>()
+  readonly #topic: Pick<Topic<never, never>, 'dropped'>
+
+  constructor(topic: Pick<Topic<never, never>, 'dropped'>) {
+    this.#topic = topic
+  }
+
+  delete(key: string): void {
+    this.nodes.delete(key)
+    this.#topic.dropped?.(key)
   }
 }
 
@@ -129,6 +149,10 @@ export interface Topic<State, Value> {
   readonly of: (state: State) => Value
   /** Returns the keys of the questions whose answers may differ between two values. Undefined, or without this function: any may. */
   changed?(before: Value, now: Value): Iterable<string> | undefined
+  /** Whether an answer stays the same while `changed` does not name its question, so that a recorded one is given without asking again. */
+  readonly keepsAnswers?: boolean
+  /** Called when nothing reads the answer to a question any more. */
+  dropped?(key: string): void
 }
 
 /** A recorded value that belongs to the caller that keeps it. */
@@ -160,7 +184,7 @@ export interface Collection<Value> {
 /** Records what is read of a state, and finds what a change of the state makes outdated. */
 export class Dependencies<State extends object> {
   #state: State
-  readonly #questions = new Map<Topic<State, unknown>, Map<string, Node>>()
+  readonly #questions = new Map<Topic<State, unknown>, Questions>()
   readonly #derived = new Map<string, Node>()
   /** The node being made, to which reads are recorded. */
   #making: Node | undefined
@@ -178,7 +202,7 @@ export class Dependencies<State extends object> {
 
   /** The number of questions recorded. Tests of memory check that it falls when readers are forgotten. */
   get questions(): number {
-    return [...this.#questions.values()].reduce((sum, asked) => sum + asked.size, 0)
+    return [...this.#questions.values()].reduce((sum, { nodes }) => sum + nodes.size, 0)
   }
 
   /**
@@ -192,24 +216,41 @@ export class Dependencies<State extends object> {
     ask: (value: Value, key: string) => Answer,
     alike: (one: Answer, other: Answer) => boolean = identical,
   ): Answer {
-    const answer = ask(topic.of(this.#state), key)
-    if (!this.#making) return answer
+    if (!this.#making) return ask(topic.of(this.#state), key)
+    const known = topic.keepsAnswers ? this.#questions.get(topic)?.nodes.get(key) : undefined
+    if (known) return this.#valueOf(known) as Answer
+    try {
+      const answer = ask(topic.of(this.#state), key)
+      this.#question(topic, key, ask as Node['ask'], alike as Node['alike'], answer)
+      return answer
+    } catch (error) {
+      this.#question(topic, key, ask as Node['ask'], alike as Node['alike'], new Failed(reasonOf(error)))
+      throw error
+    }
+  }
+
+  /** Records that the node being made has read the answer to a question. */
+  #question<Value>(topic: Topic<State, Value>, key: string, ask: Node['ask'], alike: Node['alike'], answer: unknown): void {
     let asked = this.#questions.get(topic)
-    if (!asked) this.#questions.set(topic, (asked = new Map()))
-    let node = asked.get(key)
+    if (!asked) this.#questions.set(topic, (asked = new Questions(topic)))
+    let node = asked.nodes.get(key)
     if (!node) {
-      node = new Node('question', key, ask as Node['ask'], alike as Node['alike'], asked)
+      node = new Node('question', key, ask, alike, asked)
       node.value = answer
       node.outdated = false
-      asked.set(key, node)
+      asked.nodes.set(key, node)
     }
     this.#record(node)
-    return answer
+  }
+
+  /** Whether something is being made, so that reads are recorded. */
+  get isRecording(): boolean {
+    return this.#making !== undefined
   }
 
   /** The owners of the products that asked a question directly. Tests check who looks what up. */
   *askers<Value>(topic: Topic<State, Value>, key: string): Generator<unknown> {
-    for (const { kind, owner } of this.#questions.get(topic)?.get(key)?.readers ?? []) if (kind === 'product') yield owner
+    for (const { kind, owner } of this.#questions.get(topic)?.nodes.get(key)?.readers ?? []) if (kind === 'product') yield owner
   }
 
   /**
@@ -316,7 +357,7 @@ export class Dependencies<State extends object> {
   advance(state: State): void {
     const before = this.#state
     this.#state = state
-    for (const [topic, asked] of this.#questions) {
+    for (const [topic, { nodes: asked }] of this.#questions) {
       const [one, other] = [topic.of(before), topic.of(state)]
       if (one === other) continue
       const changed = topic.changed?.(one, other)
@@ -333,6 +374,15 @@ export class Dependencies<State extends object> {
       this.#pending.delete(node)
       if (node.outdated && countOf(node.readers) > 0) this.#compute(node)
     }
+  }
+
+  /**
+   * Marks the readers of some questions about a topic as outdated. For answers that are not part of the state, but of something that is
+   * changed in place.
+   */
+  changedInPlace(topic: Topic<State, unknown>, keys: Iterable<string>): void {
+    const asked = this.#questions.get(topic)
+    if (asked) for (const { readers } of questionsOf(asked.nodes, keys)) this.#outdate(readers)
   }
 
   /** Drops the record of a product, and the nodes that only it read. */

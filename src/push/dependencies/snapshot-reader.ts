@@ -7,7 +7,9 @@ import { sameTcpSettings } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
+import type { SelectedWorkload, SelectingObjects } from '../classes/selecting-objects.ts'
 import type { Dependencies, Topic } from './dependencies.ts'
+import { SelectingReader } from './selecting-reader.ts'
 
 type Recording = Dependencies<MeshSnapshot>
 type About<Value> = Topic<MeshSnapshot, Value>
@@ -24,6 +26,7 @@ const wholes = {
 const itself = <Value>(value: Value): Value => value
 
 const rulesOfHosts: About<MeshSnapshot['destinationRules']> = { of: ({ destinationRules }) => destinationRules }
+const callerLabels: About<VirtualServiceIndex['byCallerLabel']> = { of: ({ virtualServices }) => virtualServices.byCallerLabel }
 const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
 
 /** A snapshot of which every read is recorded. */
@@ -39,9 +42,11 @@ export class SnapshotReader implements MeshSnapshot {
   readonly policies: MeshSnapshot['policies']
   readonly virtualServices: VirtualServiceIndex
   readonly visibility: Visibility
+  readonly #selecting: SelectingReader
 
   constructor(record: Recording) {
     this.#record = record
+    this.#selecting = new SelectingReader(record)
     this.services = new RecordedMap(record, ({ services }) => services, sameServices)
     this.endpoints = new RecordedMap(record, ({ services }) => services)
     this.allocated = {
@@ -66,6 +71,16 @@ export class SnapshotReader implements MeshSnapshot {
 
   get settings(): Settings {
     return this.#record.state.settings
+  }
+
+  /** The objects that select a workload. */
+  selecting(workload: SelectedWorkload): SelectingObjects {
+    return this.#selecting.select(workload)
+  }
+
+  /** The names of the labels by which matches of routes and listeners select callers, sorted. */
+  get callerLabels(): readonly string[] {
+    return this.#record.read(callerLabels, '', (labels) => [...labels.keys()].sort(), sameItems)
   }
 
   get mesh(): MeshSnapshot['mesh'] {
@@ -182,6 +197,7 @@ function differingHosts(before: HostLookup, now: HostLookup): readonly string[] 
 export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
   readonly #record: Recording
   readonly #entries: About<ReadonlyMap<string, Value>>
+  readonly #presence: About<ReadonlyMap<string, Value>>
   readonly #whole: About<ReadonlyMap<string, Value>>
   readonly #alike: (one: Value | undefined, other: Value | undefined) => boolean
 
@@ -192,6 +208,7 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
   ) {
     this.#record = record
     this.#entries = { of, changed: differingKeys }
+    this.#presence = { of, changed: differingKeys }
     this.#whole = { of }
     this.#alike = (one, other) => one !== undefined && other !== undefined && alike(one, other)
   }
@@ -200,8 +217,9 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
     return this.#record.read(this.#entries, key, getFrom, this.#alike)
   }
 
+  /** Readers do not depend on the value. */
   has(key: string): boolean {
-    return this.get(key) !== undefined
+    return this.#record.read(this.#presence, key, isIn)
   }
 
   /** The owners of the products that looked up a key directly. */
@@ -239,6 +257,8 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
 }
 
 const getFrom = <Value>(map: ReadonlyMap<string, Value>, key: string): Value | undefined => map.get(key)
+
+const isIn = (map: ReadonlyMap<string, unknown>, key: string): boolean => map.has(key)
 
 /** Keys whose values differ between two maps. */
 function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {

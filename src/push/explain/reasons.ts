@@ -17,7 +17,7 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { choose, visibleRule } from '../../snapshot/visibility.ts'
-import { filtersFor } from '../../xds/envoy-filter/selection.ts'
+import { filtersFor, selectedFilters } from '../../xds/envoy-filter/selection.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
@@ -80,7 +80,8 @@ export class Reasons {
       case 'Sidecar':
         return this.#ofSidecar(object as Sidecar)
       case 'EnvoyFilter': {
-        const selected = filtersFor(this.#snapshot, this.#input.node, labels)
+        const { node } = this.#input
+        const selected = filtersFor(selectedFilters(this.#snapshot, { namespace: node.namespace, labels }), node)
         return selected.some((filter) => configKey(filter) === configKey(object))
           ? undefined
           : 'its selector, or its conditions on the proxy, do not match'

@@ -8,23 +8,28 @@ import { byAge } from '../../model/order.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 
-/** Returns the EnvoyFilters of a proxy, ordered by priority; with equal priority those of the root namespace first, then by age. */
-export function filtersFor(
-  snapshot: Pick<MeshSnapshot, 'mesh' | 'envoyFilters'>,
-  node: ProxyNode,
-  labels: Readonly<Record<string, string>>,
+/**
+ * Returns the EnvoyFilters that select a workload, ordered by priority; with equal priority those of the root namespace first, then by age.
+ */
+export function selectedFilters(
+  { mesh, envoyFilters }: Pick<MeshSnapshot, 'mesh' | 'envoyFilters'>,
+  workload: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> },
 ): EnvoyFilter[] {
-  const root = snapshot.mesh.rootNamespace
-  const selected = snapshot.envoyFilters.filter(
+  const root = mesh.rootNamespace
+  const selected = envoyFilters.filter(
     ({ namespace, spec }) =>
-      (namespace === node.namespace || (namespace === root && !isAttached(spec))) &&
-      selectedLabelSets(targetedBy(spec)).some((set) => labelsMatch(set, labels)),
+      (namespace === workload.namespace || (namespace === root && !isAttached(spec))) &&
+      selectedLabelSets(targetedBy(spec)).some((set) => labelsMatch(set, workload.labels)),
   )
-  const matching = selected.filter((filter) => (filter.spec.configPatches ?? []).some((patch) => matchesProxy(patch, node)))
-  return matching.sort(
+  return selected.sort(
     (one, other) =>
       (one.spec.priority ?? 0) - (other.spec.priority ?? 0) || Number(other.namespace === root) - Number(one.namespace === root) || byAge(one, other),
   )
+}
+
+/** Returns those of the selected EnvoyFilters that have a patch for a proxy. */
+export function filtersFor(selected: readonly EnvoyFilter[], node: ProxyNode): EnvoyFilter[] {
+  return selected.filter((filter) => (filter.spec.configPatches ?? []).some((patch) => matchesProxy(patch, node)))
 }
 
 /** An EnvoyFilter without patches that a proxy refused. */
