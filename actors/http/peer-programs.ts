@@ -57,25 +57,33 @@ export function portsOfProxies(ask: () => Promise<readonly number[]>): () => Pro
 /** Thrown when a look-up exceeds a bound. */
 class TooMuch extends Error {}
 
-/** Looks up the programs of peers. What was found out about a connection is kept as long as its socket object. */
+/** How long a program counts as ordinary: it may begin to listen on a port of proxies after it has connected. */
+const ordinaryMs = 5000
+
+/**
+ * Looks up the programs of peers. What was found out about a connection is kept as long as its socket object, but that its program is an
+ * ordinary one for {@link ordinaryMs}.
+ */
 export class PeerPrograms {
   readonly #suspects: Suspects
   readonly #proc: string
-  readonly #known = new WeakMap<ConnectionEnds, PeerProgram>()
+  readonly #ordinaryMs: number
+  readonly #known = new WeakMap<ConnectionEnds, { readonly program: PeerProgram; readonly until: number }>()
   readonly #waiting = new Map<ConnectionEnds, Question>()
   #isRunning = false
 
-  /** `proc`: where the proc file system is mounted. */
-  constructor(suspects: Suspects, proc = '/proc') {
+  /** `proc`: where the proc file system is mounted. `ordinary`: for how many milliseconds a program counts as ordinary. */
+  constructor(suspects: Suspects, proc = '/proc', ordinary = ordinaryMs) {
     this.#suspects = suspects
     this.#proc = proc
+    this.#ordinaryMs = ordinary
   }
 
   /** Returns what is at the other end of a connection. Never rejects. */
   async of(connection: ConnectionEnds): Promise<PeerProgram> {
     if (process.platform !== 'linux') return 'unknown'
     const known = this.#known.get(connection)
-    if (known !== undefined) return known
+    if (known !== undefined && monotonicMs() < known.until) return known.program
     let asked = this.#waiting.get(connection)
     if (!asked) {
       if (this.#waiting.size >= limits.waiting) return 'busy'
@@ -85,7 +93,8 @@ export class PeerPrograms {
       if (!this.#isRunning) void this.#run()
     }
     const found = await asked.answer.promise
-    if (found !== 'busy') this.#known.set(connection, found)
+    const until = found === 'ordinary' ? monotonicMs() + this.#ordinaryMs : Number.POSITIVE_INFINITY
+    if (found !== 'busy') this.#known.set(connection, { program: found, until })
     return found
   }
 

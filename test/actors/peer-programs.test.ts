@@ -60,6 +60,21 @@ describe('the program at the other end of a connection', () => {
     expect(await new PeerPrograms({ listeningOn: async () => new Set([own + 1]) }).of(connection), 'another port').to.equal('ordinary')
   })
 
+  it('is looked for again on the same connection, since it may begin to listen later', async () => {
+    const own = await freePort()
+    const script = `${connecting('127.0.0.1')} process.stdin.once('data', () => require('node:net').createServer().listen(${own}, '127.0.0.3'))`
+    const { connection, child } = await connectedBy(script)
+    const of = (ordinaryMs?: number) => {
+      const peers = new PeerPrograms({ listeningOn: async () => new Set([own]) }, '/proc', ordinaryMs)
+      return () => peers.of(connection)
+    }
+    const [kept, again] = [of(600_000), of(0)]
+    expect([await kept(), await again()]).to.deep.equal(['ordinary', 'ordinary'])
+    child.stdin?.write('listen')
+    await until('it to be suspect', async () => (await again()) === 'suspect')
+    expect(await kept()).to.equal('ordinary')
+  })
+
   it('is suspect if it is a given process, or was started by it', async () => {
     const { connection, child } = await connectedBy(connecting('127.0.0.1'))
     const of = (pid: number | undefined) => new PeerPrograms({ startedBy: async () => pid }).of(connection)
