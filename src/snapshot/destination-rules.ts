@@ -36,6 +36,10 @@ export interface DestinationRuleIndex {
   readonly withTcpSettings: ReadonlyMap<string, true>
   /** The merged rule of a namespace for a host. */
   of(namespace: string, host: string): MergedRule | undefined
+  /** The same for readers of its settings for TCP connections only: they are not outdated by a rule with other settings. */
+  tcpOf(namespace: string, host: string): MergedRule | undefined
+  /** Namespaces with a rule. */
+  readonly namespaces: ReadonlyMap<string, true>
 }
 
 /** The rules of one namespace. */
@@ -88,13 +92,36 @@ export function indexDestinationRules(
     const says = () => [...rules.exact.values(), ...rules.wildcards].some(hasTcpSettings)
     if (isKnown ? previous.withTcpSettings.has(namespace) : says()) withTcpSettings.set(namespace, true)
   }
+  const known = previous?.namespaces
+  const namespaces =
+    known && known.size === byNamespace.size && [...byNamespace.keys()].every((namespace) => known.has(namespace))
+      ? known
+      : new Map([...byNamespace.keys()].map((namespace) => [namespace, true] as const))
   // Whether the set is empty is recorded as a read of the whole set, so the set keeps its identity while it is equal.
   const isSame = previous && sameItems([...previous.withTcpSettings.keys()].sort(), [...withTcpSettings.keys()].sort())
   return {
     byNamespace,
+    namespaces,
     withTcpSettings: isSame ? previous.withTcpSettings : withTcpSettings,
     of: (namespace, host) => findRule(byNamespace.get(namespace), host),
+    tcpOf: (namespace, host) => findRule(byNamespace.get(namespace), host),
   }
+}
+
+/**
+ * Returns the questions (`<namespace> <host>`) to which two indexes may answer differently. Undefined when a wildcard is in only one of them,
+ * which may cover any host.
+ */
+export function differingRules(before: DestinationRuleIndex, now: DestinationRuleIndex): string[] | undefined {
+  const found: string[] = []
+  for (const namespace of new Set([...before.byNamespace.keys(), ...now.byNamespace.keys()])) {
+    const [one, other] = [before.byNamespace.get(namespace), now.byNamespace.get(namespace)]
+    if (one === other) continue
+    if (!sameItems(one?.wildcards ?? [], other?.wildcards ?? [])) return undefined
+    for (const [host, rule] of other?.exact ?? []) if (one?.exact.get(host) !== rule) found.push(`${namespace} ${host}`)
+    for (const host of one?.exact.keys() ?? []) if (!other?.exact.has(host)) found.push(`${namespace} ${host}`)
+  }
+  return found
 }
 
 /** Whether a rule sets, on any of its levels, the idle timeout or maximum duration of TCP connections, or load balancing by source IP. */

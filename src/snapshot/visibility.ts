@@ -10,7 +10,7 @@ import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
 import { isExported, isPublic, namespaceInHost } from '../model/match.ts'
 import { compare } from '../model/order.ts'
-import { type DestinationRuleIndex, findRule, hasTcpSettings, type MergedRule, ruleFor } from './destination-rules.ts'
+import { type DestinationRuleIndex, hasTcpSettings, type MergedRule, ruleFor } from './destination-rules.ts'
 import { HostNameIndex, type HostNames } from './host-names.ts'
 import { serviceKey } from './objects.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
@@ -91,7 +91,8 @@ type RuleInputs = Pick<VisibilityInputs, 'destinationRules' | 'mesh'>
 
 /** The DestinationRule for a service as seen from a namespace. Without a viewer: as visible to all. */
 export function visibleRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
-  const find = (namespace: string) => findRule(destinationRules.byNamespace.get(namespace), service.hostname)
+  // What is read of a namespace without rules is that it has none, so that nothing is recorded for each of its hosts.
+  const find = (namespace: string) => (destinationRules.namespaces.has(namespace) ? destinationRules.of(namespace, service.hostname) : undefined)
   return ruleFor(find, service, viewer, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo)
 }
 
@@ -103,7 +104,7 @@ export function visibleTcpRule({ destinationRules, mesh }: RuleInputs, service: 
   if (destinationRules.withTcpSettings.size === 0) return undefined
   const namespaces = new Set([service.namespace, mesh.rootNamespace, ...(viewer === undefined ? [] : [viewer])])
   if (![...namespaces].some((namespace) => destinationRules.withTcpSettings.has(namespace))) return undefined
-  const find = (namespace: string) => destinationRules.of(namespace, service.hostname)
+  const find = (namespace: string) => destinationRules.tcpOf(namespace, service.hostname)
   const rule = ruleFor(find, service, viewer, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo)
   return rule && hasTcpSettings(rule) ? rule : undefined
 }

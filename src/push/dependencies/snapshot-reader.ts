@@ -3,7 +3,7 @@
 import { sameItems } from '../../model/lists.ts'
 import { PatchedMap } from '../../model/patched-map.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
-import { sameTcpSettings } from '../../snapshot/destination-rules.ts'
+import { type DestinationRuleIndex, differingRules, type MergedRule, sameTcpSettings } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
@@ -25,8 +25,18 @@ const wholes = {
 }
 const itself = <Value>(value: Value): Value => value
 
-const rulesOfHosts: About<MeshSnapshot['destinationRules']> = { of: ({ destinationRules }) => destinationRules }
 const callerLabels: About<VirtualServiceIndex['byCallerLabel']> = { of: ({ virtualServices }) => virtualServices.byCallerLabel }
+const rulesOf = ({ destinationRules }: MeshSnapshot): DestinationRuleIndex => destinationRules
+/** Topics of questions about the rule for a host, and about its settings for TCP connections. */
+const rulesOfHosts: Record<'any' | 'tcp', About<DestinationRuleIndex>> = {
+  any: { of: rulesOf, changed: differingRules },
+  tcp: { of: rulesOf, changed: differingRules },
+}
+/** Answers a question about a rule, whose key is `<namespace> <host>`. */
+const ruleIn = (rules: DestinationRuleIndex, key: string): MergedRule | undefined => {
+  const space = key.indexOf(' ')
+  return rules.of(key.slice(0, space), key.slice(space + 1))
+}
 const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
 
 /** A snapshot of which every read is recorded. */
@@ -58,7 +68,9 @@ export class SnapshotReader implements MeshSnapshot {
     this.destinationRules = {
       byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace),
       withTcpSettings: new RecordedMap(record, ({ destinationRules }) => destinationRules.withTcpSettings),
-      of: (namespace, host) => record.read(rulesOfHosts, `${namespace} ${host}`, (rules) => rules.of(namespace, host), sameTcpSettings),
+      namespaces: new RecordedMap(record, ({ destinationRules }) => destinationRules.namespaces),
+      of: (namespace, host) => record.read(rulesOfHosts.any, `${namespace} ${host}`, ruleIn),
+      tcpOf: (namespace, host) => record.read(rulesOfHosts.tcp, `${namespace} ${host}`, ruleIn, sameTcpSettings),
     }
     this.policies = {
       authorization: new RecordedMap(record, ({ policies }) => policies.authorization, sameItems),

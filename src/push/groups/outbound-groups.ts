@@ -34,9 +34,11 @@ interface Extent {
   readonly routedBy?: Pick<ProxyClass, 'gateways' | 'namespace'>
 }
 
-/** The load assignments of a group by host, each with a record of what was read to make it. */
-interface HostAssignments {
+/** The resources of a group by host, each with a record of what was read to make it. */
+interface HostResources {
   readonly cells: Collection<readonly Outcome[]>
+  /** The inputs that are not recorded as reads. */
+  readonly given: readonly unknown[]
   /** Those that the group has. */
   readonly stored: Map<string, readonly Outcome[]>
   /** The hosts that it was made of; undefined until it was. */
@@ -46,8 +48,8 @@ interface HostAssignments {
 /** Makes the groups of clusters and load assignments. */
 export class OutboundGroups {
   readonly #making: Making
-  /** By group of load assignments. */
-  readonly #assignments = new Map<string, HostAssignments>()
+  /** By group. */
+  readonly #resources = new Map<string, HostResources>()
 
   constructor(making: Making) {
     this.#making = making
@@ -59,34 +61,23 @@ export class OutboundGroups {
     const { filters } = traits.filtersOf.clusters
     const extents = this.#extents(proxy)
     const own = extents.find(({ hosts }) => hosts)
+    const clusters = (dns: boolean) => (host: string, view: View) => this.#hostClusters(host, view, traits, dns)
     const kinds = [
-      {
-        name: 'clusters-out',
-        key: traits.clusterKey,
-        given: filters,
-        typeUrl: clusterType,
-        make: (of: Extent) => ({ outcomes: this.#clusters(of, traits, false) }),
-      },
-      {
-        name: 'clusters-dns',
-        key: `${traits.clusterKey}|${traits.placeKey}`,
-        given: filters,
-        typeUrl: clusterType,
-        make: (of: Extent) => ({ outcomes: this.#clusters(of, traits, true) }),
-      },
+      { name: 'clusters-out', key: traits.clusterKey, given: filters, typeUrl: clusterType, ofHost: clusters(false) },
+      { name: 'clusters-dns', key: `${traits.clusterKey}|${traits.placeKey}`, given: filters, typeUrl: clusterType, ofHost: clusters(true) },
       // EnvoyFilters do not apply to load assignments, so classes with different filters share this group.
       {
         name: 'endpoints',
         key: endpointKey(traits),
         given: [],
         typeUrl: endpointType,
-        make: (of: Extent, id: string) => this.#endpoints(id, of, traits),
+        ofHost: (host: string, view: View) => this.#hostEndpoints(host, view, traits),
       },
     ]
     const specs = extents.flatMap((extent) =>
-      kinds.map(({ name, key, given, typeUrl, make }): GroupSpec => {
+      kinds.map(({ name, key, given, typeUrl, ofHost }): GroupSpec => {
         const id = `${name}|${extent.id}|${key}`
-        const build = (): Built => ({ ...make(extent, id), ...(extent.hosts ? { hide: extent.hosts } : {}) })
+        const build = (): Built => ({ ...this.#build(id, extent, given, ofHost), ...(extent.hosts ? { hide: extent.hosts } : {}) })
         const hiddenBy = own && own !== extent ? { hiddenBy: `${name}|${own.id}|${key}` } : {}
         return { id, given, typeUrl, ...hiddenBy, build }
       }),
@@ -122,7 +113,7 @@ export class OutboundGroups {
 
   /** Removes a group. */
   forget(group: string): void {
-    this.#assignments.delete(group)
+    this.#resources.delete(group)
   }
 
   /** Makes the clusters and load assignments of a view's services in advance. Yields the number of bytes made for each service. */
@@ -135,24 +126,16 @@ export class OutboundGroups {
         bytes(this.#serviceEndpoints(state, view, proxy.traits))
   }
 
-  #states({ viewKey, routedBy, hosts = routedBy && gatewayHosts(this.#making.snapshot, routedBy) }: Extent): {
-    view: View
-    states: readonly ServiceState[]
-  } {
-    const view = this.#making.view(viewKey)
-    return { view, states: hosts ? hosts.flatMap((host) => view.service(host) ?? []) : view.services }
-  }
-
   /**
-   * `dns`: only services resolved by DNS, whose clusters contain endpoints and depend on the locality of the proxy; otherwise all other
-   * services.
+   * The clusters of a host. `dns`: only of a service resolved by DNS, whose clusters contain endpoints and depend on the locality of the
+   * proxy; otherwise only of other services.
    */
-  #clusters(extent: Extent, traits: Traits, dns: boolean): Outcome[] {
-    const { view, states } = this.#states(extent)
-    const services = states.filter(({ service }) => (service.resolution === 'dns') === dns)
-    const made = this.#ofEach(services, 'cds', (state) => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
+  #hostClusters(host: string, view: View, traits: Traits, dns: boolean): readonly Outcome[] {
+    const state = view.service(host)
+    if (!state || (state.service.resolution === 'dns') !== dns) return []
+    const made = this.#ofService(state, 'cds', () => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
     if (!traits.sniDnat) return made
-    return [...made, ...this.#ofEach(services, 'cds', (state) => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters))]
+    return [...made, ...this.#ofService(state, 'cds', () => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters))]
   }
 
   #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Outcome[] {
@@ -175,44 +158,44 @@ export class OutboundGroups {
   }
 
   /**
-   * Makes the outcomes of each service. When making a service fails before there are drafts, the resources that the group has of it are
+   * Makes the outcomes of a service. When making them fails before there are drafts, the resources that the group has of the service are
    * kept.
    */
-  #ofEach(services: readonly ServiceState[], type: string, make: (state: ServiceState) => readonly Outcome[]): Outcome[] {
+  #ofService(state: ServiceState, type: string, make: () => readonly Outcome[]): readonly Outcome[] {
     const there = this.#making.lastGood()
-    return services.flatMap((state) =>
-      contain(
-        () => [...make(state)],
-        (reason) => {
-          const { hostname } = state.service
-          const kept = [...there.values()].filter(({ name }) => hostOf(clusterType, name) === hostname)
-          const consequence = kept.length > 0 ? consequences.kept : consequences.leftOut
-          return [...kept, { problem: { type, resource: hostname, objects: [serviceKey(state.service)], reason, consequence } }]
-        },
-      ),
-    )
+    return contain<readonly Outcome[]>(make, (reason) => {
+      const { hostname } = state.service
+      const kept = [...there.values()].filter(({ name }) => hostOf(clusterType, name) === hostname)
+      const consequence = kept.length > 0 ? consequences.kept : consequences.leftOut
+      return [...kept, { problem: { type, resource: hostname, objects: [serviceKey(state.service)], reason, consequence } }]
+    })
   }
 
-  #endpoints(id: string, extent: Extent, traits: Traits): Built {
-    const group = this.#assignments.get(id) ?? { cells: this.#making.record.collection(), stored: new Map(), hosts: undefined }
+  #build(id: string, extent: Extent, given: readonly unknown[], ofHost: (host: string, view: View) => readonly Outcome[]): Built {
+    const known = this.#resources.get(id)
+    const group =
+      known && sameItems(known.given, given)
+        ? known
+        : { cells: this.#making.record.collection<readonly Outcome[]>(), given, stored: new Map(), hosts: undefined }
     // If this fails, the next attempt begins anew.
-    this.#assignments.delete(id)
+    this.#resources.delete(id)
     try {
-      return this.#changedEndpoints(id, group, extent, traits)
+      return this.#changed(id, group, extent, ofHost)
     } catch (error) {
       group.cells.keep(new Set())
       throw error
     }
   }
 
-  /** Makes the load assignments of the hosts that are new in a group, and of those of which something that was read has changed. */
-  #changedEndpoints(id: string, group: HostAssignments, extent: Extent, traits: Traits): Built {
-    const { cells, stored } = group
+  /** Makes the resources of the hosts that are new in a group, and of those of which something that was read has changed. */
+  #changed(id: string, group: HostResources, extent: Extent, ofHost: (host: string, view: View) => readonly Outcome[]): Built {
+    const { cells, stored, given } = group
     const hosts = this.#hosts(extent)
     const isSame = group.hosts === hosts
     const wanted = isSame ? undefined : new Set(hosts)
     const redone = isSame ? [...cells.outdated] : hosts.filter((host) => !(cells.isCurrent(host) && stored.has(host)))
-    const made = new Map(redone.map((host) => [host, cells.get(host, () => this.#hostEndpoints(host, extent.viewKey, traits)).value]))
+    const make = (host: string) => () => ofHost(host, this.#making.view(extent.viewKey))
+    const made = new Map(redone.map((host) => [host, cells.get(host, make(host)).value]))
     const left = wanted ? [...stored.keys()].filter((host) => !wanted.has(host)) : []
     if (wanted) cells.keep(wanted)
     cells.read()
@@ -222,10 +205,15 @@ export class OutboundGroups {
     const finish = () => {
       for (const [host, of] of made) stored.set(host, of)
       for (const host of left) stored.delete(host)
-      this.#assignments.set(id, { cells, stored, hosts })
+      this.#resources.set(id, { cells, given, stored, hosts })
     }
     if (!group.hosts) return { outcomes, stored: finish }
     const remade = new Set([...redone, ...left, ...before, ...now])
+    // A patch that cannot be applied is a fault of its EnvoyFilter, which several hosts report.
+    const patches = new Set([...outcomes, ...[...redone, ...left].flatMap((host) => stored.get(host) ?? [])].filter(isPatchProblem).map(nameOf))
+    if (patches.size > 0)
+      for (const [host, of] of stored)
+        if (!made.has(host) && (!wanted || wanted.has(host))) outcomes.push(...of.filter((one) => isPatchProblem(one) && patches.has(nameOf(one))))
     return { outcomes, isPart: true, gone: before.filter((name) => !now.has(name)), remade, stored: finish }
   }
 
@@ -234,15 +222,14 @@ export class OutboundGroups {
     if (hosts) return hosts
     if (routedBy) return gatewayHosts(this.#making.snapshot, routedBy)
     const listed = () => [...new Set(this.#making.view(viewKey).egress.flatMap((egress) => egress.hosts))]
-    return this.#making.derived(`hosts of endpoints|${viewKey.id}`, listed, sameItems)
+    return this.#making.derived(`hosts of resources|${viewKey.id}`, listed, sameItems)
   }
 
-  #hostEndpoints(host: string, viewKey: ViewKey, traits: Traits): readonly Outcome[] {
-    const view = this.#making.view(viewKey)
+  #hostEndpoints(host: string, view: View, traits: Traits): readonly Outcome[] {
     // A change of endpoints is no change of the service, whose other readers it does not concern.
     this.#making.snapshot.endpoints.get(host)
     const state = view.service(host)
-    return state ? this.#ofEach([state], 'eds', () => this.#serviceEndpoints(state, view, traits)) : []
+    return state ? this.#ofService(state, 'eds', () => this.#serviceEndpoints(state, view, traits)) : []
   }
 
   #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Outcome[] {
@@ -262,6 +249,8 @@ export class OutboundGroups {
 
 const nameOf = (outcome: Outcome): string =>
   'slices' in outcome ? outcome.name : 'problem' in outcome ? outcome.problem.resource : outcome.conflict.listener
+
+const isPatchProblem = (outcome: Outcome): boolean => 'problem' in outcome && outcome.problem.type === 'patch'
 
 const endpointKey = ({ type, sniDnat, isProxyless, placeKey }: Traits): string => `${type}|${sniDnat}|${isProxyless}|${placeKey}`
 
