@@ -2,12 +2,16 @@
  * Measures what single changes cost a planner in a process of its own, without threads, writers and connections. Driven by messages from
  * bench/scenarios/size.ts.
  */
+
+import type { Service } from '../protocols/data.ts'
 import { readFeatures } from '../src/config/features.ts'
 import { configKey } from '../src/config/kinds.ts'
 import { parseConfigFile } from '../src/config/parse.ts'
 import { readNode } from '../src/model/proxy.ts'
 import { meshNames } from '../src/names/mesh-names.ts'
 import { Planner } from '../src/push/planner.ts'
+import { registryName } from '../src/registry/merged-services.ts'
+import type { MockService } from '../src/registry/mock.ts'
 import { type MeshSize, meshDocuments, type SizeChange, type SizeScenario, sizeScenarios } from './size.ts'
 
 /** The mesh, the proxies and the scenarios to measure. */
@@ -51,6 +55,8 @@ function measureTogether(command: SizeCommand, scenarios: readonly SizeScenario[
   })
   for (const text of [...meshDocuments(command), ...scenarios.flatMap(({ mesh }) => mesh?.(command) ?? [])])
     for (const object of parsed(text)) planner.state.setConfig(configKey(object), object)
+  for (const { service, slices } of scenarios.flatMap(({ registry }) => registry?.() ?? []))
+    planner.state.services.set(registryName(service), keyOf(service), { service, slices })
   planner.advance()
   for (let index = 0; index < proxies; index++) {
     const namespace = `ns-${index % command.namespaces}`
@@ -68,7 +74,7 @@ function measureTogether(command: SizeCommand, scenarios: readonly SizeScenario[
     for (let round = 0; round < warmUp + rounds; round++) {
       const time = roundOf(scenario, round, command, (change) => {
         now += 10_000
-        return costOf(planner, change, now)
+        return costOf(planner, scenario, change, now)
       })
       if (round >= warmUp) times.push(time)
     }
@@ -85,18 +91,24 @@ function roundOf({ changes }: SizeScenario, round: number, size: MeshSize, cost:
 }
 
 /** Makes a change and returns its CPU milliseconds. What was kept for a while after the change before it is removed first. */
-function costOf(planner: Planner, { set = [], remove = [] }: SizeChange, now: number): number {
+function costOf(planner: Planner, { registry }: SizeScenario, { set = [], remove = [], slices = [] }: SizeChange, now: number): number {
   planner.sweep(now)
   planner.takePush()
   const [added, removed] = [set.flatMap(parsed), remove.flatMap(parsed)]
+  const services = registry?.() ?? []
+  // Slices reach the push queue as copies.
+  const changed = slices.map(({ index, slice }) => ({ service: (services[index] as MockService).service, slice: structuredClone(slice) }))
   const cpu = process.cpuUsage()
   for (const object of added) planner.state.setConfig(configKey(object), object)
   for (const object of removed) planner.state.setConfig(configKey(object), undefined)
+  for (const { service, slice } of changed) planner.state.services.setSlice(registryName(service), keyOf(service), slice.key, slice)
   planner.advance(now)
   planner.takePush()
   const { user, system } = process.cpuUsage(cpu)
   return (user + system) / 1000
 }
+
+const keyOf = ({ namespace, hostname }: Service): string => `${namespace}/${hostname}`
 
 process.on('message', (command: SizeCommand) => {
   process.send?.(measure(command))

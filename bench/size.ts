@@ -1,15 +1,18 @@
 /** The changes of the set `size`: what one change costs the push queue must not depend on the number of services. */
 
+import { type MockChange, type MockService, type MockSettings, mockRollout, mockServices } from '../src/registry/mock.ts'
+
 /** The size of a mesh. Service `n` is in the namespace `n % namespaces`. */
 export interface MeshSize {
   readonly services: number
   readonly namespaces: number
 }
 
-/** The YAML documents of objects to set, and of objects to remove. */
+/** The YAML documents of objects to set, and of objects to remove; and slices of the services of the scenario's registry. */
 export interface SizeChange {
   readonly set?: readonly string[]
   readonly remove?: readonly string[]
+  readonly slices?: readonly MockChange[]
 }
 
 /** A kind of change. */
@@ -17,6 +20,8 @@ export interface SizeScenario {
   readonly name: string
   /** Returns documents that are part of the mesh from the start, in addition to its services. */
   readonly mesh?: (size: MeshSize) => readonly string[]
+  /** Returns the services of a registry that are part of the mesh from the start. */
+  readonly registry?: () => readonly MockService[]
   /** Whether these documents make other changes cost more, so that the scenario needs a mesh of its own. */
   readonly isApart?: boolean
   /** Returns the changes of a round. Each is a push of its own; the figure is the mean of a round's changes. */
@@ -138,8 +143,33 @@ const envoyFilter = (round: number): string =>
     'networking.mesh.io/v1alpha3',
   )
 
+/** Rollouts of large services, of which each round takes some steps at once: as many workloads are replaced. */
+function rollout(name: string, largeServices: number, largeEndpoints: number, steps: number): SizeScenario {
+  const none = { services: 0, endpoints: 0, proxiesPerService: 0, churnPerSecond: 0 }
+  const settings: MockSettings = {
+    ...none,
+    namespaces: 3,
+    largeServices,
+    largeEndpoints,
+    seed: 1,
+    domain: `${largeEndpoints}-${steps}.local`,
+    cluster: '',
+  }
+  const services = mockServices(settings)
+  const changes = (round: number) => [
+    { slices: Array.from({ length: steps }, (_, step) => mockRollout(settings, services, round * steps + step)).flat() },
+  ]
+  return { name, registry: () => services, changes }
+}
+
 /** All scenarios. */
 export const sizeScenarios: readonly SizeScenario[] = [
+  rollout('one pod of 50 replaced', 1, 50, 1),
+  rollout('one pod of 500 replaced', 1, 500, 1),
+  rollout('one pod of 2,000 replaced', 1, 2000, 1),
+  rollout('one pod of 8,000 replaced', 1, 8000, 1),
+  rollout('ten of 8,000 pods of one service replaced', 1, 8000, 10),
+  rollout('ten of 8,000 pods in services of 50 replaced', 160, 50, 10),
   {
     name: 'port added and removed',
     changes: (round, size) => {
