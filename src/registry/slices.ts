@@ -14,13 +14,15 @@ export interface Slice extends EndpointSlice {
   readonly unready: number
 }
 
-/** Examines the endpoints of a slice. */
-export function sliceOf({ key, version, endpoints }: EndpointSlice): Slice {
+/** Examines the endpoints of a slice; `before`: another one whose endpoints need not be examined again. */
+export function sliceOf({ key, version, endpoints }: EndpointSlice, before?: Slice): Slice {
+  const remote = before && !before.hasLocal ? new Set(before.endpoints) : undefined
   const accounts = new Set<string>()
   let [hasLocal, unready] = [false, 0]
-  for (const { address, namespace, serviceAccount, readiness = 'ready' } of endpoints) {
+  for (const endpoint of endpoints) {
+    const { address, namespace, serviceAccount, readiness = 'ready' } = endpoint
     accounts.add(`${namespace}/${serviceAccount}`)
-    hasLocal ||= leadsToCaller(address)
+    hasLocal ||= !remote?.has(endpoint) && leadsToCaller(address)
     if (readiness !== 'ready') unready++
   }
   return { key, version, endpoints, accounts: [...accounts], hasLocal, unready }
@@ -65,7 +67,7 @@ export function keptSlice(before: Slice | undefined, now: EndpointSlice): Slice 
   if (!before || before.key !== now.key) return sliceOf(now)
   if (now.version !== '' && before.version === now.version) return before
   const endpoints = keptEndpoints(before.endpoints, now.endpoints)
-  return endpoints === before.endpoints ? before : sliceOf({ ...now, endpoints })
+  return endpoints === before.endpoints ? before : sliceOf({ ...now, endpoints }, before)
 }
 
 function keptEndpoints(before: readonly Endpoint[], now: readonly Endpoint[]): readonly Endpoint[] {

@@ -3,7 +3,7 @@
  * to E9).
  */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import type { ServicePort } from '../../../protocols/data.ts'
+import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import { type LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import type { Subset } from '../../snapshot/destination-rules.ts'
@@ -93,8 +93,32 @@ function encodedGroup(group: PlacedTargets, snapshot: MeshSnapshot, traits: Trai
 function encodedRun(run: Run, { scale }: PlacedTargets, snapshot: MeshSnapshot): EncodedRun {
   const known = run.encoded
   if (known?.scale === scale.name && known.block.slab !== lost) return known
-  const bytes = encoded({ lbEndpoints: run.targets.map((target) => lbEndpoint(target, scale.of(target.weight), snapshot)) })
+  const bytes = Buffer.concat(run.targets.map((target) => encodedTarget(target, scale.of(target.weight), snapshot)))
   return (run.encoded = { scale: scale.name, block: new Block(bytes), digest: contentVersion(bytes) })
+}
+
+/** An encoded target with what it was encoded of, beside its endpoint. */
+interface EncodedTarget {
+  readonly port: number
+  readonly weight: number
+  readonly isMutualTls: boolean
+  readonly bytes: Uint8Array
+}
+
+/** Encoded targets by their endpoint. Endpoints that do not change are the same objects. */
+const encodedTargets = new WeakMap<Endpoint, readonly EncodedTarget[]>()
+/** The maximum number of encoded targets of an endpoint. */
+const mostEncoded = 16
+
+/** Encodes a target that is addressed itself, once for each port, weight and use of mutual TLS. */
+function encodedTarget(target: Target, weight: number, snapshot: MeshSnapshot): Uint8Array {
+  const { endpoint, port, isMutualTls } = target
+  const known = encodedTargets.get(endpoint) ?? []
+  const found = known.find((each) => each.port === port && each.weight === weight && each.isMutualTls === isMutualTls)
+  if (found) return found.bytes
+  const bytes = Buffer.from(encoded({ lbEndpoints: [lbEndpoint(target, weight, snapshot)] }))
+  encodedTargets.set(endpoint, [...known.slice(1 - mostEncoded), { port, weight, isMutualTls, bytes }])
+  return bytes
 }
 
 function encoded(init: LocalityLbEndpoints): Uint8Array {
