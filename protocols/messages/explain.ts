@@ -36,7 +36,8 @@ export interface ExplainInput {
   readonly node: ProxyNode
   readonly typeUrl: string
   readonly name: string
-  /** A digest of the resource that the proxy has; undefined: it has none of this name. */
+  /** Whether the proxy has a resource of this name, and a digest of it; undefined for a large one. */
+  readonly exists: boolean
   readonly digest: string | undefined
   readonly objects: readonly ConfigObject[]
   readonly services: readonly RegistryService[]

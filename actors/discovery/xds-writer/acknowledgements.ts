@@ -22,22 +22,30 @@ const longestReason = 300
 /** Maximum number of resources that a refusal names. */
 const mostNamed = 16
 
-/** A push that changed something for a proxy. */
-type Owed = Pick<PushInfo, 'id' | 'startedAt'>
-
 /** What is noted of a proxy. */
 interface Noted {
   /** By type the version in which the last response was made, and the one that was acknowledged last. */
   readonly types: Map<string, { made: ConfigVersion; acknowledged: ConfigVersion }>
   /** The pushes that the proxy has not answered, the oldest first. */
-  owed: Owed[]
+  owed: PushInfo[]
+  /** Whether a response was sent that is not answered. */
+  awaits: boolean
+  /** The number of the connection in reports. */
+  readonly number: number
   acknowledged: [push: number, ms: number][]
   refused: RefusalReport[]
   sent: [push: number, bytes: number][]
   /** Whether nothing was outstanding when this was last determined, and nothing is refused: then the proxy has all that there is for it. */
   isSettled: boolean
-  /** What the last report said: the class, whether the proxy was settled, the number of its types, and of pushes owed. */
-  told: { readonly classId: string; readonly isSettled: boolean; readonly types: number; readonly owed: number } | undefined
+  told: Told | undefined
+}
+
+/** What the last report said of a proxy: its class, whether it was settled, the number of its types, and of pushes that it owed. */
+interface Told {
+  readonly classId: string
+  readonly isSettled: boolean
+  readonly types: number
+  readonly owed: number
 }
 
 const never: ConfigVersion = { push: 0, ledger: '' }
@@ -46,6 +54,7 @@ const never: ConfigVersion = { push: 0, ledger: '' }
 export class Acknowledgements {
   readonly #connections: ReadonlyMap<string, Connection>
   readonly #noted = new Map<Connection, Noted>()
+  #numbered = 0
   #applied: ConfigVersion = never
   #peer: Peer<ProxiesReported> | undefined
   #isWhole = false
@@ -92,11 +101,11 @@ export class Acknowledgements {
   }
 
   /** A push of changes has made something due for a proxy. */
-  owes(connection: Connection, { id, startedAt }: PushInfo): void {
+  owes(connection: Connection, push: PushInfo): void {
     const noted = this.#of(connection)
-    if (noted.owed.at(-1)?.id === id) return
+    if (noted.owed.at(-1)?.id === push.id) return
     noted.isSettled = false
-    noted.owed.push({ id, startedAt })
+    noted.owed.push(push)
     if (noted.owed.length > maxNoted) noted.owed.shift()
     this.#changed.add(connection)
   }
@@ -104,6 +113,7 @@ export class Acknowledgements {
   /** A response is being sent. */
   sent(connection: Connection, { typeUrl, plan }: Response): void {
     const noted = this.#of(connection)
+    noted.awaits = true
     const of = noted.types.get(typeUrl)
     if (of) of.made = this.#applied
     else noted.types.set(typeUrl, { made: this.#applied, acknowledged: never })
@@ -114,12 +124,14 @@ export class Acknowledgements {
     else note(noted.sent, [push, plan.length])
   }
 
-  /** A proxy has answered a response of a type, or changed its subscription. */
-  answered(connection: Connection, typeUrl: string): void {
-    const of = this.#noted.get(connection)?.types.get(typeUrl)
+  /** A proxy has answered a response of a type, or changed its subscription. `isDue`: whether something is to be sent to it now. */
+  answered(connection: Connection, typeUrl: string, isDue: boolean): void {
+    const noted = this.#of(connection)
+    const of = noted.types.get(typeUrl)
     const watch = connection.session.watches.get(typeUrl)
     if (of && watch && watch.nonceAcked === watch.nonce) of.acknowledged = of.made
-    this.#settle(connection, this.#of(connection))
+    noted.awaits = false
+    this.#settle(connection, noted, isDue)
   }
 
   /** A proxy has refused a response of a type. The pushes that the response was made for are settled by that. */
@@ -137,18 +149,16 @@ export class Acknowledgements {
   /** Nothing is left to send to a proxy for now. If no answer is outstanding either, its pushes are settled. */
   settled(connection: Connection): void {
     const noted = this.#noted.get(connection)
-    if (!noted || (noted.owed.length === 0 && noted.isSettled)) return
-    for (const watch of connection.session.watches.values()) if (!isAnswered(watch)) return
-    this.#settle(connection, noted)
+    if (noted && !noted.awaits && !noted.isSettled) this.#settle(connection, noted, connection.session.isDue())
   }
 
-  #settle(connection: Connection, noted: Noted): void {
-    const taken = this.#takenUpTo(connection, noted)
+  #settle(connection: Connection, noted: Noted, isDue: boolean): void {
+    const taken = this.#takenUpTo(connection, noted, isDue)
     while (noted.owed[0] && noted.owed[0].id <= taken) {
-      const { id, startedAt } = noted.owed.shift() as Owed
+      const { id, startedAt } = noted.owed.shift() as PushInfo
       note(noted.acknowledged, [id, Math.max(0, monotonicMs() - startedAt)])
     }
-    noted.isSettled = taken === Number.POSITIVE_INFINITY && ![...connection.session.watches.values()].some(isRefused)
+    noted.isSettled = taken === Number.POSITIVE_INFINITY && !hasRefused(connection.session)
     this.#tell(connection)
   }
 
@@ -163,11 +173,7 @@ export class Acknowledgements {
 
   #of(connection: Connection): Noted {
     let noted = this.#noted.get(connection)
-    if (!noted)
-      this.#noted.set(
-        connection,
-        (noted = { types: new Map(), owed: [], acknowledged: [], refused: [], sent: [], isSettled: false, told: undefined }),
-      )
+    if (!noted) this.#noted.set(connection, (noted = emptyNotes(++this.#numbered)))
     return noted
   }
 
@@ -180,8 +186,7 @@ export class Acknowledgements {
    * The last push of which a proxy has everything. A type for which something is outstanding counts with the version that was acknowledged
    * last, so that a push may count as acknowledged somewhat late where the next one overtakes it.
    */
-  #takenUpTo({ session }: Connection, { types }: Noted): number {
-    const isDue = session.isDue()
+  #takenUpTo({ session }: Connection, { types }: Noted, isDue: boolean): number {
     let taken = Number.POSITIVE_INFINITY
     for (const watch of session.watches.values()) {
       if (isAnswered(watch) && (!isDue || isCurrent(watch, session.versionOf(watch)))) continue
@@ -200,9 +205,21 @@ export class Acknowledgements {
 
   #report(): void {
     if (!this.#peer || this.#isAway) return
-    const concerned = this.#isWhole ? this.#connections.values() : this.#changed
-    const proxies = Array.from(concerned, (connection) => this.#reportOf(connection))
-    this.#peer.tell({ type: 'ProxiesReported', isWhole: this.#isWhole, applied: this.#applied, proxies, gone: this.#gone }, 'proxies')
+    const proxies: ProxyReport[] = []
+    const answered: number[] = []
+    for (const connection of this.#isWhole ? this.#connections.values() : this.#changed) {
+      const noted = this.#of(connection)
+      if (this.#isWhole || !hasOnlyAnswered(connection, noted)) proxies.push(this.#reportOf(connection, noted))
+      else {
+        for (const [push, ms] of noted.acknowledged) answered.push(noted.number, push, ms, noted.sent.find(([of]) => of === push)?.[1] ?? 0)
+        noted.told = { ...(noted.told as Told), owed: 0 }
+      }
+      if (noted.acknowledged.length > 0) noted.acknowledged = []
+      if (noted.refused.length > 0) noted.refused = []
+      if (noted.sent.length > 0) noted.sent = []
+    }
+    const report = { isWhole: this.#isWhole, applied: this.#applied, proxies, answered: Float64Array.from(answered), gone: this.#gone }
+    this.#peer.tell({ type: 'ProxiesReported', ...report }, 'proxies')
     this.#isAway = true
     this.#isWhole = false
     this.#isAppliedTold = true
@@ -210,24 +227,17 @@ export class Acknowledgements {
     this.#gone = []
   }
 
-  /** What of a proxy is not told yet. Mostly that it has acknowledged a push, so the rest is left out where it is as it was. */
-  #reportOf(connection: Connection): ProxyReport {
-    const { id, node, session } = connection
-    const noted = this.#of(connection)
-    const { owed, acknowledged, refused, sent, isSettled } = noted
+  /** What of a proxy is not told yet. */
+  #reportOf({ id, node, session }: Connection, noted: Noted): ProxyReport {
+    const { number, owed, acknowledged, refused, sent, isSettled } = noted
     const told = this.#isWhole ? undefined : noted.told
     const { classId, watches } = session
-    const isAsTold = told && isSettled && told.isSettled && told.types === watches.size
-    const report: Writable<ProxyReport> = { connection: id }
-    if (told?.classId !== classId) report.proxy = { nodeId: node?.id ?? '', namespace: node?.namespace ?? '', classId }
-    if (!isAsTold) report.types = [...watches.values()].map((watch) => this.#typeOf(session, watch, noted))
-    if (owed.length > 0 || told?.owed !== 0) report.owed = owed.map(({ id: push }) => push)
-    if (acknowledged.length > 0) report.acknowledged = acknowledged
-    if (refused.length > 0) report.refused = refused
-    if (sent.length > 0) report.sent = sent
-    const said = { classId, isSettled, types: watches.size, owed: owed.length }
-    Object.assign(noted, { acknowledged: [], refused: [], sent: [], told: said } satisfies Partial<Noted>)
-    return report
+    noted.told = { classId, isSettled, types: watches.size, owed: owed.length }
+    return {
+      ...{ connection: id, number, acknowledged, refused, sent, owed: owed.map(({ id: push }) => push) },
+      ...(told?.classId === classId ? {} : { proxy: { nodeId: node?.id ?? '', namespace: node?.namespace ?? '', classId } }),
+      ...(isAsTold(noted, told, watches.size) ? {} : { types: [...watches.values()].map((watch) => this.#typeOf(session, watch, noted)) }),
+    }
   }
 
   #typeOf(session: XdsSession, watch: Watch, { types }: Noted): TypeReport {
@@ -237,7 +247,26 @@ export class Acknowledgements {
   }
 }
 
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
+const emptyNotes = (number: number): Noted => ({
+  ...{ number, types: new Map(), owed: [], acknowledged: [], refused: [], sent: [] },
+  ...{ awaits: false, isSettled: false, told: undefined },
+})
+
+/** Whether all types of a proxy are as the last report said: it had everything then, and has everything now. */
+const isAsTold = ({ isSettled }: Noted, told: Told | undefined, types: number): boolean =>
+  told !== undefined && isSettled && told.isSettled && told.types === types
+
+/** Whether there is nothing to say of a proxy but which pushes it has acknowledged. */
+const hasOnlyAnswered = ({ session }: Connection, noted: Noted): boolean =>
+  isAsTold(noted, noted.told, session.watches.size) &&
+  noted.told?.classId === session.classId &&
+  noted.owed.length + noted.refused.length === 0 &&
+  (noted.acknowledged.length > 0 || noted.told.owed === 0)
+
+function hasRefused({ watches }: XdsSession): boolean {
+  for (const watch of watches.values()) if (isRefused(watch)) return true
+  return false
+}
 
 /** Whether the last response of a type was acknowledged or refused. */
 const isAnswered = (watch: Watch): boolean => watch.nonce === watch.nonceAcked || isRefused(watch)

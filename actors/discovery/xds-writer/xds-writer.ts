@@ -480,8 +480,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
       this.#reportRefusal(connection, refused)
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${(error?.message ?? '').replace(/\s+/g, ' ')}`)
     }
-    if (outcome !== 'stale') this.#acknowledgements.answered(connection, typeUrl)
-    if (outcome !== 'stale' && connection.isClassKnown && connection.session.isDue()) this.#pushes.wake(connection)
+    if (outcome === 'stale') return
+    const isDue = connection.session.isDue()
+    this.#acknowledgements.answered(connection, typeUrl, isDue)
+    if (isDue && connection.isClassKnown) this.#pushes.wake(connection)
   }
 
   /** Reports a NACK to the push queue, which may assign other resources to the proxy. */

@@ -4,6 +4,7 @@ import type { ConfigVersion, ProxiesReported, ProxyReport, ReportedProxy, TypeRe
 /** A connected proxy as it was reported last. */
 export interface KnownProxy extends ReportedProxy {
   readonly connection: string
+  readonly number: number
   readonly types: readonly TypeReport[]
   readonly owed: readonly number[]
 }
@@ -26,6 +27,8 @@ const none: readonly never[] = []
 interface Share {
   applied: ConfigVersion
   readonly proxies: Map<string, KnownProxy>
+  /** Connections by the numbers that the writer gave them. */
+  readonly byNumber: Map<number, string>
 }
 
 /** The proxies of all writers. A proxy belongs to the writer that reported it, and is gone with it. */
@@ -33,26 +36,46 @@ export class ProxyVersions {
   readonly #shares = new Map<string, Share>()
 
   /** Takes the report of a writer. Returns the reported proxies, and those that left with it, as they were reported last. */
-  report(writer: string, { isWhole, applied, proxies, gone }: ProxiesReported): { reported: ReportedNow[]; left: KnownProxy[] } {
+  report(writer: string, { isWhole, applied, proxies, answered, gone }: ProxiesReported): { reported: ReportedNow[]; left: KnownProxy[] } {
     const left = isWhole ? this.drop(writer) : []
     let share = this.#shares.get(writer)
-    if (!share) this.#shares.set(writer, (share = { applied, proxies: new Map() }))
+    if (!share) this.#shares.set(writer, (share = { applied, proxies: new Map(), byNumber: new Map() }))
     share.applied = applied
-    const { proxies: known } = share
-    const reported = proxies.flatMap((report) => {
+    const { proxies: known, byNumber } = share
+    const reported: ReportedNow[] = proxies.flatMap((report) => {
       const { connection, proxy, acknowledged = none, refused = none, sent = none } = report
       const before = known.get(connection)
       const who = proxy ?? before
       // A proxy that was never introduced.
       if (!who) return []
       const { nodeId, namespace, classId } = who
-      const now = { connection, nodeId, namespace, classId, types: report.types ?? before?.types ?? none, owed: report.owed ?? before?.owed ?? none }
+      const now = {
+        connection,
+        number: report.number,
+        nodeId,
+        namespace,
+        classId,
+        types: report.types ?? before?.types ?? none,
+        owed: report.owed ?? before?.owed ?? none,
+      }
       known.set(connection, now)
+      byNumber.set(report.number, connection)
       return [{ ...now, acknowledged, refused, sent }]
     })
+    for (let at = 0; at + 3 < answered.length; at += 4) {
+      const [number, push, ms, bytes] = answered.subarray(at, at + 4) as unknown as [number, number, number, number]
+      const before = known.get(byNumber.get(number) ?? '')
+      if (!before) continue
+      const now = before.owed.length > 0 ? { ...before, owed: none } : before
+      known.set(now.connection, now)
+      reported.push({ ...now, acknowledged: [[push, ms]], refused: none, sent: bytes > 0 ? [[push, bytes]] : none })
+    }
     for (const connection of gone) {
       const there = known.get(connection)
-      if (there) left.push(there)
+      if (there) {
+        left.push(there)
+        byNumber.delete(there.number)
+      }
       known.delete(connection)
     }
     return { reported, left }

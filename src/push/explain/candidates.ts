@@ -11,14 +11,17 @@ import type { ServiceState } from '../../registry/merged-services.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { hostOf } from '../../xds/names.ts'
+import type { Resource } from '../../xds/slab/resource.ts'
 import { listenerType, routeType } from '../../xds/type-urls.ts'
 import type { Planner } from '../planner.ts'
 
 /** Maximum number of hosts whose objects are gathered, and of workloads. */
-const mostHosts = 100
+const mostHosts = 40
 const mostWorkloads = 100
+/** Maximum size of a resource that is compared with what is made, in bytes. */
+const mostDigested = 1_048_576
 /** Maximum number of VirtualServices that are gathered. */
-const mostRoutes = 100
+const mostRoutes = 40
 
 /** Returns what may concern a resource of a proxy; undefined where the proxy is not known. */
 export function explainInput(planner: Planner, connection: string, typeUrl: string, name: string): ExplainInput | undefined {
@@ -43,7 +46,7 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
     ...{ features: settings.features, domain: settings.domain, lockedKeys: settings.lockedKeys, plugins: settings.plugins },
     ...{ optOuts: [...settings.optOuts], mesh: snapshot.mesh, networks: snapshot.networks, keySets: [...snapshot.keySets] },
     ...{ node: proxy.node, typeUrl, name, objects, services: [...gathered.services.values()] },
-    digest: proxy.proxyClass && digestOf(planner, proxy.proxyClass.id, typeUrl, name),
+    ...(proxy.proxyClass ? foundIn(planner, proxy.proxyClass.id, typeUrl, name) : { exists: false, digest: undefined }),
     otherHosts: Math.max(0, asked.length - mostHosts) + gathered.left,
     told: planner.faults
       .all()
@@ -52,20 +55,28 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
   }
 }
 
+/** Whether a class has a resource, and a digest of its content where that takes little time. */
+function foundIn(planner: Planner, classId: string, typeUrl: string, name: string): Pick<ExplainInput, 'exists' | 'digest'> {
+  const resource = resourceOf(planner, classId, typeUrl, name)
+  const bytes = resource?.slices.reduce((sum, { length }) => sum + length, 0) ?? 0
+  return { exists: resource !== undefined, digest: resource && bytes <= mostDigested ? hash('sha1', planner.groups.valueOf(resource)) : undefined }
+}
+
 /** Returns a digest of the content of a resource that a class of proxies has. */
-export function digestOf(
-  { present, groups }: Pick<Planner, 'present' | 'groups'>,
-  classId: string,
-  typeUrl: string,
-  name: string,
-): string | undefined {
+export function digestOf(planner: Made, classId: string, typeUrl: string, name: string): string | undefined {
+  const resource = resourceOf(planner, classId, typeUrl, name)
+  return resource && hash('sha1', planner.groups.valueOf(resource))
+}
+
+type Made = Pick<Planner, 'present' | 'groups'>
+
+function resourceOf({ present, groups }: Made, classId: string, typeUrl: string, name: string): Resource | undefined {
   const host = hostOf(typeUrl, name)
   const shown = (present.manifest(classId)?.groups[typeUrl] ?? []).filter(
     ({ group, hide }) => !hide.includes(host) && groups.resources(group).has(name),
   )
   const chosen = (shown.find(({ group }) => !groups.isLeaving(group, name)) ?? shown[0])?.group
-  const resource = chosen === undefined ? undefined : groups.resources(chosen).get(name)
-  return resource && hash('sha1', groups.valueOf(resource))
+  return chosen === undefined ? undefined : groups.resources(chosen).get(name)
 }
 
 /** The hosts that a resource is about, by its name: its own, those on its port, or those of the workload. */

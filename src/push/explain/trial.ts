@@ -23,6 +23,9 @@ export function explain(input: ExplainInput, isOver: () => boolean): Explained {
   const digest = digestIn(whole, input)
   const reasons = new Reasons(whole, input)
   const parts: Part[] = [...input.objects.map((object) => ({ object })), ...input.services.map((service) => ({ service }))]
+  // Those of the proxy's namespace come first, where there is no time for all.
+  const isForeign = (part: Part) => Number(referenceTo(part).namespace !== input.node.namespace)
+  parts.sort((one, other) => isForeign(one) - isForeign(other))
   const objects: ExplainedObject[] = []
   let untried = 0
   for (const part of parts) {
@@ -34,8 +37,8 @@ export function explain(input: ExplainInput, isOver: () => boolean): Explained {
     objects.push({ ...referenceTo(part), without, reason: without === 'same' ? reasonOf(reasons, part) : '' })
   }
   return {
-    exists: input.digest !== undefined,
-    isComplete: digest === input.digest && untried === 0,
+    exists: input.exists,
+    isComplete: digest === input.digest && (digest !== undefined) === input.exists && untried === 0,
     ...{ objects: objects.sort(byEffect), untried, otherHosts: input.otherHosts },
   }
 }

@@ -7,7 +7,7 @@ const push = (id: number): PublishedPush => ({
   ...{ id, startedAt: 1000, publishedAt: 1100, makingMs: 5, reasons: ['config'], objects: [], otherObjects: 0, resources: 1, bytes: 10 },
 })
 const proxy = (name: string, changes: Partial<ReportedNow> = {}): ReportedNow => ({
-  ...{ connection: name, nodeId: `node ${name}`, namespace: 'ns', classId: 'class' },
+  ...{ connection: name, number: Number.parseInt(name, 36), nodeId: `node ${name}`, namespace: 'ns', classId: 'class' },
   ...{ types: [], owed: [], acknowledged: [], refused: [], sent: [] },
   ...changes,
 })
@@ -98,11 +98,12 @@ describe('the record of pushes', () => {
 describe('the versions of proxies', () => {
   const applied = { push: 4, ledger: 'four' }
   const known = (connection: string, types?: ProxyReport['types']): ProxyReport => ({
-    ...{ connection, proxy: { nodeId: `node ${connection}`, namespace: 'ns', classId: 'class' } },
+    ...{ connection, number: Number.parseInt(connection, 36), proxy: { nodeId: `node ${connection}`, namespace: 'ns', classId: 'class' } },
     ...(types ? { types } : {}),
   })
   const report = (proxies: ProxyReport[], gone: string[] = [], isWhole = false) => ({
     type: 'ProxiesReported' as const,
+    answered: new Float64Array(),
     isWhole,
     applied,
     proxies,
@@ -125,12 +126,16 @@ describe('the versions of proxies', () => {
     const { reported } = versions.report(
       'w/0',
       report([
-        { connection: 'a', owed: [4] },
-        { connection: 'never introduced', owed: [4] },
+        { connection: 'a', number: 10, owed: [4] },
+        { connection: 'never introduced', number: 99, owed: [4] },
       ]),
     )
     expect(reported).to.deep.equal([proxy('a', { types, owed: [4] })])
-    expect(versions.report('w/0', report([{ connection: 'a', acknowledged: [[4, 1]] }])).reported[0]?.owed, 'as it was').to.deep.equal([4])
+    expect(versions.report('w/0', report([{ connection: 'a', number: 10, acknowledged: [[3, 1]] }])).reported[0]?.owed, 'as it was').to.deep.equal([
+      4,
+    ])
+    const short = versions.report('w/0', { ...report([]), answered: Float64Array.of(10, 4, 120.5, 77, 99, 4, 1, 1) })
+    expect(short.reported).to.deep.equal([proxy('a', { types, acknowledged: [[4, 120.5]], sent: [[4, 77]] })])
   })
 
   it('are gone with their writer, with their connection, and when a whole report leaves them out', () => {
