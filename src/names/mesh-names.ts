@@ -99,11 +99,14 @@ const serviceAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({ 'mesh.v1.auth.MeshCertificateService': 'istio.v1.auth.IstioCertificateService' }),
 )
 
-/** Returns the request paths of a gRPC method: by the name of its service, and by the alias if there is one. */
-export function servicePaths(service: string, method: string): string[] {
+/** Returns the full names of a gRPC service: its own, and the alias if there is one. */
+export function serviceNames(service: string): string[] {
   const alias = serviceAliases.get(service)
-  return [service, ...(alias === undefined ? [] : [alias])].map((name) => `/${name}/${method}`)
+  return [service, ...(alias === undefined ? [] : [alias])]
 }
+
+/** Returns the request paths of a gRPC method, one for each name of its service. */
+export const servicePaths = (service: string, method: string): string[] => serviceNames(service).map((name) => `/${name}/${method}`)
 
 /** Messages defined by the mesh that have an alias name, by mesh name. */
 const messageAliases: ReadonlyMap<string, string> = new Map(

@@ -1,5 +1,5 @@
 /** Server reflection: the descriptors of the services of the gRPC ports. */
-import { create, type DescFile, toBinary } from '@bufbuild/protobuf'
+import { create, createFileRegistry, type DescFile, type DescService, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { file_envoy_service_discovery_v3_ads } from '../../../protocols/gen/envoy/service/discovery/v3/ads_pb.js'
 import { file_envoy_service_status_v3_csds } from '../../../protocols/gen/envoy/service/status/v3/csds_pb.js'
@@ -14,6 +14,7 @@ import { file_grpc_reflection_v1alpha_reflection } from '../../../protocols/gen/
 import { file_mesh_admin_v1_admin } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import { file_mesh_v1_auth_ca } from '../../../protocols/gen/mesh/v1/auth/ca_pb.js'
 import { status } from '../../../src/model/status-codes.ts'
+import { serviceNames } from '../../../src/names/mesh-names.ts'
 
 const described = [
   file_envoy_service_discovery_v3_ads,
@@ -71,7 +72,7 @@ function fileAnswer(file: DescFile | undefined, what: string) {
 }
 
 function describe(served: ReadonlySet<string>): Described {
-  const own = described.filter(({ services }) => services.some(({ typeName }) => served.has(typeName)))
+  const own = [...described, ...described.flatMap(aliasesOf)].filter(({ services }) => services.some(({ typeName }) => served.has(typeName)))
   const files = new Map<string, DescFile>()
   for (const file of own) collect(file, files)
   const symbols = new Map<string, DescFile>()
@@ -80,6 +81,22 @@ function describe(served: ReadonlySet<string>): Described {
     for (const service of file.services) for (const method of service.methods) symbols.set(`${service.typeName}.${method.name}`, file)
   }
   return { services: own.flatMap((file) => file.services.map(({ typeName }) => typeName)).sort(), files, symbols }
+}
+
+/** Files with the services of a file under their alias names. The messages are those of the file. */
+const aliasesOf = (file: DescFile): DescFile[] =>
+  file.services.flatMap((service) => serviceNames(service.typeName).flatMap((name) => (name === service.typeName ? [] : [aliasFile(service, name)])))
+
+function aliasFile({ file, proto }: DescService, alias: string): DescFile {
+  const [folder, name] = [alias.slice(0, alias.lastIndexOf('.')), alias.slice(alias.lastIndexOf('.') + 1)]
+  const made = create(FileDescriptorProtoSchema, {
+    name: `${folder.replaceAll('.', '/')}/${file.name.slice(file.name.lastIndexOf('/') + 1)}.proto`,
+    package: folder,
+    syntax: file.proto.syntax,
+    dependency: [`${file.name}.proto`],
+    service: [{ ...proto, name }],
+  })
+  return createFileRegistry(made, () => file).getFile(made.name) as DescFile
 }
 
 function collect(file: DescFile, into: Map<string, DescFile>): void {

@@ -49,7 +49,7 @@ import { adminPassing } from './admin-passing.ts'
 import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
-import { certificateService, certificateServiceName } from './certificate-service.ts'
+import { certificateService, certificateServiceNames } from './certificate-service.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GatewaySecrets } from './gateway-secrets.ts'
@@ -207,7 +207,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
         failed,
       })
     const signs = context.config.secure?.signs ?? false
-    const services = [discoveryServiceName, adminServiceName, ...statusServiceNames, ...(signs ? [certificateServiceName] : [])]
+    const services = [discoveryServiceName, adminServiceName, ...statusServiceNames, ...(signs ? certificateServiceNames : [])]
     const streams = (delta: boolean): Method => ({
       type: 'bidi_stream',
       open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),
