@@ -26,6 +26,7 @@ const discovery = [
     'admin/explain-task.ts',
     'push-queue/push-queue.ts',
     'xds-writer/xds-writer.ts',
+    'sources/files/directory-source.ts',
     'sources/files/file-watcher.ts',
     'sources/files/parse-task.ts',
     'sources/mock/mock-registry.ts',

@@ -7,11 +7,12 @@ import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/id
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
+import { actorOfSource, directoryOf } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { knownAddressWords } from '../../src/push/pacing/known-addresses.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
-import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
+import { type ActorRow, type LateActor, type Wiring, wire, wireLate } from '../runtime/wiring.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 
 /** Parameters of the table. */
@@ -21,6 +22,8 @@ export interface TableParts {
   readonly features: Features
   /** Names of sources that have no actor; with one of them, nothing is ever served. */
   readonly missingSources: readonly string[]
+  /** The sources that an earlier push queue had synced; undefined before the first push. */
+  readonly syncedBefore: () => readonly string[] | undefined
   /** Whether local callers may use client status without a credential. */
   readonly statusOnLoopback: boolean
   /** Number of writers. */
@@ -41,6 +44,8 @@ export interface TableParts {
 
 /** The actors to start, the links between them, and the sources. */
 export interface DiscoveryWiring extends Wiring {
+  /** Returns the actor for a source of the mesh configuration. */
+  readonly configured: (address: string) => LateActor
   /** Names of the sources whose first replay the first push waits for. */
   readonly sources: readonly string[]
 }
@@ -67,6 +72,7 @@ type Row<Definition> = ActorRow<Messages, Definition>
 
 type PushQueue = typeof import('./push-queue/push-queue.ts').actor
 type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
+type DirectorySource = typeof import('./sources/files/directory-source.ts').actor
 type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
 type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
@@ -94,10 +100,18 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     actors: [
       {
         name: 'source/files',
-        config: { features, allowUnreadable, configDir, meshConfig, networksConfig, trustDomain },
+        config: { features, allowUnreadable, configDir, meshConfig, networksConfig, trustDomain, source: 'files' },
         youngMib: parserYoungMib,
       },
     ],
+  }
+  const directories: Row<DirectorySource> = {
+    module: 'sources/files/directory-source',
+    consumes: { SecretCommand: true },
+    emits: { SourceEvent: true, SecretEvent: true },
+    runs: mode,
+    // They come and go with `configSources` of the mesh configuration.
+    actors: [],
   }
   const mock: Row<MockRegistry> = {
     module: 'sources/mock/mock-registry',
@@ -112,7 +126,12 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
     emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true },
     runs: mode,
-    actors: [{ name: 'push-queue', config: { features, secrets, domain, trustDomain, plugins, sources } }],
+    actors: [
+      {
+        name: 'push-queue',
+        config: () => ({ features, secrets, domain, trustDomain, plugins, sources, syncedBefore: parts.syncedBefore() }),
+      },
+    ],
   }
   const resolver: Row<KeySetResolver> = {
     module: 'key-sets/jwks-resolver',
@@ -159,7 +178,12 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  return { ...wire([queue, files, mock, resolver, certificates, authenticator, authority, distribution, writers], parts.module), sources }
+  const rows = [queue, files, directories, mock, resolver, certificates, authenticator, authority, distribution, writers]
+  const configured = (address: string) => {
+    const config = { features, allowUnreadable, configDir: directoryOf({ address }), source: address }
+    return wireLate(directories, { name: actorOfSource({ address }), config, youngMib: parserYoungMib }, rows, parts.module)
+  }
+  return { ...wire(rows, parts.module), sources, configured }
 }
 
 function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {

@@ -24,6 +24,7 @@ import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
+import { ConfiguredSources } from './configured-sources.ts'
 import { exposure, type Notice } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
 import { type GivenAuthority, givenAuthority } from './given-authority.ts'
@@ -87,8 +88,10 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
 
+  const configured = new ConfiguredSources(log)
   const wiring = actorTable({
     options,
+    syncedBefore: () => configured.syncedBefore,
     features,
     missingSources: sources.missing,
     statusOnLoopback: openOnLoopback,
@@ -113,6 +116,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   Object.assign(answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
+  configured.follow(supervisor, wiring.configured)
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
@@ -132,7 +136,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
         'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
       )
       for (const name of [
-        'source/files',
+        ...supervisor.states().flatMap((state) => (/^source[/](files|fs[/])/.test(state.name) ? state.name : [])),
         ...(isSecured && files ? ['certificate-watcher'] : []),
         ...(authority.signs ? ['certificate-authority'] : []),
       ])

@@ -17,14 +17,20 @@ export interface ActorRow<Messages, Definition> {
   readonly consumes: Definition extends ActorDefinition<infer _, infer Message, infer __> ? Exactly<Messages, Named<Messages, Message>> : never
   readonly emits: Definition extends ActorDefinition<infer _, infer __, infer Sent> ? Exactly<Messages, Named<Messages, Sent>> : never
   readonly runs: SpawnMode
-  /** The actors of this kind. */
-  readonly actors: readonly {
-    readonly name: string
-    readonly config: Definition extends ActorDefinition<infer Config, infer _, infer __> ? Config : never
-    readonly youngMib?: number
-    readonly ended?: () => void
-  }[]
+  /** The actors of this kind that are there from the start to the end. */
+  readonly actors: readonly RowActor<Definition>[]
 }
+
+/** An actor of a row. A configuration that is a function is called at every start of the actor. */
+export interface RowActor<Definition> {
+  readonly name: string
+  readonly config: ConfigOf<Definition> | (() => ConfigOf<Definition>)
+  readonly youngMib?: number
+  readonly ended?: () => void
+}
+
+/** The configuration of an actor. */
+type ConfigOf<Definition> = Definition extends ActorDefinition<infer Config, infer _, infer __> ? Config : never
 
 /** A row of any kind of actor. */
 export interface AnyRow {
@@ -43,6 +49,12 @@ export interface Wiring {
   readonly links: readonly (readonly [string, string])[]
 }
 
+/** An actor that comes while the others run, and the actors that it is linked to. */
+export interface LateActor {
+  readonly spec: ActorSpec
+  readonly peers: readonly string[]
+}
+
 /**
  * Returns the wiring of a table. Two actors are linked when one emits a message that the other consumes. `moduleOf` resolves the path of
  * a module in a row.
@@ -54,12 +66,23 @@ export function wire(rows: readonly AnyRow[], moduleOf: (path: string) => URL): 
   }
 }
 
+/**
+ * Returns one more actor of a row of the table, which comes and goes while the others run. It is linked to the actors of the other rows, by
+ * the same rule.
+ */
+export function wireLate(row: AnyRow, actor: AnyRow['actors'][number], rows: readonly AnyRow[], moduleOf: (path: string) => URL): LateActor {
+  const others = rows.filter((other) => other !== row && areLinked(row, other))
+  return { spec: { ...actor, module: moduleOf(row.module), mode: row.runs }, peers: others.flatMap(({ actors }) => actors.map(({ name }) => name)) }
+}
+
+const feeds = (one: AnyRow, other: AnyRow): boolean => Object.keys(one.emits).some((name) => other.consumes[name])
+const areLinked = (one: AnyRow, other: AnyRow): boolean => feeds(one, other) || feeds(other, one)
+
 function linksOf(rows: readonly AnyRow[]): [string, string][] {
-  const feeds = (one: AnyRow, other: AnyRow) => Object.keys(one.emits).some((name) => other.consumes[name])
   return rows.flatMap((one, index) =>
     rows
       .slice(index + 1)
-      .filter((other) => feeds(one, other) || feeds(other, one))
+      .filter((other) => areLinked(one, other))
       .flatMap((other) => one.actors.flatMap(({ name }) => other.actors.map((peer): [string, string] => [name, peer.name]))),
   )
 }

@@ -21,6 +21,11 @@ export interface PushQueueConfig {
   readonly plugins: readonly string[]
   /** Names of the source actors whose first replay must be finished before the first push. */
   readonly sources: readonly string[]
+  /**
+   * The sources that an earlier push queue of this process had synced. Of the `configSources`, the first push waits for these only;
+   * undefined: for all that the mesh configuration names before it.
+   */
+  readonly syncedBefore?: readonly string[] | undefined
 }
 
 /** The port on which a writer serves TLS. */
@@ -62,12 +67,19 @@ export interface XdsWriterConfig {
   readonly connections: { readonly keepaliveInterval: number; readonly keepaliveTimeout: number; readonly maxConnectionAge: number }
 }
 
-/** Configuration of a watcher of configuration files. */
-export interface FileWatcherConfig {
+/** Configuration of a source that reads a directory (`configSources`). */
+export interface DirectorySourceConfig {
   readonly features: object
   /** Whether files that cannot be read at start are skipped rather than waited for. */
   readonly allowUnreadable: boolean
+  /** The directory; empty: there is none. */
   readonly configDir: string
+  /** The source as objects and pages name it: `files`, or `fs:///<directory>`. */
+  readonly source: string
+}
+
+/** Configuration of the watcher of `--configDir` and of the settings files. */
+export interface FileWatcherConfig extends DirectorySourceConfig {
   readonly meshConfig: string
   readonly networksConfig: string
   /** Overrides the trust domain of the mesh configuration; empty: no override. */

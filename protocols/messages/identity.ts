@@ -69,6 +69,8 @@ export interface MeshNamesEvent {
   readonly rootNamespace: string
   /** The address at which proxies reach this service, `<host>:<port>`. */
   readonly discoveryAddress: string
+  /** The actors of `configSources`, in their order: of Secrets of one name that of the first counts, after that of `--configDir`. */
+  readonly sources?: readonly string[]
 }
 
 /** Options of `pilot-discovery token`. */

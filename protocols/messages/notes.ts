@@ -6,6 +6,12 @@ export const unsyncedNote = 'unsynced'
 /** Noted by a watcher of files: the reasons why it cannot finish its replay, one sentence for each file. */
 export const unknownNote = 'unknown'
 
+/** Noted by the push queue once it has published the first push: all sources that have finished a replay since its start. */
+export const syncedNote = 'synced'
+
+/** Noted by the watcher of files: the usable `configSources` of its mesh configuration, as their addresses. */
+export const configSourcesNote = 'configSources'
+
 /** Noted by a writer once it accepts connections and has received the whole configuration. */
 export const servingNote = 'serving'
 

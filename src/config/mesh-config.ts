@@ -1,6 +1,7 @@
 /** Parses the mesh configuration and networks files: shapes and defaults. */
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import { isIp, isIpOrCidr } from './addresses.ts'
+import { actorOfSource, configSourcesShape } from './config-sources.ts'
 import { type GivenProxyConfig, proxyConfigShape, proxyDefaults } from './proxy-config.ts'
 import {
   anything,
@@ -140,7 +141,7 @@ const meshFields = {
     list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
     'there are no registries of other clusters yet, whose endpoints would be left out',
   ),
-  configSources: unused(anything, 'there is no client of other discovery servers yet'),
+  configSources: configSourcesShape,
   certificates: unused(anything, 'there is no orchestrator client yet, whose API signs them'),
   thriftConfig: unused(record({ rateLimitUrl: text(), rateLimitTimeout: duration() }), 'Thrift calls are not limited yet'),
   defaultConfig: proxyConfigShape,
@@ -237,8 +238,15 @@ export function withTrustDomain(mesh: MeshConfig, trustDomain: string): MeshConf
 }
 
 /** The parts of a mesh configuration needed to verify identities and to find the discovery service. */
-export function namesOfMesh({ trustDomain, trustDomainAliases, rootNamespace, defaultConfig }: MeshConfig): MeshNamesEvent {
-  return { type: 'MeshNamesChanged', trustDomain, trustDomainAliases, rootNamespace, discoveryAddress: defaultConfig.discoveryAddress ?? '' }
+export function namesOfMesh({ trustDomain, trustDomainAliases, rootNamespace, defaultConfig, configSources = [] }: MeshConfig): MeshNamesEvent {
+  return {
+    type: 'MeshNamesChanged',
+    trustDomain,
+    trustDomainAliases,
+    rootNamespace,
+    discoveryAddress: defaultConfig.discoveryAddress ?? '',
+    ...(configSources.length > 0 && { sources: configSources.map(actorOfSource) }),
+  }
 }
 
 /** The forms of mesh configuration and networks files. */

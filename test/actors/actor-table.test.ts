@@ -11,6 +11,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     options: { registries: [], configDir: '', ...options } as unknown as DiscoveryOptions,
     features: readFeatures({}).features,
     missingSources: [],
+    syncedBefore: () => undefined,
     statusOnLoopback: true,
     writers: 2,
     listen: { plain: { host: '127.0.0.1', port: 0 }, secure: undefined },
@@ -24,7 +25,8 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
 describe('the table of actors', () => {
   it("gives writers the push queue's version key", () => {
     const { actors } = wiring({})
-    const of = (prefix: string) => actors.filter(({ name }) => name.startsWith(prefix)).map(({ config }) => config)
+    const of = (prefix: string) =>
+      actors.filter(({ name }) => name.startsWith(prefix)).map(({ config }) => (typeof config === 'function' ? config() : config))
     const [queue] = of('push-queue') as PushQueueConfig[]
     const keys = [queue?.secrets.versionKey, ...(of('xds-writer') as XdsWriterConfig[]).map(({ versionKey }) => versionKey)]
     expect(keys).to.deep.equal(['secret', 'secret', 'secret'])
@@ -32,7 +34,7 @@ describe('the table of actors', () => {
 
   it('links exactly the pairs of which one emits what the other consumes', () => {
     const file = { flag: 'f', path: '/f' }
-    const { actors, links, sources } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
+    const { actors, links, sources, configured } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
       'authenticator - source/files',
       'authenticator - xds-writer/0',
@@ -51,6 +53,8 @@ describe('the table of actors', () => {
       'source/files - xds-writer/1',
     ])
     expect(sources).to.deep.equal(['source/files', 'source/mock'])
+    const { spec, peers } = configured('fs:///srv/mesh')
+    expect([spec.name, spec.mode, [...peers].sort()]).to.deep.equal(['source/fs/srv/mesh', 'threads', ['push-queue', 'xds-writer/0', 'xds-writer/1']])
     const runs = Object.fromEntries(actors.map(({ name, mode }) => [name, mode]))
     expect(runs).to.deep.equal({
       'push-queue': 'threads',

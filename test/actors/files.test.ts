@@ -309,7 +309,16 @@ describe('watched files', () => {
       resolve?: ConstructorParameters<typeof SettingsFiles>[2],
       wait = true,
     ) => {
-      const config = { features: {}, allowUnreadable: false, configDir: '', meshConfig: '', networksConfig: '', trustDomain: '', ...files }
+      const config = {
+        features: {},
+        allowUnreadable: false,
+        source: 'files',
+        configDir: '',
+        meshConfig: '',
+        networksConfig: '',
+        trustDomain: '',
+        ...files,
+      }
       const found = new SettingsFiles(config, parts, resolve)
       started.push(found)
       const start = found.start()

@@ -18,6 +18,7 @@ describe('the names of the mesh', () => {
     watcher = await startActor(actor, {
       features: readFeatures({}).features,
       allowUnreadable: false,
+      source: 'files',
       configDir: '',
       meshConfig,
       networksConfig: '',

@@ -43,6 +43,7 @@ describe('Secrets of the configuration directory', () => {
     const config = {
       features: readFeatures({}).features,
       allowUnreadable: false,
+      source: 'files',
       configDir: dir,
       meshConfig: '',
       networksConfig: '',

@@ -55,8 +55,23 @@ export interface FaultAnswer extends ResourceFault {
 /** The faults of the present configuration. */
 export const faultsOf = (sources: PageSources): Promise<readonly FaultAnswer[]> => sources.queue<FaultAnswer[]>('faults')
 
-/** The configuration files that cannot be used. */
-export const filesOf = ({ supervisor }: PageSources): Promise<FilesPage> => supervisor.ask<FilesPage>('source/files', 'files')
+/** The configuration files that cannot be used, of `--configDir` and of `configSources`, whose actors may be starting and then are left out. */
+export async function filesOf({ supervisor }: PageSources): Promise<FilesPage> {
+  const others = supervisor.states().filter(({ name }) => name.startsWith('source/fs/'))
+  const [own, ...pages] = await Promise.all([
+    supervisor.ask<FilesPage>('source/files', 'files'),
+    ...others.map(({ name }) => supervisor.ask<FilesPage>(name, 'files').catch(() => undefined)),
+  ])
+  const all = [own, ...pages].filter((page) => page !== undefined)
+  const joined = <T>(part: (page: FilesPage) => readonly T[]) => all.flatMap(part)
+  return {
+    waiting: joined(({ waiting }) => waiting),
+    unreadable: joined(({ unreadable }) => unreadable),
+    problems: joined(({ problems }) => problems),
+    sources: joined(({ sources }) => sources),
+    standIns: joined(({ standIns }) => standIns),
+  }
+}
 
 /** An actor, its state and its load. */
 export type ActorAnswer = Omit<ActorState, 'startedAt' | 'lastError' | 'notes'> &

@@ -7,7 +7,7 @@
 import type { ConfigObject } from '../../../protocols/data.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import type { PushEvent } from '../../../protocols/messages/distribution.ts'
-import { unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type {
   KeySetEvent,
   PushInfo,
@@ -17,6 +17,7 @@ import type {
   WriterCommand,
   WriterEvent,
 } from '../../../protocols/messages/push.ts'
+import { actorOfSource } from '../../../src/config/config-sources.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../../src/config/mesh-config.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
@@ -70,7 +71,14 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #preparation: Preparation
   readonly #removals: DeferredRemovals
   readonly #retries: Retries
+  /** The sources that the first push waits for. */
   readonly #unsynced: Set<string>
+  /** The sources of the mesh configuration, by the names of their actors, that have not finished a replay and that nothing waits for. */
+  readonly #late = new Set<string>()
+  /** The sources that have finished a replay. */
+  readonly #synced = new Set<string>()
+  /** The names of the actors of the sources of the mesh configuration, in their order. */
+  #configured: readonly string[] = []
   readonly #maintenanceTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
   readonly #effects = new EffectLog()
@@ -192,17 +200,41 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   /** A source has finished its first replay. The first push waits for all sources. */
   synced({ name }: Peer): void {
+    this.#synced.add(name)
     this.#waitNoLonger(name)
   }
 
   /** A source was removed for good, so that the first push does not wait for it. */
   forgotten({ name }: Peer): void {
+    this.#synced.delete(name)
+    // Objects that it had and could not use are not among those that were withdrawn before.
+    this.#decided(this.#planner.state.withdrawSource(name))
     this.#waitNoLonger(name)
+  }
+
+  /** The mesh configuration may name other sources: the first push waits for those that it names before, and no push for later ones. */
+  #sourcesMayDiffer(): void {
+    const { configSources = [] } = this.#planner.state.meshes.inForce.value
+    const before = this.#configured
+    this.#configured = configSources.map(actorOfSource)
+    const { syncedBefore } = this.#context.config
+    for (const name of this.#configured)
+      if (!before.includes(name) && !this.#synced.has(name))
+        (!this.#ready && (syncedBefore?.includes(name) ?? true) ? this.#unsynced : this.#late).add(name)
+    for (const name of before) if (!this.#configured.includes(name)) this.#waitNoLonger(name)
+    this.#decided(this.#planner.state.setSources([...this.#context.config.sources, ...this.#configured]))
+    this.#noteSources()
+  }
+
+  #noteSources(): void {
+    this.#context.note(unsyncedNote, [...this.#unsynced, ...this.#late])
+    if (this.#ready) this.#context.note(syncedNote, [...this.#synced])
   }
 
   #waitNoLonger(name: string): void {
     this.#unsynced.delete(name)
-    this.#context.note(unsyncedNote, [...this.#unsynced])
+    this.#late.delete(name)
+    this.#noteSources()
     this.#keys.subscribe()
     this.#startWhenComplete()
   }
@@ -230,7 +262,8 @@ class PushQueue implements Behaviour<Message, Sent> {
         this.#metrics.inbound.inc({ type: 'eds' })
         return this.#recordService(state.services.setSlice(registryName(event.registry), event.key, event.part, event.slice), 'endpoint', event)
       case 'MeshChanged':
-        return this.#setSetting(state.meshes, event, event.mesh as MeshConfig | undefined, 'global')
+        this.#setSetting(state.meshes, event, event.mesh as MeshConfig | undefined, 'global')
+        return this.#sourcesMayDiffer()
       case 'NetworksChanged':
         return this.#setSetting(state.networks, event, event.networks as MeshNetworks | undefined, 'networks')
       case 'SettingUnusable':
@@ -262,6 +295,19 @@ class PushQueue implements Behaviour<Message, Sent> {
     }
     this.#record(hasChanged, 'config', at)
     this.#warnWithoutEffect(key, state.objects.get(key))
+    if (this.#ready) this.#keys.subscribeLater()
+  }
+
+  /** Records the objects of which another definition counts, because the sources or their order changed. */
+  #decided(keys: readonly string[]): void {
+    for (const key of keys) {
+      const now = this.#planner.state.objects.get(key)
+      this.#faults.changed(key)
+      this.#reports.object(key, now, undefined)
+      this.#warnWithoutEffect(key, now)
+    }
+    if (keys.length === 0) return
+    this.#record(true, 'config', monotonicMs())
     if (this.#ready) this.#keys.subscribeLater()
   }
 
@@ -307,6 +353,7 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   #becomeReady(): void {
     this.#ready = true
+    this.#noteSources()
     this.#writers.openListeners()
     this.#preparation.start()
     // The messages to the writers are sent first.

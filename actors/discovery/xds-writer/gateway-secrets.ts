@@ -28,6 +28,8 @@ export class GatewaySecrets {
   readonly #readers = new Map<string, Served>()
   readonly #readerOf = new Map<Connection, string>()
   readonly #sources = new Set<Peer<SecretCommand>>()
+  /** The names of the sources, also of those that are being restarted, in the order of their precedence. */
+  #asked: readonly string[] = []
   #names: MeshNamesEvent | undefined
   #isSendScheduled = false
 
@@ -43,6 +45,7 @@ export class GatewaySecrets {
       plans: new SecretPlans(catalog),
       subscriptions,
       memory: new WeakSet(),
+      sources: () => this.#asked,
       wanted: () => this.#sendLater(),
     }
   }
@@ -50,6 +53,7 @@ export class GatewaySecrets {
   /** A source of secrets is linked: sends it the subscriptions. */
   linked(source: Peer<SecretCommand>): void {
     this.#sources.add(source)
+    if (!this.#asked.includes(source.name)) this.#ask([...this.#asked, source.name])
     this.#sendLater()
   }
 
@@ -58,10 +62,31 @@ export class GatewaySecrets {
     this.#sources.delete(source as Peer<SecretCommand>)
   }
 
+  /** A source was removed for good: its secrets are those of other sources, or gone. Returns the connections that may have to be sent something. */
+  forgotten({ name }: Peer): Iterable<Connection> {
+    return this.#ask(this.#asked.filter((source) => source !== name))
+  }
+
+  /** Sets the sources that are asked. Returns the connections whose secrets may differ. */
+  #ask(sources: readonly string[]): Connection[] {
+    const order = this.#names?.sources ?? []
+    const rank = (source: string) => order.indexOf(source)
+    // The watcher of `--configDir` is not among the sources of the mesh configuration, and comes first.
+    this.#asked = [...sources].sort((one, other) => rank(one) - rank(other))
+    return [...this.#readers.values()].flatMap((served) => {
+      const known = served.secrets.sourcesChanged()
+      this.#reportMissing(served, known)
+      for (const { session } of served.connections) session.secretsKnown(known)
+      return [...served.connections]
+    })
+  }
+
   /** The mesh names changed: determines again which secrets each connection may read. */
   named(names: MeshNamesEvent, connections: Iterable<Connection>): void {
+    const isOrdered = JSON.stringify(names.sources) === JSON.stringify(this.#names?.sources)
     this.#names = names
     for (const connection of connections) this.admit(connection)
+    if (!isOrdered) this.#ask(this.#asked)
   }
 
   /** Gives a connection the secrets that it may read, according to its node and its verified identity. */
@@ -89,13 +114,17 @@ export class GatewaySecrets {
   }
 
   /** Stores a secret, or its absence, as received from a source. Returns the connections that may have to be sent something. */
-  receive({ reader, name, material, isRefused }: SecretEvent): Iterable<Connection> {
+  receive({ reader, name, material, isRefused }: SecretEvent, { name: source }: Peer): Iterable<Connection> {
     const served = this.#readers.get(keyOf(reader))
     if (!served) return []
-    const known = served.secrets.said(name, material)
-    if (!isRefused) for (const resource of known) if (!served.secrets.state.find(resource)) this.#missing(reader, resource)
+    const known = served.secrets.said(source, name, material)
+    if (!isRefused) this.#reportMissing(served, known)
     for (const { session } of served.connections) session.secretsKnown(known)
     return served.connections
+  }
+
+  #reportMissing({ secrets }: Served, known: readonly string[]): void {
+    for (const resource of known) if (!secrets.state.find(resource)) this.#missing(secrets.reader, resource)
   }
 
   /** The frame of a response with secrets. The caller must overwrite it once it is sent. */

@@ -245,7 +245,11 @@ class XdsWriter implements Behaviour<Message, Sent> {
     if (peer.kind === 'distribution') this.#acknowledgements.unlinked()
   }
 
-  receive(command: Message): void {
+  forgotten(peer: Peer): void {
+    this.#wakeDue(this.#secrets.forgotten(peer), monotonicMs())
+  }
+
+  receive(command: Message, from: Peer): void {
     switch (command.type) {
       case 'MeshNamesChanged':
         this.#secured.receive(command)
@@ -260,7 +264,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
         if (command.announced !== undefined && this.#announced.announce(command.announced)) this.#wakeDue(this.#connections.values(), monotonicMs())
         return
       case 'SecretChanged':
-        return this.#wakeDue(this.#secrets.receive(command), command.at)
+        return this.#wakeDue(this.#secrets.receive(command, from), command.at)
       case 'PublishPush':
         return this.#publish(command)
       case 'ReportTaken':

@@ -26,11 +26,11 @@ interface Wanted {
   bytes: Buffer | undefined
 }
 
-/** A Secret as reported by a source, and the resources that are made from it. */
+/** A Secret as reported by the sources, and the resources that are made from it. */
 interface Known {
   readonly resources: Set<string>
-  isSaid: boolean
-  material: SecretMaterial | undefined
+  /** By source its material, or undefined if the source has none; a source that is not in it has not answered. */
+  readonly said: Map<string, SecretMaterial | undefined>
 }
 
 /** Dependencies that the readers of a writer share. */
@@ -41,6 +41,8 @@ export interface ReaderParts {
   readonly subscriptions: Subscriptions
   /** The buffers of encoded secrets. */
   readonly memory: WeakSet<ArrayBufferLike>
+  /** The sources that are asked, in the order of their precedence. */
+  sources(): readonly string[]
   /** Called when the Secrets that are requested from sources change. */
   wanted(): void
 }
@@ -97,25 +99,46 @@ export class ReaderSecrets implements ReadableSecrets {
   }
 
   /**
-   * Records the material of a Secret that a source reported, or that there is none. Returns the names of subscribed resources that have
+   * Records the material of a Secret that a source reported, or that it has none. Returns the names of subscribed resources that have
    * become known; their streams are due an answer.
    */
-  said(name: string, material: SecretMaterial | undefined): string[] {
+  said(source: string, name: string, material: SecretMaterial | undefined): string[] {
     const known = this.#secrets.get(name)
     if (!known) {
       wipe(material)
       return []
     }
-    wipe(known.material)
-    known.isSaid = true
-    known.material = material
-    const answered: string[] = []
-    for (const resource of known.resources) {
-      const wanted = this.#wanted.get(resource)
-      if (wanted && this.#remake(resource, wanted)) answered.push(resource)
-    }
+    wipe(known.said.get(source))
+    known.said.set(source, material)
+    const answered = this.#remakeAll(known.resources)
     this.#state = this.#stateNow()
     return answered
+  }
+
+  /**
+   * The sources or their order changed. What a source that is asked no longer has said is forgotten. Returns the names of subscribed
+   * resources that have become known.
+   */
+  sourcesChanged(): string[] {
+    const sources = new Set(this.#parts.sources())
+    const answered = [...this.#secrets.values()].flatMap((known) => {
+      for (const [source, material] of known.said) {
+        if (sources.has(source)) continue
+        wipe(material)
+        known.said.delete(source)
+      }
+      return this.#remakeAll(known.resources)
+    })
+    this.#state = this.#stateNow()
+    return answered
+  }
+
+  /** Makes resources again. Returns those that have become known. */
+  #remakeAll(resources: Iterable<string>): string[] {
+    return [...resources].filter((resource) => {
+      const wanted = this.#wanted.get(resource)
+      return wanted && this.#remake(resource, wanted)
+    })
   }
 
   #add(resource: string): boolean {
@@ -133,7 +156,7 @@ export class ReaderSecrets implements ReadableSecrets {
       const known = this.#secrets.get(name)
       if (known) known.resources.add(resource)
       else {
-        this.#secrets.set(name, { resources: new Set([resource]), isSaid: false, material: undefined })
+        this.#secrets.set(name, { resources: new Set([resource]), said: new Map() })
         isNew = true
       }
     }
@@ -151,7 +174,7 @@ export class ReaderSecrets implements ReadableSecrets {
       const known = this.#secrets.get(name)
       known?.resources.delete(resource)
       if (!known || known.resources.size > 0) continue
-      wipe(known.material)
+      for (const material of known.said.values()) wipe(material)
       this.#secrets.delete(name)
       isGone = true
     }
@@ -165,15 +188,30 @@ export class ReaderSecrets implements ReadableSecrets {
     let made: Buffer | undefined
     for (const name of secretsOf(of)) {
       const known = this.#secrets.get(name)
+      const found = known && this.#materialOf(known)
       // An earlier Secret has precedence.
-      if (!known?.isSaid) return false
-      made = encoded(resource, of, known.material)
+      if (!found) return false
+      made = encoded(resource, of, found.material)
       if (made) break
     }
     const wasKnown = wanted.isKnown
     wanted.isKnown = true
     this.#put(resource, wanted, made)
     return !wasKnown
+  }
+
+  /**
+   * The material of a Secret: that of the first source which has any. Undefined while a source before it has not answered, or while some have
+   * not and none has any; then what was made of the Secret before stays.
+   */
+  #materialOf({ said }: Known): { readonly material: SecretMaterial | undefined } | undefined {
+    const sources = this.#parts.sources()
+    for (const source of sources) {
+      if (!said.has(source)) return undefined
+      const material = said.get(source)
+      if (material) return { material }
+    }
+    return sources.length === 0 ? undefined : { material: undefined }
   }
 
   /** Stores the bytes of a resource in the group, or removes it, and clears the previous bytes. */

@@ -7,11 +7,12 @@
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
-import { unknownNote } from '../../../../protocols/messages/notes.ts'
+import { configSourcesNote, unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret, SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
+import type { MeshConfig } from '../../../../src/config/mesh-config.ts'
 import { readOptOuts } from '../../../../src/config/opt-outs.ts'
 import { accountsAnnotation } from '../../../../src/config/secret-document.ts'
 import { mayReadSecret } from '../../../../src/identity/access.ts'
@@ -19,12 +20,12 @@ import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { wallClockMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
-import { Counter } from '../../../runtime/metrics.ts'
+import { Counter, Gauge } from '../../../runtime/metrics.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
 import { sendEvent } from '../../source-events.ts'
 import { SecretDelivery } from '../secret-delivery.ts'
 import { ObjectDirectory } from './object-directory.ts'
-import { SettingsFiles, type WatchParts } from './settings-files.ts'
+import { filesSource, SettingsFiles, type WatchParts } from './settings-files.ts'
 
 /** Interval of the audit, in milliseconds. */
 const auditMs = 30_000
@@ -42,13 +43,16 @@ export interface FilesPage {
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[]
   /** Faults and warnings of documents at present, as they were logged: at most 100 for each file and 1000 in all. */
   readonly problems: readonly string[]
+  /** The source whose files these are, what it reads, and whether every object of it could be read and identified. */
+  readonly sources: readonly { readonly source: string; readonly directory: string; readonly files: number; readonly isComplete: boolean }[]
   /** Policies that cannot be used and are replaced by the strictest policy that they may mean. */
   readonly standIns: readonly { readonly key: string; readonly source: string; readonly place: string; readonly reason: string }[]
 }
 
 type Sent = SourceEvent | MeshNamesEvent | SecretEvent
 
-class FileWatcher implements Behaviour<SecretCommand, Sent> {
+/** Reads a directory and, as the source `files`, the settings files. */
+export class FileWatcher implements Behaviour<SecretCommand, Sent> {
   /**
    * `reload` reads every file again, changed or not; `secrets` lists the secrets without their content; `files` is the page about files.
    */
@@ -82,7 +86,10 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
       log,
       emit: (event) => {
         if (this.#queue) sendEvent(this.#queue, event)
-        if (event.type === 'MeshChanged') this.#namesMayDiffer()
+        if (event.type === 'MeshChanged') {
+          context.note(configSourcesNote, (event.mesh as MeshConfig).configSources?.map(({ address }) => address) ?? [])
+          this.#namesMayDiffer()
+        }
         if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#repeatReplay()
       },
       unwatchable: (directory, error) => {
@@ -93,7 +100,7 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     const root = config.configDir === '' ? '' : resolve(config.configDir)
     this.#settings = new SettingsFiles(config, parts)
     const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION } = config.features as Features
-    const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION }
+    const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION, source: config.source }
     this.#secrets = new SecretDelivery(
       (key) => this.#objects.isAbsent(key),
       (reader, secret) => mayReadSecret(reader, secret, read.optOuts.has('secret-accounts')),
@@ -116,6 +123,26 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
         this.#repeatReplay()
       },
     })
+    const { source } = config
+    const [size, isComplete] = [() => this.#objects.size, () => this.#isComplete]
+    new Gauge({
+      name: 'pilot_config_source_files',
+      help: 'files that a source of configuration objects reads',
+      labelNames: ['source'],
+      registers: [metrics],
+      collect() {
+        this.set({ source }, size())
+      },
+    })
+    new Gauge({
+      name: 'pilot_config_source_complete',
+      help: 'whether every object of a source could be read and identified',
+      labelNames: ['source'],
+      registers: [metrics],
+      collect() {
+        this.set({ source }, Number(isComplete()))
+      },
+    })
     this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => this.#logUnknown())
     this.#audit = every(auditMs, () => {
       this.#settings.audit()
@@ -127,6 +154,8 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
   linked(peer: Peer<Sent>): void {
     void this.#loaded.then(() => {
       if (peer.kind === 'push-queue') return this.#replay(peer)
+      // Other sources have no mesh configuration, and so no names.
+      if (this.#context.config.source !== filesSource) return
       this.#nameReaders.set(peer.name, peer)
       peer.tell(this.#settings.names, 'names')
     })
@@ -197,11 +226,18 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     if (waited !== this.#holdsReadiness || this.#objects.isComplete) this.#replay(this.#queue)
   }
 
+  get #isComplete(): boolean {
+    return !this.#holdsReadiness && this.#objects.isComplete
+  }
+
   #page(): FilesPage {
     return {
       waiting: this.#holdsReadiness ? this.#unknown : [],
       unreadable: [...this.#settings.troubles(), ...this.#objects.troubles()],
-      problems: this.#objects.problems().slice(0, maxProblems),
+      problems: [...this.#settings.faults, ...this.#objects.problems()].slice(0, maxProblems),
+      sources: [
+        { source: this.#context.config.source, directory: this.#context.config.configDir, files: this.#objects.size, isComplete: this.#isComplete },
+      ],
       standIns: this.#objects.standIns(),
     }
   }
@@ -211,7 +247,7 @@ class FileWatcher implements Behaviour<SecretCommand, Sent> {
     const replay = queue.replay()
     for (const event of this.#settings.events()) sendEvent(queue, event)
     for (const event of this.#objects.events()) sendEvent(queue, event)
-    this.#isReplayIncomplete = this.#holdsReadiness || !this.#objects.isComplete
+    this.#isReplayIncomplete = !this.#isComplete
     // An unfinished replay keeps a starting process from becoming ready, and leaves a running push queue's state unchanged.
     if (this.#holdsReadiness) return
     if (this.#isReplayIncomplete)

@@ -23,7 +23,7 @@ import { DirectoryListing, isConfigFile } from './directory-listing.ts'
 import { type Content, type FoundFile, readFile, sameContent, signaturesOf } from './file-content.ts'
 import { type HeldListener, HeldObjects, type Reading } from './held-objects.ts'
 import type { ParseTask } from './parse-task.ts'
-import type { WatchParts } from './settings-files.ts'
+import { filesSource, type WatchParts } from './settings-files.ts'
 import { ValidationMetrics } from './validation-metrics.ts'
 
 /**
@@ -60,7 +60,7 @@ export interface FileTrouble {
 interface ReadSettings extends Pick<Settings, 'names' | 'optOuts'> {
   /** The revision of this control plane; none by default. */
   readonly revision?: string
-  /** The name of the source; `files` by default. */
+  /** The source that the objects are of: `files` by default, or the address of a directory. */
   readonly source?: string
 }
 
@@ -94,7 +94,7 @@ export class ObjectDirectory {
     this.#names = names
     this.#optOuts = optOuts
     this.#revision = revision ?? ''
-    this.#source = source ?? 'files'
+    this.#source = source ?? filesSource
     this.#parts = parts
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#work = queue()
@@ -140,6 +140,11 @@ export class ObjectDirectory {
    */
   get isComplete(): boolean {
     return this.#listing.troubles.size === 0 && this.#held.isComplete
+  }
+
+  /** The number of its files. */
+  get size(): number {
+    return this.#held.files.size
   }
 
   /** Whether there is certainly no object with a key: no file defines it, usable or not, and no unreadable file may define it. */
@@ -196,6 +201,11 @@ export class ObjectDirectory {
     this.#watch?.close()
     this.#parsing.clear()
     await this.#pool?.destroy()
+  }
+
+  /** The name of a file in messages, which decides its precedence too: within `--configDir` relative to it, elsewhere the whole path. */
+  #nameOf(file: string): string {
+    return this.#source === filesSource ? relative(this.#root, file) : file
   }
 
   #changed(path: string): void {
@@ -290,7 +300,7 @@ export class ObjectDirectory {
       const read = await found
       startNext()
       await this.#load(file, read, readings).catch((error: unknown) =>
-        this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; the objects read from it before stay in force`),
+        this.#parts.log('validation').error(`${this.#nameOf(file)}: ${String(error)}; the objects read from it before stay in force`),
       )
     }
   }
@@ -310,7 +320,7 @@ export class ObjectDirectory {
       return
     }
     if (sameContent(content, this.#parsing.get(file)?.content)) return
-    const name = relative(this.#root, file)
+    const name = this.#nameOf(file)
     if ('fault' in content) {
       // A path that never was a file holds no objects.
       if (content.isNoFile && !before) return

@@ -6,6 +6,7 @@ import { basename, dirname, resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import { separateSources } from '../../../../src/config/config-sources.ts'
 import {
   defaultMeshConfig,
   type MeshConfig,
@@ -55,6 +56,8 @@ export class SettingsFiles {
   /** Gateways whose host names were not found, with reason and consequence. */
   #missing: readonly string[] = []
   #isClosed = false
+  /** Why sources that the mesh configuration names are left out. */
+  faults: readonly string[] = []
 
   /** `resolve` looks up gateways that are given by host name. */
   constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
@@ -147,10 +150,19 @@ export class SettingsFiles {
       this.#parts
         .log('default')
         .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
-    const overruled = withTrustDomain(mesh, trustDomain)
+    const overruled = { ...withTrustDomain(mesh, trustDomain), ...this.#sourcesOf(mesh) }
     this.#mesh = { type: 'MeshChanged', source: filesSource, place: meshConfig, mesh: overruled, at: monotonicMs() }
     this.#names = namesOfMesh(overruled)
     this.#parts.emit(this.#mesh)
+  }
+
+  /** The sources that the mesh configuration names, without those whose directories are read already; these are reported. */
+  #sourcesOf({ configSources }: MeshConfig): Pick<MeshConfig, 'configSources'> {
+    const { configDir, meshConfig } = this.#config
+    const { usable, faults } = separateSources(configSources ?? [], configDir === '' ? '' : resolve(configDir))
+    this.faults = [...this.#meshFile.warnings, ...faults].map((fault) => `mesh configuration ${meshConfig}: ${fault}`)
+    for (const fault of faults) this.#parts.log('default').warn(`mesh configuration ${meshConfig}: ${fault}`)
+    return configSources ? { configSources: usable } : {}
   }
 
   /** Reads the networks, and has their gateways looked up if they differ. The file is read in turn, nothing waits for the lookup. */
@@ -202,6 +214,8 @@ class SettingsFile<T> {
   #signature: string | undefined
   /** Why it cannot be used at present. */
   #reason: string | undefined
+  /** The warnings about the content in use. */
+  warnings: readonly string[] = []
   /** Whether it could be used at any time. */
   #isKnown = false
 
@@ -243,6 +257,7 @@ class SettingsFile<T> {
       return undefined
     }
     this.#isKnown = true
+    this.warnings = result.warnings
     for (const warning of result.warnings) log.warn(`${this.#what} ${this.#path}: ${warning}`)
     return result.value
   }

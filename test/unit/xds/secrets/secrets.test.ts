@@ -49,6 +49,8 @@ class Writer {
   asked = 0
   #nonces = 0
 
+  sources: readonly string[] = ['source/files']
+
   constructor() {
     const wanted = () => void this.asked++
     this.parts = {
@@ -56,6 +58,7 @@ class Writer {
       plans: new SecretPlans(this.catalog),
       subscriptions: this.subscriptions,
       memory: new WeakSet(),
+      sources: () => this.sources,
       wanted,
     }
   }
@@ -206,7 +209,7 @@ describe('secrets of a reader', () => {
       const secrets = writer.reader()
       const proxy = new Router(writer, delta, secrets).subscribe(names)
       const say = (name: string, material: SecretMaterial | undefined) => {
-        proxy.session.secretsKnown(secrets.said(name, material))
+        proxy.session.secretsKnown(secrets.said('source/files', name, material))
         return proxy.take()
       }
       return { writer, secrets, proxy, say }
@@ -309,8 +312,37 @@ describe('secrets of a reader', () => {
       expect([...secrets.names]).to.deep.equal([])
       expect([...secrets.state.entries()]).to.deep.equal([])
       const stray = pair('x')
-      secrets.said('a', stray)
+      secrets.said('source/files', 'a', stray)
       expect(isClear(stray.pair?.key)).to.equal(true)
+    })
+
+    it(`${variant}: are those of the first source that has them, and of the next when it is removed`, () => {
+      const writer = new Writer()
+      writer.sources = ['source/files', 'source/fs/a', 'source/fs/b']
+      const secrets = writer.reader()
+      const proxy = new Router(writer, delta, secrets).subscribe(['kubernetes://a'])
+      const [first, second] = [pair('first'), pair('second')]
+      const isClear = (bytes: Uint8Array | undefined) => bytes?.every((byte) => byte === 0)
+      const served = () => Buffer.concat([...secrets.state.entries()].flatMap(({ chunks }) => [...chunks])).toString('latin1')
+      expect(secrets.said('source/fs/b', 'a', second)).to.deep.equal([])
+      expect(secrets.said('source/fs/a', 'a', undefined), 'a source before it has not answered').to.deep.equal([])
+      expect(secrets.said('source/files', 'a', undefined)).to.deep.equal(['kubernetes://a'])
+      expect(served()).to.contain('key of second')
+      secrets.said('source/fs/a', 'a', first)
+      expect(served()).to.contain('key of first').and.not.to.contain('second')
+      // A new source that has not answered changes nothing, and a removed one is forgotten.
+      writer.sources = ['source/files', 'source/fs/new', 'source/fs/a', 'source/fs/b']
+      expect(secrets.sourcesChanged()).to.deep.equal([])
+      expect(served()).to.contain('key of first')
+      writer.sources = ['source/files', 'source/fs/b']
+      secrets.sourcesChanged()
+      expect(served()).to.contain('key of second')
+      expect(isClear(first.pair?.key)).to.equal(true)
+      writer.sources = ['source/files']
+      secrets.sourcesChanged()
+      expect(served()).to.equal('')
+      expect(isClear(second.pair?.key)).to.equal(true)
+      proxy.session.close()
     })
 
     it(`${variant}: are copied into the response, and the buffers of its parts are cleared`, () => {
@@ -318,8 +350,8 @@ describe('secrets of a reader', () => {
       const secrets = writer.reader()
       const session = new Router(writer, delta, secrets).subscribe(['kubernetes://a', 'kubernetes://b']).session
       const large = 'y'.repeat(40_000)
-      session.secretsKnown(secrets.said('a', pair('a')))
-      session.secretsKnown(secrets.said('b', pair(large)))
+      session.secretsKnown(secrets.said('source/files', 'a', pair('a')))
+      session.secretsKnown(secrets.said('source/files', 'b', pair(large)))
       const response = session.next(0)
       if (!response) throw new Error('nothing is due')
       const frame = secretFrame(response, delta, (chunk) => writer.parts.memory.has(chunk.buffer))
@@ -328,7 +360,7 @@ describe('secrets of a reader', () => {
       const cleared = response.plan.chunks.filter((chunk) => !writer.parts.memory.has(chunk.buffer))
       expect(cleared.length > 0, 'only delta responses have buffers beside those that the reader keeps').to.equal(delta)
       for (const chunk of cleared) expect(chunk.every((byte) => byte === 0)).to.equal(true)
-      secrets.said('b', pair('changed'))
+      secrets.said('source/files', 'b', pair('changed'))
       expect(frame.toString('latin1')).to.equal(text)
     })
 
@@ -340,11 +372,12 @@ describe('secrets of a reader', () => {
           plans: new SecretPlans(catalog),
           subscriptions: new Subscriptions(),
           memory: new WeakSet(),
+          sources: () => ['source/files'],
           wanted: () => {},
         }
         const secrets = new ReaderSecrets({ namespace: 'edge', account: 'gateway' }, parts)
         secrets.use({}, { id: 9, wildcard: false, names: new Set(['kubernetes://a']) })
-        secrets.said('a', pair('a'))
+        secrets.said('source/files', 'a', pair('a'))
         return [...secrets.state.entries()][0]?.version
       }
       expect(version('one')).to.equal(version('one')).and.to.not.equal(version('two'))
@@ -385,7 +418,7 @@ describe('secrets of a reader', () => {
         const answered = new Set<string>()
         const say = (name: string) => {
           answered.add(name)
-          const known = secrets.said(name, made(there.get(name), name))
+          const known = secrets.said('source/files', name, made(there.get(name), name))
           for (const { session } of proxies) session.secretsKnown(known)
         }
         const wanted = () => {

@@ -83,14 +83,28 @@ describe('gateway secrets of a writer', () => {
     }
   })
 
-  it('are logged if they do not exist, and nothing is kept of readers that are gone', () => {
+  it('are asked of all sources in the order of the mesh configuration, and of a removed one no longer', async () => {
     const { secrets, missing } = writer()
+    const { one } = connection('spiffe://td/ns/edge/sa/gateway')
+    const [a, b] = [new RecordingPeer<SecretCommand>('source/fs/a'), new RecordingPeer<SecretCommand>('source/fs/b')]
+    secrets.named({ ...names('td'), sources: ['source/fs/b', 'source/fs/a'] }, [one])
+    for (const source of [a, b]) secrets.linked(source)
+    await until('the questions', () => [a, b].every(({ received }) => received.at(-1)?.wanted.length === 1))
+    const none = { type: 'SecretChanged', reader: { namespace: 'edge', account: 'gateway' }, name: 'site', material: undefined, at: 0 } as const
+    for (const name of ['source/files', 'source/fs/a']) secrets.receive(none, new RecordingPeer(name))
+    expect(missing, 'one has not answered').to.deep.equal([])
+    expect([...secrets.forgotten(b)]).to.deep.equal([one])
+    expect(missing).to.deep.equal(['kubernetes://site'])
+  })
+
+  it('are logged if they do not exist, and nothing is kept of readers that are gone', () => {
+    const { secrets, source, missing } = writer()
     const { one } = connection('spiffe://td/ns/edge/sa/gateway')
     secrets.named(names('td'), [one])
     const event = (account: string) =>
       ({ type: 'SecretChanged', reader: { namespace: 'edge', account }, name: 'site', material: undefined, at: 0 }) as const
-    expect([...secrets.receive(event('gateway'))]).to.deep.equal([one])
+    expect([...secrets.receive(event('gateway'), source)]).to.deep.equal([one])
     expect(missing).to.deep.equal(['kubernetes://site'])
-    expect([...secrets.receive(event('stranger'))]).to.deep.equal([])
+    expect([...secrets.receive(event('stranger'), source)]).to.deep.equal([])
   })
 })

@@ -1,0 +1,97 @@
+/**
+ * The sources that `configSources` of the mesh configuration names: starts the actor of each when the mesh configuration first names it, and
+ * removes it when it names it no longer. Other sources, and the objects that they define, are not concerned.
+ */
+import { configSourcesNote, syncedNote } from '../../protocols/messages/notes.ts'
+import { actorOfSource } from '../../src/config/config-sources.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { Supervisor } from '../runtime/supervisor.ts'
+import { after, type Timer } from '../runtime/timers.ts'
+import type { LateActor } from '../runtime/wiring.ts'
+
+/** How long a source that is removed may take to end, in milliseconds. */
+const drainMs = 5000
+
+/**
+ * How long a source stays that the mesh configuration no longer names, in milliseconds: a file that is being written is empty for a moment,
+ * which must not withdraw objects.
+ */
+const lingerMs = 1000
+
+/** Follows the mesh configuration. */
+export class ConfiguredSources {
+  readonly #log: Logger
+  #supervisor: Supervisor | undefined
+  #actorOf: ((address: string) => LateActor) | undefined
+  /** The addresses of the mesh configuration, by the name of the actor. */
+  #wanted: ReadonlyMap<string, string> = new Map()
+  /** The actors that were started and not stopped. */
+  readonly #running = new Set<string>()
+  /** The actors that are no longer wanted and will be stopped. */
+  readonly #lingering = new Map<string, Timer>()
+  /** The actors that are being removed. */
+  readonly #leaving = new Set<string>()
+  #synced: ReadonlySet<string> | undefined
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** The sources that a push queue of this process has had the whole state of; undefined before the first push. */
+  get syncedBefore(): readonly string[] | undefined {
+    return this.#synced && [...this.#synced]
+  }
+
+  /** Follows the mesh configuration from now on. `actorOf` returns the actor for an address. */
+  follow(supervisor: Supervisor, actorOf: (address: string) => LateActor): void {
+    this.#supervisor = supervisor
+    this.#actorOf = actorOf
+    void this.#next()
+  }
+
+  async #next(): Promise<void> {
+    for (;;) {
+      await this.#supervisor?.changed()
+      const notes = (name: string) => this.#supervisor?.states().find((state) => state.name === name)?.notes
+      const synced = notes('push-queue')?.get(syncedNote) as readonly string[] | undefined
+      if (synced) this.#synced = new Set([...(this.#synced ?? []), ...synced])
+      // Without a note the watcher has not read its mesh configuration yet, since the start or a restart: what was named before stays.
+      const addresses = notes('source/files')?.get(configSourcesNote) as readonly string[] | undefined
+      if (addresses) this.#wanted = new Map(addresses.map((address) => [actorOfSource({ address }), address]))
+      this.#startAndStop()
+    }
+  }
+
+  #startAndStop(): void {
+    for (const name of this.#running) {
+      const timer = this.#lingering.get(name)
+      if (!this.#wanted.has(name)) this.#lingering.set(name, timer ?? after(lingerMs, () => this.#stop(name)).unref())
+      else if (timer) {
+        timer.cancel()
+        this.#lingering.delete(name)
+      }
+    }
+    for (const [name, address] of this.#wanted) if (!this.#running.has(name) && !this.#leaving.has(name)) this.#start(name, address)
+  }
+
+  #start(name: string, address: string): void {
+    const actor = this.#actorOf?.(address)
+    if (!actor) return
+    this.#running.add(name)
+    this.#log('source').info(`configuration is read from ${address} too (actor ${name})`)
+    this.#supervisor?.start(actor.spec, actor.peers)
+  }
+
+  #stop(name: string): void {
+    this.#lingering.delete(name)
+    this.#running.delete(name)
+    this.#leaving.add(name)
+    this.#log('source').info(`the mesh configuration no longer names the source of the actor ${name}: its objects are removed`)
+    void this.#supervisor?.stop(name, drainMs).then(() => {
+      this.#leaving.delete(name)
+      this.#synced = this.#synced && new Set([...this.#synced].filter((each) => each !== name))
+      // It may have been named again meanwhile.
+      this.#startAndStop()
+    })
+  }
+}

@@ -1,0 +1,68 @@
+import { expect } from 'chai'
+import { actorOfSource, separateSources } from '../../../src/config/config-sources.ts'
+import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+
+/** Returns the addresses that are used, and the warnings. */
+function read(...entries: unknown[]): { addresses: string[]; warnings: string[] } {
+  const result = readMeshConfig(JSON.stringify({ rootNamespace: 'kept', configSources: entries }))
+  if ('error' in result) throw new Error(result.error)
+  expect(result.value.rootNamespace).to.equal('kept')
+  return { addresses: (result.value.configSources ?? []).map(({ address }) => address), warnings: result.warnings }
+}
+
+describe('configSources', () => {
+  it('are absolute directories, of which another spelling is the same', () => {
+    const { addresses, warnings } = read({ address: 'fs:///etc/mesh/extra' }, { address: 'fs:////srv//teams/a b%20/' })
+    expect(addresses).to.deep.equal(['fs:///etc/mesh/extra', 'fs:///srv/teams/a b%20'])
+    expect(warnings).to.deep.equal([])
+    expect(addresses.map((address) => actorOfSource({ address }))).to.deep.equal(['source/fs/etc/mesh/extra', 'source/fs/srv/teams/a b%20'])
+  })
+
+  it('that cannot be used are faults with field and reason, and cost only themselves', () => {
+    const wrong: [entry: unknown, reason: string][] = [
+      [{ address: 'fs://etc/mesh' }, 'names a host or a relative path: three slashes begin an absolute path'],
+      [{ address: 'fs:///etc/../root' }, 'has a part . or ..'],
+      [{ address: 'fs:///./etc' }, 'has a part . or ..'],
+      [{ address: 'fs:////' }, 'is the root directory'],
+      [{ address: '/etc/mesh' }, 'is not fs:///<directory>'],
+      [{ address: 'k8s://' }, 'there is no orchestrator client yet'],
+      [{ address: 'xds://other:15012' }, 'there is no client of other control planes yet'],
+      [{ address: 7 }, 'expected text, got number 7'],
+      [{ address: `fs:///${'a'.repeat(5000)}` }, 'longer than 4096 characters'],
+      [{ address: 'fs:///a\u0000b' }, 'has a NUL character'],
+    ]
+    for (const [entry, reason] of wrong) {
+      const { addresses, warnings } = read({ address: 'fs:///a' }, entry, { address: 'fs:///b' })
+      expect(addresses, reason).to.deep.equal(['fs:///a', 'fs:///b'])
+      expect(warnings, reason).to.have.length(1)
+      expect(warnings[0]).to.match(/^field configSources\[1\]\.address: /)
+      expect(warnings[0])
+        .to.include(reason)
+        .and.to.match(/; this source is left out$/)
+    }
+    expect(read('fs:///a', {}, null).warnings).to.have.length(3)
+    const many = read(...Array.from({ length: 17 }, (_, index) => ({ address: `fs:///${index}` })))
+    expect(many.addresses).to.have.length(16)
+    expect(many.warnings).to.deep.equal(['field configSources[16]: more than 16 sources; this source is left out'])
+    expect(readMeshConfig('configSources: 7')).to.deep.equal({ error: 'field configSources: expected a list' })
+  })
+
+  it('whose directories are read already are left out', () => {
+    const given = ['fs:///a', 'fs:///a/b', 'fs:///ab', 'fs:///a', 'fs:///config/x', 'fs:///config', 'fs:///srv/x', 'fs:///srv']
+    const { usable, faults } = separateSources(
+      given.map((address) => ({ address })),
+      '/config',
+    )
+    expect(usable.map(({ address }) => address)).to.deep.equal(['fs:///a', 'fs:///ab', 'fs:///srv/x'])
+    const left = (what: string) => `field configSources: ${what}, which is read already; this source is left out`
+    expect(faults).to.deep.equal([
+      left('fs:///a/b lies within fs:///a'),
+      left('fs:///a is the directory of fs:///a'),
+      left('fs:///config/x lies within --configDir'),
+      left('fs:///config is the directory of --configDir'),
+      left('fs:///srv contains fs:///srv/x'),
+    ])
+    expect(separateSources([{ address: 'fs:///a' }], '').usable).to.have.length(1)
+    expect(separateSources([{ address: 'fs:///a' }], '/').faults).to.deep.equal([left('fs:///a lies within --configDir')])
+  })
+})
