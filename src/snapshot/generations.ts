@@ -54,10 +54,12 @@ export class Generations {
     const next = Math.max(given, changed ? last + 1 : last)
     this.#last.delete(key)
     this.#last.set(key, next)
-    for (const oldest of this.#last.keys()) {
-      if (this.#last.size <= held.size + maxGone || held.has(oldest)) break
-      this.#last.delete(oldest)
-    }
+    // Asked for before the keys are: to find the first one costs a pass over those that were deleted since the map was last arranged anew.
+    if (this.#last.size > held.size + maxGone)
+      for (const oldest of this.#last.keys()) {
+        if (this.#last.size <= held.size + maxGone || held.has(oldest)) break
+        this.#last.delete(oldest)
+      }
     return next
   }
 

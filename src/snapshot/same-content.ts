@@ -30,19 +30,21 @@ export function withPartsOf<T extends ConfigObject>({ spec, labels, annotations 
   return now.spec === spec && now.labels === labels && now.annotations === annotations ? now : { ...now, spec, labels, annotations }
 }
 
-/** Compares values of JSON. */
+/** Compares values of JSON. Written with loops, since it is called for every value of an object that a source repeats. */
 function sameData(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
-  if (Array.isArray(one)) {
-    if (!Array.isArray(other) || one.length !== other.length) return false
-    return one.every((item, index) => sameData(item, other[index]))
+  if (Array.isArray(one) || Array.isArray(other)) {
+    if (!Array.isArray(one) || !Array.isArray(other) || one.length !== other.length) return false
+    for (let index = 0; index < one.length; index++) if (!sameData(one[index], other[index])) return false
+    return true
   }
-  if (Array.isArray(other)) return false
   const fields = Object.keys(one)
   const others = Object.keys(other)
   if (fields.length !== others.length) return false
-  return fields.every(
-    (field, index) => field === others[index] && sameData((one as Record<string, unknown>)[field], (other as Record<string, unknown>)[field]),
-  )
+  for (let index = 0; index < fields.length; index++) {
+    const field = fields[index] as keyof object
+    if (field !== others[index] || !sameData(one[field], other[field])) return false
+  }
+  return true
 }
