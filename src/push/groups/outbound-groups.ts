@@ -19,6 +19,7 @@ import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import type { Collection } from '../dependencies/dependencies.ts'
+import { type HostList, listed, noHosts } from '../host-list.ts'
 import { loadAssignments, placeKeyOf } from './load-assignments.ts'
 import { allUsable, type Built, type GroupSpec, type Making, patched, withAdded } from './making.ts'
 import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
@@ -42,7 +43,7 @@ interface HostResources {
   /** Those that the group has. */
   readonly stored: Map<string, readonly Outcome[]>
   /** The hosts that it was made of; undefined until it was. */
-  hosts: readonly string[] | undefined
+  hosts: HostList | undefined
 }
 
 /** Makes the groups of clusters and load assignments. */
@@ -190,14 +191,13 @@ export class OutboundGroups {
   /** Makes the resources of the hosts that are new in a group, and of those of which something that was read has changed. */
   #changed(id: string, group: HostResources, extent: Extent, ofHost: (host: string, view: View) => readonly Outcome[]): Built {
     const { cells, stored, given } = group
-    const hosts = this.#hosts(extent)
-    const isSame = group.hosts === hosts
-    const wanted = isSame ? undefined : new Set(hosts)
-    const redone = isSame ? [...cells.outdated] : hosts.filter((host) => !(cells.isCurrent(host) && stored.has(host)))
+    const relisted = new Set<string>()
+    const hosts = listed(this.#hosts(extent), group.hosts ?? noHosts, relisted)
+    const redone = [...new Set([...relisted, ...cells.outdated])].filter((host) => hosts.set.has(host))
+    const left = [...relisted].filter((host) => !hosts.set.has(host))
     const make = (host: string) => () => ofHost(host, this.#making.view(extent.viewKey))
     const made = new Map(redone.map((host) => [host, cells.get(host, make(host)).value]))
-    const left = wanted ? [...stored.keys()].filter((host) => !wanted.has(host)) : []
-    if (wanted) cells.keep(wanted)
+    cells.keep(hosts.set)
     cells.read()
     const outcomes = [...made.values()].flat()
     const now = new Set(outcomes.map(nameOf))
@@ -213,7 +213,7 @@ export class OutboundGroups {
     const patches = new Set([...outcomes, ...[...redone, ...left].flatMap((host) => stored.get(host) ?? [])].filter(isPatchProblem).map(nameOf))
     if (patches.size > 0)
       for (const [host, of] of stored)
-        if (!made.has(host) && (!wanted || wanted.has(host))) outcomes.push(...of.filter((one) => isPatchProblem(one) && patches.has(nameOf(one))))
+        if (!made.has(host) && hosts.set.has(host)) outcomes.push(...of.filter((one) => isPatchProblem(one) && patches.has(nameOf(one))))
     return { outcomes, isPart: true, gone: before.filter((name) => !now.has(name)), remade, stored: finish }
   }
 

@@ -15,21 +15,11 @@ import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import { virtualHostType } from '../../xds/type-urls.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
+import { listed, noHosts } from '../host-list.ts'
 import { Digests, domainOf, everyRoute, hostsOf, placesOf, RouteClaims, servicesOf, wholeRoute } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { changeHosts, claimDomains, type HostsChange, inOrder, problemsOf, type RouteHost, servicesIn } from './route-hosts.ts'
-import {
-  candidatesIn,
-  changesIn,
-  listed,
-  madeOnce,
-  maxChanged,
-  maxReplaced,
-  noHosts,
-  type Replaced,
-  type SharedRoute,
-  type SharedRoutes,
-} from './shared-routes.ts'
+import { candidatesIn, changesIn, madeOnce, maxChanged, maxReplaced, type Replaced, type SharedRoute, type SharedRoutes } from './shared-routes.ts'
 
 /** A route as a namespace sees it. */
 interface OwnRoute {

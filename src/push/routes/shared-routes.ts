@@ -13,6 +13,7 @@ import { buildTable, type HostPiece, hostResource, type RouteTable } from '../..
 import { lost, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
+import { type HostList, listed, noHosts } from '../host-list.ts'
 import { ClaimLog, domainOf, hostsOf, RouteClaims, servicesOf } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { changeHosts, claimDomains, type HostsChange, inOrder, problemsOf, type RouteHost, type RouteHosts, servicesIn } from './route-hosts.ts'
@@ -37,12 +38,6 @@ interface EgressCandidates {
   readonly others: HostList
   readonly ofHosts: Collection<readonly Candidate[]>
   readonly ofOthers: Collection<readonly Candidate[]>
-}
-
-/** Hosts in their order, and as a set. */
-export interface HostList {
-  readonly list: readonly string[]
-  readonly set: ReadonlySet<string>
 }
 
 /** Virtual hosts of a route that came or were replaced in place, and the names of those that are gone. */
@@ -452,34 +447,6 @@ function digestsOf(name: string, { claims }: SharedRoute, { moved, changed, serv
   ] as const)
     for (const [domain, host] of one) if (!other.has(domain)) append(found, host, domainOf(name, domain))
   return found
-}
-
-export const noHosts: HostList = { list: [], set: new Set() }
-
-/** Returns the list of the hosts now, and adds to `changed` those that came or went. Where both lists begin or end alike costs little. */
-export function listed(now: readonly string[], before: HostList, changed: Set<string>): HostList {
-  const { list } = before
-  if (now === list) return before
-  const shortest = Math.min(now.length, list.length)
-  let start = 0
-  while (start < shortest && now[start] === list[start]) start++
-  if (start === shortest && now.length === list.length) return before
-  let end = 0
-  while (end < shortest - start && now[now.length - 1 - end] === list[list.length - 1 - end]) end++
-  const [here, there] = [new Set(now.slice(start, now.length - end)), new Set(list.slice(start, list.length - end))]
-  const set = before.set as Set<string>
-  const target = before === noHosts ? new Set<string>() : set
-  for (const host of there)
-    if (!here.has(host)) {
-      target.delete(host)
-      changed.add(host)
-    }
-  for (const host of here)
-    if (!there.has(host)) {
-      target.add(host)
-      changed.add(host)
-    }
-  return { list: now, set: target }
 }
 
 /** Returns the candidates of a route by host, an empty map at first. */
