@@ -283,6 +283,31 @@ describe('generated parts that proxies share', () => {
     expect([hosts.length, searched]).to.deep.equal([20, 0])
   })
 
+  for (const takesVirtualHosts of [false, true])
+    it(`are looked up for the changed host, not for each host of its namespace${takesVirtualHosts ? ' (VHDS)' : ''}`, () => {
+      const asked = (hosts: number): number[] => {
+        const mesh = new Mesh()
+        for (let index = 0; index < hosts; index++) mesh.service('n1', `s${index}.n1.svc.cluster.local`)
+        // A namespace that gets its first rule looks for the rules of all its hosts.
+        mesh.set('DestinationRule', 'n1', 'first', { host: 's1.n1.svc.cluster.local' })
+        mesh.connect('p', 'n1', '10.1.0.1', {}, takesVirtualHosts)
+        const { memo } = mesh.planner.builder
+        const host = 's2.n1.svc.cluster.local'
+        const http = [{ timeout: '1s', route: [{ destination: { host } }] }]
+        return [
+          () => mesh.set('VirtualService', 'n1', 'v', { hosts: [host], http }),
+          () => mesh.set('DestinationRule', 'n1', 'd', { host, trafficPolicy: { connectionPool: { tcp: { maxConnections: 7 } } } }),
+          () => mesh.remove('VirtualService', 'n1', 'v'),
+          () => mesh.service('n1', 'new.n1.svc.cluster.local'),
+        ].map((change) => {
+          const before = memo.made + memo.found
+          change()
+          return memo.made + memo.found - before
+        })
+      }
+      expect(asked(60)).to.deep.equal(asked(6))
+    })
+
   it('are regenerated for a Sidecar that names a host only when something about that host changes', () => {
     const mesh = new Mesh()
       .service('n2', 'a.com')
