@@ -32,5 +32,6 @@ export function listed(now: readonly string[], before: HostList, changed: Set<st
       target.add(host)
       changed.add(host)
     }
-  return { list: now, set: target }
+  // A host that is listed twice, and one time less now, was removed although it is there.
+  return { list: now, set: target.size === now.length ? target : new Set(now) }
 }

@@ -200,7 +200,7 @@ export class RouteGroups {
     const view = this.#making.view(key)
     const { hosts = [], routed = [] } = view.difference ?? {}
     const own = snapshot.visibility.hostsNaming.get(caller.namespace ?? '') ?? []
-    const differing = [...own, ...hosts, ...routed, ...hostsForCaller(snapshot, caller.labels)]
+    const differing = [...new Set([...own, ...hosts, ...routed, ...hostsForCaller(snapshot, caller.labels)])]
     routes.refresh(new HostMaker(view, snapshot, traits, caller, memo), differing)
   }
 

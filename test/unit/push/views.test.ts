@@ -373,4 +373,18 @@ describe('views', () => {
       { numRuns },
     )
   })
+
+  it('keep a private host whose VirtualService is removed', () => {
+    const object = (kind: string, namespace: string, name: string, spec: object) =>
+      ({ ...listing[0], kind, namespace, name, spec, createdAt: 0 }) as unknown as ConfigObject
+    const routed = object('VirtualService', 'n2', 'u', { hosts: ['a.com'], exportTo: [], http: [{ route: [{ destination: { host: 'a.com' } }] }] })
+    const service = object('ServiceEntry', 'n1', 'a.com', {
+      ...{ hosts: ['a.com'], exportTo: ['n2', 'n3'], location: 'MESH_INTERNAL', resolution: 'STATIC' },
+      ...{ ports: [{ number: 80, name: 'http', protocol: 'HTTP' }], endpoints: [{ address: '10.0.0.1' }] },
+    })
+    const step = (object: ConfigObject, removed: boolean, pushed: boolean) => ({ object, removed, pushed })
+    const { living, objects } = live([step(routed, false, false), step(service, false, true), step(routed, true, false)], {})
+    const listed = plannerWith([...objects.values(), ...listing], {})
+    for (const { connection } of callers) expect(held(living, connection), connection).to.deep.equal(held(listed, connection))
+  })
 })
