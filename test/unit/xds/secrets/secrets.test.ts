@@ -159,6 +159,9 @@ class Router {
   }
 }
 
+/** Whether bytes have been overwritten. */
+const isClear = (bytes: Uint8Array | undefined) => bytes?.every((byte) => byte === 0)
+
 describe('secret names', () => {
   it('are built from a credentialName, and resolved for the namespace of a reader', () => {
     expect([certificateName('site'), authoritiesName('site')]).to.deep.equal(['kubernetes://site', 'kubernetes://site-cacert'])
@@ -299,7 +302,6 @@ describe('secrets of a reader', () => {
       const first = entries()
       expect(first).to.have.length(2)
       say('a', two)
-      const isClear = (bytes: Uint8Array | undefined) => bytes?.every((byte) => byte === 0)
       for (const bytes of [...first, one.pair?.key, one.pair?.chain, one.authorities]) expect(isClear(bytes)).to.equal(true)
       const second = entries()
       const other = new Router(writer, delta, secrets).subscribe(['kubernetes://a'])
@@ -322,7 +324,6 @@ describe('secrets of a reader', () => {
       const secrets = writer.reader()
       const proxy = new Router(writer, delta, secrets).subscribe(['kubernetes://a'])
       const [first, second] = [pair('first'), pair('second')]
-      const isClear = (bytes: Uint8Array | undefined) => bytes?.every((byte) => byte === 0)
       const served = () => Buffer.concat([...secrets.state.entries()].flatMap(({ chunks }) => [...chunks])).toString('latin1')
       expect(secrets.said('source/fs/b', 'a', second)).to.deep.equal([])
       expect(secrets.said('source/fs/a', 'a', undefined), 'a source before it has not answered').to.deep.equal([])
