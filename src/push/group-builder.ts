@@ -3,27 +3,25 @@
  * again when something that it read, or one of its given inputs, has changed. Values made from unchanged inputs are reused.
  */
 
-import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import type { GroupUse } from '../../protocols/messages/push.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { sameItems } from '../model/lists.ts'
 import { policiesDigest, policiesFor } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
-import { divideOutcomes, type ListenerConflict, makeAll } from '../xds/draft.ts'
-import { extensionConfigs } from '../xds/envoy-filter/extensions.ts'
+import { divideOutcomes, type ListenerConflict } from '../xds/draft.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
 import type { Resource } from '../xds/slab/resource.ts'
 import type { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
-import { endpointType, extensionConfigType } from '../xds/type-urls.ts'
 import { type ClassGroup, type ClassUse, ServedClass } from './classes/served-class.ts'
 import { Dependencies, type Product } from './dependencies/dependencies.ts'
 import { Memo } from './dependencies/memo.ts'
 import { SnapshotReader } from './dependencies/snapshot-reader.ts'
+import { filterExtensions } from './groups/extension-groups.ts'
 import { Lingering, lingeringTypes } from './groups/lingering.ts'
 import { ListenerGroups } from './groups/listener-groups.ts'
-import { type GroupSpec, type Making, objectsOf, patched } from './groups/making.ts'
+import { type GroupMaker, type Making, objectsOf } from './groups/making.ts'
 import { NameTableGroups } from './groups/name-table-groups.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
 import { ProxylessGroups } from './groups/proxyless-groups.ts'
@@ -154,15 +152,15 @@ export class GroupBuilder implements Making {
   resourcesOf(served: ServedClass, from: ServedClass = served): Record<string, GroupUse[]> {
     const { proxyClass } = served
     served.record ??= this.record.product(served, this.#outdatedClasses)
-    const specs = this.record.produce(served.record, () => {
+    const makers = this.record.produce(served.record, () => {
       const { policies, mesh } = this.snapshot
       served.policies = policiesDigest(policiesFor(policies, mesh.rootNamespace, proxyClass))
-      return this.#specsOf(proxyClass)
+      return this.#makersFor(proxyClass)
     })
-    const uses = specs.map((spec): ClassUse => {
-      const group = this.#current(spec)
+    const uses = makers.map((maker): ClassUse => {
+      const group = this.#current(maker)
       // The group that hides hosts in this one stands before it.
-      const hide = spec.hiddenBy === undefined ? undefined : this.#groups.get(spec.hiddenBy)?.hides
+      const hide = maker.hiddenBy === undefined ? undefined : this.#groups.get(maker.hiddenBy)?.hides
       return { group, hide: hide ?? nothing }
     })
     this.#use(served, uses, from)
@@ -173,13 +171,13 @@ export class GroupBuilder implements Making {
     return groups
   }
 
-  /** Returns the group of a spec, built for the present snapshot and the spec's given inputs. */
-  #current(spec: GroupSpec): ClassGroup {
-    const { id, typeUrl, given } = spec
+  /** Returns the group of a maker, made for the present snapshot and the given inputs of the maker. */
+  #current(maker: GroupMaker): ClassGroup {
+    const { id, typeUrl, given } = maker
     let group = this.#groups.get(id)
     if (!group) this.#groups.set(id, (group = new ResourceGroup(id, typeUrl, this.#idle)))
-    const before = group.spec
-    group.spec = spec
+    const before = group.maker
+    group.maker = maker
     if (!group.record?.isCurrent || !before || !sameItems(before.given, given)) this.#rebuild(group)
     return group
   }
@@ -225,15 +223,20 @@ export class GroupBuilder implements Making {
     if (served.record) this.record.forget(served.record)
   }
 
-  #specsOf(proxy: ProxyClass): GroupSpec[] {
-    if (proxy.traits.isProxyless)
-      return [...this.#outbound.specs(proxy).filter(({ typeUrl }) => typeUrl === endpointType), ...this.#proxyless.specs(proxy)]
-    // Inbound listeners come first, so that no service at the workload's address replaces one of them (docs/resources.md, L16).
-    const own =
-      proxy.traits.type === 'router'
-        ? this.#workloads.gateway(proxy)
-        : [...this.#workloads.inbound(proxy), ...this.#listeners.specs(proxy), ...this.#routes.specs(proxy), ...this.#names.specs(proxy)]
-    return [...this.#outbound.specs(proxy), ...own, ...extensions(proxy)]
+  /** The makers of the groups of a class: from the class to what makes its resources. */
+  #makersFor(proxy: ProxyClass): GroupMaker[] {
+    const { isProxyless, type } = proxy.traits
+    if (isProxyless) return [...this.#outbound.assignments(proxy), ...this.#proxyless.makersFor(proxy)]
+    if (type === 'router') return [...this.#outbound.makersFor(proxy), ...this.#workloads.ofGateway(proxy), ...filterExtensions(proxy)]
+    return [
+      ...this.#outbound.makersFor(proxy),
+      // Inbound listeners come first, so that no service at the workload's address replaces one of them (docs/resources.md, L16).
+      ...this.#workloads.ofSidecar(proxy),
+      ...this.#listeners.makersFor(proxy),
+      ...this.#routes.makersFor(proxy),
+      ...this.#names.makersFor(proxy),
+      ...filterExtensions(proxy),
+    ]
   }
 
   /**
@@ -241,8 +244,8 @@ export class GroupBuilder implements Making {
    * so does the whole group if building it fails. The faults of what was built are replaced.
    */
   #rebuild(group: ClassGroup): void {
-    const { id, typeUrl, spec } = group
-    if (!spec) return
+    const { id, typeUrl, maker } = group
+    if (!maker) return
     const faults: ResourceFault[] = []
     let part: ReadonlySet<string> | undefined
     this.#building = id
@@ -252,7 +255,7 @@ export class GroupBuilder implements Making {
     contain(
       () =>
         this.record.produce(group.record as Product<ClassGroup>, () => {
-          const built = spec.build()
+          const built = maker.make()
           part = built.isPart && built.remade ? new Set([...built.remade, id]) : undefined
           const divided = divideOutcomes(built.outcomes, (name) => this.#store.resources(id).get(name))
           const leaveAt = lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined
@@ -269,7 +272,7 @@ export class GroupBuilder implements Making {
         part = new Set([id])
         const kept = this.#store.has(id)
         if (!kept) this.#store.replace(id, [])
-        const objects = spec.given.flatMap(objectsOf)
+        const objects = maker.given.flatMap(objectsOf)
         faults.push({ type: 'group', resource: id, objects, reason, consequence: kept ? consequences.kept : consequences.leftOut })
       },
     )
@@ -376,11 +379,3 @@ export class GroupBuilder implements Making {
 }
 
 const nothing: readonly never[] = []
-
-function extensions({ traits }: ProxyClass): GroupSpec[] {
-  if (traits.filters.length === 0) return []
-  const build = () => ({
-    outcomes: patched(traits, 'extensions', (context) => makeAll(TypedExtensionConfigSchema, 'ecds', extensionConfigs(context))),
-  })
-  return [{ id: `extensions|${traits.filterKey}`, given: traits.filters, typeUrl: extensionConfigType, build }]
-}

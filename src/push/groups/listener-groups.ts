@@ -9,8 +9,58 @@ import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { type ListenerChoice, ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { listenerType } from '../../xds/type-urls.ts'
-import { type GroupSpec, type Making, patched, withAdded } from './making.ts'
+import { type Built, GroupMaker, type Making, patched, withAdded } from './making.ts'
 import { sameListeners, type Unpatched, unpatchedListeners } from './unpatched-listeners.ts'
+
+/** A group of outbound listeners. */
+abstract class OutboundListeners extends GroupMaker {
+  protected readonly groups: ListenerGroups
+  protected readonly proxy: ProxyClass
+
+  constructor(groups: ListenerGroups, proxy: ProxyClass, id: string, hiddenBy?: string) {
+    super({ id: `listeners-out|${id}`, typeUrl: listenerType, given: proxy.traits.filtersOf.listeners.filters, hiddenBy })
+    this.groups = groups
+    this.proxy = proxy
+  }
+}
+
+class ViewListeners extends OutboundListeners {
+  constructor(groups: ListenerGroups, proxy: ProxyClass) {
+    super(groups, proxy, `${proxy.viewKey.id}|${proxy.traits.listenerKey}|${callerOf(proxy)}`)
+  }
+
+  make(): Built {
+    return { outcomes: this.groups.ofView(this.proxy) }
+  }
+}
+
+class SharedListeners extends OutboundListeners {
+  readonly #shared: ViewKey
+
+  constructor(groups: ListenerGroups, proxy: ProxyClass, shared: ViewKey, hiddenBy?: string) {
+    super(groups, proxy, `${shared.id}|${proxy.traits.listenerKey}`, hiddenBy)
+    this.#shared = shared
+  }
+
+  make(): Built {
+    return { outcomes: this.groups.shared(this.proxy, this.#shared) }
+  }
+}
+
+class OwnListeners extends OutboundListeners {
+  readonly #shared: ViewKey
+
+  constructor(groups: ListenerGroups, proxy: ProxyClass, shared: ViewKey) {
+    super(groups, proxy, `of ${proxy.namespace}|${proxy.viewKey.id}|${shared.id}|${proxy.traits.listenerKey}|${callerOf(proxy)}`)
+    this.#shared = shared
+  }
+
+  make(): Built {
+    return this.groups.differing(this.proxy, this.#shared)
+  }
+}
+
+const callerOf = ({ sourceLabels, headless }: ProxyClass): string => JSON.stringify([sourceLabels, headless])
 
 /** Makes the groups of outbound listeners. */
 export class ListenerGroups {
@@ -20,26 +70,27 @@ export class ListenerGroups {
     this.#making = making
   }
 
-  /** The groups of a class. */
-  specs(proxy: ProxyClass): GroupSpec[] {
-    const { traits, viewKey } = proxy
-    const caller = JSON.stringify([proxy.sourceLabels, proxy.headless])
-    const spec = { given: traits.filtersOf.listeners.filters, typeUrl: listenerType } as const
+  /** The makers for a class. */
+  makersFor(proxy: ProxyClass): GroupMaker[] {
+    const { viewKey } = proxy
     const { difference } = this.#making.view(viewKey)
-    if (!difference) {
-      const build = () => ({ outcomes: this.#listeners(proxy, () => outboundListeners(this.#inputs(viewKey, proxy))) })
-      return [{ ...spec, id: `listeners-out|${viewKey.id}|${traits.listenerKey}|${caller}`, build }]
-    }
+    if (!difference) return [new ViewListeners(this, proxy)]
     const shared = publicViewLike(viewKey)
-    const id = `listeners-out|${shared.id}|${traits.listenerKey}`
-    const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(proxy, () => this.#unpatched(shared, proxy)) }) }
     const isAsAll = Object.keys(proxy.sourceLabels).length + proxy.headless.hosts.length === 0
-    if (difference.services.length + difference.routed.length + this.#ruled(viewKey, shared).length === 0 && isAsAll) return [all]
-    const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${shared.id}|${traits.listenerKey}|${caller}`
-    return [
-      { ...spec, id: own, build: () => this.#differing(shared, proxy) },
-      { ...all, hiddenBy: own },
-    ]
+    if (difference.services.length + difference.routed.length + this.#ruled(viewKey, shared).length === 0 && isAsAll)
+      return [new SharedListeners(this, proxy, shared)]
+    const own = new OwnListeners(this, proxy, shared)
+    return [own, new SharedListeners(this, proxy, shared, own.id)]
+  }
+
+  /** The listeners of a view that a Sidecar restricts. */
+  ofView(proxy: ProxyClass): Outcome[] {
+    return this.#listeners(proxy, () => outboundListeners(this.#inputs(proxy.viewKey, proxy)))
+  }
+
+  /** The listeners that all views share. */
+  shared(proxy: ProxyClass, shared: ViewKey): Outcome[] {
+    return this.#listeners(proxy, () => this.#unpatched(shared, proxy))
   }
 
   /** The hosts whose DestinationRule in this view has other settings for TCP connections than the rule in the shared view. */
@@ -61,7 +112,7 @@ export class ListenerGroups {
   }
 
   /** The listeners that differ from the shared ones for a namespace or a caller. */
-  #differing(shared: ViewKey, proxy: ProxyClass) {
+  differing(proxy: ProxyClass, shared: ViewKey): Built {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
     const { services = [], routed = [] } = inputs.view.difference ?? {}

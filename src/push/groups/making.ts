@@ -12,7 +12,7 @@ import type { Dependencies } from '../dependencies/dependencies.ts'
 import type { Memo } from '../dependencies/memo.ts'
 import type { SnapshotReader } from '../dependencies/snapshot-reader.ts'
 
-/** The result of building a group. */
+/** The result of making a group. */
 export interface Built {
   readonly outcomes: Iterable<Outcome>
   /** The hosts of the shared group, as `hostOf` names them, that are hidden because of this group; sorted. */
@@ -27,15 +27,32 @@ export interface Built {
   stored?(): void
 }
 
-/** A group of resources of a class, and how it is built. */
-export interface GroupSpec {
+/** What a group is, apart from how it is made. */
+interface GroupIdentity {
   readonly id: string
   readonly typeUrl: string
-  /** The inputs of the group that are not recorded as reads. The group is built again when one of them is another object. */
+  /** The inputs of the group that are not recorded as reads. The group is made again when one of them is another object. */
   readonly given: readonly unknown[]
-  /** The id of the group with the class's own resources of the type. Its `hide` applies to this group, and it is built before this one. */
-  readonly hiddenBy?: string
-  build(): Built
+  /** The id of the group with the class's own resources of the type. Its `hide` applies to this group, and it is made before this one. */
+  readonly hiddenBy?: string | undefined
+}
+
+/** Makes one group of resources. Each kind of group is a class of its own, with the inputs of the kind. */
+export abstract class GroupMaker implements GroupIdentity {
+  readonly id: string
+  readonly typeUrl: string
+  readonly given: readonly unknown[]
+  readonly hiddenBy: string | undefined
+
+  constructor({ id, typeUrl, given, hiddenBy }: GroupIdentity) {
+    this.id = id
+    this.typeUrl = typeUrl
+    this.given = given
+    this.hiddenBy = hiddenBy
+  }
+
+  /** Makes the resources for the present snapshot. */
+  abstract make(): Built
 }
 
 /** Keys of the objects among a group's `given` inputs. */

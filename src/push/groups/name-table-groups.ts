@@ -7,7 +7,7 @@ import { publicViewLike, servicesOfView, type View, type ViewKey } from '../../s
 import { type NamePage, nameInfo, namePage, nameTable, pageCount, pageOf } from '../../xds/name-table/name-table.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { aliasNameTableType, nameTableType } from '../../xds/type-urls.ts'
-import type { GroupSpec, Making } from './making.ts'
+import { type Built, GroupMaker, type Making } from './making.ts'
 
 /** Identifies a table: the view and cluster that it is made for, and its type URL. */
 interface Table {
@@ -19,6 +19,22 @@ interface Table {
 /** Hosts by page. */
 type Pages = readonly (readonly string[])[]
 
+/** A group of one table. */
+class NameTable extends GroupMaker {
+  readonly #groups: NameTableGroups
+  readonly #table: Table
+
+  constructor(groups: NameTableGroups, table: Table) {
+    super({ id: `names|${nameOf(table)}`, typeUrl: table.typeUrl, given: [] })
+    this.#groups = groups
+    this.#table = table
+  }
+
+  make(): Built {
+    return { outcomes: [nameTable(this.typeUrl, this.#groups.pages(this.#table))] }
+  }
+}
+
 /** Makes the groups of name tables. */
 export class NameTableGroups {
   readonly #making: Making
@@ -27,20 +43,16 @@ export class NameTableGroups {
     this.#making = making
   }
 
-  /** The groups of a class. */
-  specs({ traits, viewKey: key }: ProxyClass): GroupSpec[] {
+  /** The makers for a class. */
+  makersFor({ traits, viewKey: key }: ProxyClass): GroupMaker[] {
     if (!traits.capturesDns) return []
     const { clusterId } = traits
     const viewKey = servicesOfView(key, this.#making.view(key))
-    return [nameTableType, aliasNameTableType].map((typeUrl) => {
-      const table = { viewKey, clusterId, typeUrl }
-      const build = () => ({ outcomes: [nameTable(typeUrl, this.#pages(table))] })
-      return { id: `names|${nameOf(table)}`, typeUrl, given: [], build }
-    })
+    return [nameTableType, aliasNameTableType].map((typeUrl) => new NameTable(this, { viewKey, clusterId, typeUrl }))
   }
 
   /** All pages of a table. A namespace has the shared pages, except for pages with hosts that it sees differently. */
-  #pages(table: Table): NamePage[] {
+  pages(table: Table): NamePage[] {
     const { difference } = this.#making.view(table.viewKey)
     if (!difference || difference.services.length === 0) return this.#hosts(table).map((_, index) => this.#page(table, index))
     const shared: Table = { ...table, viewKey: publicViewLike(table.viewKey) }

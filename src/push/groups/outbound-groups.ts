@@ -21,7 +21,7 @@ import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import type { Collection } from '../dependencies/dependencies.ts'
 import { type HostList, listed, noHosts } from '../host-list.ts'
 import { loadAssignments, placeKeyOf } from './load-assignments.ts'
-import { allUsable, type Built, type GroupSpec, type Making, patched, withAdded } from './making.ts'
+import { allUsable, type Built, GroupMaker, type Making, patched, withAdded } from './making.ts'
 import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
 
 /** The services of a view that one group is made of. */
@@ -46,6 +46,87 @@ interface HostResources {
   hosts: HostList | undefined
 }
 
+/** A group of the resources of an extent's services, which is made host by host. */
+abstract class OfExtent extends GroupMaker {
+  protected readonly groups: OutboundGroups
+  protected readonly traits: Traits
+  readonly extent: Extent
+
+  /** `own`: the extent of what is hidden in this one. `name` and `key` are those of the kind for these traits. */
+  constructor(
+    groups: OutboundGroups,
+    traits: Traits,
+    extent: Extent,
+    own: Extent | undefined,
+    kind: Pick<GroupMaker, 'typeUrl' | 'given'> & { name: string; key: string },
+  ) {
+    const { name, key, typeUrl, given } = kind
+    super({ id: `${name}|${extent.id}|${key}`, typeUrl, given, hiddenBy: own && `${name}|${own.id}|${key}` })
+    this.groups = groups
+    this.traits = traits
+    this.extent = extent
+  }
+
+  /** Makes the resources of one host of the extent, as a view shows it. */
+  abstract ofHost(host: string, view: View): readonly Outcome[]
+
+  make(): Built {
+    const { hosts } = this.extent
+    return { ...this.groups.hostByHost(this), ...(hosts ? { hide: hosts } : {}) }
+  }
+}
+
+/** Clusters of services that are not resolved by DNS: they contain no endpoints. */
+class OutboundClusters extends OfExtent {
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, own?: Extent) {
+    const given = traits.filtersOf.clusters.filters
+    super(groups, traits, extent, own, { name: 'clusters-out', key: traits.clusterKey, typeUrl: clusterType, given })
+  }
+
+  ofHost(host: string, view: View): readonly Outcome[] {
+    return this.groups.hostClusters(host, view, this.traits, false)
+  }
+}
+
+/** Clusters of services that are resolved by DNS, with their endpoints. */
+class DnsClusters extends OfExtent {
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, own?: Extent) {
+    const given = traits.filtersOf.clusters.filters
+    super(groups, traits, extent, own, { name: 'clusters-dns', key: `${traits.clusterKey}|${traits.placeKey}`, typeUrl: clusterType, given })
+  }
+
+  ofHost(host: string, view: View): readonly Outcome[] {
+    return this.groups.hostClusters(host, view, this.traits, true)
+  }
+}
+
+/** Load assignments. EnvoyFilters do not apply to them, so classes with different filters share the group. */
+class LoadAssignments extends OfExtent {
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, own?: Extent) {
+    super(groups, traits, extent, own, { name: 'endpoints', key: endpointKey(traits), typeUrl: endpointType, given: [] })
+  }
+
+  ofHost(host: string, view: View): readonly Outcome[] {
+    return this.groups.hostEndpoints(host, view, this.traits)
+  }
+}
+
+/** Clusters that belong to no service. */
+class CommonClusters extends GroupMaker {
+  readonly #groups: OutboundGroups
+  readonly #traits: Traits
+
+  constructor(groups: OutboundGroups, traits: Traits) {
+    super({ id: `clusters-common|${traits.clusterKey}`, typeUrl: clusterType, given: traits.filtersOf.clusters.filters })
+    this.#groups = groups
+    this.#traits = traits
+  }
+
+  make(): Built {
+    return { outcomes: this.#groups.commonClusters(this.#traits) }
+  }
+}
+
 /** Makes the groups of clusters and load assignments. */
 export class OutboundGroups {
   readonly #making: Making
@@ -56,34 +137,21 @@ export class OutboundGroups {
     this.#making = making
   }
 
-  /** The groups of a class. */
-  specs(proxy: ProxyClass): GroupSpec[] {
-    const { traits } = proxy
-    const { filters } = traits.filtersOf.clusters
+  /** The makers for a class. */
+  makersFor(proxy: ProxyClass): GroupMaker[] {
+    return [...this.#ofEachExtent(proxy, [OutboundClusters, DnsClusters, LoadAssignments]), new CommonClusters(this, proxy.traits)]
+  }
+
+  /** The makers of the load assignments for a class alone. */
+  assignments(proxy: ProxyClass): GroupMaker[] {
+    return this.#ofEachExtent(proxy, [LoadAssignments])
+  }
+
+  /** What the namespace sees differently is hidden in the shared group of the same kind. */
+  #ofEachExtent(proxy: ProxyClass, kinds: readonly (typeof OutboundClusters | typeof DnsClusters | typeof LoadAssignments)[]): GroupMaker[] {
     const extents = this.#extents(proxy)
     const own = extents.find(({ hosts }) => hosts)
-    const clusters = (dns: boolean) => (host: string, view: View) => this.#hostClusters(host, view, traits, dns)
-    const kinds = [
-      { name: 'clusters-out', key: traits.clusterKey, given: filters, typeUrl: clusterType, ofHost: clusters(false) },
-      { name: 'clusters-dns', key: `${traits.clusterKey}|${traits.placeKey}`, given: filters, typeUrl: clusterType, ofHost: clusters(true) },
-      // EnvoyFilters do not apply to load assignments, so classes with different filters share this group.
-      {
-        name: 'endpoints',
-        key: endpointKey(traits),
-        given: [],
-        typeUrl: endpointType,
-        ofHost: (host: string, view: View) => this.#hostEndpoints(host, view, traits),
-      },
-    ]
-    const specs = extents.flatMap((extent) =>
-      kinds.map(({ name, key, given, typeUrl, ofHost }): GroupSpec => {
-        const id = `${name}|${extent.id}|${key}`
-        const build = (): Built => ({ ...this.#build(id, extent, given, ofHost), ...(extent.hosts ? { hide: extent.hosts } : {}) })
-        const hiddenBy = own && own !== extent ? { hiddenBy: `${name}|${own.id}|${key}` } : {}
-        return { id, given, typeUrl, ...hiddenBy, build }
-      }),
-    )
-    return [...specs, this.#commonClusters(traits)]
+    return extents.flatMap((extent) => kinds.map((Kind) => new Kind(this, proxy.traits, extent, own === extent ? undefined : own)))
   }
 
   /**
@@ -103,13 +171,10 @@ export class OutboundGroups {
   }
 
   /** Clusters that belong to no service. They are hidden from no class. */
-  #commonClusters(traits: Traits): GroupSpec {
-    const build = () => ({
-      outcomes: patched(traits, contextOf(traits), (context) =>
-        makeClusters(commonClusters(this.#making.snapshot, traits), context, addedClusters(context)),
-      ),
-    })
-    return { id: `clusters-common|${traits.clusterKey}`, given: traits.filtersOf.clusters.filters, typeUrl: clusterType, build }
+  commonClusters(traits: Traits): Outcome[] {
+    return patched(traits, contextOf(traits), (context) =>
+      makeClusters(commonClusters(this.#making.snapshot, traits), context, addedClusters(context)),
+    )
   }
 
   /** Removes a group. */
@@ -131,7 +196,7 @@ export class OutboundGroups {
    * The clusters of a host. `dns`: only of a service resolved by DNS, whose clusters contain endpoints and depend on the locality of the
    * proxy; otherwise only of other services.
    */
-  #hostClusters(host: string, view: View, traits: Traits, dns: boolean): readonly Outcome[] {
+  hostClusters(host: string, view: View, traits: Traits, dns: boolean): readonly Outcome[] {
     const state = view.service(host)
     if (!state || (state.service.resolution === 'dns') !== dns) return []
     const made = this.#ofService(state, 'cds', () => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
@@ -172,7 +237,9 @@ export class OutboundGroups {
     })
   }
 
-  #build(id: string, extent: Extent, given: readonly unknown[], ofHost: (host: string, view: View) => readonly Outcome[]): Built {
+  /** Makes a group anew, or the part of it that changed since it was made last. */
+  hostByHost(maker: OfExtent): Built {
+    const { id, given } = maker
     const known = this.#resources.get(id)
     const group =
       known && sameItems(known.given, given)
@@ -181,7 +248,7 @@ export class OutboundGroups {
     // If this fails, the next attempt begins anew.
     this.#resources.delete(id)
     try {
-      return this.#changed(id, group, extent, ofHost)
+      return this.#changed(maker, group)
     } catch (error) {
       group.cells.keep(new Set())
       throw error
@@ -189,13 +256,14 @@ export class OutboundGroups {
   }
 
   /** Makes the resources of the hosts that are new in a group, and of those of which something that was read has changed. */
-  #changed(id: string, group: HostResources, extent: Extent, ofHost: (host: string, view: View) => readonly Outcome[]): Built {
+  #changed(maker: OfExtent, group: HostResources): Built {
+    const { id, extent } = maker
     const { cells, stored, given } = group
     const relisted = new Set<string>()
     const hosts = listed(this.#hosts(extent), group.hosts ?? noHosts, relisted)
     const redone = [...new Set([...relisted, ...cells.outdated])].filter((host) => hosts.set.has(host))
     const left = [...relisted].filter((host) => !hosts.set.has(host))
-    const make = (host: string) => () => ofHost(host, this.#making.view(extent.viewKey))
+    const make = (host: string) => () => maker.ofHost(host, this.#making.view(extent.viewKey))
     const made = new Map(redone.map((host) => [host, cells.get(host, make(host)).value]))
     cells.keep(hosts.set)
     cells.read()
@@ -225,7 +293,8 @@ export class OutboundGroups {
     return this.#making.derived(`hosts of resources|${viewKey.id}`, listed, sameItems)
   }
 
-  #hostEndpoints(host: string, view: View, traits: Traits): readonly Outcome[] {
+  /** The load assignments of a host. */
+  hostEndpoints(host: string, view: View, traits: Traits): readonly Outcome[] {
     // A change of endpoints is no change of the service, whose other readers it does not concern.
     this.#making.snapshot.endpoints.get(host)
     const state = view.service(host)

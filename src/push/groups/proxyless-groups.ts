@@ -4,12 +4,61 @@ import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cl
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import type { ServiceState } from '../../registry/merged-services.ts'
-import { plainView } from '../../snapshot/view.ts'
+import { plainView, type ViewKey } from '../../snapshot/view.ts'
 import { type Draft, makeAll } from '../../xds/draft.ts'
 import { proxylessClusters, proxylessListeners, proxylessRoutes } from '../../xds/proxyless/resources.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
-import type { GroupSpec, Making } from './making.ts'
+import { type Built, GroupMaker, type Making } from './making.ts'
+
+/** A group of the resources of one type for the services of a view. */
+abstract class OfView extends GroupMaker {
+  readonly #making: Making
+  readonly #viewKey: ViewKey
+  readonly #type: string
+
+  constructor(making: Making, viewKey: ViewKey, type: string, typeUrl: string) {
+    super({ id: `proxyless-${type}|${viewKey.id}`, typeUrl, given: [] })
+    this.#making = making
+    this.#viewKey = viewKey
+    this.#type = type
+  }
+
+  /** Makes the resources of each service. */
+  protected ofEach<Schema extends DescMessage>(schema: Schema, drafts: (state: ServiceState) => Draft<MessageShape<Schema>>[]): Built {
+    return { outcomes: makeAll(schema, this.#type, this.#making.view(this.#viewKey).services.flatMap(drafts)) }
+  }
+}
+
+class ProxylessClusters extends OfView {
+  constructor(making: Making, viewKey: ViewKey) {
+    super(making, viewKey, 'cds', clusterType)
+  }
+
+  make(): Built {
+    return this.ofEach(ClusterSchema, proxylessClusters)
+  }
+}
+
+class ProxylessListeners extends OfView {
+  constructor(making: Making, viewKey: ViewKey) {
+    super(making, viewKey, 'lds', listenerType)
+  }
+
+  make(): Built {
+    return this.ofEach(ListenerSchema, proxylessListeners)
+  }
+}
+
+class ProxylessRoutes extends OfView {
+  constructor(making: Making, viewKey: ViewKey) {
+    super(making, viewKey, 'rds', routeType)
+  }
+
+  make(): Built {
+    return this.ofEach(RouteConfigurationSchema, proxylessRoutes)
+  }
+}
 
 /** Makes the groups. */
 export class ProxylessGroups {
@@ -19,24 +68,9 @@ export class ProxylessGroups {
     this.#making = making
   }
 
-  /** The groups of a class, without its load assignments. */
-  specs({ viewKey: key }: ProxyClass): GroupSpec[] {
+  /** The makers for a class, without those of its load assignments. */
+  makersFor({ viewKey: key }: ProxyClass): GroupMaker[] {
     const viewKey = plainView(key)
-    const group = <Schema extends DescMessage>(
-      typeUrl: string,
-      type: string,
-      schema: Schema,
-      drafts: (state: ServiceState) => Draft<MessageShape<Schema>>[],
-    ): GroupSpec => ({
-      id: `proxyless-${type}|${viewKey.id}`,
-      typeUrl,
-      given: [],
-      build: () => ({ outcomes: makeAll(schema, type, this.#making.view(viewKey).services.flatMap(drafts)) }),
-    })
-    return [
-      group(clusterType, 'cds', ClusterSchema, proxylessClusters),
-      group(listenerType, 'lds', ListenerSchema, proxylessListeners),
-      group(routeType, 'rds', RouteConfigurationSchema, proxylessRoutes),
-    ]
+    return [ProxylessClusters, ProxylessListeners, ProxylessRoutes].map((Maker) => new Maker(this.#making, viewKey))
   }
 }

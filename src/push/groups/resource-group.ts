@@ -3,7 +3,7 @@ import type { ResourceFault } from '../../model/faults.ts'
 import type { ListenerConflict } from '../../xds/draft.ts'
 import type { Product } from '../dependencies/dependencies.ts'
 import { groupSteps, type LifeState, step } from '../life.ts'
-import type { GroupSpec } from './making.ts'
+import type { GroupMaker } from './making.ts'
 
 const none: readonly never[] = []
 
@@ -12,7 +12,7 @@ export class ResourceGroup<User> {
   readonly id: string
   readonly typeUrl: string
   /** How it is made. Undefined for a copy of resources that classes keep. */
-  spec: GroupSpec | undefined
+  maker: GroupMaker | undefined
   /** The record of what was read to make it. Undefined until it is made. */
   record: Product<ResourceGroup<User>> | undefined
   /** The hosts that it hides in the shared group; undefined if it hides none. */

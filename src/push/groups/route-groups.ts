@@ -10,7 +10,7 @@ import { routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { anonymousCaller, type Caller, HostMaker } from '../routes/host-pieces.ts'
 import { OwnRoutes } from '../routes/own-routes.ts'
 import { changesIn, type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
-import { type Built, type GroupSpec, type Making, problemOutcomes } from './making.ts'
+import { type Built, GroupMaker, type Making, problemOutcomes } from './making.ts'
 
 /** Routes that are made together, with everything that they are made for. */
 interface RouteSet {
@@ -43,6 +43,58 @@ const named = ({ id, traits }: RouteSet): string =>
 /** The id of the group of a route set. */
 const routesGroup = ({ id }: RouteSet): string => `routes-out|${id}`
 
+/** A group of route configurations, or of virtual hosts as resources of their own, of a route set. */
+abstract class OfRoutes<Routes extends RouteSet> extends GroupMaker {
+  protected readonly groups: RouteGroups
+  protected readonly routes: Routes
+
+  constructor(groups: RouteGroups, routes: Routes, id: string, typeUrl: string, hiddenBy?: string) {
+    super({ id, typeUrl, given: routes.traits.filtersOf.routes.filters, hiddenBy })
+    this.groups = groups
+    this.routes = routes
+  }
+}
+
+class SharedRouteConfigurations extends OfRoutes<RouteSet> {
+  constructor(groups: RouteGroups, routes: RouteSet, hiddenBy?: string) {
+    super(groups, routes, routesGroup(routes), routeType, hiddenBy)
+  }
+
+  make(): Built {
+    return this.groups.sharedConfigurations(this.routes)
+  }
+}
+
+class OwnRouteConfigurations extends OfRoutes<OwnSet> {
+  constructor(groups: RouteGroups, routes: OwnSet) {
+    super(groups, routes, routesGroup(routes), routeType)
+  }
+
+  make(): Built {
+    return this.groups.ownConfigurations(this.routes)
+  }
+}
+
+class SharedVirtualHosts extends OfRoutes<RouteSet> {
+  constructor(groups: RouteGroups, routes: RouteSet, hiddenBy?: string) {
+    super(groups, routes, `vhosts|${routes.id}`, virtualHostType, hiddenBy)
+  }
+
+  make(): Built {
+    return this.groups.sharedHosts(this.id, this.routes)
+  }
+}
+
+class OwnVirtualHosts extends OfRoutes<OwnSet> {
+  constructor(groups: RouteGroups, routes: OwnSet) {
+    super(groups, routes, `vhosts|${routes.id}`, virtualHostType)
+  }
+
+  make(): Built {
+    return this.groups.ownHosts(this.id, this.routes)
+  }
+}
+
 /** Makes the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
@@ -57,60 +109,48 @@ export class RouteGroups {
     this.#making = making
   }
 
-  /** The groups of a class. */
-  specs(proxy: ProxyClass): GroupSpec[] {
+  /** The makers for a class. */
+  makersFor(proxy: ProxyClass): GroupMaker[] {
     const { traits, viewKey } = proxy
     const caller: Caller = { namespace: proxy.namespace, labels: proxy.sourceLabels }
-    if (!this.#making.view(viewKey).difference) return this.#sharedSpecs(routeSet(viewKey, caller, traits))
+    if (!this.#making.view(viewKey).difference) {
+      const set = routeSet(viewKey, caller, traits)
+      const routes = new SharedRouteConfigurations(this, set)
+      return traits.takesVirtualHosts ? [routes, new SharedVirtualHosts(this, set)] : [routes]
+    }
     const shared = routeSet(publicViewLike(viewKey), anonymousCaller, traits)
     const own = ownSet(shared, viewKey, caller)
-    const [routes, hosts] = this.#sharedSpecs(shared) as [GroupSpec, GroupSpec?]
-    const given = traits.filtersOf.routes.filters
-    const build = (make: (overlay: OwnRoutes) => Built) => () => make(this.#ownRoutes(own))
-    const ownRoutes: GroupSpec = {
-      given,
-      typeUrl: routeType,
-      id: routesGroup(own),
-      build: build((overlay) => {
-        // The overlay's routes refer to the shared tables, so this group depends on these tables.
-        if (!traits.takesVirtualHosts)
-          for (const name of overlay.names) this.#part(`table ${name} of ${named(shared)}`, shared, (routes) => routes.tableOf(name))
-        const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
-        return { outcomes: [...resources, ...problemOutcomes(overlay.problems)], hide }
-      }),
-    }
-    const ownHosts: GroupSpec = {
-      given,
-      typeUrl: virtualHostType,
-      id: `vhosts|${own.id}`,
-      build: build((overlay) => this.#ownHosts(`vhosts|${own.id}`, overlay)),
-    }
-    return [ownRoutes, { ...routes, hiddenBy: ownRoutes.id }, ...(hosts ? [ownHosts, { ...hosts, hiddenBy: ownHosts.id }] : [])]
+    const routes = new OwnRouteConfigurations(this, own)
+    const configurations = [routes, new SharedRouteConfigurations(this, shared, routes.id)]
+    if (!traits.takesVirtualHosts) return configurations
+    const hosts = new OwnVirtualHosts(this, own)
+    return [...configurations, hosts, new SharedVirtualHosts(this, shared, hosts.id)]
   }
 
-  /** The groups of routes that are shared by all classes that see them alike. */
-  #sharedSpecs(set: RouteSet): GroupSpec[] {
-    const { takesVirtualHosts, filtersOf } = set.traits
-    const given = filtersOf.routes.filters
-    const routes: GroupSpec = {
-      given,
-      typeUrl: routeType,
-      id: routesGroup(set),
-      build: () => {
-        const shared = this.#sharedRoutes(set)
-        const made = [...shared.routes.values()].map((route) =>
-          takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
-        )
-        return { outcomes: [...made, ...problemOutcomes(shared.problems)] }
-      },
-    }
-    if (!takesVirtualHosts) return [routes]
-    const id = `vhosts|${set.id}`
-    return [routes, { given, typeUrl: virtualHostType, id, build: () => this.#sharedHosts(id, this.#sharedRoutes(set)) }]
+  /** The route configurations that are shared by all classes that see them alike. */
+  sharedConfigurations(set: RouteSet): Built {
+    const { takesVirtualHosts } = set.traits
+    const shared = this.#sharedRoutes(set)
+    const made = [...shared.routes.values()].map((route) =>
+      takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
+    )
+    return { outcomes: [...made, ...problemOutcomes(shared.problems)] }
+  }
+
+  /** The route configurations that a namespace sees differently. */
+  ownConfigurations(own: OwnSet): Built {
+    const { shared, traits } = own
+    const routes = this.#ownRoutes(own)
+    // They refer to the shared tables, so this group depends on these tables.
+    if (!traits.takesVirtualHosts)
+      for (const name of routes.names) this.#part(`table ${name} of ${named(shared)}`, shared, (all) => all.tableOf(name))
+    const { resources, hide } = routes.configurations(traits.takesVirtualHosts)
+    return { outcomes: [...resources, ...problemOutcomes(routes.problems)], hide }
   }
 
   /** Virtual hosts as resources of their own: only those that changed since the group was built, or all of them. */
-  #sharedHosts(id: string, shared: SharedRoutes): Built {
+  sharedHosts(id: string, set: RouteSet): Built {
+    const shared = this.#sharedRoutes(set)
     const before = this.#hostsOf.get(id)
     const { at } = shared
     const stored = () => this.#hostsOf.set(id, { routes: shared, at })
@@ -126,7 +166,8 @@ export class RouteGroups {
   }
 
   /** The same for those of a namespace. */
-  #ownHosts(id: string, overlay: OwnRoutes): Built {
+  ownHosts(id: string, own: OwnSet): Built {
+    const overlay = this.#ownRoutes(own)
     const before = this.#hostsOf.get(id)
     const { at } = overlay
     const stored = () => this.#hostsOf.set(id, { routes: overlay, at })

@@ -22,7 +22,59 @@ import { encodeResource, isUsable, type Resource } from '../../xds/slab/resource
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
 import { makeListeners } from './listener-groups.ts'
-import { addedOutbound, type GroupSpec, type Making, objectsOf, patched, withAdded } from './making.ts'
+import { addedOutbound, type Built, GroupMaker, type Making, objectsOf, patched, withAdded } from './making.ts'
+
+/** A group that belongs to one class. */
+abstract class OfClass extends GroupMaker {
+  protected readonly groups: WorkloadGroups
+  protected readonly proxy: ProxyClass
+
+  constructor(groups: WorkloadGroups, proxy: ProxyClass, name: string, typeUrl: string) {
+    super({ id: `${name}|${proxy.id}`, typeUrl, given: [proxy] })
+    this.groups = groups
+    this.proxy = proxy
+  }
+}
+
+class InboundClusters extends OfClass {
+  constructor(groups: WorkloadGroups, proxy: ProxyClass) {
+    super(groups, proxy, 'clusters-in', clusterType)
+  }
+
+  make(): Built {
+    return { outcomes: this.groups.inboundClusters(this.proxy) }
+  }
+}
+
+class InboundListeners extends OfClass {
+  constructor(groups: WorkloadGroups, proxy: ProxyClass) {
+    super(groups, proxy, 'listeners-in', listenerType)
+  }
+
+  make(): Built {
+    return { outcomes: this.groups.inboundListeners(this.proxy) }
+  }
+}
+
+class GatewayListeners extends OfClass {
+  constructor(groups: WorkloadGroups, proxy: ProxyClass) {
+    super(groups, proxy, 'listeners-gw', listenerType)
+  }
+
+  make(): Built {
+    return { outcomes: this.groups.gatewayListeners(this.proxy) }
+  }
+}
+
+class GatewayRoutes extends OfClass {
+  constructor(groups: WorkloadGroups, proxy: ProxyClass) {
+    super(groups, proxy, 'routes-gw', routeType)
+  }
+
+  make(): Built {
+    return { outcomes: this.groups.gatewayRoutes(this.proxy) }
+  }
+}
 
 /** Makes the groups that belong to one class each. */
 export class WorkloadGroups {
@@ -32,38 +84,18 @@ export class WorkloadGroups {
     this.#making = making
   }
 
-  /** The inbound clusters and listeners of a sidecar. */
-  inbound(proxy: ProxyClass): GroupSpec[] {
-    return [
-      {
-        id: `clusters-in|${proxy.id}`,
-        given: [proxy],
-        typeUrl: clusterType,
-        build: () => ({ outcomes: this.#inboundClusters(proxy) }),
-      },
-      {
-        id: `listeners-in|${proxy.id}`,
-        given: [proxy],
-        typeUrl: listenerType,
-        build: () => ({ outcomes: this.#closing(proxy, () => this.#inboundListeners(proxy)) }),
-      },
-    ]
+  /** The makers for a sidecar. */
+  ofSidecar(proxy: ProxyClass): GroupMaker[] {
+    return [new InboundClusters(this, proxy), new InboundListeners(this, proxy)]
   }
 
-  /** The listeners and routes of the Gateways that select a router. */
-  gateway(proxy: ProxyClass): GroupSpec[] {
-    return [
-      {
-        id: `listeners-gw|${proxy.id}`,
-        given: [proxy],
-        typeUrl: listenerType,
-        build: () => ({ outcomes: this.#closing(proxy, () => this.#gatewayListeners(proxy)) }),
-      },
-      { id: `routes-gw|${proxy.id}`, given: [proxy], typeUrl: routeType, build: () => ({ outcomes: this.#gatewayRoutes(proxy) }) },
-    ]
+  /** The makers for a router. */
+  ofGateway(proxy: ProxyClass): GroupMaker[] {
+    return [new GatewayListeners(this, proxy), new GatewayRoutes(this, proxy)]
   }
 
-  #inboundClusters(proxy: ProxyClass): Outcome[] {
+  /** The inbound clusters of a sidecar. */
+  inboundClusters(proxy: ProxyClass): Outcome[] {
     const view = this.#making.view(proxy.viewKey)
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
       const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, this.#making.snapshot)
@@ -118,7 +150,12 @@ export class WorkloadGroups {
     return memo.get(space, [all[0] ?? snapshot.settings], all.map(configKey).join(), [given, ...all], make)
   }
 
-  #inboundListeners(proxy: ProxyClass): Outcome[] {
+  /** The inbound listeners of a sidecar. */
+  inboundListeners(proxy: ProxyClass): Outcome[] {
+    return this.#closing(proxy, () => this.#openInboundListeners(proxy))
+  }
+
+  #openInboundListeners(proxy: ProxyClass): Outcome[] {
     const { snapshot } = this.#making
     const view = this.#making.view(proxy.viewKey)
     const policies = this.#policies(proxy)
@@ -135,7 +172,12 @@ export class WorkloadGroups {
     })
   }
 
-  #gatewayListeners(proxy: ProxyClass): Outcome[] {
+  /** The listeners of the Gateways that select a router. */
+  gatewayListeners(proxy: ProxyClass): Outcome[] {
+    return this.#closing(proxy, () => this.#openGatewayListeners(proxy))
+  }
+
+  #openGatewayListeners(proxy: ProxyClass): Outcome[] {
     return patched(proxy.traits, 'GATEWAY', (context) => {
       const { filters, problems } = this.#policyFilters(this.#policies(proxy), proxy)
       const { listeners, rejected, unoffered } = gatewayListeners(proxy, this.#making.view(proxy.viewKey), filters, this.#making.snapshot)
@@ -196,7 +238,8 @@ export class WorkloadGroups {
     )
   }
 
-  #gatewayRoutes(proxy: ProxyClass): Outcome[] {
+  /** The routes of the Gateways that select a router. */
+  gatewayRoutes(proxy: ProxyClass): Outcome[] {
     const lastGood = this.#making.lastGood()
     return patched(proxy.traits, 'GATEWAY', (context) => {
       const problems: Outcome[] = []
