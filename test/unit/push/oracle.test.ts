@@ -373,14 +373,23 @@ class SimulatedProxy {
   }
 }
 
-/** Returns the resources by type and name. A removed name of delta corresponds in SotW to a resource that has only its name. */
+/**
+ * Returns the resources by type and name. A removed name of delta corresponds in SotW to a resource that has only its name. The order of the
+ * virtual hosts of a route means nothing and is no part of its version, so they are sorted.
+ */
 const stateOf = ({ held }: SimulatedProxy) =>
   Object.fromEntries(
-    [...held].map(([type, resources]) => [
-      type,
-      Object.fromEntries([...resources].sort().filter(([, value]) => [...scanFields(Buffer.from(value, 'base64'))].length > 1)),
-    ]),
+    [...held].map(([type, resources]) => {
+      const present = [...resources].sort().filter(([, value]) => [...scanFields(Buffer.from(value, 'base64'))].length > 1)
+      return [type, Object.fromEntries(type === routeType ? present.map(([name, value]) => [name, sortedHosts(value)]) : present)]
+    }),
   )
+
+function sortedHosts(value: string): string {
+  const route = fromBinary(RouteConfigurationSchema, Buffer.from(value, 'base64'))
+  route.virtualHosts.sort((one, other) => (one.name < other.name ? -1 : 1))
+  return Buffer.from(toBinary(RouteConfigurationSchema, route)).toString('base64')
+}
 
 /** Returns the virtual hosts by route, inline or from VHDS. */
 function routesOf({ held }: SimulatedProxy): Record<string, string[]> {
