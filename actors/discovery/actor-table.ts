@@ -28,8 +28,8 @@ export interface TableParts {
   readonly statusOnLoopback: boolean
   /** Number of writers. */
   readonly writers: number
-  /** The listening addresses of the writers. */
-  readonly listen: Pick<XdsWriterConfig, 'plain' | 'secure'>
+  /** The secured address of the writers, and the plaintext one of each. */
+  readonly listen: Pick<XdsWriterConfig, 'secure'> & { readonly plain: (writer: number) => XdsWriterConfig['plain'] }
   /** The certificate files of the secured port; undefined without such a port or such files. */
   readonly certificates: CertificateFiles | undefined
   /** Settings for workload tokens and for the roots of other trust domains. */
@@ -193,7 +193,18 @@ function writerActors({ options, features, writers, listen, statusOnLoopback, id
   const knownAddresses = knownAddressWords()
   return Array.from({ length: writers }, (_, index) => ({
     name: `xds-writer/${index}`,
-    config: { features, ...listen, statusOnLoopback, writers, index, versionKey, tokenRules: identity.rules, permits, knownAddresses, connections },
+    config: {
+      features,
+      ...{ plain: listen.plain(index), secure: listen.secure },
+      statusOnLoopback,
+      writers,
+      index,
+      versionKey,
+      tokenRules: identity.rules,
+      permits,
+      knownAddresses,
+      connections,
+    },
     ended: () => reclaimPermits(permits, index),
   }))
 }

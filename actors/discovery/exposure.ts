@@ -14,14 +14,14 @@ export function exposure(options: DiscoveryOptions, features: Features, openOnLo
   const servers = [
     ['gRPC', grpcAddr],
     ['gRPC over TLS', secureGRPCAddr],
-    ['HTTP', httpAddr],
+    [grpcAddr === '' ? 'HTTP and gRPC' : 'HTTP', httpAddr],
     ['monitoring', monitoringAddr],
   ].filter(([, address]) => address !== '')
   return [
     { level: 'info', message: `listening addresses: ${servers.map(([name, address]) => `${name} ${address}`).join(', ')}` },
     {
       level: 'info',
-      message: `${grpcAddr} serves configuration in plain text without authentication: every client that can reach it may claim to be any proxy`,
+      message: `${grpcAddr || `${httpAddr}, where gRPC is served because --grpcAddr is empty,`} serves configuration in plain text without authentication: every client that can reach it may claim to be any proxy`,
     },
     ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
     ...gatewaySecrets(secureGRPCAddr, features),

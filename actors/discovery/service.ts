@@ -32,6 +32,7 @@ import { checkGivenFiles } from './given-files.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
+import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets } from './process-secrets.ts'
 
 /** A running discovery service. */
@@ -64,11 +65,10 @@ export interface ActorSettings {
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
-  const { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim } =
+  const { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing } =
     await checkGiven(given)
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
-  const listen = listenOn(options, serving, authority)
   const opened = openLog(logOptions)
   const { log } = opened
   const said = [...sources.notices, ...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
@@ -96,7 +96,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     missingSources: sources.missing,
     statusOnLoopback: openOnLoopback,
     writers,
-    listen,
+    listen: listenOn(options, serving, authority, passing?.places ?? []),
     certificates: isSecured ? files : undefined,
     identity,
     secrets,
@@ -122,6 +122,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
     ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, explanations },
+    passedTo: passing?.places,
   })
   // A port that the kernel chose is reserved until the writers listen on it.
   const ready = admin.ready().then(claim.release)
@@ -147,6 +148,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await Promise.all([admin.close(), explanations.close()])
       await claim.release()
+      await passing?.remove()
       await opened.flush()
     },
   }
@@ -177,12 +179,18 @@ async function checkGiven(given: DiscoveryOptions) {
     { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
-  return { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim }
+  const passing = given.grpcAddr === '' ? await passedPlaces(writers) : undefined
+  return { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing }
 }
 
-/** The listening addresses of the writers. */
-function listenOn({ grpcAddr, secureGRPCAddr }: DiscoveryOptions, serving: GivenServing, { signs }: GivenAuthority): TableParts['listen'] {
-  const plain = hostAndPort(grpcAddr)
+/** The listening addresses of the writers. `passed`: where they take the connections that the main thread passes on. */
+function listenOn(
+  { grpcAddr, secureGRPCAddr }: DiscoveryOptions,
+  serving: GivenServing,
+  { signs }: GivenAuthority,
+  passed: PassedPlaces['places'],
+): TableParts['listen'] {
+  const plain = (writer: number) => passed[writer] ?? hostAndPort(grpcAddr)
   if (secureGRPCAddr === '') return { plain, secure: undefined }
   const trustSources = [...(serving.from === 'files' ? ['certificate-watcher'] : []), ...(signs ? ['certificate-authority'] : [])]
   const ownHosts = serving.from === 'authority' ? serving.hosts : undefined

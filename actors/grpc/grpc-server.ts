@@ -1,4 +1,5 @@
 /** A gRPC server over raw `node:http2` streams. It passes on encoded messages and decodes none (docs/decisions.md). */
+import { rm } from 'node:fs/promises'
 import {
   createSecureServer,
   createServer,
@@ -22,6 +23,7 @@ import { FrameBuffers } from '../../src/xds/stream/frames.ts'
 import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
 import { limitConnections } from '../http/connection-limit.ts'
+import { type PassedListening, passedServer } from '../http/passed-connection.ts'
 import { PresentedChains } from '../http/presented-chains.ts'
 import { LocalSocket, type SocketDirectory } from '../http/unix-socket.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
@@ -52,7 +54,7 @@ export interface LocalListening {
 
 /** Settings of a server. {@link Listening} in plain text, over TLS, or both. */
 export interface GrpcServerOptions {
-  readonly plain: Listening | LocalListening | undefined
+  readonly plain: Listening | LocalListening | PassedListening | undefined
   /** Listens once the first certificate is set ({@link GrpcServer.useCertificate}). */
   readonly secure: Listening | undefined
   /** Number of servers, each on its own thread, that listen on the same addresses; the kernel distributes connections among them. */
@@ -127,7 +129,7 @@ export class GrpcServer {
   readonly #standstillTimer: StandstillTimer
   readonly #pages: GrpcPages | undefined
   /** What listens: for TLS a {@link HandshakeGate}. */
-  readonly #servers: { readonly server: Server; readonly at: Listening | LocalListening }[] = []
+  readonly #servers: { readonly server: Server; readonly at: Listening | LocalListening | PassedListening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
   /** Connections with outstanding bytes, and streams that are in the middle of receiving a message. */
   readonly #busy = new Set<Http2Connection>()
@@ -169,25 +171,28 @@ export class GrpcServer {
       unknownProtocolTimeout: 10_000,
     }
     const { plain, secure, maxConnections: most } = options
+    const limited: Server[] = []
     if (plain) {
       const server = createServer(settings)
       this.#serve(server, 'connection')
-      if ('port' in plain) server.on('error', fail)
-      this.#servers.push({ server, at: plain })
+      const listener = 'passedAt' in plain ? passedServer(plain, (socket) => void server.emit('connection', socket)) : server
+      if (!('path' in plain)) listener.on('error', fail)
+      this.#servers.push({ server: listener, at: plain })
+      limited.push(server)
     }
-    if (secure) this.#servers.push({ server: this.#secureServer(settings, parts), at: secure })
-    limitConnections(
-      this.#servers.map(({ server }) => server),
-      most,
-      {
-        refused: () => parts.refused(),
-        say: (refused, address) =>
-          parts.log.warn(
-            `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one client; it follows from the limit of file descriptors`,
-          ),
-        isKept: (address) => this.#gate?.isKnown(address) ?? false,
-      },
-    )
+    if (secure) {
+      const server = this.#secureServer(settings, parts)
+      this.#servers.push({ server, at: secure })
+      limited.push(server)
+    }
+    limitConnections(limited, most, {
+      refused: () => parts.refused(),
+      say: (refused, address) =>
+        parts.log.warn(
+          `refused ${count(refused, 'connection')}, the last from ${address}: the maximum is ${count(most, 'connection')}, and half of that from one client; it follows from the limit of file descriptors`,
+        ),
+      isKept: (address) => this.#gate?.isKnown(address) ?? false,
+    })
   }
 
   /**
@@ -200,6 +205,7 @@ export class GrpcServer {
         if (server === this.#gate?.listener) await this.#certified.promise
         if (this.#isClosed) return
         if ('path' in at) return this.#listenLocally(server, at)
+        if ('passedAt' in at) return listenAnew(server, at.passedAt)
         const { host, port } = at
         await new Promise<void>((resolve) => server.listen({ host: host || undefined, port, backlog, ...sharing(this.#options.sharers) }, resolve))
       }),
@@ -420,6 +426,12 @@ const ownKnownAddresses = () => new KnownAddresses(knownAddressWords(), '')
 
 /** Whether a request is by the gRPC protocol: messages of protocol buffers, not gRPC-Web and not JSON. */
 const isGrpc = (contentType = ''): boolean => /^application\/grpc(\+proto)?(;.*)?$/i.test(contentType)
+
+/** Listens at a path of which this server is the only one. What one that has died left there is removed. */
+async function listenAnew(server: Server, path: string): Promise<void> {
+  await rm(path, { force: true })
+  await new Promise<void>((resolve) => server.listen({ path, backlog }, resolve))
+}
 
 function fail(error: Error): never {
   throw error

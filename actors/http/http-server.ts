@@ -26,6 +26,8 @@ export interface HttpServerOptions extends HttpBounds {
   readonly secure?: (options: ServerOptions) => SecureServer
   /** Called for each connection that is closed because of `connections`. */
   readonly refused?: () => void
+  /** Takes connections in plain text that begin as HTTP/2, of which the given bytes were read; they have no slot here. */
+  readonly http2?: ((socket: Socket, first: Buffer) => void) | undefined
 }
 
 /**
@@ -60,12 +62,12 @@ export class HttpServer {
   #unsentBytes = 0
   #local: LocalSocket | undefined
 
-  constructor(serve: RequestListener, { connections, requestMs, secure, refused = () => undefined }: HttpServerOptions) {
+  constructor(serve: RequestListener, { connections, requestMs, secure, refused = () => undefined, http2 }: HttpServerOptions) {
     this.#slots = new FairSlots(connections, Math.max(1, Math.floor(connections / 2)))
     this.#refused = refused
     const options = { requestTimeout: requestMs, headersTimeout: requestMs, connectionsCheckingInterval: Math.min(requestMs, bounds.checkMs) }
     this.#server = secure?.(options) ?? createServer(options)
-    this.#pace(secure ? 'secureConnection' : 'connection')
+    this.#pace(secure ? 'secureConnection' : 'connection', http2)
     this.#server.prependListener('connection', () => this.#turns.accepted())
     if (secure) this.#server.prependListener('connection', (socket: Socket) => this.#accept(socket, socket))
     this.#server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -113,7 +115,7 @@ export class HttpServer {
   }
 
   /** Puts a {@link PacedConnection} before the server's own listener of new connections. */
-  #pace(announced: 'connection' | 'secureConnection'): void {
+  #pace(announced: 'connection' | 'secureConnection', http2: HttpServerOptions['http2']): void {
     const serve = this.#server.listeners(announced) as ((connection: PacedConnection) => void)[]
     this.#server.removeAllListeners(announced)
     this.#server.on(announced, (socket: Socket) => {
@@ -121,6 +123,7 @@ export class HttpServer {
         turns: this.#turns,
         standstillMs: bounds.standstillMs,
         unsent: (of, bytes) => this.#keepUnsent(of, bytes),
+        http2,
       })
       if (announced === 'connection') this.#accept(connection, socket)
       for (const listener of serve) listener.call(this.#server, connection)

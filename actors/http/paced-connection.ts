@@ -13,6 +13,9 @@ const headEnd = Buffer.from('\r\n\r\n')
 /** The maximum size of what the parser gets at a time, in bytes: a body may consist of chunks of one byte, each a call. */
 const pieceBytes = 1024
 
+/** The first bytes of a connection of HTTP/2 (RFC 9113, 3.4). */
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+
 /** What a connection needs of its server. */
 export interface ConnectionParts {
   /** Decides when the parser gets the next piece. */
@@ -21,6 +24,8 @@ export interface ConnectionParts {
   readonly standstillMs: number
   /** Called when the number of bytes that wait to be sent has changed, with the number. */
   readonly unsent: (connection: PacedConnection, bytes: number) => void
+  /** Takes connections of HTTP/2, of which the given bytes were read. Without it, they are refused as unreadable requests. */
+  readonly http2?: ((socket: Socket, first: Buffer) => void) | undefined
 }
 
 /** Stands between a socket and the server. The server must report its requests with {@link answering}. */
@@ -36,6 +41,11 @@ export class PacedConnection extends Duplex implements Asker {
   /** Whether the connection waits for its turn. */
   #isAsking = false
   #isNew = true
+  #isGivenAway = false
+  /** Whether the first bytes may still be those of HTTP/2. */
+  #mayBeHttp2: boolean
+  /** Removes the listeners from the socket. */
+  readonly #release: () => void
   readonly #requests = new Set<IncomingMessage>()
 
   constructor(socket: Socket, parts: ConnectionParts) {
@@ -43,17 +53,21 @@ export class PacedConnection extends Duplex implements Asker {
     this.client = clientKey(socket.remoteAddress)
     this.#socket = socket
     this.#parts = parts
-    socket.on('data', (bytes: Buffer) => {
+    this.#mayBeHttp2 = parts.http2 !== undefined
+    const received = (bytes: Buffer) => {
       this.#rest = this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes
-      this.#ask()
-    })
-    socket.on('end', () => {
+      if (!this.#isPassedOn(this.#rest)) this.#ask()
+    }
+    const ended = () => {
       this.#isEnded = true
+      this.#mayBeHttp2 = false
       this.#ask()
-    })
-    socket.on('error', (error) => this.destroy(error))
-    socket.on('close', () => this.destroy())
-    socket.on('timeout', () => this.emit('timeout'))
+    }
+    const failed = (error: Error) => void this.destroy(error)
+    const closed = () => void this.destroy()
+    const timedOut = () => void this.emit('timeout')
+    socket.on('data', received).on('end', ended).on('error', failed).on('close', closed).on('timeout', timedOut)
+    this.#release = () => socket.off('data', received).off('end', ended).off('error', failed).off('close', closed).off('timeout', timedOut)
   }
 
   get isNew(): boolean {
@@ -127,9 +141,24 @@ export class PacedConnection extends Duplex implements Asker {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#parts.turns.leave(this)
     this.#rest = undefined
-    this.#socket.destroy()
+    if (!this.#isGivenAway) this.#socket.destroy()
     this.#parts.unsent(this, 0)
     done(error)
+  }
+
+  /** Gives a connection of HTTP/2 away. Decides by the first bytes, at most as many as the preface has. */
+  #isPassedOn(seen: Buffer): boolean {
+    if (!this.#mayBeHttp2) return false
+    const length = Math.min(seen.length, preface.length)
+    this.#mayBeHttp2 = seen.subarray(0, length).equals(preface.subarray(0, length))
+    if (!this.#mayBeHttp2 || length < preface.length) return false
+    this.#isGivenAway = true
+    this.#release()
+    this.#socket.setTimeout(0)
+    this.#socket.pause()
+    this.destroy()
+    this.#parts.http2?.(this.#socket, seen)
+    return true
   }
 
   /** Whether the parser may get more: no request is being answered, or one whose body is not complete. */
@@ -152,7 +181,7 @@ export class PacedConnection extends Duplex implements Asker {
   /** Asks for a turn if the parser may get more. While bytes wait, the socket is not read. */
   #ask(): void {
     if (this.destroyed) return
-    if (this.#rest) this.#socket.pause()
+    if (this.#rest && !this.#mayBeHttp2) this.#socket.pause()
     else if (this.#socket.isPaused()) this.#socket.resume()
     if (this.#rest && !this.#isAsking && this.#mayAdvance()) {
       this.#isAsking = true
@@ -162,7 +191,7 @@ export class PacedConnection extends Duplex implements Asker {
   }
 
   #mayAdvance(): boolean {
-    return this.#isWanted && this.#isOpen()
+    return this.#isWanted && !this.#mayBeHttp2 && this.#isOpen()
   }
 
   #nextPiece(rest: Buffer): Buffer {

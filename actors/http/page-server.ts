@@ -10,7 +10,7 @@ import type { WholeResponse } from '../rpc/unary-calls.ts'
 import { mediaTypes } from '../runtime/metrics-format.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
-import { HttpServer } from './http-server.ts'
+import { HttpServer, type HttpServerOptions } from './http-server.ts'
 import { RpcPages } from './rpc-pages.ts'
 import type { SocketPlace } from './unix-socket.ts'
 
@@ -78,6 +78,8 @@ export interface PageServerOptions {
   readonly certificate?: ServingCertificate
   /** Called for each connection that is closed because of `maxConnections`. */
   readonly refused?: () => void
+  /** Takes the connections of HTTP/2 ({@link HttpServer}). */
+  readonly http2?: HttpServerOptions['http2']
 }
 
 /** Default of the maximum number of connections. */
@@ -92,14 +94,14 @@ export class PageServer {
   readonly #formBytes: number
 
   constructor(options: PageServerOptions = {}) {
-    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, certificate, refused } = options
+    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, certificate, refused, http2 } = options
     this.#formBytes = formBytes
     const serve = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response)
         .catch((error: unknown) => (error instanceof Refused ? error.page : new Page(String((error as Error)?.message ?? error), undefined, 500)))
         .then((answer) => send(request, response, answer))
     const secure = certificate && { secure: (http: ServerOptions) => (this.#secure = createSecureServer({ ...http, ...tlsDefaults })) }
-    this.#server = new HttpServer(serve, { connections, requestMs, ...secure, ...(refused ? { refused } : {}) })
+    this.#server = new HttpServer(serve, { connections, requestMs, ...secure, ...(refused ? { refused } : {}), http2 })
     if (certificate) this.useCertificate(certificate)
   }
 

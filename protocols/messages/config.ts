@@ -46,8 +46,8 @@ export interface SecurePortConfig {
 /** Configuration of an XDS writer. */
 export interface XdsWriterConfig {
   readonly features: object
-  /** The plaintext address. */
-  readonly plain: { readonly host: string; readonly port: number }
+  /** Where the writer takes connections in plain text: at an address, or from the main thread (`PassedListening`). */
+  readonly plain: { readonly host: string; readonly port: number } | { readonly passedAt: string; readonly key: string }
   readonly secure: SecurePortConfig | undefined
   /** Whether clients on this machine may use client status and reflection in plain text. */
   readonly statusOnLoopback: boolean

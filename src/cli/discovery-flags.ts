@@ -65,7 +65,7 @@ export const discoveryFlags = {
     description: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',
   }),
   domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
-  grpcAddr: text({ default: ':15010', description: 'discovery service gRPC address; not empty, since gRPC is not served on the HTTP port' }),
+  grpcAddr: text({ default: ':15010', description: 'discovery service gRPC address; empty: gRPC is served at --httpAddr, at a higher cost' }),
   httpAddr: text({ default: ':8080', description: 'discovery service HTTP address' }),
   httpsAddr: notYet(webhooks, text({ default: ':15017', description: 'injection and validation service HTTPS address' })),
   orchconfig: notYet(orchestrator, text({ default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' })),

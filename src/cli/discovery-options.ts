@@ -24,8 +24,6 @@ type Values = FlagValues<typeof rootFlags & typeof discoveryFlags>
 export function discoveryOptions(values: Values, texts: ReadonlyMap<string, string>): DiscoveryOptions {
   const given = [...texts.keys()].sort()
   for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
-  if (values.grpcAddr === '')
-    throw new Error('--grpcAddr: an address is needed: gRPC is not served on the HTTP port; 127.0.0.1:15010 is for programs of this machine only')
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
   const trustDomain = values['trust-domain'] === '' ? '' : canonicalTrustDomain(values['trust-domain'])
   if (trustDomain === undefined) throw new Error(`--trust-domain: ${trustDomainFault(values['trust-domain'])}`)

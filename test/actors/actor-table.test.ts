@@ -14,7 +14,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     syncedBefore: () => undefined,
     statusOnLoopback: true,
     writers: 2,
-    listen: { plain: { host: '127.0.0.1', port: 0 }, secure: undefined },
+    listen: { plain: () => ({ host: '127.0.0.1', port: 0 }), secure: undefined },
     certificates,
     identity: authenticatorConfig(readFeatures({}).features),
     secrets: { versionKey: 'secret', lockedKeys: '' },

@@ -43,7 +43,6 @@ describe('pilot-discovery on the command line', () => {
     [['discovery', 'extra'], 'Unexpected argument: extra'],
     [['discovery', '--ctrlz_port', '70000'], '"--ctrlz_port": expected a whole number from 0 to 65535'],
     [['discovery', '--resync', 'soon'], '"--resync": expected a duration'],
-    [['discovery', '--grpcAddr', ''], '--grpcAddr: an address is needed: gRPC is not served on the HTTP port'],
     [['discovery', '--httpAddr', ''], '--httpAddr: an address is needed'],
     [['discovery', '--registries', 'Consul'], '--registries: "Consul" is not a registry'],
     [['discovery', '--log_output_level', 'nope:info'], '--log_output_level: unknown scope "nope"'],

@@ -16,6 +16,13 @@ describe('the log lines about listening addresses', () => {
     expect(pages(':15014')).to.deep.equal([':8080 serves readiness (/ready)', ':15014 serves metrics (/metrics) and the version (/version)'])
   })
 
+  it('say that gRPC is served at the HTTP address if it has none of its own', () => {
+    const options = { grpcAddr: '', secureGRPCAddr: '', httpAddr: ':8080', monitoringAddr: ':15014' } as DiscoveryOptions
+    const lines = exposure(options, readFeatures({}).features, false).map(({ message }) => message)
+    expect(lines[0]).to.equal('listening addresses: HTTP and gRPC :8080, monitoring :15014')
+    expect(lines[1]).to.match(/^:8080, where gRPC is served because --grpcAddr is empty, serves configuration in plain text/)
+  })
+
   it('name all pages at the HTTP address if there is no monitoring address', () => {
     expect(pages('')).to.deep.equal([':8080 serves readiness (/ready), metrics (/metrics) and the version (/version)'])
   })

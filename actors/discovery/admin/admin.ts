@@ -9,6 +9,7 @@ import { clientKey } from '../../../src/model/client-address.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
 import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
 import { type Answer, Page, PageServer, type PageServerOptions } from '../../http/page-server.ts'
+import { PassedConnections, type PassedListening } from '../../http/passed-connection.ts'
 import { PeerPrograms, portsOfProxies } from '../../http/peer-programs.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -16,6 +17,7 @@ import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
+import { writerConnections } from '../xds-writer/server-options.ts'
 import { healthServiceName, healthServices } from '../xds-writer/status-services.ts'
 import { adminService } from './admin-service.ts'
 import { addDebugPages } from './debug-pages.ts'
@@ -47,6 +49,8 @@ export interface AdminParts {
   readonly explanations: Explanations
   /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
+  /** Where writers take the gRPC connections of --httpAddr; undefined where gRPC has an address of its own. */
+  readonly passedTo?: readonly PassedListening[] | undefined
 }
 
 /** Running HTTP servers. */
@@ -57,6 +61,8 @@ export interface Admin {
 
 /** Interval at which readiness is determined again when no actor changes, in milliseconds. */
 const quietMs = 1000
+/** The time after which a client that does not read is given up, beyond that of the writers, in milliseconds. */
+const givenUpMs = 10_000
 /** A refused connection is logged when this many milliseconds have passed since the previous one. */
 const quietRefusalsMs = 60_000
 
@@ -87,7 +93,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const servers = 2 + (options.monitoringAddr === '' ? 0 : 1) + (options.ctrlzAddr === '' ? 0 : 2)
   const most = pageShare(descriptorLimit(), parts.writers, servers)
   const bounds = { maxConnections: most, refused: refusals(parts, most) }
-  const http = new PageServer(bounds)
+  const passed = parts.passedTo && passedConnections(parts, parts.passedTo, bounds.refused)
+  const http = new PageServer({ ...bounds, http2: passed && ((client, first) => passed.take(client, first)) })
   const monitoring = options.monitoringAddr === '' ? http : new PageServer(bounds)
   const local = new PageServer(bounds)
   for (const server of [http, local])
@@ -140,9 +147,17 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     ready: () => becomeReady,
     async close() {
       closed = true
+      passed?.close()
       await Promise.all([...new Set([http, monitoring, local, ...introspection])].map((server) => server.close()))
     },
   }
+}
+
+/** What passes the gRPC connections of --httpAddr to the writers. A client that does not read is given up after its writer did so. */
+function passedConnections({ options, features }: AdminParts, writers: readonly PassedListening[], refused: () => void): PassedConnections {
+  const { PILOT_XDS_SEND_TIMEOUT } = features
+  const givenUp = PILOT_XDS_SEND_TIMEOUT > 0 ? PILOT_XDS_SEND_TIMEOUT : options.keepaliveInterval + options.keepaliveTimeout
+  return new PassedConnections({ writers, ofWriter: writerConnections(writers.length, true), standstillMs: givenUp + givenUpMs, refused })
 }
 
 /**

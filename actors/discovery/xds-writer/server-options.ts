@@ -10,6 +10,14 @@ import { connectionShare, descriptorLimit } from '../../http/connection-limit.ts
  */
 const strangerStreams = 8
 
+/** The descriptors of a connection that the main thread passes on: the client's, and both ends of the unix socket. */
+const descriptorsOfPassed = 3
+
+/** Maximum number of connections of one writer. `arePassed`: whether those in plain text are passed on by the main thread. */
+export function writerConnections(writers: number, arePassed: boolean): number {
+  return connectionShare(descriptorLimit() / (arePassed ? descriptorsOfPassed : 1), writers)
+}
+
 /** Returns the options of a writer's server. */
 export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
   const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_CREDENTIAL_GRACE, PILOT_XDS_SEND_TIMEOUT } = config.features as Features
@@ -17,7 +25,7 @@ export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
     plain: config.plain,
     secure: config.secure,
     sharers: config.writers,
-    maxConnections: connectionShare(descriptorLimit(), config.writers),
+    maxConnections: writerConnections(config.writers, 'passedAt' in config.plain),
     maxStreams: MESH_GPRC_MAXSTREAMS,
     maxStrangerStreams: Math.min(strangerStreams, MESH_GPRC_MAXSTREAMS),
     messageBytes: MESH_GPRC_MAXRECVMSGSIZE,
