@@ -47,7 +47,7 @@ const madeUp = (index: number): ClientNode =>
   })
 
 describe('a well-behaved proxy gets its changes in time', () => {
-  const control = new Service()
+  let control: Service
   const stops: (() => void)[] = []
   let over = false
   const session = (): ClientHttp2Session => {
@@ -66,15 +66,18 @@ describe('a well-behaved proxy gets its changes in time', () => {
       toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node: { id, metadata: metadata as never }, typeUrl, resourceNames })),
     )
 
-  before(async () => {
+  /** Each group of tests has a service of its own: what one leaves connected is no part of the next. */
+  async function start(): Promise<void> {
+    over = false
+    control = new Service()
     control.write('many.yaml', Array.from({ length: 300 }, (_, index) => service(`many-${index}`)).join('---\n'))
     await control.start()
-  })
-  after(async () => {
+  }
+  async function stop(): Promise<void> {
     over = true
-    for (const stop of stops) stop()
+    for (const end of stops.splice(0)) end()
     await control.dispose()
-  })
+  }
 
   /** Runs `disturb` beside the well-behaved proxy, and returns the report of that proxy. */
   async function besides(disturb: () => Promise<void>): Promise<GoodProxyReport> {
@@ -105,110 +108,120 @@ describe('a well-behaved proxy gets its changes in time', () => {
     expect(actors.filter((actor) => actor.restarts > 0)).to.deep.equal([])
   }
 
-  it('beside proxies that send their requests in one-byte DATA frames', async () => {
-    await isServed(
-      await besides(async () => {
-        const bytes = request(
-          sidecarNode('10.8.0.1', 'crumbs', 'ns'),
-          endpointType,
-          Array.from({ length: 5000 }, (_, index) => `nobody-${index}`),
-        )
-        const crumbs = Buffer.concat([...bytes.subarray(0, 60_000)].map((byte) => frame(frameType.data, 0, 1, Buffer.of(byte))))
-        for (let round = 0; round < 10; round++) {
-          const socket = tcpConnect(control.grpcPort, '127.0.0.1')
-          socket.on('error', () => undefined).resume()
-          stops.push(() => socket.destroy())
-          socket.write(Buffer.concat([preface, frame(frameType.headers, endHeaders, 1, requestHeaders), crumbs]))
-          await pause(400)
-        }
-      }),
-    )
-  })
+  describe('beside other proxies', () => {
+    before(start)
+    after(stop)
 
-  it('beside proxies that never acknowledge', async () => {
-    await isServed(
-      await besides(async () => {
-        for (let index = 0; index < 100; index++) {
-          const silent = new XdsClient(control.grpcPort, sidecarNode(`10.7.0.${index}`, `silent-${index}`, 'ns'), index % 2 === 0)
-          silent.silent = true
-          silent.connect()
-          stops.push(() => silent.close())
-        }
-        for (let round = 0; round < 8; round++) {
-          control.write(`new-${round}.yaml`, service(`new-${round}`))
-          await pause(500)
-        }
-      }),
-    )
-  })
-
-  it('beside proxies that read ten kilobytes a second, or nothing', async () => {
-    await isServed(
-      await besides(async () => {
-        for (let index = 0; index < 60; index++) {
-          const slow = stream(session())
-          slow.write(request(sidecarNode(`10.6.0.${index}`, `slow-${index}`, 'ns'), clusterType))
-          slow.pause()
-          if (index % 2 === 0) continue
-          const reading = setInterval(() => slow.read(1000), 100)
-          stops.push(() => clearInterval(reading))
-        }
-        await pause(4000)
-      }),
-    )
-  })
-
-  it('beside proxies that connect with fabricated nodes and disconnect', async () => {
-    await isServed(
-      await besides(async () => {
-        for (let index = 0; index < 400 && !over; index++) {
-          const own = session()
-          const made = stream(own)
-          made.write(request(madeUp(index), clusterType))
-          made.write(request(madeUp(index), endpointType, [`outbound|80||many-${index % 300}.ns.svc.cluster.local`, `made-up-${index}`]))
-          if (index % 4 !== 0) made.once('data', () => own.destroy())
-          await pause(10)
-        }
-      }),
-    )
-  })
-
-  it('beside proxies that subscribe and unsubscribe endlessly, by name and with *', async () => {
-    await isServed(
-      await besides(async () => {
-        const names = Array.from({ length: 300 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
-        const change = (add: string[], remove: string[]) =>
-          toBinary(
-            DeltaDiscoveryRequestSchema,
-            create(DeltaDiscoveryRequestSchema, { typeUrl: endpointType, resourceNamesSubscribe: add, resourceNamesUnsubscribe: remove }),
+    it('beside proxies that send their requests in one-byte DATA frames', async () => {
+      await isServed(
+        await besides(async () => {
+          const bytes = request(
+            sidecarNode('10.8.0.1', 'crumbs', 'ns'),
+            endpointType,
+            Array.from({ length: 5000 }, (_, index) => `nobody-${index}`),
           )
-        const loopers = await Promise.all(
-          Array.from({ length: 10 }, (_, index) =>
-            new XdsClient(control.grpcPort, sidecarNode(`10.5.0.${index}`, `loop-${index}`, 'ns'), true).connect().ready(),
-          ),
-        )
-        for (const looper of loopers) stops.push(() => looper.close())
-        for (let round = 0; round < 100; round++) {
-          for (const [index, looper] of loopers.entries()) {
-            looper.sendRaw(change([...names.slice(round + index), '*'], []))
-            looper.sendRaw(change([], [...names.slice(round), '*']))
+          const crumbs = Buffer.concat([...bytes.subarray(0, 60_000)].map((byte) => frame(frameType.data, 0, 1, Buffer.of(byte))))
+          for (let round = 0; round < 10; round++) {
+            const socket = tcpConnect(control.grpcPort, '127.0.0.1')
+            socket.on('error', () => undefined).resume()
+            stops.push(() => socket.destroy())
+            socket.write(Buffer.concat([preface, frame(frameType.headers, endHeaders, 1, requestHeaders), crumbs]))
+            await pause(400)
           }
-          await pause(30)
-        }
-        expect(loopers.every(({ closed }) => !closed)).to.equal(true)
-      }),
-    )
+        }),
+      )
+    })
+
+    it('beside proxies that never acknowledge', async () => {
+      await isServed(
+        await besides(async () => {
+          for (let index = 0; index < 100; index++) {
+            const silent = new XdsClient(control.grpcPort, sidecarNode(`10.7.0.${index}`, `silent-${index}`, 'ns'), index % 2 === 0)
+            silent.silent = true
+            silent.connect()
+            stops.push(() => silent.close())
+          }
+          for (let round = 0; round < 8; round++) {
+            control.write(`new-${round}.yaml`, service(`new-${round}`))
+            await pause(500)
+          }
+        }),
+      )
+    })
+
+    it('beside proxies that read ten kilobytes a second, or nothing', async () => {
+      await isServed(
+        await besides(async () => {
+          for (let index = 0; index < 60; index++) {
+            const slow = stream(session())
+            slow.write(request(sidecarNode(`10.6.0.${index}`, `slow-${index}`, 'ns'), clusterType))
+            slow.pause()
+            if (index % 2 === 0) continue
+            const reading = setInterval(() => slow.read(1000), 100)
+            stops.push(() => clearInterval(reading))
+          }
+          await pause(4000)
+        }),
+      )
+    })
+
+    it('beside proxies that connect with fabricated nodes and disconnect', async () => {
+      await isServed(
+        await besides(async () => {
+          for (let index = 0; index < 400 && !over; index++) {
+            const own = session()
+            const made = stream(own)
+            made.write(request(madeUp(index), clusterType))
+            made.write(request(madeUp(index), endpointType, [`outbound|80||many-${index % 300}.ns.svc.cluster.local`, `made-up-${index}`]))
+            if (index % 4 !== 0) made.once('data', () => own.destroy())
+            await pause(10)
+          }
+        }),
+      )
+    })
+
+    it('beside proxies that subscribe and unsubscribe endlessly, by name and with *', async () => {
+      await isServed(
+        await besides(async () => {
+          const names = Array.from({ length: 300 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
+          const change = (add: string[], remove: string[]) =>
+            toBinary(
+              DeltaDiscoveryRequestSchema,
+              create(DeltaDiscoveryRequestSchema, { typeUrl: endpointType, resourceNamesSubscribe: add, resourceNamesUnsubscribe: remove }),
+            )
+          const loopers = await Promise.all(
+            Array.from({ length: 10 }, (_, index) =>
+              new XdsClient(control.grpcPort, sidecarNode(`10.5.0.${index}`, `loop-${index}`, 'ns'), true).connect().ready(),
+            ),
+          )
+          for (const looper of loopers) stops.push(() => looper.close())
+          for (let round = 0; round < 100; round++) {
+            for (const [index, looper] of loopers.entries()) {
+              looper.sendRaw(change([...names.slice(round + index), '*'], []))
+              looper.sendRaw(change([], [...names.slice(round), '*']))
+            }
+            await pause(30)
+          }
+          expect(loopers.every(({ closed }) => !closed)).to.equal(true)
+        }),
+      )
+    })
   })
 
-  it('while documents become invalid', async () => {
-    await isServed(
-      await besides(async () => {
-        for (let round = 0; round < 2; round++)
-          for (const document of oddDocuments) {
-            control.write('odd.yaml', document)
-            await pause(250)
-          }
-      }),
-    )
+  describe('beside documents', () => {
+    before(start)
+    after(stop)
+
+    it('while documents become invalid', async () => {
+      await isServed(
+        await besides(async () => {
+          for (let round = 0; round < 2; round++)
+            for (const document of oddDocuments) {
+              control.write('odd.yaml', document)
+              await pause(250)
+            }
+        }),
+      )
+    })
   })
 })
