@@ -10,6 +10,7 @@ const pushPath = ['names', 'model', 'config', 'registry', 'snapshot', 'policy', 
 const rooms = {
   ...Object.fromEntries(pushPath.map((room, index) => [room, pushPath.slice(0, index)])),
   'src/push': [...pushPath.slice(0, -1), 'src/logging'],
+  'src/transport': ['src/model'],
   'src/ca': ['src/model', 'src/identity'],
   'src/keystore': [],
   'src/agent': ['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/sts'],
@@ -35,10 +36,13 @@ const rooms = {
     'actors/runtime',
     'actors/rpc',
   ],
-  'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/push', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http'],
-  'actors/discovery': [...pushPath, 'src/ca', 'src/keystore', 'src/cli', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http', 'actors/grpc'],
+  'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/transport', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http'],
+  'actors/discovery': [
+    ...[...pushPath, 'src/transport', 'src/ca', 'src/keystore', 'src/cli', 'src/logging'],
+    ...['actors/runtime', 'actors/rpc', 'actors/http', 'actors/grpc'],
+  ],
   'actors/agent': [
-    ...['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/push', 'src/ca', 'src/keystore', 'src/agent', 'src/bootstrap'],
+    ...['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/transport', 'src/ca', 'src/keystore', 'src/agent', 'src/bootstrap'],
     ...['src/relay', 'src/dns', 'src/iptables', 'src/health', 'src/sts', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],
   ],
 }

@@ -2,7 +2,7 @@
 import type { Http2SecureServer } from 'node:http2'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import type { KnownAddresses } from '../../src/push/pacing/known-addresses.ts'
+import type { KnownAddresses } from '../../src/transport/known-addresses.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, Gauge, type MetricRegistry } from '../runtime/metrics.ts'
 import { checkEvery, type Timer } from '../runtime/timers.ts'

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { FairQueue } from '../../src/model/fair-queue.ts'
-import { costlyMs, NativeRight, unfinishedMs } from '../../src/push/pacing/handshakes.ts'
+import { costlyMs, NativeRight, unfinishedMs } from '../../src/transport/handshakes.ts'
 import { handshakeBytes } from '../http/handshake-stream.ts'
 import { monotonicMs, threadCpuMs } from '../runtime/clock.ts'
 

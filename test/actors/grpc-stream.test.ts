@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { Http2GrpcStream, type StreamParts } from '../../actors/grpc/grpc-stream.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
-import type { StreamFlow } from '../../src/push/pacing/flow.ts'
+import type { StreamFlow } from '../../src/transport/flow.ts'
 import { FrameBuffers, messageFrame } from '../../src/xds/stream/frames.ts'
 import { until } from '../harness/until.ts'
 

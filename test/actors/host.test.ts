@@ -7,8 +7,8 @@ import { Link } from '../../actors/runtime/link.ts'
 import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WriterCommand } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
-import { knownAddressWords } from '../../src/push/pacing/known-addresses.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
+import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import { until } from '../harness/until.ts'
 
 const off = { fallback: 'none', scopes: {} } as const

@@ -1,8 +1,8 @@
 /** The connected proxies by writer, and how many connections each writer should close to keep connections evenly spread. */
 import type { ClassAssignment, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
-import { Balance } from '../../../src/push/pacing/balance.ts'
 import type { Planner } from '../../../src/push/planner.ts'
+import { Balance } from '../../../src/transport/balance.ts'
 
 /** No connections are moved while the total number changed by more than this share since the previous check. */
 const unsettledShare = 0.02

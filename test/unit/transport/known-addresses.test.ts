@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { KnownAddresses, knownAddressWords } from '../../../../src/push/pacing/known-addresses.ts'
-import { cpuMs } from '../../../harness/own-time.ts'
+import { KnownAddresses, knownAddressWords } from '../../../src/transport/known-addresses.ts'
+import { cpuMs } from '../../harness/own-time.ts'
 
 const dayMs = 86_400_000
 

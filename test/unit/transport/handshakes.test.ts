@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { costlyMs, HandshakeOrder, LoopShare, NativeRight } from '../../../../src/push/pacing/handshakes.ts'
+import { costlyMs, HandshakeOrder, LoopShare, NativeRight } from '../../../src/transport/handshakes.ts'
 
 const waiting = (client: string, unanswered = 0) => ({ client, unanswered })
 

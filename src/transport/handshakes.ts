@@ -2,7 +2,7 @@
  * Order and pace of TLS handshakes, which run on a thread that serves others (docs/xds-protocol.md, H1 to H5). Times are monotonic
  * milliseconds, costs are milliseconds of CPU.
  */
-import { pauseAfter } from '../../model/back-off.ts'
+import { pauseAfter } from '../model/back-off.ts'
 
 /** Bytes of a handshake that wait to be processed. */
 export interface WaitingBytes {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Refusals } from '../../../../src/push/pacing/refusals.ts'
+import { Refusals } from '../../../src/transport/refusals.ts'
 
 describe('refused streams of a connection', () => {
   it('may be 1,000 at once and 33 a second', () => {

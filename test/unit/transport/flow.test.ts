@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { FleetPace } from '../../../../src/push/pacing/fleet-pace.ts'
-import { SessionFlow, type StreamFlow } from '../../../../src/push/pacing/flow.ts'
-import { SliceCursor } from '../../../../src/push/pacing/slice-cursor.ts'
+import { FleetPace } from '../../../src/transport/fleet-pace.ts'
+import { SessionFlow, type StreamFlow } from '../../../src/transport/flow.ts'
+import { SliceCursor } from '../../../src/transport/slice-cursor.ts'
 
 interface Handed {
   readonly bytes: number

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { Balance, surplus } from '../../../../src/push/pacing/balance.ts'
-import { Transports } from '../../../../src/push/pacing/transports.ts'
+import { Balance, surplus } from '../../../src/transport/balance.ts'
+import { Transports } from '../../../src/transport/transports.ts'
 
 describe('the balance of connections between writers', () => {
   it('ignores differences within random variation', () => {
