@@ -54,7 +54,7 @@ export interface PublishedPush {
 /** A version of the configuration: a push, and the digest of all objects at the time when a response was made. */
 export interface ConfigVersion {
   readonly push: number
-  readonly ledger: string
+  readonly digest: string
 }
 
 /** The state of one type of resources on the stream of a proxy. */

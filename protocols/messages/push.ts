@@ -73,7 +73,7 @@ export type WriterEvent =
     }
   /** The writer has applied a push and is ready for the next. */
   | { readonly type: 'PushApplied'; readonly push: number }
-  /** The writer rejected a patch whose base is not its current state, and requests everything. */
+  /** The writer rejected an update whose base is not its current state, and requests everything. */
   | { readonly type: 'FullStateRequested' }
 
 /** Key-set resolver to push queue. */
@@ -109,10 +109,10 @@ export interface ResourceData {
 }
 
 /** Changes to a group of resources of one type that classes share. */
-export interface GroupPatch {
+export interface GroupUpdate {
   readonly group: string
   /**
-   * The numbers of the group's state after this patch and before it; `base` 0: the patch replaces everything. A patch with another base
+   * The numbers of the group's state after this update and before it; `base` 0: the update replaces everything. An update with another base
    * than the current state is rejected.
    */
   readonly sequence: number
@@ -123,7 +123,7 @@ export interface GroupPatch {
   readonly removed: readonly string[]
   /**
    * The complete set of leaving names, if it changed: names that stay in the group only for a transition period, in which the resource of
-   * another group with such a name is used. Undefined: unchanged, or empty in a patch that replaces everything.
+   * another group with such a name is used. Undefined: unchanged, or empty in an update that replaces everything.
    */
   readonly leaving?: readonly string[]
 }
@@ -157,7 +157,7 @@ export interface PushInfo {
   readonly startedAt: number
   readonly reasons: readonly string[]
   /** Digest of all configuration objects, for distribution tracking. */
-  readonly ledger: string
+  readonly digest: string
 }
 
 /** The changes of a push. */
@@ -166,7 +166,7 @@ export interface PushContent {
   readonly whole: boolean
   readonly slabs: readonly SlabData[]
   readonly retiredSlabs: readonly number[]
-  readonly groups: readonly GroupPatch[]
+  readonly groups: readonly GroupUpdate[]
   readonly retiredGroups: readonly string[]
   readonly manifests: readonly Manifest[]
   readonly retiredClasses: readonly string[]

@@ -11,7 +11,14 @@ import {
   RotateRootResponseSchema,
   TrustRootResponseSchema,
 } from '../../protocols/gen/mesh/admin/v1/admin_pb.js'
-import type { AcceptedTimePage, AuthorityPage, DistrustPage, LedgerPage, RotatePage, TrustPage } from '../../protocols/messages/authority-page.ts'
+import type {
+  AcceptedTimeAnswer,
+  AuthorityStatus,
+  DistrustAnswer,
+  LedgerPage,
+  RotateAnswer,
+  TrustAnswer,
+} from '../../protocols/messages/authority-status.ts'
 import { adminSocket, explained } from './admin-socket.ts'
 
 /** How long a call may take, in milliseconds. */
@@ -43,7 +50,7 @@ export class AuthorityClient {
     this.#client = createClient(AdminService, transport)
   }
 
-  async page(): Promise<AuthorityPage> {
+  async status(): Promise<AuthorityStatus> {
     const { authority } = await this.#asked(this.#client.getAuthority({}))
     if (authority) return plain(AuthoritySchema, authority)
     throw new Error('the answer of the server has no authority')
@@ -53,22 +60,22 @@ export class AuthorityClient {
     return plain(ListHoldersResponseSchema, await this.#asked(this.#client.listHolders({ start, length })))
   }
 
-  async rotate(force: boolean): Promise<RotatePage> {
+  async rotate(force: boolean): Promise<RotateAnswer> {
     const answer = await this.#asked(this.#client.rotateRoot({ force }))
-    const { refused, page } = answer
+    const { refused, status } = answer
     if (refused === undefined) return plain(RotateRootResponseSchema, answer)
-    return { refused, page: page && plain(AuthoritySchema, page) }
+    return { refused, status: status && plain(AuthoritySchema, status) }
   }
 
-  async distrust(id: string, isDry: boolean): Promise<DistrustPage> {
+  async distrust(id: string, isDry: boolean): Promise<DistrustAnswer> {
     return plain(DistrustRootResponseSchema, await this.#asked(this.#client.distrustRoot({ id, dryRun: isDry })))
   }
 
-  async trust(id: string): Promise<TrustPage> {
+  async trust(id: string): Promise<TrustAnswer> {
     return plain(TrustRootResponseSchema, await this.#asked(this.#client.trustRoot({ id })))
   }
 
-  async acceptTime(): Promise<AcceptedTimePage> {
+  async acceptTime(): Promise<AcceptedTimeAnswer> {
     return plain(AcceptTimeResponseSchema, await this.#asked(this.#client.acceptTime({})))
   }
 

@@ -1,12 +1,12 @@
 /** Formats the output of the `ca` commands. */
-import type { AuthorityPage, DistrustPage, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus, DistrustAnswer, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-status.ts'
 
 /** The number of digits of a fingerprint that are printed. */
 const shortId = 16
 
 /** Formats roots, intermediates, expiries and the rotation's stage (docs/certificates.md, "The command"). */
-export function pageText(page: AuthorityPage): string {
-  const { source, keptIn, roots, intermediates, rotation, clock, keptKeys, faults, serving, holders } = page
+export function authorityText(status: AuthorityStatus): string {
+  const { source, keptIn, roots, intermediates, rotation, clock, keptKeys, faults, serving, holders } = status
   const { stage, since, next, blocking, plaintextProxies } = rotation
   const certificates = [...new Map([...intermediates.workloads, ...intermediates.serving].map((one) => [one.id, one])).values()]
   return [
@@ -14,7 +14,7 @@ export function pageText(page: AuthorityPage): string {
     source === 'own'
       ? `Rotation stage: ${stage}${since === undefined ? '' : ` since ${since}`}; next stage: ${next}`
       : 'Rotation stage: none, a plugged-in root is not rotated',
-    ...waitLines(page),
+    ...waitLines(status),
     `Clock: ${clock.verdict}${clock.verdict === 'agreed' ? '' : ` (it shows ${clock.wall}, recorded is ${clock.believed})`}`,
     ...faults.map((fault) => `Not valid: ${fault}`),
     '',
@@ -43,7 +43,7 @@ export function pageText(page: AuthorityPage): string {
 }
 
 /** Formats who is cut off, or would be, when a root is not trusted any more. */
-export function distrustText({ root, subject, isDry, identities, holders }: Exclude<DistrustPage, { refused: string }>): string {
+export function distrustText({ root, subject, isDry, identities, holders }: Exclude<DistrustAnswer, { refused: string }>): string {
   const rows = holders.map(({ identity, addresses, proxies }) => [identity, addresses.join(', ') || '-', proxies.join(', ') || '-'])
   return [
     `Root ${short(root)} (${subject}) ${isDry ? 'would neither be' : 'is neither'} sent to workloads nor accepted from clients any more.`,
@@ -54,15 +54,15 @@ export function distrustText({ root, subject, isDry, identities, holders }: Excl
   ].join('\n')
 }
 
-const waitLines = ({ rotation: { waits } }: AuthorityPage): string[] => (waits === undefined ? [] : [`No stage begins: ${waits}`])
+const waitLines = ({ rotation: { waits } }: AuthorityStatus): string[] => (waits === undefined ? [] : [`No stage begins: ${waits}`])
 
 /** Formats the identities that block the rotation. */
-export function blockersText(page: AuthorityPage): string {
-  const { rotation } = page
+export function blockersText(status: AuthorityStatus): string {
+  const { rotation } = status
   const { stage, next, blocking, blockers, plaintextProxies, plaintext } = rotation
   return [
     `Rotation stage: ${stage}; next stage: ${next}`,
-    ...waitLines(page),
+    ...waitLines(status),
     `Blockers of the next stage: ${blocking}`,
     ...blockers.flatMap(blockerLines),
     ...(blocking > blockers.length ? [`  and ${blocking - blockers.length} more`] : []),

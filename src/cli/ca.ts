@@ -1,18 +1,25 @@
 /** `pilot-discovery ca`: works on the certificate authority of the server on this machine, or, when none runs, on the stored state. */
-import type { AcceptedTimePage, AuthorityPage, DistrustPage, LedgerPage, RotatePage, TrustPage } from '../../protocols/messages/authority-page.ts'
+import type {
+  AcceptedTimeAnswer,
+  AuthorityStatus,
+  DistrustAnswer,
+  LedgerPage,
+  RotateAnswer,
+  TrustAnswer,
+} from '../../protocols/messages/authority-status.ts'
 import type { distrustFlags, exportFlags, importFlags, ledgerFlags, outputFlag, rotateFlags } from './ca-flags.ts'
-import { blockersText, distrustText, ledgerText, pageText } from './ca-text.ts'
+import { authorityText, blockersText, distrustText, ledgerText } from './ca-text.ts'
 import type { FlagValues } from './flags.ts'
 import { print } from './print.ts'
 
 /** A certificate authority: that of the server, or the stored state. */
 export interface Authority {
-  page(): Promise<AuthorityPage>
+  status(): Promise<AuthorityStatus>
   ledger(start: number, length: number): Promise<LedgerPage>
-  rotate(force: boolean): Promise<RotatePage>
-  distrust(id: string, isDry: boolean): Promise<DistrustPage>
-  trust(id: string): Promise<TrustPage>
-  acceptTime(): Promise<AcceptedTimePage>
+  rotate(force: boolean): Promise<RotateAnswer>
+  distrust(id: string, isDry: boolean): Promise<DistrustAnswer>
+  trust(id: string): Promise<TrustAnswer>
+  acceptTime(): Promise<AcceptedTimeAnswer>
 }
 
 /** The stored state of an authority that no server uses, opened exclusively by this process. */
@@ -42,12 +49,12 @@ export interface CaWork {
    * Writes the certificates, and with `withKey` the private key of the signing certificate, to a directory. Resolves with the paths.
    * Rejects when a file exists already.
    */
-  export(page: AuthorityPage, directory: string, withKey: boolean): Promise<readonly string[]>
+  export(status: AuthorityStatus, directory: string, withKey: boolean): Promise<readonly string[]>
   /**
    * Writes the roots that are sent to workloads to a file, in PKCS #12 or PKCS #7 by the end of its name. Resolves with its path. Rejects when
    * the file exists already or the name has another end.
    */
-  exportTrustStore(page: AuthorityPage, path: string, passwordFile: string): Promise<readonly string[]>
+  exportTrustStore(status: AuthorityStatus, path: string, passwordFile: string): Promise<readonly string[]>
   /**
    * Validates the files of an authority and copies them to `ROOT_CA_DIR`; existing files are overwritten only with `replace`. Resolves with
    * the paths. Rejects with an Error that names the file and the fault.
@@ -61,8 +68,8 @@ type LoadWork = () => Promise<CaWork>
 /** Prints roots, intermediates, expiries and the stage of a rotation. */
 export async function show(load: LoadWork, { output }: FlagValues<typeof outputFlag>): Promise<void> {
   const asJson = isJson(output)
-  const page = await pageOf(load)
-  print(asJson ? JSON.stringify(page, null, 2) : pageText(page))
+  const status = await statusOf(load)
+  print(asJson ? JSON.stringify(status, null, 2) : authorityText(status))
 }
 
 /** Prints who holds which certificate until when. */
@@ -98,8 +105,8 @@ export async function exportFiles(load: LoadWork, flags: FlagValues<typeof expor
   if (truststore !== '' && (withKey || isToGiven)) throw new Error('--truststore writes one file: neither --to nor --private-key goes with it')
   if (truststore === '' && passwordFile !== '') throw new Error('--password-file has no effect without --truststore')
   const work = await load()
-  const page = await pageOf(load)
-  const paths = truststore === '' ? await work.export(page, to, withKey) : await work.exportTrustStore(page, truststore, passwordFile)
+  const status = await statusOf(load)
+  const paths = truststore === '' ? await work.export(status, to, withKey) : await work.exportTrustStore(status, truststore, passwordFile)
   for (const path of paths) print(path)
 }
 
@@ -118,12 +125,12 @@ export async function importFiles(load: LoadWork, flags: FlagValues<typeof impor
 export async function rotate(load: LoadWork, { output, 'dry-run': isDry, force }: FlagValues<typeof rotateFlags>): Promise<void> {
   const asJson = isJson(output)
   if (isDry) {
-    const page = await pageOf(load)
-    return print(asJson ? JSON.stringify(page.rotation, null, 2) : blockersText(page))
+    const status = await statusOf(load)
+    return print(asJson ? JSON.stringify(status.rotation, null, 2) : blockersText(status))
   }
   const answer = await serverOr(load, (authority) => authority.rotate(force))
   if (asJson) print(JSON.stringify(answer, null, 2))
-  else if ('refused' in answer) print(answer.page ? blockersText(answer.page) : 'No authority is in force.')
+  else if ('refused' in answer) print(answer.status ? blockersText(answer.status) : 'No authority is in force.')
   else
     print(
       `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` Blockers that were overruled: ${answer.forcedOver.length}.` : ''}`,
@@ -139,7 +146,7 @@ export async function distrust(load: LoadWork, { output, 'dry-run': isDry }: Fla
   print(asJson ? JSON.stringify(answer, null, 2) : distrustText(answer))
 }
 
-const pageOf = (load: LoadWork): Promise<AuthorityPage> => serverOr(load, (authority) => authority.page())
+const statusOf = (load: LoadWork): Promise<AuthorityStatus> => serverOr(load, (authority) => authority.status())
 
 /** The number of identities per request. */
 const pageLength = 1000

@@ -1,9 +1,9 @@
 /**
  * Computes the part of each push that concerns one audience (the connections of one XDS writer): the classes of its connections, the groups
  * that their manifests name, and the slabs that contain the resources. Groups that the audience does not have yet are sent as a whole, the
- * others as patches.
+ * others as updates.
  */
-import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
+import type { ClassAssignment, GroupUpdate, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
 import { ClassLife } from './classes/class-life.ts'
 
 /** The changes that a push is made of. Which slabs and retired groups belong to the push follows from the state of each audience. */
@@ -25,8 +25,8 @@ export const emptyPush: PushChanges = {
  */
 export interface Present {
   manifest(classId: string): Manifest | undefined
-  /** A patch that replaces the whole group. */
-  wholePatch(group: string): GroupPatch | undefined
+  /** An update that replaces the whole group. */
+  wholeUpdate(group: string): GroupUpdate | undefined
   slab(id: number): SlabData | undefined
 }
 
@@ -159,21 +159,21 @@ export class Audience {
   }
 
   /**
-   * Called after the manifests were stored. Returns the patches of the named groups (whole groups where they are new), and the groups that
+   * Called after the manifests were stored. Returns the updates of the named groups (whole groups where they are new), and the groups that
    * no manifest names any more.
    */
   #groupsOf(push: PushChanges): Pick<PushContent, 'groups' | 'retiredGroups'> {
-    const groups: GroupPatch[] = []
-    for (const patch of push.groups) {
-      const known = this.#groups.get(patch.group)
-      if (!known || known.namings === 0 || !(patch.base === 0 || known.isSent)) continue
+    const groups: GroupUpdate[] = []
+    for (const update of push.groups) {
+      const known = this.#groups.get(update.group)
+      if (!known || known.namings === 0 || !(update.base === 0 || known.isSent)) continue
       known.isSent = true
-      groups.push(patch)
+      groups.push(update)
     }
     const retiredGroups: string[] = []
     for (const known of this.#namingChanged) {
       const { id, namings, isSent } = known
-      const whole = namings > 0 && !isSent ? this.#present.wholePatch(id) : undefined
+      const whole = namings > 0 && !isSent ? this.#present.wholeUpdate(id) : undefined
       if (whole) {
         known.isSent = true
         groups.push(whole)
@@ -186,10 +186,10 @@ export class Audience {
     return { groups, retiredGroups }
   }
 
-  /** The slabs that patches refer to and that the audience does not have yet. */
-  #slabsOf(patches: readonly GroupPatch[]): SlabData[] {
+  /** The slabs that updates refer to and that the audience does not have yet. */
+  #slabsOf(updates: readonly GroupUpdate[]): SlabData[] {
     const slabs: SlabData[] = []
-    for (const { changed } of patches)
+    for (const { changed } of updates)
       for (const { slices } of changed)
         for (let at = 0; at < slices.length; at += 3) {
           const id = slices[at] as number

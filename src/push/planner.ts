@@ -1,6 +1,6 @@
 /**
  * Turns events into pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and computes for each push
- * the patches that update every writer. Pure: no threads, no clock, no sockets.
+ * the group updates for every writer. Pure: no threads, no clock, no sockets.
  */
 import type { ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment } from '../../protocols/messages/push.ts'
@@ -40,18 +40,18 @@ export class Planner {
   /** The present state, for writers that do not have all of it. */
   readonly present: Present = {
     manifest: (classId) => this.#classes.get(classId)?.manifest,
-    wholePatch: (group) => this.groups.wholePatch(group),
+    wholeUpdate: (group) => this.groups.wholeUpdate(group),
     slab: (id) => this.slabs.data(id),
   }
   readonly #classes: Classes
   readonly #instances: OwnInstances
   readonly #refusals = new Refusals()
-  #ledger = ''
+  #digest = ''
   /** The changes of {@link advance}s that failed as a whole. They are processed again by the next one. */
   #missed: Changes | undefined
 
   /**
-   * `found` is called with every fault when it is found. Slabs and patches are numbered from `first`, which must be above all numbers that
+   * `found` is called with every fault when it is found. Slabs and updates are numbered from `first`, which must be above all numbers that
    * an earlier planner has sent to the same writers.
    */
   constructor(settings: Settings, found?: (fault: ResourceFault) => void, first = 0) {
@@ -214,7 +214,7 @@ export class Planner {
   /** Takes all events so far into a new snapshot and builds what changed. `now` is in monotonic milliseconds. Returns the changes. */
   advance(now = 0): Changes {
     const { snapshot, changes: taken } = this.state.take(now)
-    this.#ledger = this.state.objects.ledger
+    this.#digest = this.state.objects.digest
     this.#classes.begin(now)
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) {
@@ -260,7 +260,7 @@ export class Planner {
 
   /** Returns the changes since the last call. The push to each writer is computed from them in `audience.ts`. */
   takePush(): PushChanges {
-    const groups = this.groups.takePatches()
+    const groups = this.groups.takeUpdates()
     return { whole: false, retiredSlabs: this.slabs.takeRetired(), groups, ...this.#classes.take() }
   }
 
@@ -273,8 +273,8 @@ export class Planner {
   }
 
   /** A digest of all objects and their generations as of the last {@link advance}, twelve characters long. */
-  get ledger(): string {
-    return this.#ledger
+  get digest(): string {
+    return this.#digest
   }
 
   /**

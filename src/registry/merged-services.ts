@@ -6,7 +6,7 @@ import type { Endpoint, EndpointSlice, RegistryId, Service, ServicePort } from '
 import type { Faults } from '../model/faults.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
-import { PatchedMap } from '../model/patched-map.ts'
+import { OverlaidMap } from '../model/overlaid-map.ts'
 import { portOf } from '../model/workload.ts'
 import { byKey, keptSlice, type Slice } from './slices.ts'
 
@@ -68,7 +68,7 @@ export class MergedServices {
   /** Slices restricted to the ports of their own definition, by slice. */
   readonly #narrowed = new WeakMap<Slice, { readonly ports: readonly ServicePort[]; readonly slice: Slice }>()
   #onlyEndpoints = true
-  #services = PatchedMap.empty<string, readonly ServiceState[]>()
+  #services = OverlaidMap.empty<string, readonly ServiceState[]>()
   #definitions = 0
   #unready = 0
 

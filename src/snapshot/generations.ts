@@ -8,28 +8,28 @@ const maxGone = 10_000
 /** 64 bits of a digest, in two halves. */
 export type Digest = readonly [number, number]
 
-/** An object as it is counted in the ledger. */
+/** An object as it counts in the digest of a version. */
 interface Counted {
   readonly object: { readonly generation: number }
   readonly digest: Digest
 }
 
 /**
- * Returns the digest of an object by which it is counted in the ledger. It includes the content because generations restart with the process.
+ * Returns what an object adds to the digest of a version. It includes the content because generations restart with the process.
  */
 export function digestOf(key: string, generation: number, content: string): Digest {
   const digest = hash('sha1', `${key}@${generation}@${content}`, 'buffer')
   return [digest.readInt32BE(0), digest.readInt32BE(4)]
 }
 
-/** Assigns generations. A version of the configuration is identified by its ledger, a digest of all objects and their generations. */
+/** Assigns generations. A version of the configuration is identified by its digest, which follows from all objects and their generations. */
 export class Generations {
   /** The last generation of each object, including some removed ones. */
   readonly #last = new Map<string, number>()
   readonly #history: History
   /** Objects whose generation changed since the last version, with their generation in that version. */
   #changed = new Map<string, number | undefined>()
-  /** The ledger of the last version. */
+  /** The digest of the last version. */
   #version: string
   /** The sum of the digests of all objects, in two halves modulo 2^32. */
   readonly #sums = new Uint32Array(2)
@@ -37,11 +37,11 @@ export class Generations {
   /** `keepMs`: how long versions are kept after they were replaced, in milliseconds. */
   constructor(keepMs: number) {
     this.#history = new History(keepMs)
-    this.#version = this.ledger
+    this.#version = this.digest
   }
 
-  /** The ledger of the present state, twelve characters. */
-  get ledger(): string {
+  /** The digest of the present state, twelve characters. */
+  get digest(): string {
     return Buffer.from(this.#sums.buffer).toString('base64')
   }
 
@@ -75,15 +75,15 @@ export class Generations {
     if (this.#changed.size === 0) return
     this.#history.replaced(this.#version, this.#changed, now)
     this.#changed = new Map()
-    this.#version = this.ledger
+    this.#version = this.digest
   }
 
   /**
-   * The generation of an object in the version with this ledger. `present` is its generation now. Undefined when the object did not exist,
+   * The generation of an object in the version with this digest. `present` is its generation now. Undefined when the object did not exist,
    * or the version is no longer kept.
    */
-  in(ledger: string, key: string, present: number | undefined): number | undefined {
+  in(digest: string, key: string, present: number | undefined): number | undefined {
     const last = this.#changed.has(key) ? this.#changed.get(key) : present
-    return ledger === this.#version ? last : this.#history.generation(key, ledger, last)
+    return digest === this.#version ? last : this.#history.generation(key, digest, last)
   }
 }

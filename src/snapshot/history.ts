@@ -3,7 +3,7 @@
 /** A version that was replaced. */
 interface Version {
   /** The digest of all objects and their generations. */
-  readonly ledger: string
+  readonly digest: string
   /** When it was replaced, in monotonic milliseconds. */
   readonly replacedAt: number
   /** The generations of the objects that changed when the version was replaced. Undefined: the object did not exist. */
@@ -25,8 +25,8 @@ export class History {
   }
 
   /** Records a version that was replaced at `now`, with the generations that the changed objects had in it. */
-  replaced(ledger: string, generations: ReadonlyMap<string, number | undefined>, now: number): void {
-    this.#versions.push({ ledger, replacedAt: now, generations })
+  replaced(digest: string, generations: ReadonlyMap<string, number | undefined>, now: number): void {
+    this.#versions.push({ digest, replacedAt: now, generations })
     this.#changes += generations.size
     while (this.#versions[0] && (now - this.#versions[0].replacedAt > this.#keepMs || this.#changes > maxChanges))
       this.#changes -= this.#versions.shift()?.generations.size ?? 0
@@ -36,11 +36,11 @@ export class History {
    * The generation of an object in a past version. `present` is its generation after the last recorded version. Undefined when the object
    * did not exist, or the version is no longer kept.
    */
-  generation(key: string, ledger: string, present: number | undefined): number | undefined {
+  generation(key: string, digest: string, present: number | undefined): number | undefined {
     let generation = present
     for (const version of this.#versions.toReversed()) {
       if (version.generations.has(key)) generation = version.generations.get(key)
-      if (version.ledger === ledger) return generation
+      if (version.digest === digest) return generation
     }
     return undefined
   }

@@ -111,8 +111,8 @@ export class ObjectStore {
   }
 
   /** A digest of all objects and their generations, twelve characters long. It identifies a version of the configuration. */
-  get ledger(): string {
-    return this.#generations.ledger
+  get digest(): string {
+    return this.#generations.digest
   }
 
   /** Completes a version of the configuration at `now`, in monotonic milliseconds. */
@@ -121,11 +121,11 @@ export class ObjectStore {
   }
 
   /**
-   * The generation of an object in the version with this ledger. Undefined when the version does not contain the object, or is no longer
+   * The generation of an object in the version with this digest. Undefined when the version does not contain the object, or is no longer
    * kept.
    */
-  generation(key: string, ledger: string): number | undefined {
-    return this.#generations.in(ledger, key, this.#held.get(key)?.object.generation)
+  generation(key: string, digest: string): number | undefined {
+    return this.#generations.in(digest, key, this.#held.get(key)?.object.generation)
   }
 
   #hold(key: string, before: StoredObject | undefined, now: StoredObject | undefined): void {

@@ -15,7 +15,7 @@ describe('the client of the certificate authority', () => {
     const server = createServer(listener)
     await new Promise<void>((resolve) => server.listen(environment.MESHD_ADMIN_SOCKET, resolve))
     try {
-      return await new AuthorityClient(environment, limitMs).page().then(
+      return await new AuthorityClient(environment, limitMs).status().then(
         () => 'answered',
         (error: unknown) => (error as Error).message,
       )

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { exportAuthority, exportTrustStore, importAuthority } from '../../actors/discovery/authority/authority-files.ts'
 import { storeKey } from '../../actors/discovery/authority/key-storage.ts'
-import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import { pemOf } from '../../src/identity/pem.ts'
 import { type MadeRoot, rootOf, signedBy } from '../harness/authorities.ts'
 import { certificatesIn, hasKeytool, keytool, openssl } from '../harness/key-stores.ts'
@@ -31,7 +31,7 @@ describe('authority files', () => {
   beforeEach(() => (dir = mkdtempSync(join(tmpdir(), 'mesh-ca-files-'))))
   afterEach(() => rmSync(dir, { recursive: true }))
 
-  const pageOf = (signing: string, chain: string, source: AuthorityPage['source'] = 'own'): AuthorityPage => ({
+  const statusOf = (signing: string, chain: string, source: AuthorityStatus['source'] = 'own'): AuthorityStatus => ({
     source,
     keptIn: dir,
     roots: [
@@ -69,19 +69,19 @@ describe('authority files', () => {
   it('are exported with or without the key, readable for their user only', async () => {
     mkdirSync(at('keys'))
     storeKey({ kind: 'directory', directory: at('keys') }, root.record.id, root.key)
-    const page = pageOf(root.record.certificate, '')
-    expect(exportAuthority(page, at('public'), false, '')).to.deep.equal([at('public/root-cert.pem'), at('public/ca-cert.pem')])
+    const status = statusOf(root.record.certificate, '')
+    expect(exportAuthority(status, at('public'), false, '')).to.deep.equal([at('public/root-cert.pem'), at('public/ca-cert.pem')])
     expect(readFileSync(at('public/root-cert.pem'), 'utf8'), 'what answers hold').to.equal(root.record.root)
-    const paths = exportAuthority(page, at('all'), true, '')
+    const paths = exportAuthority(status, at('all'), true, '')
     expect(readFileSync(at('all/ca-key.pem'), 'utf8')).to.equal(pem(root))
     expect(paths.map(mode)).to.deep.equal(paths.map(() => '600'))
-    expect(() => exportAuthority(page, at('all'), false, '')).to.throw(`${at('all/root-cert.pem')}: is there already`)
+    expect(() => exportAuthority(status, at('all'), false, '')).to.throw(`${at('all/root-cert.pem')}: is there already`)
     // Exported files can be plugged in.
     await importing({ cert: at('all/ca-cert.pem'), key: at('all/ca-key.pem'), root: at('all/root-cert.pem') })
-    const plugged = pageOf(root.record.certificate, '', 'plugged-in')
+    const plugged = statusOf(root.record.certificate, '', 'plugged-in')
     exportAuthority(plugged, at('again'), true, at('plugged'))
     expect(readFileSync(at('again/ca-key.pem'), 'utf8')).to.equal(pem(root))
-    expect(() => exportAuthority(pageOf(below.record.certificate, '', 'plugged-in'), at('wrong'), true, at('plugged'))).to.throw(
+    expect(() => exportAuthority(statusOf(below.record.certificate, '', 'plugged-in'), at('wrong'), true, at('plugged'))).to.throw(
       `${at('plugged/ca-key.pem')}: is not the key of the signing certificate`,
     )
   })
@@ -225,14 +225,14 @@ describe('authority files', () => {
         )
       })
 
-      const page = () => {
-        const made = pageOf(betweenPem, betweenPem)
+      const status = () => {
+        const made = statusOf(betweenPem, betweenPem)
         return { ...made, roots: made.roots.map((one) => (one.uses.includes('sent to workloads') ? { ...one, certificate: rootPem } : one)) }
       }
 
       it('give programs the roots, in PKCS #12 and PKCS #7', async () => {
-        const [p12] = await exportTrustStore(page(), at('roots.p12'), passwordFile('changeit'))
-        const [p7b] = await exportTrustStore(page(), at('deep/er/roots.p7b'), '')
+        const [p12] = await exportTrustStore(status(), at('roots.p12'), passwordFile('changeit'))
+        const [p7b] = await exportTrustStore(status(), at('deep/er/roots.p7b'), '')
         expect([p12, p7b].map((path) => mode(path as string))).to.deep.equal(['600', '600'])
         const held = openssl('pkcs12', '-in', p12 as string, '-nokeys', '-passin', `file:${at('password')}`)
         expect(certificatesIn(held)).to.deep.equal(certificatesIn(rootPem))
@@ -245,12 +245,12 @@ describe('authority files', () => {
           [`${at('odd')}: character 3 of the password is not printable ASCII`, at('more.pfx'), write('odd', 'größer')],
           ['--password-file has no effect: a PKCS #7 file has no password', at('more.p7c'), at('password')],
         ]
-        for (const [reason, path, file] of refused) expect(await faultOf(exportTrustStore(page(), path, file))).to.include(reason)
+        for (const [reason, path, file] of refused) expect(await faultOf(exportTrustStore(status(), path, file))).to.include(reason)
       })
 
       it('give Java roots that it trusts', async function () {
         if (!hasKeytool()) return this.skip()
-        await exportTrustStore(page(), at('roots.p12'), write('java-password', 'changeit'))
+        await exportTrustStore(status(), at('roots.p12'), write('java-password', 'changeit'))
         const listed = keytool('-list', '-keystore', at('roots.p12'), '-storepass', 'changeit')
         expect(listed)
           .to.match(/contains 1 entry/)

@@ -9,7 +9,7 @@ import { expect } from 'chai'
 import { actor } from '../../actors/discovery/authority/certificate-authority.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import type { CertificateAnswer } from '../../protocols/messages/authority.ts'
-import type { AuthorityPage, RotatePage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus, RotateAnswer } from '../../protocols/messages/authority-status.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
@@ -80,7 +80,7 @@ describe('the authority during a root rotation', () => {
     const seen: Record<string, unknown> = {}
     let next = ''
     for (let stage = ''; stage !== 'stable'; ) {
-      const answer = await ask<RotatePage>('rotate', false)
+      const answer = await ask<RotateAnswer>('rotate', false)
       stage = 'went' in answer ? answer.went : expect.fail(answer.refused)
       next ||= roots().find((root) => root !== old) ?? ''
       const chain = await serving()
@@ -96,11 +96,11 @@ describe('the authority during a root rotation', () => {
     expect(roots()).to.deep.equal([next])
     const generations = writer.received.map(({ generation }) => generation)
     expect(generations, 'writers have their certificates signed anew').to.deep.equal([...new Set(generations)].sort((one, other) => one - other))
-    const page = await ask<AuthorityPage>('page')
+    const status = await ask<AuthorityStatus>('status')
     expect(
-      page.serving.map(({ isServed }) => isServed),
+      status.serving.map(({ isServed }) => isServed),
       'the last one is in use',
     ).to.deep.equal([false, false, false, false, true])
-    expect(page.serving.map(({ root }) => root)).to.include(page.roots[0]?.id)
+    expect(status.serving.map(({ root }) => root)).to.include(status.roots[0]?.id)
   })
 })

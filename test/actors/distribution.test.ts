@@ -2,7 +2,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Client, type ClientReadableStream, credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
-import type { ProxyLedgers } from '../../actors/discovery/distribution/distribution.ts'
+import type { ProxyDigests } from '../../actors/discovery/distribution/distribution.ts'
 import {
   type Push,
   WatchPushesRequestSchema,
@@ -59,8 +59,8 @@ for (const mode of ['threads', 'in-thread'] as const)
       })
       return (await answer.json()) as Listed
     }
-    const ledgers = () => discovery.service.supervisor.ask<ProxyLedgers[]>('distribution', 'ledgers')
-    const known = async () => (await ledgers()).flatMap(({ nodeId }) => nodeId.split('~')[2] ?? []).sort()
+    const digests = () => discovery.service.supervisor.ask<ProxyDigests[]>('distribution', 'digests')
+    const known = async () => (await digests()).flatMap(({ nodeId }) => nodeId.split('~')[2] ?? []).sort()
 
     before(async () => {
       discovery.write('a.yaml', serviceEntry('a', '10.0.0.1'))
@@ -157,13 +157,13 @@ for (const mode of ['threads', 'in-thread'] as const)
       discovery.service.supervisor.kill('distribution')
       await until('the restart', () => discovery.state('distribution').restarts > restarts && discovery.state('distribution').state === 'running')
       await until('the same proxies', async () => {
-        const now = await ledgers().then(
+        const now = await digests().then(
           () => known(),
           () => [],
         )
         return JSON.stringify(now) === JSON.stringify(before)
       })
-      expect((await ledgers()).every(({ ledgers: of }) => Object.values(of).every((ledger) => ledger !== ''))).to.equal(true)
+      expect((await digests()).every(({ digests: of }) => Object.values(of).every((digest) => digest !== ''))).to.equal(true)
     })
 
     it('when a writer dies, its proxies leave', async () => {

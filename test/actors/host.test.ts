@@ -52,7 +52,7 @@ describe('the host of an XDS writer', () => {
     /** A push with a resource in a slab. From a queue that numbers its slabs differently it would end the writer. */
     const push = (slab: number, withSlab: boolean): WriterCommand => ({
       type: 'PublishPush',
-      push: { id: 1, startedAt: 0, reasons: [], ledger: '' },
+      push: { id: 1, startedAt: 0, reasons: [], digest: '' },
       whole: withSlab,
       slabs: withSlab ? [{ id: slab, bytes: new SharedArrayBuffer(8) }] : [],
       retiredSlabs: [],

@@ -13,12 +13,12 @@ import { RecordingPeer } from '../harness/actor.ts'
 import { until } from '../harness/until.ts'
 
 describe('the writers of the push queue', () => {
-  const push = { startedAt: 0, reasons: [], ledger: 'l' }
+  const push = { startedAt: 0, reasons: [], digest: 'l' }
 
   /** One class with one group. */
   const present = {
     manifest: (classId: string) => ({ classId, groups: { type: [{ group: 'g', hide: [] }] } }),
-    wholePatch: (group: string) => ({ group, sequence: 1, base: 0, version: '0', changed: [], removed: [] }),
+    wholeUpdate: (group: string) => ({ group, sequence: 1, base: 0, version: '0', changed: [], removed: [] }),
     slab: () => undefined,
   }
   const two = (taken = () => {}) => {
@@ -50,17 +50,17 @@ describe('the writers of the push queue', () => {
   it('are sent between pushes of changes only what concerns them; the push of a change sets the version for all proxies', () => {
     const { writers, numbers } = two()
     const connected = { ...emptyPush, assignments: [{ connection: 'xds-writer/1/a', classId: 'c' }] }
-    writers.publish({ ...push, ledger: 'first' }, { ...emptyPush, whole: true })
-    writers.send({ ...push, ledger: 'second', id: 1 }, connected)
+    writers.publish({ ...push, digest: 'first' }, { ...emptyPush, whole: true })
+    writers.send({ ...push, digest: 'second', id: 1 }, connected)
     expect(numbers()).to.deep.equal([[1], [1, 1]])
-    expect(['first', 'second', 'third'].map((ledger) => writers.isLastSent(ledger))).to.deep.equal([true, true, false])
+    expect(['first', 'second', 'third'].map((digest) => writers.isLastSent(digest))).to.deep.equal([true, true, false])
     const patch = { group: 'g', sequence: 2, base: 1, version: '1', changed: [], removed: [] }
-    writers.publish({ ...push, ledger: 'third' }, { ...emptyPush, groups: [patch] })
+    writers.publish({ ...push, digest: 'third' }, { ...emptyPush, groups: [patch] })
     expect(numbers()).to.deep.equal([
       [1, 2],
       [1, 1, 2],
     ])
-    expect(['first', 'second', 'third'].map((ledger) => writers.isLastSent(ledger))).to.deep.equal([false, false, true])
+    expect(['first', 'second', 'third'].map((digest) => writers.isLastSent(digest))).to.deep.equal([false, false, true])
     writers.close()
   })
 

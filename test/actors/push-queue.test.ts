@@ -434,7 +434,7 @@ describe('an XDS writer', () => {
       writer.receive(
         {
           type: 'PublishPush',
-          push: { id: 1, startedAt: 0, reasons: [], ledger: '' },
+          push: { id: 1, startedAt: 0, reasons: [], digest: '' },
           whole,
           slabs: [],
           retiredSlabs: [],
@@ -467,7 +467,7 @@ describe('an XDS writer', () => {
       writer.receive(
         {
           type: 'PublishPush',
-          push: { id: sequence, startedAt: 0, reasons: [], ledger: '' },
+          push: { id: sequence, startedAt: 0, reasons: [], digest: '' },
           whole,
           slabs: [],
           retiredSlabs: [],

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
-import { HeldTokenKeys } from '../../actors/discovery/xds-writer/token-keys.ts'
+import { WriterTokenKeys } from '../../actors/discovery/xds-writer/token-keys.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
 import type { TokenKeySet, TokenKeysQuestion } from '../../protocols/messages/identity.ts'
 import type { TokenRule } from '../../src/identity/token-rules.ts'
@@ -20,7 +20,7 @@ describe('keys of tokens in a writer', () => {
   /** The keys of one rule, with an authenticator whose answers the test gives. */
   function held() {
     const asked: { question: TokenKeysQuestion; answer: (keys: TokenKeySet) => void; fail: (error: Error) => void }[] = []
-    const keys = new HeldTokenKeys([rule], (question) => new Promise((answer, fail) => asked.push({ question, answer, fail })))
+    const keys = new WriterTokenKeys([rule], (question) => new Promise((answer, fail) => asked.push({ question, answer, fail })))
     const receive = (content: string | undefined, isUnknown = false) => keys.receive({ type: 'TokenKeysChanged', rule: 0, keys: content, isUnknown })
     return { asked, receive, source: keys.of(rule) }
   }

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
-import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { CertificateClient } from './certificate-client.ts'
 import { Issuer } from './issuer.ts'
@@ -56,8 +56,8 @@ export class OwnAuthority {
   }
 
   /** What `ca show` prints as JSON. */
-  async page(): Promise<AuthorityPage> {
-    return JSON.parse((await this.ca('show', '-o', 'json')).stdout) as AuthorityPage
+  async page(): Promise<AuthorityStatus> {
+    return JSON.parse((await this.ca('show', '-o', 'json')).stdout) as AuthorityStatus
   }
 
   /** Sets by how many milliseconds the wall clock of the service is ahead. */

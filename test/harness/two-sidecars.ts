@@ -7,7 +7,7 @@ import { actor } from '../../actors/agent/sds/secret-agent.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { SecretState } from '../../protocols/messages/agent.ts'
-import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import type { TrustBundleChanged } from '../../protocols/messages/trust-bundle.ts'
 import { certificatesOf } from '../../src/identity/pem.ts'
 import { startActor } from './actor.ts'
@@ -97,7 +97,7 @@ export class TwoSidecars {
 
   /** The stage of the rotation. */
   async stage(): Promise<string> {
-    return (JSON.parse(await this.ca('show', '-o', 'json')) as AuthorityPage).rotation.stage
+    return (JSON.parse(await this.ca('show', '-o', 'json')) as AuthorityStatus).rotation.stage
   }
 
   /** Writes the configuration. Callers expect the server to have the service account `account`. */

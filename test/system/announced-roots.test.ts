@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
-import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import { fingerprintOf } from '../../src/identity/pem.ts'
 import { listenerType } from '../../src/xds/type-urls.ts'
 import { Agent } from '../harness/agent.ts'
@@ -85,7 +85,7 @@ describe('the roots that agents serve', function () {
 
   const ca = (...args: string[]) => runCommand(['ca', ...args], service.env)
   const sent = async () =>
-    (JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityPage).roots
+    (JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityStatus).roots
       .filter(({ uses }) => uses.includes('sent to workloads'))
       .map(({ id }) => id)
   const served = (roots: readonly string[]) =>

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
-import type { AuthorityPage, LedgerPage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus, LedgerPage } from '../../protocols/messages/authority-status.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { fingerprintOf } from '../../src/identity/pem.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
@@ -56,7 +56,7 @@ describe('pilot-discovery ca', () => {
     }
     await service.start()
     await until('the authority', async () => (await ca('show')).code === 0)
-    const page = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityPage
+    const page = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityStatus
     return { service, ca, renew, page, plugged, made, port }
   }
 

@@ -15,7 +15,7 @@ import {
   type SetScopeRequest,
   TrustRootResponseSchema,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
-import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
 import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
@@ -169,7 +169,7 @@ function ofAuthority({ sources, log, admin }: AdminRpcParts) {
     return answer
   }
   const authority = async (): Promise<Authority> => {
-    const page = (await asked('page')) as AuthorityPage | undefined
+    const page = (await asked('status')) as AuthorityStatus | undefined
     if (page) return messageOf(AuthoritySchema, page)
     throw errorOf({ code: status.unavailable, message: 'the certificate authority is not ready' })
   }

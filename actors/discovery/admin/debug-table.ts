@@ -10,7 +10,7 @@ import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
-import type { ProxyLedgers } from '../distribution/distribution.ts'
+import type { ProxyDigests } from '../distribution/distribution.ts'
 import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
@@ -214,7 +214,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   ca: {
     what: 'the certificate authority: roots, expiries, the stage of a root rotation and what blocks it',
     shows: 'mesh',
-    page: (sources) => sources.authority('page'),
+    page: (sources) => sources.authority('status'),
   },
   ca_ledger: {
     what: 'which identity holds which certificate until when; parameters start and length (at most 1000)',
@@ -339,14 +339,14 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   if (!sources.tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
   const named = [readKey(resource, '').namespace, query.get('proxy_namespace') || undefined]
   for (const namespace of named) if (namespace !== undefined && !sees(namespace)) return forbiddenNamespace(namespace)
-  const inNamespace = ({ nodeId }: ProxyLedgers) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
-  const asked = (await sources.distribution<ProxyLedgers[]>('ledgers')).filter((proxy) => sees(proxy.namespace) && inNamespace(proxy))
-  const rows = asked.map(({ ledgers }) => [clusterType, listenerType, routeType].map((typeUrl) => ledgers[typeUrl] ?? ''))
-  const ledgers = [...new Set(rows.flat())]
-  const found = await sources.queue<(number | undefined)[]>('generations', resource, ledgers)
-  const generations = new Map(ledgers.map((ledger, index) => [ledger, found[index]]))
+  const inNamespace = ({ nodeId }: ProxyDigests) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
+  const asked = (await sources.distribution<ProxyDigests[]>('digests')).filter((proxy) => sees(proxy.namespace) && inNamespace(proxy))
+  const rows = asked.map(({ digests }) => [clusterType, listenerType, routeType].map((typeUrl) => digests[typeUrl] ?? ''))
+  const digests = [...new Set(rows.flat())]
+  const found = await sources.queue<(number | undefined)[]>('generations', resource, digests)
+  const generations = new Map(digests.map((digest, index) => [digest, found[index]]))
   return asked.map(({ nodeId }, index) => {
-    const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((ledger) => String(generations.get(ledger) ?? ''))
+    const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((digest) => String(generations.get(digest) ?? ''))
     return { proxy: nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
   })
 }

@@ -3,7 +3,7 @@
  * (`debug-table.ts`) are two views.
  */
 import type { ObjectReference } from '../../../protocols/data.ts'
-import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
+import type { LedgerPage } from '../../../protocols/messages/authority-status.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'

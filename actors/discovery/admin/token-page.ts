@@ -2,7 +2,7 @@
  * The page `/token` of the admin socket: a workload token and the roots, for agents on this machine (docs/operation.md, "The admin
  * socket").
  */
-import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
 import type { LocalToken } from '../../../protocols/messages/identity.ts'
 import { isAccount, isNamespace } from '../../../src/identity/spiffe-id.ts'
 import { type Answers, Page } from '../../http/page-server.ts'
@@ -47,7 +47,7 @@ const refused = (reason: string): Page => new Page(reason, undefined, 422)
 
 /** The distributed roots of the authority in this process: empty without an authority, undefined while it has none. */
 async function rootsOf(sources: PageSources): Promise<string | undefined> {
-  const page = await sources.authority<AuthorityPage | undefined>('page')
+  const page = await sources.authority<AuthorityStatus | undefined>('status')
   if (page instanceof Page) return ''
   return page?.roots
     .filter(({ uses }) => uses.includes('sent to workloads'))

@@ -5,7 +5,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
 import { chainFault, findChain } from '../../../src/ca/chain.ts'
 import type { AuthorityFiles } from '../../../src/cli/ca.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
@@ -22,13 +22,13 @@ const names = { root: 'root-cert.pem', cert: 'ca-cert.pem', chain: 'cert-chain.p
  * Writes the certificates of an authority to a directory, with `withKey` also its private key, all with mode 0600. Returns the paths.
  * Throws an Error that names the file when one of the files exists or the key cannot be read.
  */
-export function exportAuthority(page: AuthorityPage, directory: string, withKey: boolean, pluggedIn: string): string[] {
+export function exportAuthority(status: AuthorityStatus, directory: string, withKey: boolean, pluggedIn: string): string[] {
   const files: [string, string][] = [
-    [names.root, sentRoots(page).join('')],
-    [names.cert, page.signing.certificate],
+    [names.root, sentRoots(status).join('')],
+    [names.cert, status.signing.certificate],
   ]
-  if (page.signing.chain !== '') files.push([names.chain, page.signing.chain])
-  if (withKey) files.push([names.key, keyOf(page, pluggedIn).export({ type: 'pkcs8', format: 'pem' }) as string])
+  if (status.signing.chain !== '') files.push([names.chain, status.signing.chain])
+  if (withKey) files.push([names.key, keyOf(status, pluggedIn).export({ type: 'pkcs8', format: 'pem' }) as string])
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   return placeAll(directory, files, false)
 }
@@ -37,18 +37,18 @@ export function exportAuthority(page: AuthorityPage, directory: string, withKey:
  * Writes the roots that are sent to workloads to one file, PKCS #12 or PKCS #7 by the end of its name ({@link trustStoreOf}), with mode 0600.
  * Resolves with its path. Rejects with an Error that names the file or flag when the file exists or a flag is wrong.
  */
-export async function exportTrustStore(page: AuthorityPage, path: string, passwordFile: string): Promise<string[]> {
-  const content = await trustStoreOf(path, sentRoots(page), passwordFile)
+export async function exportTrustStore(status: AuthorityStatus, path: string, passwordFile: string): Promise<string[]> {
+  const content = await trustStoreOf(path, sentRoots(status), passwordFile)
   const directory = dirname(path)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   return placeAll(directory, [[basename(path), content]], false)
 }
 
-function sentRoots({ roots }: AuthorityPage): string[] {
+function sentRoots({ roots }: AuthorityStatus): string[] {
   return roots.filter(({ uses }) => uses.includes('sent to workloads')).map(({ certificate }) => certificate)
 }
 
-function keyOf({ source, keptIn, signing }: AuthorityPage, pluggedIn: string): KeyObject {
+function keyOf({ source, keptIn, signing }: AuthorityStatus, pluggedIn: string): KeyObject {
   if (source === 'own') return readKey({ kind: 'directory', directory: join(keptIn, 'keys') }, fingerprintOf(signing.certificate))
   return readKeyFile(join(pluggedIn, names.key), signing.certificate)
 }

@@ -11,7 +11,7 @@ import type {
   ServingCertificateRequest,
   SignError,
 } from '../../../protocols/messages/authority.ts'
-import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
@@ -33,7 +33,7 @@ import { AuthoritySource } from './authority-source.ts'
 import { distrust, trust } from './distrust.ts'
 import type { InForce } from './in-force.ts'
 import { type AdmittedRequest, type CertificateIssuer, type Made, type NotMade, OwnIssuer } from './issuer.ts'
-import { acceptTime, authorityPage, ledgerPage, rotate, usedCertificates } from './shown-authority.ts'
+import { acceptTime, authorityStatus, ledgerRows, rotate, usedCertificates } from './shown-authority.ts'
 import { Signing } from './signing.ts'
 
 /** Lifetime of serving certificates, in milliseconds (docs/certificates.md, T4). */
@@ -55,10 +55,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     /** Reads the files of `ROOT_CA_DIR` now. */
     reload: () => this.#source.read(),
     /** The content of the debug pages about the authority; undefined until one is in force. */
-    page: () => this.#page(),
-    ledger: (start: number, length: number) => ledgerPage(this.#source.rotation, start, length),
+    status: () => this.#status(),
+    ledger: (start: number, length: number) => ledgerRows(this.#source.rotation, start, length),
     /** Starts a rotation of the own root, or advances it by one stage. */
-    rotate: (force: boolean) => rotate(this.#source.rotation, force, () => this.#page()),
+    rotate: (force: boolean) => rotate(this.#source.rotation, force, () => this.#status()),
     /** Distrusts the root that the first digits of a fingerprint name, or says who would be cut off. */
     distrust: (id: string, isDry: boolean) => distrust(this.#source.rotation, this.#source.inForce, id, isDry),
     /** Trusts a root again that was distrusted. */
@@ -181,9 +181,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#context.note(attentionNote, noted)
   }
 
-  #page(): AuthorityPage | undefined {
+  #status(): AuthorityStatus | undefined {
     const { inForce, rotation, keptIn } = this.#source
-    return inForce && authorityPage(inForce, rotation, keptIn, new Set(this.#served.values()))
+    return inForce && authorityStatus(inForce, rotation, keptIn, new Set(this.#served.values()))
   }
 
   #send(writer: Peer<TrustEvent>): void {

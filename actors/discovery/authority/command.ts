@@ -16,7 +16,7 @@ import { openFileStorage } from './file-storage.ts'
 import { type InForce, ownInForce, pluggedInForce } from './in-force.ts'
 import { type PluggedInFiles, readPluggedIn } from './plugged-in.ts'
 import { RootRotation } from './root-rotation.ts'
-import { acceptTime, authorityPage, ledgerPage, rotate } from './shown-authority.ts'
+import { acceptTime, authorityStatus, ledgerRows, rotate } from './shown-authority.ts'
 import run from './sign-task.ts'
 import type { CaStorage } from './storage.ts'
 
@@ -29,7 +29,7 @@ export function caWork(environment: Readonly<Record<string, string | undefined>>
       if (existsSync(join(MESHD_CA_STATE_DIR, 'state.json'))) return openStored(features)
       throw new Error(`no server listens on the admin socket ${resolve(MESHD_ADMIN_SOCKET)}, and ${resolve(MESHD_CA_STATE_DIR)} holds no authority`)
     },
-    export: async (page, directory, withKey) => exportAuthority(page, directory, withKey, ROOT_CA_DIR),
+    export: async (status, directory, withKey) => exportAuthority(status, directory, withKey, ROOT_CA_DIR),
     exportTrustStore,
     import: async (files, replace) => importAuthority(files, ROOT_CA_DIR, replace, wallClockMs()),
   }
@@ -75,11 +75,11 @@ async function openStored(features: Features): Promise<StoredAuthority> {
 const keyMs = 120_000
 
 function stored(rotation: RootRotation, inForce: () => InForce, keptIn: string): StoredAuthority {
-  const page = () => authorityPage(inForce(), rotation, keptIn, new Set())
+  const status = () => authorityStatus(inForce(), rotation, keptIn, new Set())
   return {
-    page: async () => page(),
-    ledger: async (start, length) => ledgerPage(rotation, start, length),
-    rotate: (force) => rotate(rotation, force, page, keyMs),
+    status: async () => status(),
+    ledger: async (start, length) => ledgerRows(rotation, start, length),
+    rotate: (force) => rotate(rotation, force, status, keyMs),
     distrust: (id, isDry) => distrust(rotation, inForce(), id, isDry),
     trust: (id) => trust(rotation, id),
     acceptTime: () => acceptTime(rotation),

@@ -1,6 +1,6 @@
 /** Takes the trust from a root by command, and gives it back (docs/certificates.md, R16). */
 import { X509Certificate } from 'node:crypto'
-import type { CutOff, DistrustPage, TrustPage } from '../../../protocols/messages/authority-page.ts'
+import type { CutOff, DistrustAnswer, TrustAnswer } from '../../../protocols/messages/authority-status.ts'
 import { keptInTrust, rootNamed, rootsOfKey } from '../../../src/ca/distrust.ts'
 import { rootsOf } from '../../../src/ca/rotation.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
@@ -22,7 +22,7 @@ function cutOffBy(rotation: RootRotation, roots: readonly string[]): CutOff {
  * Distrusts the root that the first digits of its fingerprint name, and with it all others of the same key; with `isDry` only says who would
  * be cut off. Answers with the reason when the root is unknown or one of them must stay.
  */
-export async function distrust(rotation: RootRotation, force: InForce | undefined, id: string, isDry: boolean): Promise<DistrustPage> {
+export async function distrust(rotation: RootRotation, force: InForce | undefined, id: string, isDry: boolean): Promise<DistrustAnswer> {
   if (!force) return { refused: 'no authority is in force' }
   const { distrusted, stage } = rotation.state
   try {
@@ -47,7 +47,7 @@ export async function distrust(rotation: RootRotation, force: InForce | undefine
 }
 
 /** Trusts a root again that was distrusted by command. Answers with the reason when there is no such root. */
-export async function trust(rotation: RootRotation, id: string): Promise<TrustPage> {
+export async function trust(rotation: RootRotation, id: string): Promise<TrustAnswer> {
   try {
     const certificate = rootNamed(id, rotation.state.distrusted, 'root that was distrusted by command')
     await rotation.setTrust(certificate, true)

@@ -1,14 +1,14 @@
 /** The content of the debug pages and of the `ca` command about the authority: public data, no keys. */
 import { X509Certificate } from 'node:crypto'
 import type {
-  AcceptedTimePage,
-  AuthorityPage,
+  AcceptedTimeAnswer,
+  AuthorityStatus,
   LedgerPage,
-  RotatePage,
+  RotateAnswer,
   ShownBlocker,
   ShownCertificate,
   ShownRoot,
-} from '../../../protocols/messages/authority-page.ts'
+} from '../../../protocols/messages/authority-status.ts'
 import type { Blocker } from '../../../src/ca/ledger.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { faultAt, type UsedCertificate } from '../../http/validity-report.ts'
@@ -19,8 +19,8 @@ import type { RootRotation } from './root-rotation.ts'
 /** Maximum number of entries in a list. */
 const longest = 1000
 
-/** Returns the page about the authority. `served`: serial numbers of the certificates that servers of this process have now. */
-export function authorityPage(force: InForce, rotation: RootRotation, keptIn: string, served: ReadonlySet<string>): AuthorityPage {
+/** Returns the status of the authority. `served`: serial numbers of the certificates that servers of this process have now. */
+export function authorityStatus(force: InForce, rotation: RootRotation, keptIn: string, served: ReadonlySet<string>): AuthorityStatus {
   const { stage, next, since, blockers, plaintext, waits } = rotation.status()
   const { verdict, wall, believed } = rotation.clock.judge()
   return {
@@ -56,8 +56,8 @@ export function authorityPage(force: InForce, rotation: RootRotation, keptIn: st
   }
 }
 
-/** Returns the page of the ledger: `length` identities in the order of their names, from index `start`. */
-export function ledgerPage(rotation: RootRotation, start: number, length: number): LedgerPage {
+/** Returns rows of the ledger: `length` identities in the order of their names, from index `start`. */
+export function ledgerRows(rotation: RootRotation, start: number, length: number): LedgerPage {
   const identities = rotation.ledger.rows(start, Math.min(length, longest)).map(({ identity, proxies, certificates }) => ({
     identity,
     proxies,
@@ -73,7 +73,7 @@ export function ledgerPage(rotation: RootRotation, start: number, length: number
 }
 
 /**
- * The maximum time that the page waits for the rotation to advance, in milliseconds. After it, the page answers that the rotation is under
+ * The maximum time that the answer waits for the rotation to advance, in milliseconds. After it, it says that the rotation is under
  * way. Requests for pages time out after five seconds.
  */
 const answerTimeoutMs = 4000
@@ -82,16 +82,16 @@ const answerTimeoutMs = 4000
 export async function rotate(
   rotation: RootRotation,
   force: boolean,
-  page: () => AuthorityPage | undefined,
+  status: () => AuthorityStatus | undefined,
   timeoutMs = answerTimeoutMs,
-): Promise<RotatePage> {
+): Promise<RotateAnswer> {
   const late = Promise.withResolvers<undefined>()
   const timer = after(timeoutMs, () => late.resolve(undefined))
   try {
     const answer = await Promise.race([rotation.advance(force), late.promise])
     if (!answer)
-      return { refused: 'the next stage has not been reached yet (a large key takes long to generate): check with "ca show"', page: page() }
-    if ('refused' in answer) return { refused: answer.refused, page: page() }
+      return { refused: 'the next stage has not been reached yet (a large key takes long to generate): check with "ca show"', status: status() }
+    if ('refused' in answer) return { refused: answer.refused, status: status() }
     return { from: answer.from, went: answer.went, forcedOver: answer.forcedOver.slice(0, longest).map(shownBlocker) }
   } finally {
     timer.cancel()
@@ -110,7 +110,7 @@ export function usedCertificates({ workloads, bundle }: InForce): UsedCertificat
 }
 
 /** Takes the wall clock for right. Resolves with it, and with the reason why it was disputed. */
-export async function acceptTime({ clock }: RootRotation): Promise<AcceptedTimePage> {
+export async function acceptTime({ clock }: RootRotation): Promise<AcceptedTimeAnswer> {
   const dispute = clock.dispute()
   await clock.accept()
   return { wall: iso(clock.now()), dispute }

@@ -21,11 +21,11 @@ const longestWaitMs = 3000
 type Message = PushEvent | ProxiesReported
 
 /** The versions that a proxy has acknowledged, as `config_distribution` shows them. */
-export interface ProxyLedgers {
+export interface ProxyDigests {
   readonly nodeId: string
   readonly namespace: string
   /** By type URL the digest of all objects in the version that was acknowledged last. */
-  readonly ledgers: Readonly<Record<string, string>>
+  readonly digests: Readonly<Record<string, string>>
 }
 
 class Distribution implements Behaviour<Message, DistributionCommand> {
@@ -43,11 +43,11 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
 
   readonly asks = {
     /** What each proxy has acknowledged. */
-    ledgers: (): ProxyLedgers[] =>
+    digests: (): ProxyDigests[] =>
       Array.from(this.#versions.all(), ({ nodeId, namespace, types }) => ({
         nodeId,
         namespace,
-        ledgers: Object.fromEntries(types.flatMap(({ typeUrl, version }) => (version ? [[typeUrl, version.ledger]] : []))),
+        digests: Object.fromEntries(types.flatMap(({ typeUrl, version }) => (version ? [[typeUrl, version.digest]] : []))),
       })),
     /** The pushes that changed after a cursor; if there are none, waits for one up to `waitMs` milliseconds. */
     pushes: async (cursor: string, waitMs: number): Promise<PushUpdates> => {

@@ -21,13 +21,13 @@ const objectWeight = 20
 const endpointsOfRow = 250
 
 /**
- * Returns the functions that answer the debug pages. None of them is on the push path. `isLastSent` says whether a ledger is the last one
+ * Returns the functions that answer the debug pages. None of them is on the push path. `isLastSent` says whether a digest is the last one
  * sent to some writer.
  */
 export function debugAnswers(
   planner: Planner,
   own: { pushAgain: () => number; shares: () => readonly Share[] },
-  isLastSent: (ledger: string) => boolean,
+  isLastSent: (digest: string) => boolean,
 ) {
   const lists = new Listings()
   return {
@@ -108,18 +108,18 @@ function* groupRows({ groups }: Planner): Generator<WeighedRow<{ group: string; 
 }
 
 /** Answers about configuration objects and mesh settings. Lists are given out in pieces. */
-function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (ledger: string) => boolean) {
+function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (digest: string) => boolean) {
   return {
     configs: () => lists.first(configRows(planner)),
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
     withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain, planner.faults.all()),
     mesh: () => planner.snapshot.mesh,
     /**
-     * Generations of an object at the given ledgers. A ledger that was the last one sent to a writer stands for the present one: nothing
+     * Generations of an object at the given digests. A digest that was the last one sent to a writer stands for the present one: nothing
      * that this writer serves has changed since.
      */
-    generations: (key: string, ledgers: readonly string[]) =>
-      ledgers.map((ledger) => planner.state.objects.generation(key, isLastSent(ledger) ? planner.ledger : ledger)),
+    generations: (key: string, digests: readonly string[]) =>
+      digests.map((digest) => planner.state.objects.generation(key, isLastSent(digest) ? planner.digest : digest)),
     authorizationPolicies: () => ({
       namespace_to_policies: Object.fromEntries(
         [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [

@@ -118,8 +118,8 @@ class PushQueue implements Behaviour<Message, Sent> {
     for (const settings of [meshes, networks]) settings.order(context.config.sources.map(sourceOfActor))
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
-    this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (ledger) =>
-      this.#writers.isLastSent(ledger),
+    this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (digest) =>
+      this.#writers.isLastSent(digest),
     )
   }
 
@@ -162,7 +162,7 @@ class PushQueue implements Behaviour<Message, Sent> {
       case 'FullStateRequested':
         this.#context
           .log('ads')
-          .warn(`${from.name} could not apply a patch, since it lacks the state that the patch changes; the complete state is sent to it again`)
+          .warn(`${from.name} could not apply an update, since it lacks the state that the update changes; the complete state is sent to it again`)
         if (this.#ready) this.#sendFullState(from.name)
         return
       default:
@@ -331,7 +331,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const changes = this.#planner.advance(monotonicMs())
     this.#retries.ended(!this.#planner.isBehind)
     if (!this.#ready || wasBehind || !isNothing(changes)) {
-      const info = { startedAt, reasons, ledger: this.#planner.ledger }
+      const info = { startedAt, reasons, digest: this.#planner.digest }
       const content = this.#planner.takePush()
       if (this.#writers.publish(info, { ...content, whole: !this.#ready })) {
         const publishedAt = monotonicMs()
@@ -376,7 +376,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   }
 
   #pushInfo(reasons: readonly string[]): PushInfo {
-    return { id: this.#writers.lastPush, startedAt: monotonicMs(), reasons, ledger: this.#planner.ledger }
+    return { id: this.#writers.lastPush, startedAt: monotonicMs(), reasons, digest: this.#planner.digest }
   }
 
   #sendFullState(writer: string): void {
@@ -422,7 +422,7 @@ function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>, fa
   }
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
   const settings = { features, names: meshNames(features.MESH_DOMAIN), domain, ...secrets, plugins, optOuts }
-  // Slabs and patches are numbered from the current time on, so that a planner that replaces a crashed one uses greater numbers: it uses
+  // Slabs and updates are numbered from the current time on, so that a planner that replaces a crashed one uses greater numbers: it uses
   // fewer than one number per microsecond.
   planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
   // The default mesh configuration is in force until `MeshChanged` arrives, and stays in force while the mesh file cannot be read.

@@ -1,7 +1,7 @@
 /** Tells the actor `distribution` which pushes were made, and what caused them (`PushPublished`). */
 import type { ConfigObject, RegistryId } from '../../../protocols/data.ts'
 import type { CausingObject, PushEvent } from '../../../protocols/messages/distribution.ts'
-import type { GroupPatch, WriterEvent } from '../../../protocols/messages/push.ts'
+import type { GroupUpdate, WriterEvent } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import type { Peer } from '../../runtime/link.ts'
 
@@ -17,7 +17,7 @@ export interface MadePush {
   readonly publishedAt: number
   readonly makingMs: number
   readonly reasons: readonly string[]
-  readonly groups: readonly GroupPatch[]
+  readonly groups: readonly GroupUpdate[]
 }
 
 /** What changed since the last push, and who is told of pushes. */

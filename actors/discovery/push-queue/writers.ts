@@ -16,7 +16,7 @@ interface Linked {
   /** Its connections, and the classes, groups and slabs that it has received. */
   audience: Audience
   /** Ledger of the last push that was sent to it. */
-  ledger: string | undefined
+  digest: string | undefined
 }
 
 /** Distributes pushes to the linked writers and tracks their acknowledgements. */
@@ -48,14 +48,14 @@ export class Writers {
     return this.#acknowledgements.waiting
   }
 
-  /** Whether this is the ledger of the last push to some writer, which means that nothing that writer serves has changed since. */
-  isLastSent(ledger: string): boolean {
-    return [...this.#writers.values()].some((writer) => writer.ledger === ledger)
+  /** Whether this is the digest of the last push to some writer, which means that nothing that writer serves has changed since. */
+  isLastSent(digest: string): boolean {
+    return [...this.#writers.values()].some((writer) => writer.digest === digest)
   }
 
   /** Adds a newly linked writer, which has received nothing yet. */
   add(peer: Peer<WriterCommand>): void {
-    this.#writers.set(peer.name, { peer, audience: new Audience(this.#present), ledger: undefined })
+    this.#writers.set(peer.name, { peer, audience: new Audience(this.#present), digest: undefined })
   }
 
   /** Removes a writer. Its outstanding acknowledgement is no longer waited for. */
@@ -71,7 +71,7 @@ export class Writers {
 
   /**
    * Sends changes to all writers as the next push and waits for their acknowledgements. Returns false when there are no changes. A writer
-   * that has none of the changed groups receives the push as well, for its new ledger.
+   * that has none of the changed groups receives the push as well, for its new digest.
    */
   publish(push: Omit<PushInfo, 'id'>, content: PushChanges): boolean {
     if (isNothing(content)) return false
@@ -120,7 +120,7 @@ export class Writers {
   }
 
   #publishTo(writer: Linked, push: PushInfo, content: PushContent): void {
-    writer.ledger = push.ledger
+    writer.digest = push.digest
     writer.peer.tell({ type: 'PublishPush', push, ...content })
   }
 

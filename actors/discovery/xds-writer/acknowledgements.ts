@@ -48,7 +48,7 @@ interface Told {
   readonly owed: number
 }
 
-const never: ConfigVersion = { push: 0, ledger: '' }
+const never: ConfigVersion = { push: 0, digest: '' }
 
 /** The notes of a writer about its proxies. */
 export class Acknowledgements {
@@ -91,10 +91,10 @@ export class Acknowledgements {
   }
 
   /** The writer has applied a version. Returns whether it is a push of changes, which proxies are to acknowledge. */
-  applied({ id, ledger }: PushInfo): boolean {
+  applied({ id, digest }: PushInfo): boolean {
     const isNew = id !== this.#applied.push
-    if (!isNew && ledger === this.#applied.ledger) return false
-    this.#applied = { push: id, ledger }
+    if (!isNew && digest === this.#applied.digest) return false
+    this.#applied = { push: id, digest }
     this.#isAppliedTold = false
     this.#reportLater()
     return isNew

@@ -29,7 +29,7 @@ export interface ConnectionStatus {
   readonly delta: boolean
   readonly classId: string
   /** Ledger of the last push that the writer has applied. */
-  readonly ledger: string
+  readonly digest: string
   readonly types: readonly TypeStatus[]
   /** Metadata of the node, under the mesh's own names; only if requested. */
   readonly metadata?: Readonly<Record<string, unknown>>
@@ -46,13 +46,13 @@ export interface ConnectionWatches {
 }
 
 /** Returns the functions that answer the debug pages. None of them is on the push path. */
-export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts, ledger: () => string) {
+export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts, digest: () => string) {
   return {
     /** All connections. `withMetadata` adds the node metadata, which may be large. */
     connections: (withMetadata = false): ConnectionStatus[] =>
       [...connections.values()].map((connection) => {
         const { metadata, labels } = connection.node ?? {}
-        return { ...statusOf(connection, ledger()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
+        return { ...statusOf(connection, digest()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
       }),
     watches: (): ConnectionWatches[] => [...connections.values()].map(watchesOf),
     /**
@@ -88,7 +88,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
   }
 }
 
-function statusOf(connection: Connection, ledger: string): ConnectionStatus {
+function statusOf(connection: Connection, digest: string): ConnectionStatus {
   const watches = [...connection.session.watches.values()]
   const version = connection.node?.metadata.MESH_VERSION
   return {
@@ -101,7 +101,7 @@ function statusOf(connection: Connection, ledger: string): ConnectionStatus {
     address: connection.stream.peer,
     delta: connection.session.delta,
     classId: connection.session.classId,
-    ledger,
+    digest,
     types: watches.map((watch) => typeStatus(watch, connection.session.versionOf(watch))),
   }
 }

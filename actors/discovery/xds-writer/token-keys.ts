@@ -12,7 +12,7 @@ const minRenewalMs = 1000
 export type AskForKeys = (question: TokenKeysQuestion) => Promise<TokenKeySet>
 
 /** The keys of all rules. */
-export class HeldTokenKeys {
+export class WriterTokenKeys {
   readonly #keys: readonly RuleKeys[]
   readonly #rules: readonly TokenRule[]
 

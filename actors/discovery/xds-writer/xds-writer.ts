@@ -58,7 +58,7 @@ import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { StatusAccess } from './status-access.ts'
 import { statusServiceNames, statusServices } from './status-services.ts'
-import { HeldTokenKeys } from './token-keys.ts'
+import { WriterTokenKeys } from './token-keys.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the notice that further log lines about a client are suppressed. */
@@ -94,9 +94,9 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #server: GrpcServer
   readonly #secured: SecuredPort
   readonly #callers: Callers
-  readonly #tokenKeys: HeldTokenKeys
+  readonly #tokenKeys: WriterTokenKeys
   #queue: Peer<WriterEvent> | undefined
-  #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
+  #push: PushInfo = { id: 0, startedAt: 0, reasons: [], digest: '' }
   /** Whether the full state has been requested and has not arrived yet. */
   #isFullStateRequested = false
   /** Counters for ids of connections and for nonces. */
@@ -124,7 +124,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       plans: this.#plans,
       subscriptions: new Subscriptions(),
       flowControlTimeoutMs: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
-      nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#noncePrefix}-${++this.#nonceCount}`,
+      nonce: () => `${tracking ? this.#push.digest.padEnd(12, '0') : ''}${this.#noncePrefix}-${++this.#nonceCount}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
     this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#sessionParts.subscriptions, ({ namespace, account }, resource) =>
@@ -146,7 +146,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     })
     this.#budgets = new Budgets(context.metrics)
     this.asks = {
-      ...connectionAnswers(this.#connections, this.#sessionParts, () => this.#push.ledger),
+      ...connectionAnswers(this.#connections, this.#sessionParts, () => this.#push.digest),
       exceeded: () => this.#budgets.list(),
       slow: () => this.#pushes.slow(),
     }
@@ -160,7 +160,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       noted: (lines) => context.note(attentionNote, lines),
     })
     const tokenRules = context.config.tokenRules as readonly TokenRule[]
-    this.#tokenKeys = new HeldTokenKeys(tokenRules, (question) => context.askFor(patient, 'tokenKeys', question))
+    this.#tokenKeys = new WriterTokenKeys(tokenRules, (question) => context.askFor(patient, 'tokenKeys', question))
     const tokens = new TokenChecks({
       rules: tokenRules,
       keysOf: (rule) => this.#tokenKeys.of(rule),
@@ -337,7 +337,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#pushes.work()
   }
 
-  /** Requests the full state when a patch was refused because its base is not the state here. The present state is served until then. */
+  /** Requests the full state when an update was refused because its base is not the state here. The present state is served until then. */
   #requestFullState(): void {
     const isOutOfSync = this.#catalog.outOfSyncGroups.size > 0
     if (isOutOfSync && !this.#isFullStateRequested) this.#queue?.tell({ type: 'FullStateRequested' }, 'everything')

@@ -15,8 +15,8 @@ class Node implements Cell, Product<unknown> {
   value: unknown
   reads: Nodes = none
   readers: Nodes = none
-  /** What the node was made for: the owner of a product, the key of a value in a collection. It is added to `waiting` when the node is outdated. */
-  owner: unknown
+  /** What the node was made for: the class, group or proxy of a product, the key of a value in a collection. It is added to `waiting` when the node is outdated. */
+  madeFor: unknown
   waiting: Set<unknown> | undefined
   /** Whether something that the node read may have changed. */
   outdated = true
@@ -44,9 +44,9 @@ class Node implements Cell, Product<unknown> {
     return !this.outdated
   }
 
-  /** Marks the node as made for an owner, which `waiting` contains while the node is outdated. */
-  ownedBy(owner: unknown, waiting: Set<unknown>): this {
-    this.owner = owner
+  /** Marks the node as made for something, which `waiting` contains while the node is outdated. */
+  isFor(madeFor: unknown, waiting: Set<unknown>): this {
+    this.madeFor = madeFor
     this.waiting = waiting
     return this
   }
@@ -54,19 +54,19 @@ class Node implements Cell, Product<unknown> {
   /** Marks the node as outdated. */
   expire(): void {
     this.outdated = true
-    this.waiting?.add(this.owner)
+    this.waiting?.add(this.madeFor)
   }
 
   /** Marks the node as made from the present state. */
   renew(): void {
     this.outdated = false
-    this.waiting?.delete(this.owner)
+    this.waiting?.delete(this.madeFor)
   }
 
-  /** Takes the node from its owner, who needs it no longer. */
+  /** Takes the node from what it was made for, which needs it no longer. */
   disown(): void {
     this.outdated = true
-    this.waiting?.delete(this.owner)
+    this.waiting?.delete(this.madeFor)
   }
 }
 
@@ -161,9 +161,9 @@ export interface Cell {
   readonly isCurrent: boolean
 }
 
-/** The record of what was read to make something for an owner: a group, a class, the class of a proxy. */
-export interface Product<Owner> {
-  readonly owner: Owner
+/** The record of what was read to make something: a group, a class, the class of a proxy. */
+export interface Product<Subject> {
+  readonly madeFor: Subject
   /** Whether it was made and nothing that was read has changed since. */
   readonly isCurrent: boolean
 }
@@ -248,9 +248,9 @@ export class Dependencies<State extends object> {
     return this.#making !== undefined
   }
 
-  /** The owners of the products that asked a question directly. Tests check who looks what up. */
+  /** What the products were made for that asked a question directly. Tests check who looks what up. */
   *askers<Value>(topic: Topic<State, Value>, key: string): Generator<unknown> {
-    for (const { kind, owner } of this.#questions.get(topic)?.nodes.get(key)?.readers ?? []) if (kind === 'product') yield owner
+    for (const { kind, madeFor } of this.#questions.get(topic)?.nodes.get(key)?.readers ?? []) if (kind === 'product') yield madeFor
   }
 
   /**
@@ -300,7 +300,7 @@ export class Dependencies<State extends object> {
         const isNew = known?.outdated !== false
         let cell = known as Node
         if (isNew) {
-          cell = new Node('cell', key).ownedBy(key, outdated)
+          cell = new Node('cell', key).isFor(key, outdated)
           this.#compute(cell, make)
           cells.set(key, cell)
           link(all, cell)
@@ -330,9 +330,9 @@ export class Dependencies<State extends object> {
     }
   }
 
-  /** Creates the record of something that is made for an owner. `outdated` contains the owner while it has to be made again. */
-  product<Owner>(owner: Owner, outdated: Set<Owner>): Product<Owner> {
-    return new Node('product', '').ownedBy(owner, outdated as Set<unknown>) as Node & Product<Owner>
+  /** Creates the record of something that is made for a subject. `outdated` contains the subject while it has to be made again. */
+  product<Subject>(madeFor: Subject, outdated: Set<Subject>): Product<Subject> {
+    return new Node('product', '').isFor(madeFor, outdated as Set<unknown>) as Node & Product<Subject>
   }
 
   /** Makes a product and records what it reads. It is current until something that it read changes. Throws what `make` throws. */
@@ -449,7 +449,7 @@ export class Dependencies<State extends object> {
     for (const node of reads) {
       unlink(reader, node)
       if (countOf(node.readers) > 0) continue
-      // A cell lives as long as its owner keeps it, but is marked as outdated when nobody reads it: changes are no longer propagated to it.
+      // A cell lives as long as what it was made for keeps it, but is marked as outdated when nobody reads it: changes are no longer propagated to it.
       node.home?.delete(node.name)
       node.expire()
       this.#unread(node, node.reads)

@@ -1,7 +1,7 @@
 /** The snapshot as generators read it, with every read recorded. Parts without questions of their own are recorded as a whole. */
 
 import { sameItems } from '../../model/lists.ts'
-import { PatchedMap } from '../../model/patched-map.ts'
+import { OverlaidMap } from '../../model/overlaid-map.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import { type DestinationRuleIndex, differingRules, type MergedRule, sameTcpSettings } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
@@ -234,7 +234,7 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
     return this.#record.read(this.#presence, key, isIn)
   }
 
-  /** The owners of the products that looked up a key directly. */
+  /** What the products were made for that looked up a key directly. */
   askers(key: string): Iterable<unknown> {
     return this.#record.askers(this.#entries, key)
   }
@@ -274,7 +274,7 @@ const isIn = (map: ReadonlyMap<string, unknown>, key: string): boolean => map.ha
 
 /** Keys whose values differ between two maps. */
 function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {
-  if (before instanceof PatchedMap && now instanceof PatchedMap) return yield* now.differing(before)
+  if (before instanceof OverlaidMap && now instanceof OverlaidMap) return yield* now.differing(before)
   for (const [key, value] of now) if (before.get(key) !== value) yield key
   for (const key of before.keys()) if (!now.has(key)) yield key
 }

@@ -4,7 +4,7 @@
  */
 import { sameItems } from '../../model/lists.ts'
 import { publicViewLike, servicesOfView, type View, type ViewKey } from '../../snapshot/view.ts'
-import { type NamePage, nameInfo, namePage, nameTable, pageCount, pageOf } from '../../xds/name-table/name-table.ts'
+import { type NameTablePart, nameInfo, nameTable, nameTablePart, partCount, partOf } from '../../xds/name-table/name-table.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { aliasNameTableType, nameTableType } from '../../xds/type-urls.ts'
 import { type Built, GroupMaker, type Making } from './making.ts'
@@ -16,8 +16,8 @@ interface Table {
   readonly typeUrl: string
 }
 
-/** Hosts by page. */
-type Pages = readonly (readonly string[])[]
+/** Hosts by part. */
+type Parts = readonly (readonly string[])[]
 
 /** A group of one table. */
 class NameTable extends GroupMaker {
@@ -31,7 +31,7 @@ class NameTable extends GroupMaker {
   }
 
   make(): Built {
-    return { outcomes: [nameTable(this.typeUrl, this.#groups.pages(this.#table))] }
+    return { outcomes: [nameTable(this.typeUrl, this.#groups.parts(this.#table))] }
   }
 }
 
@@ -51,66 +51,66 @@ export class NameTableGroups {
     return [nameTableType, aliasNameTableType].map((typeUrl) => new NameTable(this, { viewKey, clusterId, typeUrl }))
   }
 
-  /** All pages of a table. A namespace has the shared pages, except for pages with hosts that it sees differently. */
-  pages(table: Table): NamePage[] {
+  /** All parts of a table. A namespace has the shared parts, except for parts with hosts that it sees differently. */
+  parts(table: Table): NameTablePart[] {
     const { difference } = this.#making.view(table.viewKey)
-    if (!difference || difference.services.length === 0) return this.#hosts(table).map((_, index) => this.#page(table, index))
+    if (!difference || difference.services.length === 0) return this.#hosts(table).map((_, index) => this.#part(table, index))
     const shared: Table = { ...table, viewKey: publicViewLike(table.viewKey) }
     const count = this.#hosts(shared).length
-    const own = new Set(difference.services.map((host) => pageOf(host, count)))
-    return Array.from({ length: count }, (_, index) => (own.has(index) ? this.#ownPage(table, shared, index) : this.#page(shared, index)))
+    const own = new Set(difference.services.map((host) => partOf(host, count)))
+    return Array.from({ length: count }, (_, index) => (own.has(index) ? this.#ownPart(table, shared, index) : this.#part(shared, index)))
   }
 
-  /** The hosts of a table's view by page. */
-  #hosts({ viewKey }: Table): Pages {
+  /** The hosts of a table's view by part. */
+  #hosts({ viewKey }: Table): Parts {
     return this.#making.derived(`hosts of names|${viewKey.id}`, () => {
       const hosts = hostsOf(this.#making.view(viewKey))
-      const pages = Array.from({ length: pageCount(hosts.length) }, (): string[] => [])
-      for (const host of hosts) pages[pageOf(host, pages.length)]?.push(host)
-      return pages.map((page) => page.sort())
+      const parts = Array.from({ length: partCount(hosts.length) }, (): string[] => [])
+      for (const host of hosts) parts[partOf(host, parts.length)]?.push(host)
+      return parts.map((part) => part.sort())
     })
   }
 
-  /** The hosts of one page. The list stays the same object while its hosts are the same. */
-  #hostsOfPage(table: Table, page: number, count: number): readonly string[] {
-    const name = `hosts of names|${table.viewKey.id}|${page} of ${count}`
-    return this.#making.derived(name, () => this.#hosts(table)[page] ?? [], sameItems)
+  /** The hosts of one part. The list stays the same object while its hosts are the same. */
+  #hostsOfPart(table: Table, part: number, count: number): readonly string[] {
+    const name = `hosts of names|${table.viewKey.id}|${part} of ${count}`
+    return this.#making.derived(name, () => this.#hosts(table)[part] ?? [], sameItems)
   }
 
-  #page(table: Table, page: number): NamePage {
+  #part(table: Table, part: number): NameTablePart {
     const count = this.#hosts(table).length
-    return this.#derivedPage(table, `${page} of ${count}`, (of) => this.#made(of, this.#hostsOfPage(of, page, count)))
+    return this.#derivedPart(table, `${part} of ${count}`, (of) => this.#made(of, this.#hostsOfPart(of, part, count)))
   }
 
-  /** A page with hosts that the namespace sees differently: the shared hosts and its own, as the namespace sees them. */
-  #ownPage(table: Table, shared: Table, page: number): NamePage {
+  /** A part with hosts that the namespace sees differently: the shared hosts and its own, as the namespace sees them. */
+  #ownPart(table: Table, shared: Table, part: number): NameTablePart {
     const count = this.#hosts(shared).length
-    return this.#derivedPage(table, `own ${page} of ${count}`, (of) => {
-      const own = (this.#making.view(of.viewKey).difference?.services ?? []).filter((host) => pageOf(host, count) === page)
-      return this.#made(of, [...new Set([...this.#hostsOfPage(shared, page, count), ...own])].sort())
+    return this.#derivedPart(table, `own ${part} of ${count}`, (of) => {
+      const own = (this.#making.view(of.viewKey).difference?.services ?? []).filter((host) => partOf(host, count) === part)
+      return this.#made(of, [...new Set([...this.#hostsOfPart(shared, part, count), ...own])].sort())
     })
   }
 
-  /** A page that all its readers share. The page under the alias type URL is the same page unless it contains names in the alias form. */
-  #derivedPage(table: Table, name: string, make: (table: Table) => NamePage): NamePage {
+  /** A part that all its readers share. The part under the alias type URL is the same part unless it contains names in the alias form. */
+  #derivedPart(table: Table, name: string, make: (table: Table) => NameTablePart): NameTablePart {
     return this.#making.derived(
       `names|${nameOf(table)}|${name}`,
       () => {
         if (table.typeUrl === nameTableType) return make(table)
-        const plain = this.#derivedPage({ ...table, typeUrl: nameTableType }, name, make)
+        const plain = this.#derivedPart({ ...table, typeUrl: nameTableType }, name, make)
         return plain.hasAlias ? make(table) : plain
       },
       (one, other) => one.version === other.version,
     )
   }
 
-  #made({ viewKey, clusterId, typeUrl }: Table, hosts: readonly string[]): NamePage {
+  #made({ viewKey, clusterId, typeUrl }: Table, hosts: readonly string[]): NameTablePart {
     const view = this.#making.view(viewKey)
     const info = (host: string) => {
       const state = view.service(host)
       return state && nameInfo(state, clusterId)
     }
-    return namePage(hosts, info, typeUrl)
+    return nameTablePart(hosts, info, typeUrl)
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * The names of services that agents resolve: `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto;
- * docs/resources.md, N1 to N3). A table consists of pages, each with the hosts of one range of hash values: views share the pages that are
- * equal for them, and a change of a host replaces one page.
+ * docs/resources.md, N1 to N3). A table consists of parts, each with the hosts of one range of hash values: views share the parts that are
+ * equal for them, and a change of a host replaces one part.
  */
 import ipaddr from 'ipaddr.js'
 import { fnv1a } from '../../model/digest.ts'
@@ -53,17 +53,17 @@ function encodeEntry(hostname: string, { ips, registry, shortname, namespace }: 
 }
 
 /** A part of a table. */
-export interface NamePage {
-  /** Equal for equal pages. */
+export interface NameTablePart {
+  /** Equal for equal parts. */
   readonly version: string
-  /** Whether the page has other content under the alias of the type URL. */
+  /** Whether the part has other content under the alias of the type URL. */
   readonly hasAlias: boolean
   /** Returns the bytes in shared memory. Encodes them again if they were freed because they had no uses. */
   block(): Block
 }
 
-/** Makes a page of hosts, in their order, for a type URL. */
-export function namePage(hosts: readonly string[], info: (host: string) => NameInfo | undefined, typeUrl: string): NamePage {
+/** Makes a part of hosts, in their order, for a type URL. */
+export function nameTablePart(hosts: readonly string[], info: (host: string) => NameInfo | undefined, typeUrl: string): NameTablePart {
   let hasAlias = false
   const encode = () =>
     Buffer.concat(
@@ -87,31 +87,31 @@ export function namePage(hosts: readonly string[], info: (host: string) => NameI
   }
 }
 
-/** The maximum average number of hosts in a page. */
-const pageHosts = 64
+/** The maximum average number of hosts in a part. */
+const partHosts = 64
 
-/** Returns the number of pages of a table with this number of hosts: a power of two. */
-export function pageCount(hosts: number): number {
+/** Returns the number of parts of a table with this number of hosts: a power of two. */
+export function partCount(hosts: number): number {
   let count = 1
-  while (count * pageHosts < hosts) count *= 2
+  while (count * partHosts < hosts) count *= 2
   return count
 }
 
-/** Returns the index of the page of a host among `count` pages. */
-export function pageOf(host: string, count: number): number {
+/** Returns the index of the part of a host among `count` parts. */
+export function partOf(host: string, count: number): number {
   return (fnv1a(host) >>> 0) % count
 }
 
-/** Returns the table with these pages as a resource. */
-export function nameTable(typeUrl: string, pages: readonly NamePage[]): Resource {
-  const blocks = pages.map((page) => page.block()).filter(({ length }) => length > 0)
+/** Returns the table with these parts as a resource. */
+export function nameTable(typeUrl: string, parts: readonly NameTablePart[]): Resource {
+  const blocks = parts.map((part) => part.block()).filter(({ length }) => length > 0)
   const head = new Block(
     elementHead(
       typeUrl,
       blocks.reduce((sum, { length }) => sum + length, 0),
     ),
   )
-  const version = contentVersion(Buffer.from(pages.map((page) => page.version).join()))
+  const version = contentVersion(Buffer.from(parts.map((part) => part.version).join()))
   const slices = [head, ...blocks].map((block): Slice => ({ block, offset: 0, length: block.length }))
   return { name: resourceName, version, slices }
 }

@@ -1,5 +1,5 @@
-/** Groups of resources that classes share, and the patches that bring writers from one state of a group to the next. */
-import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
+/** Groups of resources that classes share, and the updates that bring writers from one state of a group to the next. */
+import type { GroupUpdate, ResourceData } from '../../../protocols/messages/push.ts'
 import { append } from '../../model/lists.ts'
 import { hostOf } from '../names.ts'
 import { type Block, isUsable, type Resource } from './resource.ts'
@@ -13,13 +13,13 @@ interface Group {
   /** The keyed sum of all names and versions in the group. */
   sum: Sum
   sequence: number
-  /** The changes since the last patch; undefined if there are none, which holds for most of the many groups. */
+  /** The changes since the last update; undefined if there are none, which holds for most of the many groups. */
   pending: { readonly changed: Map<string, Resource>; readonly removed: Set<string> } | undefined
   /**
    * Names that are leaving the group, and the monotonic time in milliseconds at which each is removed; undefined while there never was one.
    */
   leaving: Map<string, number> | undefined
-  /** Whether the set of leaving names changed since the last patch. */
+  /** Whether the set of leaving names changed since the last update. */
   isLeavingNew: boolean
   /** Names by host; computed on demand and dropped when a name is added or removed. */
   byHost: ReadonlyMap<string, readonly string[]> | undefined
@@ -35,10 +35,10 @@ export class GroupStore {
   readonly #slabs: SlabStore
   readonly #sums: KeyedSums
   readonly #touched = new Set<Group>()
-  /** Increased with every patch of any group, so that no two states have the same number. */
+  /** Increased with every update of any group, so that no two states have the same number. */
   #sequence: number
 
-  /** `first` is the number before that of the first patch. */
+  /** `first` is the number before that of the first update. */
   constructor(slabs: SlabStore, sums: KeyedSums, first = 0) {
     this.#slabs = slabs
     this.#sums = sums
@@ -154,14 +154,14 @@ export class GroupStore {
   }
 
   /** Places new blocks in shared memory and returns the changes of the groups since the last call. */
-  takePatches(): GroupPatch[] {
+  takeUpdates(): GroupUpdate[] {
     const moved = this.#slabs.place()
     if (moved.size > 0) this.#touchMoved(moved)
-    const patches: GroupPatch[] = []
+    const updates: GroupUpdate[] = []
     for (const group of this.#touched) {
       const base = group.sequence
       group.sequence = ++this.#sequence
-      patches.push({
+      updates.push({
         group: group.id,
         base,
         sequence: group.sequence,
@@ -174,11 +174,11 @@ export class GroupStore {
       group.pending = undefined
     }
     this.#touched.clear()
-    return patches
+    return updates
   }
 
-  /** Returns a patch that replaces a whole group, for a writer that does not have it. Call after {@link takePatches}. */
-  wholePatch(id: string): GroupPatch | undefined {
+  /** Returns an update that replaces a whole group, for a writer that does not have it. Call after {@link takeUpdates}. */
+  wholeUpdate(id: string): GroupUpdate | undefined {
     const group = this.#groups.get(id)
     return (
       group && {
@@ -218,7 +218,7 @@ export class GroupStore {
     this.#touched.add(group)
   }
 
-  /** Returns the changes that the next patch of a group contains. */
+  /** Returns the changes that the next update of a group contains. */
   #pending(group: Group): NonNullable<Group['pending']> {
     this.#touched.add(group)
     return (group.pending ??= { changed: new Map(), removed: new Set() })
@@ -256,7 +256,7 @@ export class GroupStore {
     removed.add(name)
   }
 
-  /** Adds resources whose bytes moved to the next patch. Their versions stay the same, so nothing is sent to proxies. */
+  /** Adds resources whose bytes moved to the next update. Their versions stay the same, so nothing is sent to proxies. */
   #touchMoved(moved: ReadonlySet<Block>): void {
     for (const group of this.#groups.values()) {
       for (const resource of group.resources.values()) {

@@ -44,7 +44,7 @@ export class Catalog {
   /** Dependencies that its groups share, also for groups outside the catalog (secrets). */
   readonly parts: GroupParts
   /**
-   * Ids of groups of which a patch was rejected because its base was not the current state. Such a group stays unchanged until a patch
+   * Ids of groups of which an update was rejected because its base was not the current state. Such a group stays unchanged until an update
    * replaces it as a whole.
    */
   readonly outOfSyncGroups = new Set<string>()
@@ -76,17 +76,17 @@ export class Catalog {
     }
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
     const changed = new Set<string>()
-    for (const patch of push.groups) {
-      const slot = this.#slot(patch.group)
-      if (patch.base !== 0 && patch.base !== slot.group?.sequence) {
-        this.outOfSyncGroups.add(patch.group)
+    for (const update of push.groups) {
+      const slot = this.#slot(update.group)
+      if (update.base !== 0 && update.base !== slot.group?.sequence) {
+        this.outOfSyncGroups.add(update.group)
         this.#dropIfUnused(slot)
         continue
       }
-      this.outOfSyncGroups.delete(patch.group)
+      this.outOfSyncGroups.delete(update.group)
       if (!slot.group) this.#dropStates(slot)
       slot.group ??= new Group(slot.id, this.parts)
-      if (slot.group.apply(patch, (data) => this.#entryOf(data))) {
+      if (slot.group.apply(update, (data) => this.#entryOf(data))) {
         changed.add(slot.id)
         this.#dropStates(slot)
       }

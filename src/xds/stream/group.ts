@@ -1,6 +1,6 @@
 /** The current state of a resource group in a writer, and views of it without hidden hosts. */
 
-import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
+import type { GroupUpdate, ResourceData } from '../../../protocols/messages/push.ts'
 import { compare } from '../../model/order.ts'
 import { hostOf } from '../names.ts'
 import { addSums, type KeyedSums, readSum, type Sum, subtractSums, zeroSum } from '../slab/sums.ts'
@@ -86,25 +86,25 @@ export class Group {
   }
 
   /**
-   * Applies a patch of the current state, or one that replaces everything. Returns whether the resources that classes see may have
+   * Applies an update of the current state, or one that replaces everything. Returns whether the resources that classes see may have
    * changed; false if only the location of the bytes did.
    */
-  apply(patch: GroupPatch, entryOf: (data: ResourceData) => Entry): boolean {
-    const { changed } = patch
-    const gone = patch.base === 0 && this.#entries.size > 0 ? this.#missingFrom(changed) : []
+  apply(update: GroupUpdate, entryOf: (data: ResourceData) => Entry): boolean {
+    const { changed } = update
+    const gone = update.base === 0 && this.#entries.size > 0 ? this.#missingFrom(changed) : []
     const added: string[] = []
     for (const data of changed) {
       if (!this.#entries.has(data.name)) added.push(data.name)
       this.#entries.set(data.name, entryOf(data))
     }
-    const removed = [...new Set([...patch.removed, ...gone])].filter((name) => this.#entries.delete(name))
+    const removed = [...new Set([...update.removed, ...gone])].filter((name) => this.#entries.delete(name))
     this.#updateNames(added, removed)
-    this.sequence = patch.sequence
-    this.#sum = readSum(patch.version)
+    this.sequence = update.sequence
+    this.#sum = readSum(update.version)
     const before = this.#contents
     this.#contents = before.with(changed, removed)
     const leaving = this.#leaving
-    if (patch.leaving || patch.base === 0) this.#leaving = patch.leaving?.length ? new Set(patch.leaving) : noneLeaving
+    if (update.leaving || update.base === 0) this.#leaving = update.leaving?.length ? new Set(update.leaving) : noneLeaving
     if (this.#contents === before) return this.#leaving !== leaving
     this.#last =
       changed.length + removed.length > maxTouched

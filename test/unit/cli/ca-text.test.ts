@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
-import { blockersText, distrustText, ledgerText, pageText } from '../../../src/cli/ca-text.ts'
+import type { AuthorityStatus } from '../../../protocols/messages/authority-status.ts'
+import { authorityText, blockersText, distrustText, ledgerText } from '../../../src/cli/ca-text.ts'
 
 const id = (digit: string) => digit.repeat(64)
 const shown = (digit: string, subject: string) => ({
@@ -10,7 +10,7 @@ const shown = (digit: string, subject: string) => ({
   notBefore: '2026-01-01T00:00:00.000Z',
   notAfter: '2036-01-01T00:00:00.000Z',
 })
-const page: AuthorityPage = {
+const status: AuthorityStatus = {
   source: 'own',
   keptIn: '/var/lib/mesh/ca',
   roots: [
@@ -41,7 +41,7 @@ const page: AuthorityPage = {
 
 describe('the output of the command `ca`', () => {
   it('shows roots, rotation, intermediates and serving certificates of the authority', () => {
-    expect(pageText(page).split('\n')).to.deep.equal([
+    expect(authorityText(status).split('\n')).to.deep.equal([
       'Authority: own root; state is kept in /var/lib/mesh/ca',
       'Rotation stage: trust-both since 2026-02-01T00:00:00.000Z; next stage: sign-with-new',
       'Clock: agreed',
@@ -61,7 +61,7 @@ describe('the output of the command `ca`', () => {
       'Proxies on the plaintext port, without a certificate: 1',
       'Blockers of the next stage: 2 ("pilot-discovery ca rotate --dry-run" lists them)',
     ])
-    const plugged = pageText({ ...page, source: 'plugged-in' })
+    const plugged = authorityText({ ...status, source: 'plugged-in' })
     expect(plugged).to.match(/^Authority: plugged in \(ROOT_CA_DIR\); .*\nRotation stage: none, a plugged-in root is not rotated\n/)
     expect(plugged).not.to.include('next stage')
   })
@@ -69,13 +69,13 @@ describe('the output of the command `ca`', () => {
   it('shows why no stage begins, what is not valid, and which keys are kept', () => {
     const clock = { verdict: 'disputed', wall: '2037-01-01T00:00:00.000Z', believed: '2026-02-01T00:00:00.000Z' } as const
     const shownPage = {
-      ...page,
-      rotation: { ...page.rotation, waits: 'the clock' },
+      ...status,
+      rotation: { ...status.rotation, waits: 'the clock' },
       clock,
       faults: ['root a has expired'],
       keptKeys: [shown('d', 'O=td')],
     }
-    const text = pageText(shownPage)
+    const text = authorityText(shownPage)
     expect(text).to.include(
       'No stage begins: the clock\nClock: disputed (it shows 2037-01-01T00:00:00.000Z, recorded is 2026-02-01T00:00:00.000Z)\nNot valid: root a has expired\n',
     )
@@ -102,7 +102,7 @@ describe('the output of the command `ca`', () => {
   })
 
   it('lists which identities block the next stage, until when, and proxies on the plaintext port', () => {
-    expect(blockersText(page).split('\n')).to.deep.equal([
+    expect(blockersText(status).split('\n')).to.deep.equal([
       'Rotation stage: trust-both; next stage: sign-with-new',
       'Blockers of the next stage: 2',
       '  spiffe://td/ns/a/sa/b is late; blocks until 2026-02-02T00:00:00.000Z at the latest',
@@ -111,7 +111,7 @@ describe('the output of the command `ca`', () => {
       'Proxies on the plaintext port, without a certificate; they do not block: 1',
       '  n2',
     ])
-    const ready = { ...page, rotation: { ...page.rotation, blocking: 0, blockers: [], plaintextProxies: 0, plaintext: [] } }
+    const ready = { ...status, rotation: { ...status.rotation, blocking: 0, blockers: [], plaintextProxies: 0, plaintext: [] } }
     expect(blockersText(ready).split('\n')).to.deep.equal([
       'Rotation stage: trust-both; next stage: sign-with-new',
       'Blockers of the next stage: 0',

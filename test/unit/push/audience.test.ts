@@ -258,7 +258,7 @@ describe('the audience of a writer', () => {
     const patch = { group: 'g', sequence: 1, base: 0, version: '0'.repeat(32), changed: [resource], removed: [] }
     const audience = new Audience({
       manifest: (classId) => ({ classId, groups: { [clusterType]: [{ group: 'g', hide: [] }] } }),
-      wholePatch: () => patch,
+      wholeUpdate: () => patch,
       slab: (id) => ({ id, bytes: new SharedArrayBuffer(4) }),
     })
     const next = (push: Partial<PushContent>) => {
@@ -274,7 +274,7 @@ describe('the audience of a writer', () => {
   it('sends the manifest of a class that could not be built earlier as soon as it is built', () => {
     const manifest = { classId: 'c', groups: {} }
     let made = false
-    const audience = new Audience({ manifest: () => (made ? manifest : undefined), wholePatch: () => undefined, slab: () => undefined })
+    const audience = new Audience({ manifest: () => (made ? manifest : undefined), wholeUpdate: () => undefined, slab: () => undefined })
     expect(audience.next({ ...emptyPush, assignments: [{ connection: 'p', classId: 'c' }] }, 0).manifests).to.deep.equal([])
     made = true
     expect(audience.next({ ...emptyPush, manifests: [manifest, { classId: 'other', groups: {} }] }, 0).manifests).to.deep.equal([manifest])
@@ -282,7 +282,7 @@ describe('the audience of a writer', () => {
 
   it('assigns a connection to its class only once that is built: the connection keeps its state until then', () => {
     const made = new Map<string, Manifest>()
-    const audience = new Audience({ manifest: (classId) => made.get(classId), wholePatch: () => undefined, slab: () => undefined })
+    const audience = new Audience({ manifest: (classId) => made.get(classId), wholeUpdate: () => undefined, slab: () => undefined })
     const next = (push: Partial<PushContent>) => audience.next({ ...emptyPush, ...push }, 0).assignments
     const assigned = (connection: string) => ({ connection, classId: 'c' })
     expect(next({ assignments: ['p', 'q', 'r'].map(assigned) })).to.deep.equal([])

@@ -11,43 +11,43 @@ const rule = (host: string) =>
 
 describe('generations of objects without a generation of their own', () => {
   const state = new MeshState(testSettings(), new Faults())
-  const ledgers: string[] = []
+  const digests: string[] = []
   const at = (now: number, host: string | undefined) => {
     state.setConfig(key, host === undefined ? undefined : rule(host))
     state.take(now)
-    ledgers.push(state.objects.ledger)
+    digests.push(state.objects.digest)
   }
 
   it('increase with each change, and identify each version, older ones included', () => {
     for (const [index, host] of ['a', 'b', 'b', 'a', undefined, 'a'].entries()) at(index, host)
-    expect(ledgers[1]).to.equal(ledgers[2])
-    expect(new Set(ledgers).size, 'equal content at another time is another version').to.equal(5)
-    expect(ledgers.map((ledger) => state.objects.generation(key, ledger))).to.deep.equal([1, 2, 2, 3, undefined, 4])
-    expect(state.objects.generation('DestinationRule/ns/other', ledgers[0] ?? '')).to.equal(undefined)
+    expect(digests[1]).to.equal(digests[2])
+    expect(new Set(digests).size, 'equal content at another time is another version').to.equal(5)
+    expect(digests.map((digest) => state.objects.generation(key, digest))).to.deep.equal([1, 2, 2, 3, undefined, 4])
+    expect(state.objects.generation('DestinationRule/ns/other', digests[0] ?? '')).to.equal(undefined)
     expect(state.objects.generation(key, 'no-such-one')).to.equal(undefined)
   })
 
   it('are forgotten a minute after they were replaced', () => {
     at(59_000, 'c')
-    expect(state.objects.generation(key, ledgers[3] ?? '')).to.equal(3)
+    expect(state.objects.generation(key, digests[3] ?? '')).to.equal(3)
     at(65_000, 'd')
     expect([
-      state.objects.generation(key, ledgers[3] ?? ''),
-      state.objects.generation(key, ledgers[6] ?? ''),
-      state.objects.generation(key, ledgers[7] ?? ''),
+      state.objects.generation(key, digests[3] ?? ''),
+      state.objects.generation(key, digests[6] ?? ''),
+      state.objects.generation(key, digests[7] ?? ''),
     ]).to.deep.equal([undefined, 5, 6])
   })
 
   it('do not count changes that wait for the next snapshot', () => {
     state.setConfig(key, rule('waiting'))
-    expect(state.objects.generation(key, ledgers[7] ?? '')).to.equal(6)
+    expect(state.objects.generation(key, digests[7] ?? '')).to.equal(6)
   })
 
   it('distinguish different content that a restarted process numbers alike', () => {
     const of = (host: string) => {
       const again = new MeshState(testSettings(), new Faults())
       again.setConfig(key, rule(host))
-      return again.objects.ledger
+      return again.objects.digest
     }
     expect(of('a')).to.equal(of('a'))
     expect(of('a')).not.to.equal(of('b'))

@@ -76,11 +76,11 @@ describe('the objects of a kind', () => {
     expect(store.set('Gateway/ns/a', { ...first, spec: unread, place: 'moved' })).to.equal(undefined)
     expect(held()?.spec).to.equal(first.spec)
     expect(held()?.place).to.equal('moved')
-    const { ledger } = store
+    const { digest } = store
     for (const more of [{ resourceVersion: '8' }, { source: 'other' }, { uid: '', resourceVersion: '' }])
       expect(store.set('Gateway/ns/a', { ...first, ...more, spec: { value: [1, { b: null }] } })).to.equal(undefined)
     expect(held()?.spec).to.equal(first.spec)
-    expect(store.ledger).to.equal(ledger)
+    expect(store.digest).to.equal(digest)
     const others = [
       { spec: { value: [1, { b: 0 }] } },
       { labels: { a: 'b' } },
@@ -94,12 +94,12 @@ describe('the objects of a kind', () => {
     }
   })
 
-  it('have a ledger that follows from their content and generation, in any order', () => {
+  it('have a digest that follows from their content and generation, in any order', () => {
     const [a, b] = [object('Gateway', 'a', 0, { value: 1 }), object('Gateway', 'b', 0, { value: 2 })]
     const ledgerOf = (...objects: ConfigObject[]) => {
       const store = new ObjectStore(0)
       for (const each of objects) store.set(configKey(each), each)
-      return store.ledger
+      return store.digest
     }
     expect(ledgerOf(a, b)).to.equal(ledgerOf(b, a))
     expect(ledgerOf(a, b)).to.not.equal(ledgerOf(a, { ...b, spec: { value: 3 } }))
@@ -107,10 +107,10 @@ describe('the objects of a kind', () => {
     const versioned = { ...a, uid: 'u', resourceVersion: '1' }
     expect(ledgerOf(versioned)).to.not.equal(ledgerOf({ ...versioned, resourceVersion: '2' }))
     const store = new ObjectStore(0)
-    const empty = store.ledger
+    const empty = store.digest
     store.set(configKey(a), a)
     store.set(configKey(a), undefined)
-    expect(store.ledger).to.equal(empty)
+    expect(store.digest).to.equal(empty)
   })
 
   it('stay in the same list while objects of other kinds change', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { GroupPatch } from '../../../protocols/messages/push.ts'
+import type { GroupUpdate } from '../../../protocols/messages/push.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { clusterType } from '../../../src/xds/type-urls.ts'
@@ -14,7 +14,7 @@ const push = (
   slabs: [],
   retiredSlabs: [],
   groups: groups.map(
-    ({ group, base, sequence, names, removed = [] }): GroupPatch => ({
+    ({ group, base, sequence, names, removed = [] }): GroupUpdate => ({
       group,
       base,
       sequence,

@@ -25,7 +25,7 @@ describe('the hold of listeners until new clusters are acknowledged', () => {
     const resource = (name: string) => encodeResource(ClusterSchema, create(ClusterSchema, { name }), name)
     groups.replace('clusters', clusters.map(resource))
     groups.replace('listeners', listeners.map(resource))
-    const patches = groups.takePatches()
+    const patches = groups.takeUpdates()
     const manifests = [{ classId: 'class', groups: { [clusterType]: wholeGroups('clusters'), [listenerType]: wholeGroups('listeners') } }]
     catalog.apply({
       whole: false,

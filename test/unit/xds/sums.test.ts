@@ -76,7 +76,7 @@ describe('versions of resources that consist of several slices', () => {
         'g',
         of.map((name) => ({ name, version: content.version, slices: content.slices })),
       )
-      return store.takePatches()[0]?.version
+      return store.takeUpdates()[0]?.version
     }
     expect(version(['a', 'b'])).to.equal(version(['b', 'a']))
     expect(version(['a', 'b'])).not.to.equal(version(['a', 'c']))

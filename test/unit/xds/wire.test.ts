@@ -6,7 +6,7 @@ import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import type { GroupPatch } from '../../../protocols/messages/push.ts'
+import type { GroupUpdate } from '../../../protocols/messages/push.ts'
 import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../src/xds/slab/resource.ts'
@@ -125,7 +125,7 @@ describe('the validation of resources', () => {
 describe('slabs and groups', () => {
   const resource = (name: string, size = 10) => encodeResource(ClusterSchema, create(ClusterSchema, { name, altStatName: 'x'.repeat(size) }), name)
   /** Applies patches as a writer does. Returns the versions that it then has. */
-  const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: readonly GroupPatch[]) => {
+  const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: readonly GroupUpdate[]) => {
     for (const { id, bytes } of slabsOf(patches, (id) => slabs.data(id))) held.set(id, Buffer.from(bytes))
     for (const patch of patches)
       group.apply(
@@ -172,14 +172,14 @@ describe('slabs and groups', () => {
             'g',
             wanted.map(([name, size]) => resource(name, size * 100)),
           )
-          const seen = follow(slabs, group, held, groups.takePatches())
+          const seen = follow(slabs, group, held, groups.takeUpdates())
           const truth = new Map<string, string>()
           for (const [name, size] of wanted) if (!truth.has(name)) truth.set(name, resource(name, size * 100).version)
           expect(seen).to.deep.equal(Object.fromEntries([...truth].sort()))
           expect(held.size).to.equal(slabs.usage().slabs)
         }
         groups.retire('g')
-        groups.takePatches()
+        groups.takeUpdates()
         expect(slabs.usage()).to.deep.equal({ bytes: 0, live: 0, slabs: 0 })
       }),
       { numRuns: runs(200) },
@@ -190,9 +190,9 @@ describe('slabs and groups', () => {
     const slabs = new SlabStore()
     const groups = new GroupStore(slabs, new KeyedSums('key'))
     groups.replace('g', [resource('big', 5000), resource('small', 10)])
-    const [first] = groups.takePatches()
+    const [first] = groups.takeUpdates()
     groups.replace('g', [resource('small', 10)])
-    const [second] = groups.takePatches()
+    const [second] = groups.takeUpdates()
     expect(second?.changed.map((data) => data.name)).to.deep.equal(['small'])
     expect(second?.changed[0]?.version).to.equal(first?.changed.find((data) => data.name === 'small')?.version)
     expect(slabs.usage().bytes).to.be.lessThan(500)
@@ -201,12 +201,12 @@ describe('slabs and groups', () => {
   it('return a group as a whole as its patches left it', () => {
     const slabs = new SlabStore()
     const groups = new GroupStore(slabs, new KeyedSums('key'))
-    expect(groups.wholePatch('g')).to.equal(undefined)
+    expect(groups.wholeUpdate('g')).to.equal(undefined)
     groups.replace('g', [resource('leaves'), resource('stays')])
-    groups.takePatches()
+    groups.takeUpdates()
     groups.replace('g', [resource('stays'), resource('new')], 2000)
-    const [patch] = groups.takePatches()
-    const { changed = [], ...whole } = groups.wholePatch('g') ?? {}
+    const [patch] = groups.takeUpdates()
+    const { changed = [], ...whole } = groups.wholeUpdate('g') ?? {}
     expect(changed.map(({ name }) => name)).to.deep.equal(['leaves', 'stays', 'new'])
     expect(whole).to.deep.equal({ group: 'g', base: 0, sequence: patch?.sequence, version: patch?.version, removed: [], leaving: ['leaves'] })
     expect(changed.every(({ slices }) => slabs.data(slices[0] as number)?.bytes)).to.equal(true)

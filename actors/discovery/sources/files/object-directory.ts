@@ -19,9 +19,9 @@ import { Gauge, type MetricRegistry } from '../../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../../runtime/pool.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
+import { DefinedObjects, type DefinitionListener, type Reading } from './defined-objects.ts'
 import { DirectoryListing, isConfigFile } from './directory-listing.ts'
 import { type Content, type FoundFile, readFile, sameContent, signaturesOf } from './file-content.ts'
-import { type HeldListener, HeldObjects, type Reading } from './held-objects.ts'
 import type { ParseTask } from './parse-task.ts'
 import { filesSource, type WatchParts } from './settings-files.ts'
 import { ValidationMetrics } from './validation-metrics.ts'
@@ -45,7 +45,7 @@ const pauses: Pauses = { firstMs: 250, longestMs: 30_000 }
 const readAhead = 2
 
 /** Callbacks into the watcher. */
-export interface DirectoryParts extends WatchParts, HeldListener {
+export interface DirectoryParts extends WatchParts, DefinitionListener {
   /** Called after files were read: more objects may be known to be absent ({@link ObjectDirectory.isAbsent}). */
   filesRead(): void
 }
@@ -77,7 +77,7 @@ export class ObjectDirectory {
   readonly #poolQueue: WorkQueue
   /** The files being parsed on the pool. A newer reading of a file replaces the older one. */
   readonly #parsing = new Map<string, { readonly content: Content }>()
-  readonly #held: HeldObjects
+  readonly #defined: DefinedObjects
   readonly #validation: ValidationMetrics
   readonly #listing: DirectoryListing
   readonly #timeouts = new FileTimeouts()
@@ -99,7 +99,7 @@ export class ObjectDirectory {
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#work = queue()
     this.#poolQueue = queue()
-    this.#held = new HeldObjects(register, optOuts, parts)
+    this.#defined = new DefinedObjects(register, optOuts, parts)
     this.#validation = new ValidationMetrics(register, names.domain)
     this.#listing = new DirectoryListing(root, this.#timeouts, parts.log)
     const troubles = () => this.troubles().length
@@ -132,53 +132,53 @@ export class ObjectDirectory {
 
   /** The events of a replay: all objects in force, and `ConfigUnusable` for objects that are defined and cannot be used. */
   events(): Generator<SourceEvent> {
-    return this.#held.events()
+    return this.#defined.events()
   }
 
   /**
    * Whether every object of the directory could be read and identified. Otherwise an object that was not emitted may exist all the same.
    */
   get isComplete(): boolean {
-    return this.#listing.troubles.size === 0 && this.#held.isComplete
+    return this.#listing.troubles.size === 0 && this.#defined.isComplete
   }
 
   /** The number of its files. */
   get size(): number {
-    return this.#held.files.size
+    return this.#defined.files.size
   }
 
   /** Whether there is certainly no object with a key: no file defines it, usable or not, and no unreadable file may define it. */
   isAbsent(key: string): boolean {
-    return this.isComplete && !this.#held.has(key)
+    return this.isComplete && !this.#defined.has(key)
   }
 
   /** Directories and files that could not be read or identified since the start, with reasons. */
   get unknown(): string[] {
     const directories = [...this.#listing.troubles].flatMap(([path, { reason, isUnknown }]) => (isUnknown ? [`${path}: ${reason}`] : []))
-    return [...directories, ...[...this.#held.files.values()].flatMap(({ unknown }) => unknown ?? [])]
+    return [...directories, ...[...this.#defined.files.values()].flatMap(({ unknown }) => unknown ?? [])]
   }
 
   /** Files and directories that cannot be read at present. */
   troubles(): FileTrouble[] {
     const directories = [...this.#listing.troubles].map(([path, { reason }]) => ({ path, reason }))
-    const files = [...this.#held.files].flatMap(([path, { content }]) => ('fault' in content ? [{ path, reason: content.fault }] : []))
+    const files = [...this.#defined.files].flatMap(([path, { content }]) => ('fault' in content ? [{ path, reason: content.fault }] : []))
     return [...directories, ...files]
   }
 
   /** Faults and warnings of the documents of all files, as they were logged. */
   problems(): string[] {
-    return [...this.#held.files.values()].flatMap(({ problems }) => problems)
+    return [...this.#defined.files.values()].flatMap(({ problems }) => problems)
   }
 
   /** Policies that cannot be used and have a stand-in. */
-  standIns(): ReturnType<HeldObjects['standIns']> {
-    return this.#held.standIns()
+  standIns(): ReturnType<DefinedObjects['standIns']> {
+    return this.#defined.standIns()
   }
 
   /** Reads every file again, changed or not. Resolves to the number of files. */
   async reload(): Promise<number> {
     if (this.#root === '') return 0
-    const files = [...new Set([...this.#held.files.keys(), ...(await this.#listing.files())])]
+    const files = [...new Set([...this.#defined.files.keys(), ...(await this.#listing.files())])]
     await this.#work.add('reading everything again', () => this.#loadAll(files))
     await this.#poolQueue.done()
     return files.length
@@ -226,7 +226,7 @@ export class ObjectDirectory {
   #scan(): void {
     void this.#work.add(`scanning ${this.#root}`, async () => {
       for await (const [file, signature] of await this.#signatures())
-        if (signature === undefined || signature === '' || signature !== this.#held.files.get(file)?.signature) this.#changed(file)
+        if (signature === undefined || signature === '' || signature !== this.#defined.files.get(file)?.signature) this.#changed(file)
       this.#retryLater()
     })
   }
@@ -255,10 +255,10 @@ export class ObjectDirectory {
     await this.#loadEach(files, readings)
     // A symbolic link changes with its target without an event. Both must be read together, or two definitions of one policy would seem
     // to conflict.
-    await this.#loadEach([...this.#held.otherDefiners(readings)], readings)
+    await this.#loadEach([...this.#defined.otherDefiners(readings)], readings)
     // Editors and tools write one file after the other: a policy that disappeared from one file may have moved to another whose event has
     // not arrived yet.
-    if (this.#held.losesPolicy(readings)) await this.#loadEach(await this.#otherChanged(readings), readings)
+    if (this.#defined.losesPolicy(readings)) await this.#loadEach(await this.#otherChanged(readings), readings)
     if (this.#isClosed) return
     this.#apply(readings, at)
     this.#retryLater()
@@ -270,20 +270,20 @@ export class ObjectDirectory {
    */
   #apply(readings: ReadonlyMap<string, Reading | undefined>, at: number): void {
     for (const reading of readings.values()) if (reading) this.#validation.checked(reading.parsed)
-    this.#held.apply(readings, at, this.#parsing.size === 0)
+    this.#defined.apply(readings, at, this.#parsing.size === 0)
   }
 
   /** Other files that are new, gone or changed. */
   async #otherChanged(readings: ReadonlyMap<string, Reading | undefined>): Promise<string[]> {
     const changed: string[] = []
     for await (const [file, signature] of await this.#signatures())
-      if (!readings.has(file) && signature !== '' && signature !== this.#held.files.get(file)?.signature) changed.push(file)
+      if (!readings.has(file) && signature !== '' && signature !== this.#defined.files.get(file)?.signature) changed.push(file)
     return changed
   }
 
   /** The files that are in the directory or were read from it, with their present signatures. */
   async #signatures() {
-    return signaturesOf(new Set([...this.#held.files.keys(), ...(await this.#listing.files())]), this.#timeouts)
+    return signaturesOf(new Set([...this.#defined.files.keys(), ...(await this.#listing.files())]), this.#timeouts)
   }
 
   /** Reads and parses files in order. The next ones are read while one is parsed. An unexpected error concerns only its own file. */
@@ -307,7 +307,7 @@ export class ObjectDirectory {
 
   /** Parses a file that was read and adds the result to `readings`, unless it is unchanged or is parsed on the pool. */
   async #load(file: string, { content, signature = '' }: FoundFile, readings: Map<string, Reading | undefined>): Promise<void> {
-    const before = this.#held.files.get(file)
+    const before = this.#defined.files.get(file)
     if (content === undefined) {
       if (before && !(await this.#listing.isGone(file))) return
       this.#parsing.delete(file)
@@ -316,7 +316,7 @@ export class ObjectDirectory {
     }
     if (sameContent(content, before?.content)) {
       this.#parsing.delete(file)
-      this.#held.unchanged(file, content, signature)
+      this.#defined.unchanged(file, content, signature)
       return
     }
     if (sameContent(content, this.#parsing.get(file)?.content)) return

@@ -96,7 +96,7 @@ describe('the record of pushes', () => {
 })
 
 describe('the versions of proxies', () => {
-  const applied = { push: 4, ledger: 'four' }
+  const applied = { push: 4, digest: 'four' }
   const known = (connection: string, types?: ProxyReport['types']): ProxyReport => ({
     ...{ connection, number: Number.parseInt(connection, 36), proxy: { nodeId: `node ${connection}`, namespace: 'ns', classId: 'class' } },
     ...(types ? { types } : {}),
@@ -109,20 +109,20 @@ describe('the versions of proxies', () => {
     proxies,
     gone,
   })
-  const ledgers = (versions: ProxyVersions) =>
-    [...versions.all()].map(({ connection, types }) => [connection, ...types.map(({ version }) => version?.ledger)])
+  const digests = (versions: ProxyVersions) =>
+    [...versions.all()].map(({ connection, types }) => [connection, ...types.map(({ version }) => version?.digest)])
 
   it('are those that the writer has applied where a proxy has all, otherwise those that it acknowledged last', () => {
     const versions = new ProxyVersions()
     const types = [
       { typeUrl: 'has all', isRefused: false },
-      { typeUrl: 'owes', isRefused: false, acknowledged: { push: 3, ledger: 'three' } },
-      { typeUrl: 'has none', isRefused: false, acknowledged: { push: 0, ledger: '' } },
+      { typeUrl: 'owes', isRefused: false, acknowledged: { push: 3, digest: 'three' } },
+      { typeUrl: 'has none', isRefused: false, acknowledged: { push: 0, digest: '' } },
     ]
     versions.report('w/0', report([known('a', types)]))
-    expect(ledgers(versions)).to.deep.equal([['a', 'four', 'three', undefined]])
-    versions.report('w/0', { ...report([]), applied: { push: 5, ledger: 'five' } })
-    expect(ledgers(versions), 'without a word about the proxy').to.deep.equal([['a', 'five', 'three', undefined]])
+    expect(digests(versions)).to.deep.equal([['a', 'four', 'three', undefined]])
+    versions.report('w/0', { ...report([]), applied: { push: 5, digest: 'five' } })
+    expect(digests(versions), 'without a word about the proxy').to.deep.equal([['a', 'five', 'three', undefined]])
     const { reported } = versions.report(
       'w/0',
       report([

@@ -44,7 +44,7 @@ class World {
   set(names: readonly string[]): void {
     const assignment = (name: string) => encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }), name)
     this.groups.replace('g', names.map(assignment))
-    const groups = this.groups.takePatches()
+    const groups = this.groups.takeUpdates()
     const manifests = [{ classId: 'class', groups: { [endpointType]: wholeGroups('g') } }]
     this.catalog.apply({
       slabs: slabsOf(groups, (id) => this.slabs.data(id)),

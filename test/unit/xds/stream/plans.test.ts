@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
-import type { GroupPatch } from '../../../../protocols/messages/push.ts'
+import type { GroupUpdate } from '../../../../protocols/messages/push.ts'
 import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { textField } from '../../../../src/xds/slab/wire.ts'
 import { Catalog } from '../../../../src/xds/stream/catalog.ts'
@@ -54,7 +54,7 @@ describe('response plans', () => {
   it('larger than the cache leave nothing behind', () => {
     const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
-    const apply = (groups: GroupPatch[], retiredGroups: string[]) =>
+    const apply = (groups: GroupUpdate[], retiredGroups: string[]) =>
       catalog.apply({
         whole: false,
         slabs: [],

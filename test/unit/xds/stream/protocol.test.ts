@@ -85,7 +85,7 @@ class Stream {
   }
 
   #apply(manifests: readonly Manifest[]): void {
-    const groups = this.#groups.takePatches()
+    const groups = this.#groups.takeUpdates()
     const slabs = { slabs: slabsOf(groups, (id) => this.#slabs.data(id)), retiredSlabs: this.#slabs.takeRetired() }
     this.#catalog.apply({ whole: false, ...slabs, groups, retiredGroups: [], manifests, retiredClasses: [] })
   }

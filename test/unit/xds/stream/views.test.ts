@@ -116,7 +116,7 @@ class World {
       this.#uses.set(classId, groups)
       return { classId, groups }
     })
-    const groups = this.#groups.takePatches()
+    const groups = this.#groups.takeUpdates()
     const slabs = { slabs: slabsOf(groups, (id) => this.#slabs.data(id)), retiredSlabs: this.#slabs.takeRetired() }
     this.catalog.apply({ whole: false, ...slabs, groups, retiredGroups: [], manifests, retiredClasses: [] })
   }

@@ -34,8 +34,8 @@ export interface ShownBlocker {
   readonly until: string | undefined
 }
 
-/** The page `ca`. */
-export interface AuthorityPage {
+/** The state of the authority (page `ca`). */
+export interface AuthorityStatus {
   readonly source: 'own' | 'plugged-in'
   /** Where the state is kept. */
   readonly keptIn: string
@@ -95,9 +95,9 @@ export interface LedgerPage {
 }
 
 /** The answer to `rotate=true`. */
-export type RotatePage =
+export type RotateAnswer =
   | { readonly from: string; readonly went: string; readonly forcedOver: readonly ShownBlocker[] }
-  | { readonly refused: string; readonly page: AuthorityPage | undefined }
+  | { readonly refused: string; readonly status: AuthorityStatus | undefined }
 
 /** Who holds certificates of a root: the number of identities, and the first of them. */
 export interface CutOff {
@@ -112,13 +112,13 @@ export interface CutOff {
 }
 
 /** The answer to `ca_distrust`: the root (its fingerprint) and who is cut off, or why it stays trusted. */
-export type DistrustPage = ({ readonly root: string; readonly subject: string; readonly isDry: boolean } & CutOff) | { readonly refused: string }
+export type DistrustAnswer = ({ readonly root: string; readonly subject: string; readonly isDry: boolean } & CutOff) | { readonly refused: string }
 
 /** The answer to `ca_trust`. */
-export type TrustPage = { readonly root: string; readonly subject: string } | { readonly refused: string }
+export type TrustAnswer = { readonly root: string; readonly subject: string } | { readonly refused: string }
 
 /** The answer to `ca_accept_time`: the wall clock (ISO 8601), and why it was disputed, if it was. */
-export interface AcceptedTimePage {
+export interface AcceptedTimeAnswer {
   readonly wall: string
   readonly dispute: string | undefined
 }

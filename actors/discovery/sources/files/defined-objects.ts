@@ -22,7 +22,7 @@ import type { Content } from './file-content.ts'
 export type FileObject = ConfigObject | GatewaySecret
 
 /** Callbacks for changes. */
-export interface HeldListener {
+export interface DefinitionListener {
   readonly log: Logger
   /** Called for every object that is added, changed or removed, except Secrets. */
   emit(event: SourceEvent): void
@@ -70,8 +70,8 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
 const maxProblems = 100
 
 /** The objects of all files. */
-export class HeldObjects {
-  readonly #listener: HeldListener
+export class DefinedObjects {
+  readonly #listener: DefinitionListener
   readonly #optOuts: OptOuts
   /** The log of changed objects. */
   readonly #changes: ScopedLogger
@@ -86,7 +86,7 @@ export class HeldObjects {
   /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
   readonly #reportedRepeats = new Map<string, string>()
 
-  constructor(register: MetricRegistry, optOuts: OptOuts, listener: HeldListener) {
+  constructor(register: MetricRegistry, optOuts: OptOuts, listener: DefinitionListener) {
     this.#optOuts = optOuts
     this.#listener = listener
     this.#changes = listener.log('resource')

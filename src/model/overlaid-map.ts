@@ -4,7 +4,7 @@
 const maxOver = 64
 
 /** An immutable map. Deriving a map with a few other entries costs time and memory for these entries only. */
-export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
+export class OverlaidMap<Key, Value> implements ReadonlyMap<Key, Value> {
   readonly #base: ReadonlyMap<Key, Value>
   /** Entries that override those of the base. Undefined: the entry is removed. */
   readonly #over: ReadonlyMap<Key, Value | undefined>
@@ -17,24 +17,24 @@ export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
   }
 
   /** A map without entries. */
-  static empty<Key, Value>(): PatchedMap<Key, Value> {
-    return new PatchedMap<Key, Value>(new Map(), new Map(), 0)
+  static empty<Key, Value>(): OverlaidMap<Key, Value> {
+    return new OverlaidMap<Key, Value>(new Map(), new Map(), 0)
   }
 
   /** Returns this map with changed entries. Undefined removes an entry. */
-  with(changes: ReadonlyMap<Key, Value | undefined>): PatchedMap<Key, Value> {
+  with(changes: ReadonlyMap<Key, Value | undefined>): OverlaidMap<Key, Value> {
     const over = new Map(this.#over)
     let { size } = this
     for (const [key, value] of changes) {
       size += Number(value !== undefined) - Number(this.has(key))
       over.set(key, value)
     }
-    const patched = new PatchedMap(this.#base, over, size)
-    return over.size > Math.max(maxOver, this.#base.size / 16) ? new PatchedMap(new Map(patched), new Map(), size) : patched
+    const overlaid = new OverlaidMap(this.#base, over, size)
+    return over.size > Math.max(maxOver, this.#base.size / 16) ? new OverlaidMap(new Map(overlaid), new Map(), size) : overlaid
   }
 
   /** Returns the keys whose values differ from those of another map. If both derive from one base, that costs what was changed since. */
-  *differing(other: PatchedMap<Key, Value>): Generator<Key, undefined> {
+  *differing(other: OverlaidMap<Key, Value>): Generator<Key, undefined> {
     const isNear = this.#base === other.#base
     for (const key of isNear ? this.#over.keys() : this.keys()) if (this.get(key) !== other.get(key)) yield key
     for (const key of isNear ? other.#over.keys() : other.keys())

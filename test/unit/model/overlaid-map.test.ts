@@ -1,15 +1,15 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { PatchedMap } from '../../../src/model/patched-map.ts'
+import { OverlaidMap } from '../../../src/model/overlaid-map.ts'
 import { cpuMs } from '../../harness/own-time.ts'
 
-describe('a PatchedMap', () => {
+describe('a OverlaidMap', () => {
   it('equals a Map with the same changes, and earlier versions stay unchanged', () => {
     const changes = fc.array(fc.tuple(fc.nat(200), fc.option(fc.nat(), { nil: undefined })), { maxLength: 60 })
     fc.assert(
       fc.property(fc.array(changes, { maxLength: 20 }), (steps) => {
         const model = new Map<number, number>()
-        let map = PatchedMap.empty<number, number>()
+        let map = OverlaidMap.empty<number, number>()
         for (const step of steps) {
           const before = [map, new Map(model)] as const
           map = map.with(new Map(step))
@@ -38,7 +38,7 @@ describe('a PatchedMap', () => {
     const changes = fc.array(fc.tuple(fc.nat(200), fc.option(fc.nat(3), { nil: undefined })), { maxLength: 60 })
     fc.assert(
       fc.property(fc.array(changes, { minLength: 1, maxLength: 12 }), changes, (steps, others) => {
-        const empty = PatchedMap.empty<number, number>()
+        const empty = OverlaidMap.empty<number, number>()
         const versions = [empty]
         for (const step of steps) versions.push((versions.at(-1) ?? empty).with(new Map(step)))
         const last = versions.at(-1) ?? empty
@@ -54,7 +54,7 @@ describe('a PatchedMap', () => {
 
   it('costs as much as the patch, not as much as the map', () => {
     const entries = (from: number, count: number) => new Map(Array.from({ length: count }, (_, n) => [`key ${from + n}`, n]))
-    let map = PatchedMap.empty<string, number>().with(entries(0, 10_000))
+    let map = OverlaidMap.empty<string, number>().with(entries(0, 10_000))
     const patching = cpuMs(() => {
       for (let n = 0; n < 200; n++) map = map.with(entries(n, 1))
     })
