@@ -1,6 +1,14 @@
 /** Signing on threads that die, hang and are overloaded. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
+import run from '../../actors/discovery/authority/sign-task.ts'
 import { Signing, type SigningResult } from '../../actors/discovery/authority/signing.ts'
+import { monotonicMs } from '../../actors/runtime/clock.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { keys } from '../harness/signing-requests.ts'
 
 const by = { id: 'a', certificate: '', key: { kind: 'file', path: '' } } as const
 const module = new URL('./parts/dying-signer.ts', import.meta.url)
@@ -58,7 +66,7 @@ describe('signing on a pool of threads', () => {
         caller: 'a',
         csr: `slow ${index}`,
         identity: 'x',
-        signal: gone.signal,
+        asking: { signal: gone.signal, restMs: () => Number.POSITIVE_INFINITY },
         grant: () => {
           grants.push(`slow ${index}`)
           return { by, notBefore: 0, notAfter: 1 }
@@ -72,6 +80,49 @@ describe('signing on a pool of threads', () => {
     expect(signing.waiting).to.equal(0)
     expect(became(await ask('b', 'good'))).to.equal('signed')
     expect(grants.length).to.equal(begun)
+  })
+
+  it('signs nothing for calls whose time is over, also where no timer has said so: its thread may be busy when the deadline passes', async () => {
+    signing = new Signing(1, module)
+    const until = performance.now() + 100
+    const asking = { signal: new AbortController().signal, restMs: () => Math.max(0, until - performance.now()) }
+    let grants = 0
+    const grant = () => {
+      grants++
+      return { by, notBefore: 0, notAfter: 1 }
+    }
+    const calls = Array.from({ length: 200 }, (_, index) =>
+      signing.sign({ caller: 'a', csr: `slow ${index}`, identity: 'x', asking, grant: grant as never }),
+    )
+    const results = (await Promise.all(calls)).map(became)
+    expect(new Set(results)).to.include('gone')
+    // Each takes 20 ms. The first two batches consist of one call each, since no other waited yet; the next two take 320 ms each.
+    expect(results.filter((result) => result !== 'gone').length).to.be.at.most(5)
+    expect(grants).to.be.at.most(34)
+    expect(became(await ask('b', 'good'))).to.equal('signed')
+  })
+
+  it('leaves out in its thread what nobody waits for any more when its turn comes', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
+    const made = new ServingCertificates(dir)
+    made.authority('ca')
+    try {
+      const certificate = made.text('ca.pem')
+      const reference = { id: 'ca', certificate, key: { kind: 'file', path: join(dir, 'ca-key.pem') } } as const
+      const job = { csr: makeSigningRequest(keys.p256, [{ dns: 'meshd' }]), identity: undefined, notBefore: 0, notAfter: 1e12 }
+      const now = monotonicMs()
+      const jobs = [now + 60_000, now - 1, Number.POSITIVE_INFINITY].map((until) => ({ ...job, until }))
+      const gone = new SharedArrayBuffer(3)
+      new Uint8Array(gone)[2] = 1
+      const answer = run({ type: 'sign', by: reference, jobs, gone })
+      const outcomes = 'outcomes' in answer ? answer.outcomes : []
+      expect(
+        outcomes.map((outcome) => ('fault' in outcome ? outcome.fault : 'signed')),
+        JSON.stringify(answer),
+      ).to.deep.equal(['signed', 'gone', 'gone'])
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
   })
 
   it('answers waiting calls when it is closed', async () => {

@@ -41,6 +41,17 @@ export class CertificateClient {
     return this.call(message, path, withinMs)
   }
 
+  /**
+   * Requests a certificate with a deadline that only the server is told: it decides alone which calls are too late, and every answer that
+   * it sends in time arrives, however slow this process is.
+   */
+  askTelling(csr: string, deadlineMs: number): Promise<CertificateOutcome> {
+    const message = toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr }))
+    const metadata = new Metadata()
+    metadata.set('grpc-timeout', `${deadlineMs}m`)
+    return this.call(message, createCertificate, Number.POSITIVE_INFINITY, metadata)
+  }
+
   /** Requests a certificate until the authority is available: as agents do, a call that is answered UNAVAILABLE is made again. */
   async obtain(csr: string, seconds = 0n, path = createCertificate): Promise<CertificateOutcome> {
     const unavailable = 14
@@ -53,7 +64,7 @@ export class CertificateClient {
   }
 
   /** Sends an encoded message. */
-  call(message: Uint8Array, path = createCertificate, withinMs = Number.POSITIVE_INFINITY): Promise<CertificateOutcome> {
+  call(message: Uint8Array, path = createCertificate, withinMs = Number.POSITIVE_INFINITY, headers = new Metadata()): Promise<CertificateOutcome> {
     const request = (bytes: Buffer) => bytes
     const response = (bytes: Buffer) => fromBinary(MeshCertificateResponseSchema, bytes).certChain
     return new Promise((resolve) =>
@@ -62,6 +73,7 @@ export class CertificateClient {
         request,
         response,
         Buffer.from(message),
+        headers,
         { deadline: Date.now() + withinMs },
         (error: ServiceError | null, chain) =>
           resolve(error ? { code: error.code, details: error.details, metadata: error.metadata.getMap() } : { chain: chain ?? [] }),

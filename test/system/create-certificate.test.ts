@@ -200,16 +200,18 @@ describe('CreateCertificate of an authority that signs slowly', () => {
     const request = makeSigningRequest(keys.p256, [{ uri: identity }])
     await one.obtain(request)
     const calls = 600
-    const outcomes = await Promise.all(Array.from({ length: calls }, () => one.ask(request, 0n, undefined, 300)))
+    const outcomes = await Promise.all(Array.from({ length: calls }, () => one.askTelling(request, 300)))
     const received = outcomes.filter((outcome) => 'chain' in outcome).length
     expect(received).to.be.lessThan(calls / 2)
-    expect(new Set(outcomes.map((outcome) => ('code' in outcome ? outcome.code : 'received')))).to.include(4)
+    // The writer's deadline has passed, or before that the authority's.
+    for (const outcome of outcomes) if ('code' in outcome) expect(outcome.code, outcome.details).to.be.oneOf([4, 14])
     // Everything that waited before it has been signed or left out.
     const last = await one.obtain(request)
     const serial = 'chain' in last ? new X509Certificate(last.chain[0] ?? '').serialNumber.toLowerCase().padStart(32, '0') : ''
     await service.output.says(`certificate ${serial} for`)
     const issued = service.output.soFar().split(`for ${identity}, authenticated by`).length - 1
-    // A batch whose answer was on its way when the deadline passed.
+    // The authority gives up 50 ms before the writer does, and the writer reads what has arrived before it ends a call. Only answers that
+    // take longer than that from thread to thread are lost: those of the batch that was finished last before the deadline.
     expect(issued - received - 2).to.be.within(0, 16)
     one.close()
   })

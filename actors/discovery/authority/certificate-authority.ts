@@ -22,7 +22,7 @@ import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
-import { patient } from '../../runtime/ask.ts'
+import { type Asking, patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -50,8 +50,8 @@ const unreadyRetry = 1000
 
 class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent> {
   readonly asks = {
-    signCertificate: (request: CertificateRequest, { signal } = patient) => this.#signWorkload(request, signal),
-    signServingCertificate: (request: ServingCertificateRequest, { signal } = patient) => this.#signServing(request, signal),
+    signCertificate: (request: CertificateRequest, asking = patient) => this.#signWorkload(request, asking),
+    signServingCertificate: (request: ServingCertificateRequest, asking = patient) => this.#signServing(request, asking),
     /** Reads the files of `ROOT_CA_DIR` now. */
     reload: () => this.#source.read(),
     /** The content of the debug pages about the authority; undefined until one is in force. */
@@ -199,7 +199,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     writer.tell(event, this.#context.name)
   }
 
-  async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest, signal: AbortSignal): Promise<CertificateAnswer> {
+  async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest, asking: Asking): Promise<CertificateAnswer> {
     if (!this.#names) return this.#refuse(status.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer, unreadyRetry)
     const named = identityToCertify(caller, this.#names)
     if ('refused' in named) {
@@ -218,7 +218,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       if (error instanceof LifetimeFault) return this.#refuse(status.invalidArgument, 'TTL_ERROR', error.message, peer)
       throw error
     }
-    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity, signal }, peer)
+    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity, asking }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     if (caller.issuedRoot !== undefined) this.#source.rotation.seen(caller.issuedRoot)
@@ -228,9 +228,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return { chain: made.chain }
   }
 
-  async #signServing({ csr, server }: ServingCertificateRequest, signal: AbortSignal): Promise<CertificateAnswer> {
+  async #signServing({ csr, server }: ServingCertificateRequest, asking: Asking): Promise<CertificateAnswer> {
     const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
-    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, signal }, 'a writer')
+    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, asking }, 'a writer')
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     this.#served.set(server, serial)

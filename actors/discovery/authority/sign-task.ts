@@ -9,6 +9,7 @@ import { IdentityFault, issueCross, issueRoot, issueServing, issueWorkload, sign
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { RequestFault } from '../../../src/ca/signing-request.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import { readPrivateKey } from '../private-key-file.ts'
 import { readKey, storeKey } from './key-storage.ts'
 import type { KeyPlace } from './storage.ts'
@@ -31,11 +32,13 @@ export interface SigningJob extends Validity {
   readonly csr: string
   /** The identity of the workload; undefined for a serving certificate of this process. */
   readonly identity: string | undefined
+  /** Monotonic milliseconds after which nobody waits for it. The threads of a process share the clock. */
+  readonly until: number
 }
 
 /** A task of a signer thread. */
 export type SignerTask =
-  /** Jobs that are marked in `gone` (a byte each, 1) before their turn are left out: nobody waits for them any more. */
+  /** Jobs that are marked in `gone` (a byte each, 1) before their turn, or whose time is over then, are left out: nobody waits for them any more. */
   | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[]; readonly gone: SharedArrayBuffer }
   /**
    * Reads a key in every thread of the pool: each task waits until `threads` tasks have started, counted in `arrived`, so each thread
@@ -117,7 +120,9 @@ function giveWay(): void {
 function outcomes({ jobs, gone }: Extract<SignerTask, { type: 'sign' }>, key: SigningKey): JobOutcome[] {
   const marks = new Uint8Array(gone)
   return jobs.map((job, index) =>
-    Atomics.load(marks, index) === 0 ? outcome(job, key) : { fault: 'gone', message: 'nobody waits for the certificate' },
+    Atomics.load(marks, index) === 0 && monotonicMs() < job.until
+      ? outcome(job, key)
+      : { fault: 'gone', message: 'nobody waits for the certificate' },
   )
 }
 

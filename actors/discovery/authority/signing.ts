@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto'
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { FairQueue } from '../../../src/model/fair-queue.ts'
+import { type Asking, patient } from '../../runtime/ask.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
 import type { JobOutcome, MadeRoot, SignerAnswer, SignerTask, SigningJob, SigningReference } from './sign-task.ts'
@@ -19,8 +20,8 @@ export interface WantedCertificate {
    * more.
    */
   readonly grant: () => (Validity & { readonly by: SigningReference }) | undefined
-  /** Aborted when nobody waits for the certificate any more; without it, never. */
-  readonly signal?: AbortSignal
+  /** Whoever waits for the certificate, and until when; without it, for any length of time. */
+  readonly asking?: Asking
 }
 
 /**
@@ -67,10 +68,13 @@ interface Waiting {
 }
 
 /** Calls `then` when nobody waits for a certificate any more. */
-function whenGone({ signal }: WantedCertificate, then: () => void): void {
-  if (signal?.aborted) then()
-  else signal?.addEventListener('abort', then, { once: true })
+function whenGone({ asking }: WantedCertificate, then: () => void): void {
+  if (asking?.signal.aborted) then()
+  else asking?.signal.addEventListener('abort', then, { once: true })
 }
+
+/** Whether nobody waits for a certificate any more. A busy thread fires the timer of a deadline late, so the time counts as well. */
+const isGone = ({ asking }: WantedCertificate): boolean => asking !== undefined && (asking.signal.aborted || asking.restMs() <= 0)
 
 /** Signs each call with the authority that is in force when its turn comes. */
 export class Signing {
@@ -172,7 +176,11 @@ export class Signing {
         next.settle(this.#refusal('late', `the request waited for more than ${longestWait} ms`))
         continue
       }
-      const { csr, identity, grant } = next.wanted
+      if (isGone(next.wanted)) {
+        next.settle(this.#refusal('gone', nobodyWaits))
+        continue
+      }
+      const { csr, identity, grant, asking = patient } = next.wanted
       const granted = grant()
       if (!granted) {
         next.settle(this.#refusal('unready', 'no signing certificate is available'))
@@ -183,7 +191,7 @@ export class Signing {
       const batch = batches.get(by.id) ?? { by, calls: [], jobs: [] }
       batches.set(by.id, batch)
       batch.calls.push(next)
-      batch.jobs.push({ csr, identity, notBefore, notAfter })
+      batch.jobs.push({ csr, identity, notBefore, notAfter, until: monotonicMs() + asking.restMs() })
     }
     return [...batches.values()]
   }
@@ -207,9 +215,9 @@ export class Signing {
       return
     }
     this.#average += (Math.min(1000, (monotonicMs() - began) / jobs.length) - this.#average) * averageShare
-    for (const [index, { settle }] of calls.entries()) {
+    for (const [index, { wanted, settle }] of calls.entries()) {
       const outcome = outcomes[index] as JobOutcome
-      if (calls[index]?.wanted.signal?.aborted) settle(this.#refusal('gone', nobodyWaits))
+      if (isGone(wanted)) settle(this.#refusal('gone', nobodyWaits))
       else settle('fault' in outcome ? outcome : { ...outcome, by, notAfter: (jobs[index] as SigningJob).notAfter })
     }
   }
