@@ -1,13 +1,11 @@
 /** Answers a starting proxy's requests from the stored configuration, in place of discovery (docs/agent.md, X9). */
 import { elementHead, scanFields, WireError } from '../xds/slab/wire.ts'
-import { namesIn, readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
-import { encodeResponse } from '../xds/stream/response.ts'
-import { isWildcardType } from '../xds/type-urls.ts'
+import { PlainWatch, type Resources } from '../xds/stream/plain-watch.ts'
+import { readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
 import type { KeptConfiguration } from './kept-configuration.ts'
 
 /** The version of all stored resources. Discovery does not know it and later sends all resources again. */
 const version = 'kept'
-const wildcard = '*'
 
 /** The fields of a proxy's first request that identify it. */
 export interface FirstRequest {
@@ -46,9 +44,7 @@ function idOf(node: Buffer | undefined): string {
 export class KeptAnswers {
   readonly #isDelta: boolean
   readonly #kept: KeptConfiguration
-  /** The last answered subscription by type URL: its sorted names for SotW, empty for delta. */
-  readonly #answered = new Map<string, string>()
-  #nonce = 0
+  readonly #watches = new Map<string, PlainWatch>()
 
   constructor(isDelta: boolean, kept: KeptConfiguration) {
     this.#isDelta = isDelta
@@ -57,41 +53,20 @@ export class KeptAnswers {
 
   /** Returns the response to a request. Undefined when the request needs none. Throws WireError. */
   answer(message: Buffer): Buffer | undefined {
-    return this.#isDelta ? this.#delta(message) : this.#sotw(message)
+    const request = this.#isDelta ? readDeltaRequest(message) : readSotwRequest(message)
+    const { typeUrl } = request
+    const watch = this.#watches.get(typeUrl) ?? new PlainWatch(this.#isDelta, typeUrl)
+    this.#watches.set(typeUrl, watch)
+    if ('rawNames' in request) watch.takeSotw(request)
+    else watch.takeDelta(request)
+    return watch.next(this.#resources(typeUrl))
   }
 
-  #sotw(message: Buffer): Buffer | undefined {
-    const { typeUrl, rawNames } = readSotwRequest(message)
-    const names = namesIn(rawNames)
-    const asked = [...names].sort().join('\n')
-    if (this.#answered.get(typeUrl) === asked) return undefined
-    this.#answered.set(typeUrl, asked)
-    if (names.size === 0 && !isWildcardType(typeUrl)) return undefined
-    const resources = this.#kept.resources(typeUrl, names.has(wildcard) ? new Set() : names)
-    // An empty response is sent for a wildcard subscription only.
-    if (resources.length === 0 && names.size > 0) return undefined
-    return this.#response(typeUrl, resources, [])
-  }
-
-  #delta(message: Buffer): Buffer | undefined {
-    const { typeUrl, rawSubscribe } = readDeltaRequest(message)
-    const names = namesIn(rawSubscribe)
-    const isFirst = !this.#answered.has(typeUrl)
-    this.#answered.set(typeUrl, '')
-    if (names.size === 0 && !(isFirst && isWildcardType(typeUrl))) return undefined
-    const resources = this.#kept.resources(typeUrl, names.has(wildcard) ? new Set() : names)
-    const there = new Set(resources.map(([name]) => name))
-    const missing = [...names].filter((name) => name !== wildcard && !there.has(name))
-    return this.#response(typeUrl, resources, missing)
-  }
-
-  #response(typeUrl: string, resources: readonly [name: string, value: Buffer][], removed: readonly string[]): Buffer {
-    return encodeResponse(this.#isDelta, {
-      typeUrl,
-      version: this.#isDelta ? '' : version,
-      nonce: `${version}-${++this.#nonce}`,
-      resources: resources.map(([name, value]) => ({ name, version, element: [elementHead(typeUrl, value.length), value] })),
-      removed,
-    })
+  #resources(typeUrl: string): Resources {
+    const find = (name: string) => {
+      const value = this.#kept.resource(typeUrl, name)
+      return value && { name, version, element: [elementHead(typeUrl, value.length), value] }
+    }
+    return { find, isNever: (name) => !find(name), all: () => this.#kept.names(typeUrl).flatMap((name) => find(name) ?? []) }
   }
 }

@@ -54,14 +54,14 @@ export class KeptConfiguration {
     }
   }
 
-  /** Returns the resources with the given names; all of the type when there are none. */
-  resources(typeUrl: string, names: ReadonlySet<string>): [name: string, value: Buffer][] {
-    const held = this.#types.get(typeUrl) ?? new Map<string, Buffer>()
-    if (names.size === 0) return [...held]
-    return [...names].flatMap((name): [string, Buffer][] => {
-      const value = held.get(name)
-      return value ? [[name, value]] : []
-    })
+  /** Returns the value of a resource. Undefined when there is none. */
+  resource(typeUrl: string, name: string): Buffer | undefined {
+    return this.#types.get(typeUrl)?.get(name)
+  }
+
+  /** Returns the names of all resources of a type. */
+  names(typeUrl: string): string[] {
+    return [...(this.#types.get(typeUrl)?.keys() ?? [])]
   }
 
   /** Encodes the configuration. */

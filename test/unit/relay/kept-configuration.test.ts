@@ -34,7 +34,7 @@ const delta = (typeUrl: string, resources: readonly (readonly [name: string, val
     ),
   )
 const all = (kept: KeptConfiguration, typeUrl = clusterType) =>
-  Object.fromEntries(kept.resources(typeUrl, new Set()).map(([name, each]) => [name, String(each)]))
+  Object.fromEntries(kept.names(typeUrl).map((name) => [name, String(kept.resource(typeUrl, name))]))
 
 describe('the kept configuration', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd')
@@ -108,24 +108,35 @@ describe('responses from the kept configuration', () => {
     ]),
   )
 
-  it('in SotW have the requested resources; each list of names is answered once', () => {
+  it('in SotW have the newly requested resources, and everything for a wildcard', () => {
     const answers = new KeptAnswers(false, kept)
-    const ask = (typeUrl: string, resourceNames: string[] = []) => {
-      const answer = answers.answer(Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl, resourceNames }))))
+    const nonces = new Map<string, string>()
+    const ask = (typeUrl: string, resourceNames: string[] = [], responseNonce = nonces.get(typeUrl) ?? '') => {
+      const request = create(DiscoveryRequestSchema, { typeUrl, resourceNames, responseNonce })
+      const answer = answers.answer(Buffer.from(toBinary(DiscoveryRequestSchema, request)))
       if (!answer) return undefined
       const { typeUrl: type, resources, versionInfo, nonce } = fromBinary(DiscoveryResponseSchema, answer)
-      expect([type, versionInfo, resources.every((each) => each.typeUrl === typeUrl), nonce.length > 0]).to.deep.equal([typeUrl, 'kept', true, true])
+      expect([type, versionInfo === 'kept' || resources.length === 0, resources.every((each) => each.typeUrl === typeUrl)]).to.deep.equal([
+        typeUrl,
+        true,
+        true,
+      ])
+      nonces.set(typeUrl, nonce)
       return resources.map((each) => String(Buffer.from(each.value)))
     }
     const [a, b] = [String(value('a')), String(value('b'))]
     expect([ask(clusterType), ask(clusterType)]).to.deep.equal([[a, b], undefined])
-    expect([ask(endpointType, ['b']), ask(endpointType, ['b']), ask(endpointType, ['b', 'a']), ask(endpointType, ['x'])]).to.deep.equal([
+    expect([ask(endpointType, ['b']), ask(endpointType, ['b', 'a'], ''), ask(endpointType, ['b', 'a']), ask(endpointType, ['x'])]).to.deep.equal([
       [b],
       undefined,
-      [b, a],
+      [a],
       undefined,
     ])
-    expect([ask(endpointType), ask(listenerType)], 'none of a type is an answer').to.deep.equal([undefined, []])
+    expect([ask(endpointType), ask(listenerType), ask(listenerType)], 'none of a wildcard type is an answer').to.deep.equal([
+      undefined,
+      [],
+      undefined,
+    ])
   })
 
   it('in delta also list the names that do not exist', () => {
@@ -138,7 +149,7 @@ describe('responses from the kept configuration', () => {
       return [resources.map((each) => `${each.name} ${each.version} ${each.resource?.typeUrl === typeUrl}`), removedResources]
     }
     expect([ask(clusterType), ask(clusterType)]).to.deep.equal([[['a kept true', 'b kept true'], []], undefined])
-    expect([ask(endpointType, ['b', 'x']), ask(endpointType)]).to.deep.equal([[['b kept true'], ['x']], undefined])
+    expect([ask(endpointType, ['b', 'x']), ask(endpointType)], 'one response at a time').to.deep.equal([[['b kept true'], ['x']], undefined])
   })
 
   it('are only for a proxy without any configuration yet', () => {
