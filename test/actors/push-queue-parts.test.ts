@@ -21,8 +21,8 @@ describe('the writers of the push queue', () => {
     wholeUpdate: (group: string) => ({ group, sequence: 1, base: 0, version: '0', changed: [], removed: [] }),
     slab: () => undefined,
   }
-  const two = (taken = () => {}) => {
-    const writers = new Writers(present, taken)
+  const two = () => {
+    const writers = new Writers(present)
     const peers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
     for (const peer of peers) writers.add(peer)
     return {
@@ -32,19 +32,14 @@ describe('the writers of the push queue', () => {
     }
   }
 
-  it('count only pushes of changes, and report once when all have acknowledged one', () => {
-    let taken = 0
-    const { writers, numbers } = two(() => taken++)
-    expect([writers.publish(push, emptyPush), writers.lastPush, writers.isAwaitingAcknowledgement]).to.deep.equal([false, 0, false])
+  it('count only pushes of changes', () => {
+    const { writers, numbers } = two()
+    expect([writers.publish(push, emptyPush), writers.lastPush]).to.deep.equal([false, 0])
     writers.send({ ...push, id: 0 }, { ...emptyPush, retiredSlabs: [1] })
     expect([numbers(), writers.lastPush]).to.deep.equal([[[], []], 0])
-    expect([writers.publish(push, { ...emptyPush, whole: true }), writers.lastPush, writers.isAwaitingAcknowledgement]).to.deep.equal([true, 1, true])
-    writers.acknowledged('xds-writer/0', 1)
-    expect(taken).to.equal(0)
+    expect([writers.publish(push, { ...emptyPush, whole: true }), writers.lastPush]).to.deep.equal([true, 1])
     writers.remove('xds-writer/1')
-    expect([taken, writers.isAwaitingAcknowledgement]).to.deep.equal([1, false])
-    expect(writers.isLastSent('l')).to.equal(true)
-    writers.close()
+    expect([writers.names, writers.isLastSent('l')]).to.deep.equal([['xds-writer/0'], true])
   })
 
   it('are sent between pushes of changes only what concerns them; the push of a change sets the version for all proxies', () => {
@@ -61,7 +56,6 @@ describe('the writers of the push queue', () => {
       [1, 1, 2],
     ])
     expect(['first', 'second', 'third'].map((digest) => writers.isLastSent(digest))).to.deep.equal([false, false, true])
-    writers.close()
   })
 
   it('are sent their own proxies under their own names', () => {
@@ -149,7 +143,10 @@ describe('the schedule of pushes', () => {
     expect([first.reasons, first.startedAt, first.events]).to.deep.equal([['config'], 7, 1])
     for (const reason of ['service', 'global', 'service']) schedule.changed(reason, monotonicMs(), false)
     expect(begun).to.deep.equal([])
-    schedule.done()
+    schedule.sent(1, ['a', 'b'])
+    schedule.answered('a', 1)
+    expect(begun).to.deep.equal([])
+    schedule.gone('b')
     await until('the next', () => begun.length === 1)
     expect(begun).to.deep.equal([['service', 'global']])
     expect(counted).to.deep.equal([false, false, true, true, 'quiet'])

@@ -1,6 +1,6 @@
 /** Metrics of the way from events to pushes: what came, how long it waited for more, and what is in force (`galley_runtime_*`, docs/metrics.md). */
 import { kinds } from '../../../src/config/kinds.ts'
-import type { DueCause } from '../../../src/push/pacing/debounce.ts'
+import type { DueCause } from '../../../src/push/pacing/rounds.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { Counter, Gauge, Histogram, type MetricRegistry } from '../../runtime/metrics.ts'

@@ -96,7 +96,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#processing = new ProcessingMetrics(context.metrics, this.#planner)
     const debounce = { after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }
     this.#schedule = new PushSchedule(debounce, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push(), this.#processing)
-    this.#writers = new Writers(this.#planner.present, () => this.#schedule.done(), firstPush())
+    this.#writers = new Writers(this.#planner.present, firstPush())
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
       classes: features.PILOT_XDS_IDENTITY_CLASSES,
@@ -139,6 +139,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     if (kind === 'distribution') this.#reports.unlinked()
     if (kind !== 'xds-writer') return
     this.#writers.remove(name)
+    this.#schedule.gone(name)
     this.#proxies.removeWriter(name)
   }
 
@@ -158,7 +159,7 @@ class PushQueue implements Behaviour<Message, Sent> {
       case 'KeySetDropped':
         return this.#takeKeys(message)
       case 'PushApplied':
-        return this.#writers.acknowledged(from.name, message.push)
+        return this.#schedule.answered(from.name, message.push)
       case 'FullStateRequested':
         this.#context
           .log('ads')
@@ -195,7 +196,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   async drain(): Promise<void> {
     this.#maintenanceTimer.cancel()
     clearImmediate(this.#connectTimer)
-    for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
+    for (const part of [this.#schedule, this.#keys, this.#preparation, this.#removals, this.#retries]) part.close()
   }
 
   /** A source has finished its first replay. The first push waits for all sources. */
@@ -347,7 +348,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     } else this.#metrics.avoided.inc(events)
     this.#reports.published(made)
     if (!this.#ready) this.#becomeReady()
-    if (!this.#writers.isAwaitingAcknowledgement) this.#schedule.done()
+    this.#schedule.sent(this.#writers.lastPush, made ? this.#writers.names : [])
     this.#removals.schedule()
   }
 

@@ -1,15 +1,7 @@
-/** Schedules pushes of changes: when the next push is due, and which changes led to it. */
-import { Debounce, type DebounceOptions, type DueCause } from '../../../src/push/pacing/debounce.ts'
+/** The timer of the pushes of changes (`PushRounds`): begins a push when one is due, and ends the wait for writers that are late. */
+import { type Change, type DebounceOptions, type DueCause, type DuePush, PushRounds } from '../../../src/push/pacing/rounds.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
-
-/** The changes behind a push that begins now. */
-export interface DuePush {
-  readonly reasons: readonly string[]
-  /** When the first of these changes was seen, in monotonic milliseconds. */
-  readonly startedAt: number
-  readonly events: number
-}
 
 /** Events of a schedule that are counted. */
 export interface ScheduleEvents {
@@ -18,23 +10,17 @@ export interface ScheduleEvents {
   due(cause: DueCause): void
 }
 
-/** Debounces changes and calls `push` when a push is due. The first push is begun by the owner, with {@link begin}. */
+/** Calls `push` when a push is due. The first push is begun by the owner, with {@link begin}. */
 export class PushSchedule {
-  readonly #debounce: Debounce
+  readonly #rounds: PushRounds
   readonly #pushesEndpointsAtOnce: boolean
   readonly #push: () => void
   readonly #counted: ScheduleEvents
-  #reasons = new Set<string>()
-  #startedAt = 0
   #timer: Timer | undefined
-  #hasBegun = false
 
-  /**
-   * `edsDebounced`: whether endpoint changes are debounced like others; if not, they are pushed at once. `push` is called when a push is
-   * due.
-   */
+  /** `edsDebounced`: whether endpoint changes are debounced like others; if not, they are pushed at once. */
   constructor(options: DebounceOptions, edsDebounced: boolean, push: () => void, counted: ScheduleEvents) {
-    this.#debounce = new Debounce(options)
+    this.#rounds = new PushRounds(options)
     this.#pushesEndpointsAtOnce = !edsDebounced
     this.#push = push
     this.#counted = counted
@@ -45,25 +31,31 @@ export class PushSchedule {
    * endpoint changes.
    */
   changed(reason: string, at: number, onlyEndpoints: boolean): void {
-    this.#reasons.add(reason)
-    this.#counted.changed(this.#debounce.events > 0)
-    if (this.#debounce.events === 0) this.#startedAt = at
-    this.#debounce.event(monotonicMs(), { urgent: onlyEndpoints && this.#pushesEndpointsAtOnce, onlyEndpoints })
+    const change: Change = { reason, at, isUrgent: onlyEndpoints && this.#pushesEndpointsAtOnce, onlyEndpoints }
+    this.#counted.changed(this.#rounds.changed(change, monotonicMs()))
     this.#arm()
   }
 
-  /** Takes the pending changes for a push that begins now. The next push is not started until {@link done} is called. */
+  /** Takes the pending changes for a push that begins now. The next push is not started until this one was answered, or sent to nobody. */
   begin(): DuePush {
-    const due = { reasons: [...this.#reasons], startedAt: this.#startedAt || monotonicMs(), events: this.#debounce.events }
-    this.#debounce.begin()
-    this.#reasons = new Set()
-    this.#hasBegun = true
-    return due
+    return this.#rounds.begin(monotonicMs())
   }
 
-  /** Marks the last push as delivered, so that the next one may begin. */
-  done(): void {
-    this.#debounce.done()
+  /** The push that was begun was sent to these writers; to none if nothing was to be sent. */
+  sent(push: number, writers: Iterable<string>): void {
+    this.#rounds.sent(push, writers, monotonicMs())
+    this.#arm()
+  }
+
+  /** A writer has answered a push. */
+  answered(writer: string, push: number): void {
+    this.#rounds.answered(writer, push)
+    this.#arm()
+  }
+
+  /** A writer has ended. */
+  gone(writer: string): void {
+    this.#rounds.gone(writer)
     this.#arm()
   }
 
@@ -73,13 +65,12 @@ export class PushSchedule {
 
   #arm(): void {
     this.#timer?.cancel()
-    if (!this.#hasBegun) return
-    const wait = this.#debounce.wait(monotonicMs())
+    const wait = this.#rounds.wait(monotonicMs())
     if (wait === undefined) return
     this.#timer = after(wait, () => {
-      const now = monotonicMs()
-      if (this.#debounce.wait(now) !== 0) return this.#arm()
-      this.#counted.due(this.#debounce.cause(now))
+      const cause = this.#rounds.check(monotonicMs())
+      if (cause === undefined) return this.#arm()
+      this.#counted.due(cause)
       this.#push()
     })
   }

@@ -1,14 +1,9 @@
-/** The linked writers: what each one is sent, and which ones have yet to acknowledge the last push of changes (`PushApplied`). */
+/** The linked writers, and what each one is sent. */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
 import { Audience, emptyPush, type Present, type PushChanges } from '../../../src/push/audience.ts'
-import { WriterAcknowledgements } from '../../../src/push/pacing/writer-acknowledgements.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
 import { assignmentsOf } from './proxies.ts'
-
-/** How long a push may stay unacknowledged by a writer before the next push goes out anyway, in milliseconds. */
-const acknowledgementTimeoutMs = 1000
 
 /** A linked writer. */
 interface Linked {
@@ -19,22 +14,18 @@ interface Linked {
   digest: string | undefined
 }
 
-/** Distributes pushes to the linked writers and tracks their acknowledgements. */
+/** Distributes pushes to the linked writers. */
 export class Writers {
   readonly #present: Present
   readonly #writers = new Map<string, Linked>()
-  readonly #acknowledgements = new WriterAcknowledgements()
-  readonly #delivered: () => void
-  #timer: Timer | undefined
   #lastPush: number
 
   /**
-   * `present` supplies existing groups and manifests to a writer that receives them for the first time. `delivered` is called when all
-   * writers have acknowledged the last push of changes, or the wait for them timed out. The first push has the number after `before`.
+   * `present` supplies existing groups and manifests to a writer that receives them for the first time. The first push has the number after
+   * `before`.
    */
-  constructor(present: Present, delivered: () => void, before = 0) {
+  constructor(present: Present, before = 0) {
     this.#present = present
-    this.#delivered = delivered
     this.#lastPush = before
   }
 
@@ -43,9 +34,9 @@ export class Writers {
     return this.#lastPush
   }
 
-  /** Whether an acknowledgement of the last push of changes is outstanding. */
-  get isAwaitingAcknowledgement(): boolean {
-    return this.#acknowledgements.waiting
+  /** The names of the linked writers. */
+  get names(): readonly string[] {
+    return [...this.#writers.keys()]
   }
 
   /** Whether this is the digest of the last push to some writer, which means that nothing that writer serves has changed since. */
@@ -58,10 +49,9 @@ export class Writers {
     this.#writers.set(peer.name, { peer, audience: new Audience(this.#present), digest: undefined })
   }
 
-  /** Removes a writer. Its outstanding acknowledgement is no longer waited for. */
+  /** Removes a writer. */
   remove(name: string): void {
     this.#writers.delete(name)
-    if (this.#acknowledgements.gone(name)) this.#complete()
   }
 
   /** Removes a closed connection of a writer. */
@@ -70,29 +60,17 @@ export class Writers {
   }
 
   /**
-   * Sends changes to all writers as the next push and waits for their acknowledgements. Returns false when there are no changes. A writer
-   * that has none of the changed groups receives the push as well, for its new digest.
+   * Sends changes to all writers as the next push. Returns false when there are no changes. A writer that has none of the changed groups
+   * receives the push as well, for its new digest.
    */
   publish(push: Omit<PushInfo, 'id'>, content: PushChanges): boolean {
     if (isNothing(content)) return false
     const id = ++this.#lastPush
     for (const writer of this.#writers.values()) this.#publishTo(writer, { ...push, id }, this.#partOf(writer, content))
-    this.#acknowledgements.begin(id, this.#writers.keys())
-    this.#timer?.cancel()
-    if (this.#acknowledgements.waiting)
-      this.#timer = after(acknowledgementTimeoutMs, () => {
-        this.#acknowledgements.timedOut()
-        this.#complete()
-      })
     return true
   }
 
-  /** Records the acknowledgement of a push by a writer. */
-  acknowledged(name: string, push: number): void {
-    if (this.#acknowledgements.acknowledged(name, push)) this.#complete()
-  }
-
-  /** Sends content to the writers that it concerns, without waiting for acknowledgements. Returns whether it concerns any. */
+  /** Sends content to the writers that it concerns, as no push of changes. Returns whether it concerns any. */
   send(push: PushInfo, content: PushChanges): boolean {
     let isSent = false
     for (const writer of this.#writers.values()) {
@@ -137,15 +115,6 @@ export class Writers {
   /** Commands each writer to close the given number of connections. */
   closeConnections(counts: ReadonlyMap<string, number>): void {
     for (const [name, count] of counts) this.#writers.get(name)?.peer.tell({ type: 'ReleaseConnections', count }, 'release')
-  }
-
-  close(): void {
-    this.#timer?.cancel()
-  }
-
-  #complete(): void {
-    this.#timer?.cancel()
-    this.#delivered()
   }
 }
 

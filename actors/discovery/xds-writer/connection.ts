@@ -2,6 +2,7 @@
 
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { Caller } from '../../../protocols/messages/identity.ts'
+import type { Turn } from '../../../src/push/pacing/budget.ts'
 import type { XdsSession } from '../../../src/xds/stream/session.ts'
 import type { Rejection } from '../../../src/xds/stream/watch.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
@@ -35,12 +36,10 @@ export interface Connection {
   readonly connectedAt: number
   /** Whether the class is known, so that requests can be answered. */
   isClassKnown: boolean
-  /** Whether the proxy is known to read: it passed its trial and has not been slow since (docs/resources.md, Q2). */
-  trusted: boolean
+  /** Its place in the budget of pushes. */
+  readonly turn: Turn
   /** The response that is being sent. */
   sending: Sending | undefined
-  /** Whether a push is under way: on trial, with a permit of the throttle, or without a permit because the proxy is slow. */
-  pushing: boolean
   /** Time of the first change that has not been pushed. */
   changedAt: number
   /** Time of the first change in the push under way. */

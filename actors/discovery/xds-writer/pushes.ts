@@ -2,9 +2,9 @@
  * Schedules the pushes of a writer: which connection is sent a response next, with trials and permits (docs/resources.md, Q2), one
  * response per connection at a time.
  */
-import { PermitTimeout, trialBytes } from '../../../src/push/pacing/permit-timeout.ts'
-import type { SharedPermits } from '../../../src/push/pacing/permits.ts'
-import { Throttle } from '../../../src/push/pacing/throttle.ts'
+import { PushBudget } from '../../../src/push/pacing/budget.ts'
+import { trialBytes } from '../../../src/push/pacing/permit-timeout.ts'
+import type { PermitSource } from '../../../src/push/pacing/permits.ts'
 import { responseFrame } from '../../../src/xds/stream/frames.ts'
 import type { Response } from '../../../src/xds/stream/session.ts'
 import { secretType } from '../../../src/xds/type-urls.ts'
@@ -19,7 +19,7 @@ const turnMs = 20
 
 /** Dependencies and settings of {@link Pushes}. */
 export interface PushParts {
-  readonly permits: SharedPermits
+  readonly permits: PermitSource
   readonly metrics: WriterMetrics
   /** After how many milliseconds a type that flow control holds back is checked again. Undefined: flow control is off. */
   readonly flowControlTimeoutMs: number | undefined
@@ -38,27 +38,26 @@ export interface PushParts {
 /** The queue of connections that are due for a push, and the pushes under way. */
 export class Pushes {
   readonly #parts: PushParts
-  readonly #throttle: Throttle<Connection>
-  readonly #permitTimeout = new PermitTimeout()
+  readonly #budget: PushBudget<Connection>
   /** Connections with a response that is being sent. */
   readonly #sending = new Set<Connection>()
   #working = false
 
   constructor(parts: PushParts) {
     this.#parts = parts
-    this.#throttle = new Throttle(parts.permits)
+    this.#budget = new PushBudget(parts.permits)
   }
 
   /** Queues a connection for a change first seen at `at` (monotonic milliseconds). {@link work} starts the queued pushes. */
   changed(connection: Connection, at: number): void {
     connection.changedAt = connection.changedAt === 0 ? at : Math.min(connection.changedAt, at)
-    this.#throttle.add(connection, monotonicMs(), !connection.trusted)
+    this.#budget.due(connection, monotonicMs())
   }
 
   /** Checks a connection that sent a request, or for which the wait of flow control is over, and pushes what is due. */
   wake(connection: Connection): void {
-    if (connection.pushing) return this.#pump(connection)
-    this.#throttle.add(connection, monotonicMs(), !connection.trusted)
+    if (connection.turn.isUnderWay) return this.#pump(connection)
+    this.#budget.due(connection, monotonicMs())
     this.work()
   }
 
@@ -68,8 +67,8 @@ export class Pushes {
     if (this.#working) return
     this.#working = true
     const started = monotonicMs()
-    for (let next = this.#take(); next; next = this.#take()) {
-      this.#start(next.item, next.since)
+    for (let next = this.#next(); next; next = this.#next()) {
+      this.#start(next)
       if (monotonicMs() - started < turnMs) continue
       after(0, () => this.work()).unref()
       break
@@ -83,12 +82,11 @@ export class Pushes {
    */
   charge(ms: number): boolean {
     for (const connection of this.#sending) {
-      const { sending, stream } = connection
-      if (!sending || this.#throttle.isPaused(connection)) continue
+      const { sending, stream, turn } = connection
+      if (!sending || turn.state === 'paused') continue
       sending.elapsedMs += ms
-      this.#parts.permits.alive()
-      const bytes = this.#throttle.isOnTrial(connection) ? Math.min(trialBytes, sending.bytes) : sending.bytes
-      if (this.#permitTimeout.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes })) this.#continueWithoutPermit(connection)
+      // What is left is sent without a permit, and the next push begins with a trial.
+      if (this.#budget.charge(connection, { elapsed: sending.elapsedMs, still: stream.stillMs, bytes: sending.bytes })) stream.endTrial()
     }
     this.work()
     return this.#sending.size > 0
@@ -96,68 +94,50 @@ export class Pushes {
 
   /** Connections that make no progress on a response at present, or that are sent one without a permit because they are slow. */
   slow(): SlowConnection[] {
-    return [...this.#sending].flatMap((connection) => slowConnection(connection, this.#throttle.releasedEarly.has(connection)) ?? [])
+    return [...this.#sending].flatMap((connection) => slowConnection(connection, connection.turn.state === 'slow') ?? [])
   }
 
   /** Removes a closed connection. */
   drop(connection: Connection): void {
     connection.heldTimer?.cancel()
     this.#sending.delete(connection)
-    this.#throttle.drop(connection)
-    connection.pushing = false
+    this.#budget.gone(connection)
   }
 
-  /** Returns the next connection to push to. When all permits are in use, {@link work} is called again as soon as one is released. */
-  #take() {
-    const { permits } = this.#parts
-    const next = this.#throttle.take()
-    if (next) return next
-    if (this.#throttle.waiting === 0) permits.satisfied()
-    if (this.#throttle.waiting === 0) return undefined
-    // Repeated each time: an earlier wait may still be pending although its permit was acquired in another way since.
-    const since = permits.want()
-    const freed = this.#throttle.take()
-    if (!freed) permits.whenFreed(since, () => this.work())
-    return freed
+  /** The next connection to push to. When all permits are in use, {@link work} is called again as soon as one is released. */
+  #next(): Connection | undefined {
+    return this.#budget.next(() => this.work())
   }
 
   /** Begins a push, on trial or with a permit, or continues a push that waited for its permit. */
-  #start(connection: Connection, since: number): void {
-    const { stream, sending } = connection
-    const now = monotonicMs()
-    if (sending) sending.pausedMs += now - since
-    if (!connection.pushing) {
-      if (connection.changedAt > 0) this.#parts.metrics.queueTime.observe((now - since) / 1000)
+  #start(connection: Connection): void {
+    const { stream, sending, turn } = connection
+    const waited = monotonicMs() - turn.since
+    if (turn.isContinued) {
+      if (sending) sending.pausedMs += waited
+    } else {
+      if (connection.changedAt > 0) this.#parts.metrics.queueTime.observe(waited / 1000)
       connection.pushedSince = connection.changedAt
       connection.changedAt = 0
-      connection.pushing = true
     }
-    if (this.#throttle.isOnTrial(connection)) stream.beginTrial(trialBytes, () => this.#passed(connection))
+    if (turn.state === 'onTrial') stream.beginTrial(trialBytes, () => this.#passed(connection))
     else stream.endTrial()
     this.#pump(connection)
   }
 
-  /** The bytes of a connection's trial have been delivered: the connection is trusted and waits for a permit. */
+  /** The bytes of a connection's trial have been delivered: it waits for a permit. */
   #passed(connection: Connection): void {
-    connection.trusted = true
-    this.#throttle.passed(connection, monotonicMs())
+    this.#budget.passed(connection, monotonicMs())
     this.work()
-  }
-
-  /** A slow connection loses its permit, or gets none, and is sent the rest without one. Its next push begins with a trial. */
-  #continueWithoutPermit(connection: Connection): void {
-    connection.trusted = false
-    this.#throttle.releaseEarly(connection)
-    connection.stream.endTrial()
   }
 
   /** Sends due responses one after the other. Changes that come while one is being sent are seen after it. */
   #pump(connection: Connection): void {
-    if (connection.sending || !connection.pushing) return
+    if (connection.sending || !connection.turn.isUnderWay) return
     // The stream was ended, and an invalid request must not be reported twice.
     if (connection.stream.status !== undefined) return this.#done(connection, 'failed')
     const now = monotonicMs()
-    const response = this.#next(connection, now)
+    const response = this.#response(connection, now)
     if (!response) return this.#done(connection, this.#scheduleHeldTypes(connection, now) ? 'held' : 'complete')
     const { length } = response.plan
     const sending: Sending = { bytes: length, elapsedMs: 0, pausedMs: 0 }
@@ -175,12 +155,12 @@ export class Pushes {
       this.#sending.delete(connection)
       this.#parts.metrics.sent(response.typeUrl, elapsed / 1000, length, failed)
       if (failed) return this.#done(connection, 'failed')
-      this.#permitTimeout.record(elapsed, length)
+      this.#budget.delivered(elapsed, length)
       this.#pump(connection)
     })
   }
 
-  #next(connection: Connection, now: number): Response | undefined {
+  #response(connection: Connection, now: number): Response | undefined {
     try {
       return connection.session.next(now)
     } catch (error) {
@@ -202,13 +182,12 @@ export class Pushes {
 
   /** Ends a push: everything was sent, or the rest is held back and becomes part of the next push, or the stream failed. */
   #done(connection: Connection, end: 'complete' | 'held' | 'failed'): void {
-    if (!connection.pushing) return
-    connection.pushing = false
+    if (!connection.turn.isUnderWay) return
     const { pushedSince, changedAt } = connection
     if (end === 'complete') this.#parts.settled(connection)
     if (pushedSince > 0 && end === 'complete') this.#parts.metrics.convergence.observe(Math.max(0, monotonicMs() - pushedSince) / 1000)
     if (pushedSince > 0 && end === 'held') connection.changedAt = changedAt === 0 ? pushedSince : Math.min(changedAt, pushedSince)
-    this.#throttle.done(connection, !connection.trusted)
+    this.#budget.done(connection)
     this.work()
   }
 }

@@ -20,6 +20,7 @@ import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
+import { Turn } from '../../../src/push/pacing/budget.ts'
 import { SharedPermits } from '../../../src/push/pacing/permits.ts'
 import { KnownAddresses } from '../../../src/transport/known-addresses.ts'
 import { Transports } from '../../../src/transport/transports.ts'
@@ -367,9 +368,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
       stream,
       connectedAt: wallClockMs(),
       isClassKnown: false,
-      trusted: false,
+      turn: new Turn(),
       sending: undefined,
-      pushing: false,
       changedAt: 0,
       pushedSince: 0,
       heldTimer: undefined,

@@ -41,16 +41,8 @@ export function reclaimPermits(shared: SharedArrayBuffer, writer: number): void 
   Atomics.notify(words, wake)
 }
 
-/** A source of permits. */
-export interface PermitSource {
-  /** Takes a permit if one is free. Returns whether it did. */
-  acquire(): boolean
-  /** Releases one permit. */
-  release(): void
-}
-
 /** The permits of one incarnation of a writer. */
-export class SharedPermits implements PermitSource {
+export class SharedPermits {
   readonly #words: Int32Array
   readonly #writer: number
   readonly #writers: number
@@ -74,6 +66,7 @@ export class SharedPermits implements PermitSource {
     this.#incarnation = incarnationIn(Atomics.load(this.#words, wordOf(writer)))
   }
 
+  /** Takes a permit if one is free. Returns whether it did. */
   acquire(): boolean {
     const now = this.#now()
     if (now < this.#yieldsUntil && this.#hasItsShare()) return false
@@ -87,6 +80,7 @@ export class SharedPermits implements PermitSource {
     }
   }
 
+  /** Releases one permit. */
   release(): void {
     if (!this.#change(-1)) return
     this.#givenAt = this.#passOn()
@@ -187,3 +181,6 @@ export class SharedPermits implements PermitSource {
     }
   }
 }
+
+/** What gives permits to the pushes of a writer. */
+export type PermitSource = Pick<SharedPermits, 'acquire' | 'release' | 'alive' | 'want' | 'whenFreed' | 'satisfied'>
