@@ -4,6 +4,7 @@ import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/c
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { DistributionCommand, ProxiesReported, PushEvent } from '../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/identity.ts'
+import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
@@ -66,6 +67,7 @@ interface Messages {
   SecretEvent: SecretEvent
   PushEvent: PushEvent
   ProxiesReported: ProxiesReported
+  ProxyEventsReported: ProxyEventsReported
   DistributionCommand: DistributionCommand
 }
 type Row<Definition> = ActorRow<Messages, Definition>
@@ -163,7 +165,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   }
   const distribution: Row<Distribution> = {
     module: 'distribution/distribution',
-    consumes: { PushEvent: true, ProxiesReported: true },
+    consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
     emits: { DistributionCommand: true },
     runs: 'in-thread',
     actors: [{ name: 'distribution', config: {} }],
@@ -174,7 +176,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
       ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true, TokenKeysEvent: true },
       DistributionCommand: true,
     },
-    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true },
+    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true, ProxyEventsReported: true },
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }

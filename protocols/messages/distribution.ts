@@ -2,6 +2,7 @@
  * What became of the configuration: pushes as the push queue made them, and which version of each type each proxy has acknowledged, refused
  * or still owes, as the writers see it. Both go to the actor `distribution`.
  */
+import type { ProxyEventsTaken, ReportProxyEvents } from './proxy-events.ts'
 
 /** An object whose change caused a push. Fields that are not known are empty. */
 export interface CausingObject {
@@ -117,8 +118,8 @@ export type ProxiesReported = {
   readonly gone: readonly string[]
 }
 
-/** Distribution to writer: the last report was taken. */
-export type DistributionCommand = { readonly type: 'ReportTaken' }
+/** Distribution to writer: the last report was taken; and what concerns events of proxies. */
+export type DistributionCommand = { readonly type: 'ReportTaken' } | ReportProxyEvents | ProxyEventsTaken
 
 /** What of the proxies of one namespace became of a push. */
 export interface PushTally {

@@ -6,7 +6,9 @@ import { connect as connectTls, createServer as createTlsServer } from 'node:tls
 import { expect } from 'chai'
 import { costlyChain, costlyShapes } from '../../bench/costly-chain.ts'
 import { freePort } from '../../bench/ports.ts'
+import { bytesField } from '../../src/xds/slab/struct.ts'
 import { textField } from '../../src/xds/slab/wire.ts'
+import { nodeMessage } from '../../src/xds/status/status-messages.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { CertificateClient, createCertificate } from '../harness/certificate-client.ts'
@@ -22,6 +24,12 @@ import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 /** The address of the greedy client. */
 const localAddress = '127.0.0.2'
+
+/** A request of the generator `event`. */
+const syncRequest = Buffer.concat([
+  bytesField(2, nodeMessage({ id: 'sidecar~10.0.0.9~a.ns~ns.svc.cluster.local', metadata: { GENERATOR: 'event' }, locality: '' })),
+  textField(4, 'mesh.io/debug/syncz'),
+])
 
 describe('one client of the gRPC ports', () => {
   const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '20ms' } })
@@ -163,6 +171,7 @@ describe('one client of the gRPC ports', () => {
   for (const [what, path, request] of [
     ['streams the status of clients', '/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', Buffer.alloc(0)],
     ['asks for reflection', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', textField(7, '*')],
+    ['asks for the state of all proxies on discovery streams', adsPath, syncRequest],
   ] as const)
     it(`that ${what} all the time, and reads no answer, does not keep a change from others`, async () => {
       const greedy = await Promise.all(Array.from({ length: 4 }, () => connected(service.grpcPort, false)))

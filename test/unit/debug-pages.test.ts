@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { findConnection, findExactly } from '../../actors/discovery/admin/mesh-answers.ts'
+import { findConnection, findExactly } from '../../actors/discovery/named-connection.ts'
 import { debugAnswers } from '../../actors/discovery/push-queue/push-queue-debug.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'

@@ -11,6 +11,7 @@ import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
+import { findConnection, findExactly } from '../named-connection.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
 import type { PageSources } from './page-sources.ts'
@@ -107,25 +108,4 @@ export async function disconnect(sources: PageSources, named: string): Promise<s
   const proxy = findExactly(await sources.connections(), named)
   if (proxy) await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
   return proxy?.connectionId
-}
-
-interface Named {
-  readonly connectionId: string
-  readonly nodeId: string
-}
-
-/** Finds a connection by its id; otherwise by node id, or by proxy name `<pod>.<namespace>`. */
-export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {
-  return (
-    connections.find(({ connectionId }) => connectionId === named) ??
-    connections.find(({ nodeId }) => nodeId === named || nodeId.split('~')[2] === named)
-  )
-}
-
-/**
- * Finds a connection by exact name; otherwise the first whose node id contains the name. Connection ids are not matched partially,
- * because of the number at their end.
- */
-export function findConnection<C extends Named>(connections: readonly C[], named: string): C | undefined {
-  return findExactly(connections, named) ?? connections.find(({ nodeId }) => nodeId.includes(named))
 }

@@ -1,24 +1,28 @@
 /**
  * What became of the configuration: consumes the pushes of the push queue (`PushEvent`) and the reports of the writers (`ProxiesReported`),
- * and answers which proxies have which version, and what became of the last pushes. It runs on the main thread, where it delays no push.
+ * and, while it is
+ * watched, what happens to their proxies (`ProxyEventsReported`); answers which proxies have which version, and what became of the last pushes. It runs on the main thread, where it delays no push.
  * When it dies, the writers report all of their proxies again, and the pushes before are forgotten.
  */
 import { randomBytes } from 'node:crypto'
 import type { DistributionCommand, ProxiesReported, PushEvent, PushUpdates } from '../../../protocols/messages/distribution.ts'
-import { ProxyVersions } from '../../../src/push/distribution/proxy-versions.ts'
+import type { ProxyEvent, ProxyEventsAnswer, ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
+import { type KnownProxy, ProxyVersions } from '../../../src/push/distribution/proxy-versions.ts'
 import { PushRecord } from '../../../src/push/distribution/push-record.ts'
+import { nodeMessage } from '../../../src/xds/status/status-messages.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter, gaugesOf } from '../../runtime/metrics.ts'
 import { within } from '../../runtime/timers.ts'
+import { ProxyEvents } from './proxy-events.ts'
 
 /** The number of pushes that are kept. */
 const keptPushes = 100
 /** Maximum time for which a later change is waited for, in milliseconds: well below the deadline of questions. */
 const longestWaitMs = 3000
 
-type Message = PushEvent | ProxiesReported
+type Message = PushEvent | ProxiesReported | ProxyEventsReported
 
 /** The versions that a proxy has acknowledged, as `config_distribution` shows them. */
 export interface ProxyDigests {
@@ -31,6 +35,7 @@ export interface ProxyDigests {
 class Distribution implements Behaviour<Message, DistributionCommand> {
   readonly #versions = new ProxyVersions()
   readonly #pushes = new PushRecord(keptPushes, randomBytes(4).toString('hex'))
+  readonly #events = new ProxyEvents()
   readonly #reports: Counter
   /** Resolved with the next change of a push. */
   #next = Promise.withResolvers<void>()
@@ -42,6 +47,8 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
   }
 
   readonly asks = {
+    /** The events of proxies after a cursor; if there are none, waits for one up to `waitMs` milliseconds. */
+    proxyEvents: (cursor: string, waitMs: number): Promise<ProxyEventsAnswer> => this.#events.since(cursor, waitMs),
     /** What each proxy has acknowledged. */
     digests: (): ProxyDigests[] =>
       Array.from(this.#versions.all(), ({ nodeId, namespace, types }) => ({
@@ -61,6 +68,10 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
     },
   }
 
+  linked(peer: Peer<DistributionCommand>): void {
+    if (peer.kind === 'xds-writer') this.#events.linked(peer)
+  }
+
   receive(message: Message, from: Peer<DistributionCommand>): void {
     const before = this.#pushes.sequence
     switch (message.type) {
@@ -70,6 +81,8 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
       case 'RefusalBlamed':
         this.#pushes.blamed(message.writer, message.connection, message.typeUrl, message.objects)
         break
+      case 'ProxyEventsReported':
+        return this.#events.receive(message, from)
       case 'ProxiesReported': {
         this.#reports.inc()
         const { reported, left } = this.#versions.report(from.name, message)
@@ -84,7 +97,9 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
   unlinked({ kind, name }: Peer): void {
     if (kind !== 'xds-writer') return
     const before = this.#pushes.sequence
-    this.#pushes.left(name, this.#versions.drop(name))
+    const left = this.#versions.drop(name)
+    this.#pushes.left(name, left)
+    this.#events.unlinked(name, left.map(disconnected))
     this.#tell(before)
   }
 
@@ -94,6 +109,12 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
     this.#next = Promise.withResolvers()
   }
 }
+
+/** The event of a proxy that has lost its stream with its writer. */
+const disconnected = ({ nodeId, namespace }: KnownProxy): ProxyEvent => ({
+  ...{ kind: 'disconnect', namespace, nodeId },
+  message: nodeMessage({ id: nodeId, metadata: {}, locality: '' }),
+})
 
 /** The actor definition of the record of distribution. */
 export const actor: ActorDefinition<object, Message, DistributionCommand> = {

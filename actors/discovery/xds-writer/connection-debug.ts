@@ -1,7 +1,15 @@
 /** A writer's answers to the debug pages about its connections. */
 import type { SessionParts } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
-import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import {
+  clusterType,
+  endpointType,
+  extensionConfigType,
+  listenerType,
+  nameTableType,
+  routeType,
+  virtualHostType,
+} from '../../../src/xds/type-urls.ts'
 import type { Connection } from './connection.ts'
 
 /** State of one type on one connection, as shown by `syncz` and by client status discovery. */
@@ -65,7 +73,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
       const connection = connections.get(connectionId)
       if (!connection) return undefined
       const resources = Object.fromEntries(
-        [clusterType, endpointType, listenerType, routeType, virtualHostType, nameTableType].map((typeUrl) => {
+        [clusterType, endpointType, listenerType, routeType, virtualHostType, extensionConfigType, nameTableType].map((typeUrl) => {
           const state = parts.catalog.typeState(connection.session.classId, typeUrl)
           return [
             typeUrl,

@@ -1,7 +1,8 @@
 /**
  * An XDS writer: owns the connections that it accepts and the state of their streams, and writes slices of shared memory to them. It
  * consumes pushes (`WriterCommand`) and the certificates and trust of the secured port (`SecuredPortEvent`), and emits connecting and
- * disconnecting proxies (`WriterEvent`), their identities (`IdentityEvent`) and what they acknowledged (`ProxiesReported`). When a writer dies, only its own connections are lost;
+ * disconnecting proxies (`WriterEvent`), their identities (`IdentityEvent`), what they acknowledged (`ProxiesReported`) and, while it is watched,
+ * what happens to them (`ProxyEventsReported`). When a writer dies, only its own connections are lost;
  * the proxies reconnect to any writer.
  */
 
@@ -11,6 +12,7 @@ import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { DistributionCommand, ProxiesReported } from '../../../protocols/messages/distribution.ts'
 import type { Caller, TokenKeysEvent } from '../../../protocols/messages/identity.ts'
 import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
+import type { ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
@@ -31,7 +33,7 @@ import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { readNodeBytes } from '../../../src/xds/stream/node.ts'
 import { Plans } from '../../../src/xds/stream/plans.ts'
-import { type DeltaRequest, readDeltaRequest, readSotwRequest, requestFault } from '../../../src/xds/stream/request.ts'
+import { type DeltaRequest, namesIn, readDeltaRequest, readSotwRequest, requestFault } from '../../../src/xds/stream/request.ts'
 import { type Outcome, type Refused, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { aliasHealthType, healthType } from '../../../src/xds/type-urls.ts'
@@ -54,11 +56,13 @@ import { certificateService, certificateServiceNames } from './certificate-servi
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GatewaySecrets } from './gateway-secrets.ts'
+import { ProxyEventReports, type Refusing } from './proxy-event-reports.ts'
 import { Pushes } from './pushes.ts'
 import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { StatusAccess } from './status-access.ts'
 import { statusServiceNames, statusServices } from './status-services.ts'
+import { StatusStreams } from './status-streams.ts'
 import { WriterTokenKeys } from './token-keys.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
@@ -68,7 +72,7 @@ const longestReason = 200
 const suppressionHint = ' (metrics and /debug/adsz show all)'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent | DistributionCommand | TokenKeysEvent
-type Sent = WriterEvent | IdentityEvent | SecretCommand | ProxiesReported
+type Sent = WriterEvent | IdentityEvent | SecretCommand | ProxiesReported | ProxyEventsReported
 
 const discoveryServiceName = 'envoy.service.discovery.v3.AggregatedDiscoveryService'
 
@@ -87,6 +91,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
   readonly #acknowledgements: Acknowledgements
+  readonly #events: ProxyEventReports
+  readonly #statusStreams: StatusStreams
   readonly #secrets: GatewaySecrets
   readonly #standstillTimer = new StandstillTimer()
   readonly #metrics
@@ -135,6 +141,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       ),
     )
     this.#acknowledgements = new Acknowledgements(this.#connections)
+    this.#events = new ProxyEventReports(this.#connections)
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
@@ -183,21 +190,34 @@ class XdsWriter implements Behaviour<Message, Sent> {
       metrics: context.metrics,
       warn: (kind, line) => this.#warn(kind, line),
     })
-    this.#server = this.#serverOf(admission)
+    const access = this.#accessOf(admission)
+    this.#statusStreams = new StatusStreams({
+      access,
+      names: this.#names,
+      ask: (question, ...details) => context.ask(question, ...details),
+      nonce: this.#sessionParts.nonce,
+      version: () => new Date(wallClockMs()).toISOString(),
+    })
+    this.#server = this.#serverOf(admission, access)
     // Added after the server, whose own tick determines first which streams made progress since the last one.
     this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
   }
 
-  /** The server of discovery streams, and of the calls and pages on the same ports. */
-  #serverOf(admission: Admission): GrpcServer {
+  /** Who may see what of the service. */
+  #accessOf(admission: Admission): StatusAccess {
     const context = this.#context
-    const access = new StatusAccess({
+    return new StatusAccess({
       admission,
       onLoopback: context.config.statusOnLoopback,
       peers: new PeerPrograms({ listeningOn: portsOfProxies(() => context.ask('portsOfProxies')) }),
       names: () => this.#secured.names,
       warn: (kind, line) => this.#warn(kind, line, 'status'),
     })
+  }
+
+  /** The server of discovery streams, and of the calls and pages on the same ports. */
+  #serverOf(admission: Admission, access: StatusAccess): GrpcServer {
+    const context = this.#context
     const failed = (path: string, error: unknown) => context.log('ads').error(`${path} failed: ${error instanceof Error ? error.message : error}`)
     const certificates = () =>
       certificateService({
@@ -234,7 +254,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
   linked(peer: Peer<Sent>): void {
     if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
     if (peer.kind === 'source') this.#secrets.linked(peer)
-    if (peer.kind === 'distribution') this.#acknowledgements.linked(peer)
+    if (peer.kind === 'distribution') {
+      this.#acknowledgements.linked(peer)
+      this.#events.linked(peer)
+    }
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
     this.#isFullStateRequested = false
@@ -243,7 +266,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
 
   unlinked(peer: Peer): void {
     this.#secrets.unlinked(peer)
-    if (peer.kind === 'distribution') this.#acknowledgements.unlinked()
+    if (peer.kind === 'distribution') {
+      this.#acknowledgements.unlinked()
+      this.#events.unlinked()
+    }
   }
 
   forgotten(peer: Peer): void {
@@ -270,6 +296,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
         return this.#publish(command)
       case 'ReportTaken':
         return this.#acknowledgements.taken()
+      case 'ReportProxyEvents':
+        return this.#events.want(command)
+      case 'ProxyEventsTaken':
+        return this.#events.taken()
       case 'PushAgain':
         this.#push = command.push
         for (const connection of this.#connections.values()) {
@@ -387,16 +417,23 @@ class XdsWriter implements Behaviour<Message, Sent> {
       const { session } = connection
       if (session.delta) {
         const request = readDeltaRequest(message)
-        if (!this.#identify(connection, request.node) || this.#isHealthReport(connection, request)) return
+        if (!this.#identify(connection, request.node) || this.#isAside(connection, request, request.rawSubscribe)) return
         this.#recordOutcome(connection, request, session.takeDelta(request, monotonicMs()))
       } else {
         const request = readSotwRequest(message)
-        if (!this.#identify(connection, request.node) || this.#isHealthReport(connection, request)) return
+        if (!this.#identify(connection, request.node) || this.#isAside(connection, request, request.rawNames)) return
         this.#recordOutcome(connection, request, session.takeSotw(request, monotonicMs()))
       }
     } catch (error) {
       this.#refuse(connection, error)
     }
+  }
+
+  /** Takes requests that are not for configuration. With the first one that is, the stream is that of a proxy. */
+  #isAside(connection: Connection, request: Pick<DeltaRequest, 'typeUrl' | 'nonce' | 'error'>, rawNames: Buffer): boolean {
+    if (this.#statusStreams.takes(connection, request, () => namesIn(rawNames))) return true
+    this.#admit(connection)
+    return this.#isHealthReport(connection, request)
   }
 
   /**
@@ -456,7 +493,13 @@ class XdsWriter implements Behaviour<Message, Sent> {
       return false
     }
     connection.node = read
-    connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#connectionCount++}`
+    return true
+  }
+
+  /** Makes the stream that of a proxy, which is served configuration. */
+  #admit(connection: Connection): void {
+    if (connection.id !== '') return
+    connection.id = `${connection.node?.id}-${this.#context.config.index + this.#context.config.writers * this.#connectionCount++}`
     this.#connections.set(connection.id, connection)
     this.#secrets.admit(connection)
     this.#context.log('ads').info(`new connection ${connection.id}`, {
@@ -465,7 +508,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     })
     this.#announce(connection)
     this.#callers.connected(connection)
-    return true
+    this.#events.connected(connection)
   }
 
   #announce(connection: Connection): void {
@@ -475,10 +518,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
     if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node, ...claim }, `proxy|${id}`)
   }
 
-  #recordOutcome(connection: Connection, { typeUrl, nonce, error }: Pick<DeltaRequest, 'typeUrl' | 'nonce' | 'error'>, outcome: Outcome): void {
+  #recordOutcome(connection: Connection, request: Refusing, outcome: Outcome): void {
+    const { typeUrl, nonce, error } = request
     this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
+      this.#events.refused(connection, request)
       const refused = error && connection.session.refused(typeUrl, nonce, error.message)
       if (refused) this.#acknowledgements.refused(connection, refused)
       this.#reportRefusal(connection, refused)
@@ -518,11 +563,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
     session.close()
     this.#secrets.gone(connection)
     this.#leaveClass(connection)
+    if (connection.node) budget.proxies.free(1)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
-      budget.proxies.free(1)
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#callers.gone(connection)
       this.#acknowledgements.gone(connection)
+      this.#events.gone(connection)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }
     this.#budgets.closed(connection.caller)
