@@ -3,17 +3,21 @@
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
 import { missingForPods } from './pod-tools.js'
-import { batchesOf, inSlots } from './schedule.js'
+import { batchesOf, idleFor, inSlots } from './schedule.js'
 
 const layers = ['envoy', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
-// Most files wait part of the time, for another process or for a time limit: one process more than there are cores keeps these busy.
+/**
+ * One process more than there are cores, since files wait part of the time; and more while the cores are idle all the same: the long files, which come first,
+ * wait for time limits most of their time. A process that has just started loads its modules, so the next one is not begun before that shows.
+ */
 const processes = Math.min(availableParallelism() + 1, 4)
+const more = { most: Math.min(3 * availableParallelism(), 8), everyMs: 3000, hasRoom: idleFor(0.3, cpus) }
 /** How many times longer than usual tests may take: those of `test/long.js` have more to do. */
 const patience = Number(process.env.TEST_PATIENCE ?? 1)
 /** The time after which a process of mocha is ended: no batch takes so long, and mocha cannot end a file that blocks its thread. */
@@ -47,13 +51,22 @@ let failures = ''
 let cpuBefore = 0
 const started = performance.now()
 newCpu()
-await inSlots(processes, batches, async ({ layer, files }) => {
-  const { output, code, seconds, cpu } = await run(files)
-  process.stdout.write(output)
-  add(files, output, code)
-  const known = layerTimes.get(layer) ?? { files: 0, seconds: 0, cpu: 0 }
-  layerTimes.set(layer, { files: known.files + files.length, seconds: known.seconds + seconds, cpu: known.cpu + cpu })
-})
+let running = 0
+let most = 0
+await inSlots(
+  processes,
+  batches,
+  async ({ layer, files }) => {
+    most = Math.max(most, ++running)
+    const { output, code, seconds, cpu } = await run(files)
+    running--
+    process.stdout.write(output)
+    add(files, output, code)
+    const known = layerTimes.get(layer) ?? { files: 0, seconds: 0, cpu: 0 }
+    layerTimes.set(layer, { files: known.files + files.length, seconds: known.seconds + seconds, cpu: known.cpu + cpu })
+  },
+  more,
+)
 tellTimes()
 // Thousands of lines can stand between the failures of the first run and the end.
 if (failures !== '') console.log(`\nFailures:\n${failures}\n`)
@@ -107,7 +120,7 @@ function add(files, output, code) {
 
 /** Prints the time of each layer and the longest files. With `UPDATE_TEST_TIMES` the times decide the order of later runs. */
 function tellTimes() {
-  console.log(`\n${Math.round((performance.now() - started) / 1000)} s in ${processes} processes`)
+  console.log(`\n${Math.round((performance.now() - started) / 1000)} s in ${processes} to ${most} processes at a time`)
   for (const [layer, { files, seconds, cpu }] of [...layerTimes].sort(([, one], [, other]) => other.seconds - one.seconds))
     console.log(`  ${String(Math.round(seconds)).padStart(5)} s, ${String(Math.round(cpu)).padStart(4)} s of CPU  ${layer} (${files} files)`)
   const longest = Object.entries(fileTimes).sort(([, one], [, other]) => other - one)

@@ -30,17 +30,63 @@ function batchesOfLayer(layer, files, times) {
 }
 
 /**
- * Runs `work` for each item in the order of the items, at most `slots` at a time.
+ * Runs `work` for each item in the order of the items, `slots` at a time, and more while there is room for them: every `everyMs` milliseconds one more is
+ * begun if `hasRoom`, up to `most` at a time. It gives its place back at its end.
  *
  * @template T
  * @param {number} slots
  * @param {Iterable<T>} items
  * @param {(item: T) => Promise<void>} work
+ * @param {{ most: number, everyMs: number, hasRoom: () => boolean }} [more]
  */
-export async function inSlots(slots, items, work) {
+export async function inSlots(slots, items, work, more = { most: slots, everyMs: 1000, hasRoom: () => false }) {
   const queue = [...items]
-  const slot = async () => {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next)
+  let running = 0
+  const one = async () => {
+    const item = /** @type {T} */ (queue.shift())
+    running++
+    await work(item).finally(() => running--)
   }
-  await Promise.all(Array.from({ length: slots }, slot))
+  const slot = async () => {
+    while (queue.length > 0) await one()
+  }
+  /** @type {Promise<void>[]} */
+  const added = []
+  const timer = setInterval(() => {
+    // Asked each time, since the answer is about the time since it was asked last.
+    if (!more.hasRoom() || queue.length === 0 || running >= more.most) return
+    added.push(one())
+    // Awaited below; until then a failure is no unhandled one.
+    added.at(-1)?.catch(() => undefined)
+  }, more.everyMs)
+  try {
+    await Promise.all(Array.from({ length: slots }, slot))
+    await Promise.all(added)
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/**
+ * Returns a function that says whether at least `share` of the processors' time has been idle since it was called last.
+ *
+ * @param {number} share
+ * @param {() => readonly { readonly times: Readonly<Record<string, number>> }[]} processors
+ */
+export function idleFor(share, processors) {
+  const sum = () => {
+    let [idle, all] = [0, 0]
+    for (const { times } of processors()) {
+      idle += times.idle ?? 0
+      for (const time of Object.values(times)) all += time
+    }
+    return { idle, all }
+  }
+  let before = sum()
+  return () => {
+    const now = sum()
+    const [idle, all] = [now.idle - before.idle, now.all - before.all]
+    before = now
+    return all > 0 && idle >= share * all
+  }
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { batchesOf, inSlots } from '../schedule.js'
+import { until } from '../harness/until.ts'
+import { batchesOf, idleFor, inSlots } from '../schedule.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const pinned = join(root, 'node_modules', '.bin', 'node')
@@ -72,10 +73,51 @@ describe('npm test', () => {
     for (const name of ['first', 'second', 'third']) {
       expect(begun.at(-1)).to.equal(name)
       gates.get(name)?.resolve()
-      for (let turn = 0; turn < 5; turn++) await Promise.resolve()
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve()
     }
     gates.get('long')?.resolve()
     await all
     expect(begun).to.deep.equal(['long', 'first', 'second', 'third'])
+  })
+
+  it('runs more processes while there is room, and as many as before when there is none any more', async () => {
+    const begun: number[] = []
+    const gates = Array.from({ length: 6 }, () => Promise.withResolvers<void>())
+    let room = 0
+    const more = { most: 4, everyMs: 1, hasRoom: () => room-- > 0 }
+    const all = inSlots(
+      2,
+      gates.keys(),
+      async (index) => {
+        begun.push(index)
+        await gates[index]?.promise
+      },
+      more,
+    )
+    expect(begun).to.deep.equal([0, 1])
+    room = 1
+    await until('a third one', () => begun.length === 3)
+    await until('no room', () => room < -3)
+    room = 100
+    await until('a fourth one', () => begun.length === 4)
+    await until('no room for more than four at a time', () => room < 50)
+    expect(begun).to.deep.equal([0, 1, 2, 3])
+    await until('no room', () => room < -3)
+    gates[3]?.resolve()
+    await until('time to pass', () => room < -10)
+    expect(begun, 'its place was given back').to.have.length(4)
+    for (const { resolve } of gates) resolve()
+    await all
+    expect(begun).to.deep.equal([0, 1, 2, 3, 4, 5])
+  })
+
+  it('sees the idle share of the processors since it last looked', () => {
+    let times = { user: 100, idle: 100 }
+    const isIdle = idleFor(0.3, () => [{ times }])
+    expect(isIdle()).to.equal(false)
+    times = { user: 106, idle: 104 }
+    expect(isIdle()).to.equal(true)
+    times = { user: 114, idle: 106 }
+    expect(isIdle()).to.equal(false)
   })
 })
