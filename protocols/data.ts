@@ -26,6 +26,28 @@ export interface ConfigObject<Spec = unknown> {
   readonly place: string
 }
 
+/** A namespace of a cluster: its labels. */
+export type Namespace = ConfigObject<Readonly<Record<never, never>>>
+
+/** A node of a cluster: its labels. */
+export type ClusterNode = ConfigObject<Readonly<Record<never, never>>>
+
+/** A pod of a cluster: its labels, and what the mesh needs of the rest. */
+export type Pod = ConfigObject<PodSpec>
+
+/** What the mesh needs of a pod beside its labels. */
+export interface PodSpec {
+  /** Its IP addresses, the main one first; none before it has one, and after its programs have ended. */
+  readonly addresses: readonly string[]
+  /** The name of its node; empty before it has one. */
+  readonly node: string
+  readonly serviceAccount: string
+  /** Whether its addresses are those of its node, so that they do not identify it. */
+  readonly hostNetwork: boolean
+  /** Whether it takes traffic. */
+  readonly readiness: Readiness
+}
+
 /** A reference to an object, for people and programs. Fields that are not known are empty. */
 export interface ObjectReference extends Pick<ConfigObject, 'group' | 'kind' | 'namespace' | 'name' | 'source' | 'cluster' | 'uid' | 'place'> {
   /** The resource version. */

@@ -46,7 +46,12 @@ export interface ObjectId {
   readonly kind: string
   readonly namespace: string
   readonly name: string
+  /** The cluster; it identifies objects of {@link clusterKinds} only. */
+  readonly cluster?: string
 }
+
+/** The kinds of the core group that describe a cluster. Each cluster has objects of its own, of whatever name. */
+export const clusterKinds: ReadonlySet<string> = new Set(['Namespace', 'Node', 'Pod'])
 
 /**
  * Returns the id of a kind, which is unique among the kinds of all groups: `<Kind>` for the kinds of {@link kinds} and those without a group,
@@ -59,11 +64,12 @@ export function kindId({ group = '', kind }: Pick<ObjectId, 'group' | 'kind'>): 
 }
 
 /**
- * Returns the key of an object, which is unique among all objects: `<kind id>/<namespace>/<name>`. Keys are made here and read by
- * {@link readKey} and {@link kindOfKey}, and nowhere else.
+ * Returns the key of an object, which is unique among all objects: `<kind id>/<namespace>/<name>`, followed by `@<cluster>` for a kind of
+ * {@link clusterKinds} whose cluster is known. Keys are made here and read by {@link readKey} and {@link kindOfKey}, and nowhere else.
  */
 export function configKey(object: ObjectId): string {
-  return `${kindId(object)}/${object.namespace}/${object.name}`
+  const key = `${kindId(object)}/${object.namespace}/${object.name}`
+  return object.cluster && clusterKinds.has(object.kind) && !object.group ? `${key}@${object.cluster}` : key
 }
 
 /** Returns the key of an object of a kind of the mesh that is given by its path, `<namespace>/<name>`. */
@@ -76,11 +82,13 @@ export function kindOfKey(key: string): string {
 }
 
 /** Reads a key. The group of a kind of the mesh is its first label followed by `domain`. A text that is no key is a kind without a name. */
-export function readKey(key: string, domain: string): Required<ObjectId> {
+export function readKey(key: string, domain: string): Required<Omit<ObjectId, 'cluster'>> & Pick<ObjectId, 'cluster'> {
   const id = kindOfKey(key)
   const [, namespace = '', ...name] = key.split('/')
   const dot = id.indexOf('.')
   const own = kinds.get(id)?.group
   const [kind, group] = dot < 0 ? [id, own === undefined ? '' : `${own}.${domain}`] : [id.slice(0, dot), id.slice(dot + 1)]
-  return { group, kind, namespace, name: name.join('/') }
+  const last = name.join('/')
+  const at = clusterKinds.has(id) ? last.indexOf('@') : -1
+  return at < 0 ? { group, kind, namespace, name: last } : { group, kind, namespace, name: last.slice(0, at), cluster: last.slice(at + 1) }
 }

@@ -3,8 +3,9 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { isObjectName } from '../names/object-names.ts'
+import { readClusterSpec, readLabels } from './cluster-documents.ts'
 import { headerOutputsOfText } from './header-outputs.ts'
-import { configKey, kinds } from './kinds.ts'
+import { clusterKinds, configKey, kinds } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantKind, meantPolicy, recognise } from './recognise.ts'
@@ -316,6 +317,7 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
   const kindName = typeof value.kind === 'string' ? value.kind : ''
   if (apiVersion === 'v1' && kindName === 'Secret') return readSecretObject(value, place, position, report)
+  if (apiVersion === 'v1' && clusterKinds.has(kindName)) return readClusterObject(kindName, value, { source, place, position }, report)
   const slash = apiVersion.indexOf('/')
   const group = slash < 0 ? '' : names.canonicalGroup(apiVersion.slice(0, slash))
   const version = apiVersion.slice(slash + 1)
@@ -332,7 +334,6 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
   const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, position, report)
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
-  const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
   const spec = kind.spec.read(value.spec ?? {}, 'spec', isOpen && isMissing(value.spec) ? { ...report, faults: [] } : report)
   const object: ConfigObject = {
     kind: kindName,
@@ -342,12 +343,36 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
     name,
     labels: read.labels ?? {},
     annotations: read.annotations ?? {},
-    createdAt: Number.isNaN(created) ? 0 : created,
+    createdAt: createdAt(metadata),
     generation: Number.isSafeInteger(metadata.generation) ? (metadata.generation as number) : 1,
     spec,
     ...inFile(source, place),
   }
   return { key: configKey(object), kind: kindName, isCertain, object, report }
+}
+
+/** Reads an object of a kind that describes a cluster. It is valid without a spec; a Pod needs a namespace, the others have none. */
+function readClusterObject(
+  kind: string,
+  value: Readonly<Record<string, unknown>>,
+  { source, place, position }: { readonly source: string; readonly place: string; readonly position: string },
+  report: Report,
+): ReadObject {
+  const { metadata, isOpen, isCertain, ...given } = readMetadata(value, false, position, report)
+  const isPod = kind === 'Pod'
+  const namespace = isPod ? given.namespace : ''
+  if (isPod && namespace === '' && !isOpen) report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
+  const labels = readLabels(metadata, report) ?? {}
+  const spec = readClusterSpec(kind, value, metadata, report)
+  const parts = { labels, annotations: {}, createdAt: createdAt(metadata), generation: 1, spec }
+  const object: ConfigObject = { kind, group: '', version: 'v1', namespace, name: given.name, ...parts, ...inFile(source, place) }
+  return { key: configKey(object), kind, isCertain: isCertain && (!isPod || namespace !== ''), object, report }
+}
+
+/** The time of creation in the metadata, in Unix milliseconds; 0 without one. */
+function createdAt({ creationTimestamp }: Readonly<Record<string, unknown>>): number {
+  const created = typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) : Number.NaN
+  return Number.isNaN(created) ? 0 : created
 }
 
 /** Returns the revision of the control plane that an object is meant for, by its label `mesh.io/rev`. Undefined: for every one. */

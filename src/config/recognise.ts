@@ -3,7 +3,7 @@
  * document may contain any object.
  */
 import type { MeshNames } from '../names/mesh-names.ts'
-import { kinds } from './kinds.ts'
+import { clusterKinds, kinds } from './kinds.ts'
 
 /** A recognised object. Namespace and name are empty when they cannot be read. */
 export interface Recognised {
@@ -12,7 +12,7 @@ export interface Recognised {
   readonly name: string
 }
 
-/** The recognised objects of declared kinds, including Secrets, and whether there are objects of other kinds. */
+/** The recognised objects of declared kinds, including Secrets and those of clusters, and whether there are objects of other kinds. */
 export interface Sight {
   readonly objects: readonly Recognised[]
   readonly others: boolean
@@ -123,7 +123,8 @@ export function recognise(content: string, names: MeshNames): Sight {
   const objects: Recognised[] = []
   let others = false
   for (const { kind, segment, version } of segments(text, marks, versions)) {
-    const meant = meantPolicy(kind, version, names) ?? (kind === 'Secret' || (kinds.has(kind) && !isPolicyKind(kind)) ? kind : undefined)
+    const isCore = kind === 'Secret' || (clusterKinds.has(kind) && (version === 'v1' || version === ''))
+    const meant = meantPolicy(kind, version, names) ?? (isCore || (kinds.has(kind) && !isPolicyKind(kind)) ? kind : undefined)
     if (meant === undefined) others = true
     else objects.push({ kind: meant, ...metadataOf(segment) })
   }

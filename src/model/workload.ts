@@ -1,5 +1,5 @@
 /** A proxy's own workload: the service ports that it serves, and its labels. */
-import type { Endpoint, ProxyNode, Service, ServicePort } from '../../protocols/data.ts'
+import type { Endpoint, Pod, ProxyNode, Service, ServicePort } from '../../protocols/data.ts'
 
 /** One port of a service that the workload serves. */
 export interface ServiceInstance {
@@ -10,9 +10,16 @@ export interface ServiceInstance {
   readonly targetPort: number
 }
 
-/** Returns the labels of a proxy: those of its node metadata, otherwise those of its first instance's endpoint. */
-export function proxyLabels(node: ProxyNode, instances: readonly ServiceInstance[]): Readonly<Record<string, string>> {
-  return node.labels ?? instances[0]?.endpoint.labels ?? {}
+/**
+ * Returns the labels of a proxy (docs/resources.md, O2): those of its pod; where no pod is known, those of its node metadata; otherwise those
+ * of its first instance's endpoint.
+ */
+export function proxyLabels(
+  node: ProxyNode,
+  instances: readonly ServiceInstance[],
+  pod: Pick<Pod, 'labels'> | undefined,
+): Readonly<Record<string, string>> {
+  return pod?.labels ?? node.labels ?? instances[0]?.endpoint.labels ?? {}
 }
 
 /** Whether an endpoint serves a service port. */

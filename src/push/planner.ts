@@ -7,7 +7,7 @@ import type { ClassAssignment } from '../../protocols/messages/push.ts'
 import { configKey, keyAt } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { proxyName, readNode } from '../model/proxy.ts'
-import type { ServiceInstance } from '../model/workload.ts'
+import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { serviceKey } from '../snapshot/objects.ts'
 import { allPolicies, policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
@@ -82,6 +82,11 @@ export class Planner {
   /** The service instances of a proxy's workload. */
   instancesOf(node: ProxyNode): readonly ServiceInstance[] {
     return this.#instances.of(node)
+  }
+
+  /** The labels of a proxy that selectors look at. */
+  labelsOf(node: ProxyNode): Readonly<Record<string, string>> {
+    return proxyLabels(node, this.instancesOf(node), this.builder.snapshot.podOf(node))
   }
 
   /** The classes in use. */
@@ -294,6 +299,7 @@ function joined(one: Changes, other: Changes): Changes {
     objects: [...one.objects, ...other.objects],
     services: new Set([...one.services, ...other.services]),
     hosts: new Set([...one.hosts, ...other.hosts]),
+    pods: one.pods || other.pods,
     settings: one.settings || other.settings,
   }
 }

@@ -12,6 +12,7 @@ import type { DestinationRuleIndex } from './destination-rules.ts'
 import type { KeySets } from './key-sources.ts'
 import type { ObjectChange } from './object-store.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
+import type { PodIndex } from './pods.ts'
 import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
 import type { Visibility } from './visibility.ts'
@@ -61,6 +62,8 @@ export interface MeshSnapshot {
   readonly policies: PolicyIndex
   /** Fetched key sets for RequestAuthentications, by source. */
   readonly keySets: KeySets
+  /** The pods of all clusters. */
+  readonly pods: PodIndex
 }
 
 /** The differences between two consecutive snapshots. */
@@ -71,16 +74,18 @@ export interface Changes {
   readonly services: ReadonlySet<string>
   /** Hosts of services with any change. */
   readonly hosts: ReadonlySet<string>
+  /** Whether pods changed. */
+  readonly pods: boolean
   /** Whether the mesh configuration, networks, their gateways or key sets changed. */
   readonly settings: boolean
 }
 
-/** Whether the changes affect load assignments only. */
+/** Whether the changes affect only load assignments, and which class a proxy is of. */
 export function isOnlyEndpoints({ objects, services, settings }: Changes): boolean {
   return objects.length === 0 && services.size === 0 && !settings
 }
 
 /** Whether the changes affect no proxy. */
 export function isNothing(changes: Changes): boolean {
-  return isOnlyEndpoints(changes) && changes.hosts.size === 0
+  return isOnlyEndpoints(changes) && changes.hosts.size === 0 && !changes.pods
 }

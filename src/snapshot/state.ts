@@ -1,6 +1,6 @@
 /** Owns the state of the mesh: accepts events in any order, any number of times, and makes snapshots of the result. */
 import type { ConfigObject, ObjectReference } from '../../protocols/data.ts'
-import { kindOfKey, kinds } from '../config/kinds.ts'
+import { clusterKinds, kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, contain, type Faults } from '../model/faults.ts'
 import { EntryRegistry } from '../registry/entry-registry.ts'
@@ -8,6 +8,7 @@ import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Arbiter } from './arbiter.ts'
+import { ClusterObjects } from './cluster-objects.ts'
 import { GivenSettings } from './given-settings.ts'
 import { Indexes } from './indexes.ts'
 import { type NeededKeys, neededKeys } from './key-sources.ts'
@@ -31,6 +32,8 @@ export class MeshState {
   readonly meshes = new GivenSettings<MeshConfig>(defaultMeshConfig())
   readonly networks = new GivenSettings<MeshNetworks>({})
   #gateways: MeshSnapshot['networkGateways'] = new Map()
+  /** The pods, namespaces and nodes of clusters. */
+  readonly #clusters: ClusterObjects
   #keySets: ReadonlyMap<string, string> = new Map()
   #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, NeededKeys> } = { of: [], sources: new Map() }
   /** Objects changed since the last snapshot, by key. */
@@ -50,13 +53,14 @@ export class MeshState {
     this.#arbiter = new Arbiter(!settings.optOuts.has('file-readability'))
     this.services = new MergedServices(faults)
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
+    this.#clusters = new ClusterObjects({ namespaceChanged: () => undefined, nodeChanged: () => undefined })
     this.#indexes = new Indexes(settings, this.meshes.inForce.value, this.objects, faults)
     this.#snapshot = this.#build(this.services.merge(), undefined)
   }
 
   /** Whether all changes since the last snapshot are of endpoints. */
   get onlyEndpoints(): boolean {
-    return this.services.onlyEndpoints && this.#changed.size === 0 && !this.#settingsChanged
+    return this.services.onlyEndpoints && this.#changed.size === 0 && !this.#clusters.havePodsChanged && !this.#settingsChanged
   }
 
   /**
@@ -90,9 +94,14 @@ export class MeshState {
     return this.#decideAll(this.#arbiter.withdraw(source))
   }
 
+  /** The object with a key, whether it is configuration or describes a cluster. */
+  object(key: string): ConfigObject | undefined {
+    return this.objects.get(key) ?? this.#clusters.get(key)
+  }
+
   /** Returns the reference to the object with a key, with its place if some source defines it. */
   reference(key: string): ObjectReference {
-    return referenceTo(key, this.objects.get(key) ?? this.#arbiter.verdict(key).object, this.#settings.names.domain)
+    return referenceTo(key, this.object(key) ?? this.#arbiter.verdict(key).object, this.#settings.names.domain)
   }
 
   #decideAll(keys: readonly string[]): string[] {
@@ -109,6 +118,7 @@ export class MeshState {
 
   #setConfig(key: string, given: ConfigObject | undefined): boolean {
     const kind = kindOfKey(key)
+    if (clusterKinds.has(kind)) return this.#clusters.set(key, given)
     const records = given && kind === 'ServiceEntry' ? this.#entries.recordsOf(given as ServiceEntry) : []
     const change = this.objects.set(key, given)
     if (!change) return false
@@ -168,8 +178,16 @@ export class MeshState {
     const merge = this.services.merge()
     this.#findGateways(merge)
     this.#indexes.update([...this.#changed.keys()].map(kindOfKey), this.meshes.inForce.value)
-    this.#snapshot = this.#build(merge, this.#snapshot)
-    const changes: Changes = { objects: [...this.#changed.values()], services: merge.redefined, hosts: merge.hosts, settings: this.#settingsChanged }
+    const before = this.#snapshot
+    this.#snapshot = this.#build(merge, before)
+    const pods = this.#snapshot.pods !== before.pods
+    const changes: Changes = {
+      objects: [...this.#changed.values()],
+      services: merge.redefined,
+      hosts: merge.hosts,
+      pods,
+      settings: this.#settingsChanged,
+    }
     this.#changed = new Map()
     this.#settingsChanged = false
     return { snapshot: this.#snapshot, changes }
@@ -244,6 +262,7 @@ export class MeshState {
       envoyFilters: this.#indexes.of('EnvoyFilter'),
       policies: same ? before.policies : policies,
       keySets: this.#keySets,
+      pods: this.#clusters.takePods(),
     }
   }
 }

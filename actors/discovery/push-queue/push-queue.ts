@@ -19,6 +19,7 @@ import type {
 } from '../../../protocols/messages/push.ts'
 import { actorOfSource } from '../../../src/config/config-sources.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { kindOfKey } from '../../../src/config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../../src/config/mesh-config.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { checkedPolicies, checkedPolicyLines } from '../../../src/config/policy-checks.ts'
@@ -249,8 +250,8 @@ class PushQueue implements Behaviour<Message, Sent> {
         return this.#setConfig(event, source)
       case 'ConfigUnusable': {
         const hasChanged = state.keepConfig(event.key, event.standIn, source)
-        if (hasChanged) this.#reports.object(event.key, state.objects.get(event.key), undefined)
-        return this.#record(hasChanged, 'config', event.at)
+        if (hasChanged) this.#reports.object(event.key, state.object(event.key), undefined)
+        return this.#record(hasChanged, reasonFor(event.key), event.at)
       }
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
@@ -288,13 +289,13 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   #setConfig({ key, object, at }: Extract<Message, { type: 'ConfigChanged' }>, source: string): void {
     const { state } = this.#planner
-    const before = state.objects.get(key)
+    const before = state.object(key)
     const hasChanged = state.setConfig(key, object, source)
     if (hasChanged) {
       this.#faults.changed(key)
-      this.#reports.object(key, state.objects.get(key), before)
+      this.#reports.object(key, state.object(key), before)
     }
-    this.#record(hasChanged, 'config', at)
+    this.#record(hasChanged, reasonFor(key), at)
     this.#warnWithoutEffect(key, state.objects.get(key))
     if (this.#ready) this.#keys.subscribeLater()
   }
@@ -398,6 +399,12 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#metrics.triggered(['debug'])
     return this.#planner.proxies().length
   }
+}
+
+/** Why an object that changed leads to a push: a pod concerns its proxy, a node its endpoints. */
+function reasonFor(key: string): string {
+  const kind = kindOfKey(key)
+  return kind === 'Pod' ? 'proxy' : kind === 'Node' ? 'endpoint' : 'config'
 }
 
 /**

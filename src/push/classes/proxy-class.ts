@@ -1,6 +1,6 @@
 /** Classes of proxies: proxies that must see the same configuration share a class, and with it every byte they are sent. */
 import { hash } from 'node:crypto'
-import type { ProxyNode } from '../../../protocols/data.ts'
+import type { Pod, ProxyNode } from '../../../protocols/data.ts'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
@@ -27,6 +27,8 @@ export interface ClassInputs {
   readonly visibility: { readonly differences: Pick<ReadonlyMap<string, unknown>, 'has'> }
   readonly callerLabels: readonly string[]
   selecting(workload: SelectedWorkload): SelectingObjects
+  /** The pod of a proxy, if one is known. */
+  podOf(node: ProxyNode): Pod | undefined
 }
 
 /** Finds the class of a proxy with some instances. */
@@ -37,7 +39,7 @@ export function classOf(
   { withdrawn, denied }: Fallback = noFallback,
 ): ProxyClass {
   const { namespace } = node
-  const labels = proxyLabels(node, instances)
+  const labels = proxyLabels(node, instances, inputs.podOf(node))
   const { sidecar, gateways: selected, filters: candidates, policies, policyLabels } = inputs.selecting({ type: node.type, namespace, labels })
   const chosen: readonly EnvoyFilter[] = filtersFor(candidates, node)
   const filters = withdrawn.size > 0 ? chosen.flatMap((filter) => withoutPatches(filter, withdrawn) ?? []) : chosen

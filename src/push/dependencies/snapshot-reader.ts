@@ -1,9 +1,11 @@
 /** The snapshot as generators read it, with every read recorded. Parts without questions of their own are recorded as a whole. */
 
+import type { Pod, ProxyNode } from '../../../protocols/data.ts'
 import { sameItems } from '../../model/lists.ts'
 import { OverlaidMap } from '../../model/overlaid-map.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import { type DestinationRuleIndex, differingRules, type MergedRule, sameTcpSettings } from '../../snapshot/destination-rules.ts'
+import { type PodIndex, podOf, samePods } from '../../snapshot/pods.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
@@ -37,6 +39,8 @@ const ruleIn = (rules: DestinationRuleIndex, key: string): MergedRule | undefine
   const space = key.indexOf(' ')
   return rules.of(key.slice(0, space), key.slice(space + 1))
 }
+const anyPods: About<PodIndex> = { of: ({ pods }) => pods }
+const isAnyIn = (pods: PodIndex): boolean => pods.size > 0
 const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
 
 /** A snapshot of which every read is recorded. */
@@ -52,6 +56,7 @@ export class SnapshotReader implements MeshSnapshot {
   readonly policies: MeshSnapshot['policies']
   readonly virtualServices: VirtualServiceIndex
   readonly visibility: Visibility
+  readonly pods: RecordedMap<readonly Pod[]>
   readonly #selecting: SelectingReader
 
   constructor(record: Recording) {
@@ -64,6 +69,7 @@ export class SnapshotReader implements MeshSnapshot {
         record.read(allocations, `${family}|${service.namespace}/${service.hostname}`, (allocated) => allocated.of(service, family)),
     }
     this.sidecars = new RecordedMap(record, ({ sidecars }) => sidecars, sameItems)
+    this.pods = new RecordedMap(record, ({ pods }) => pods, samePods)
     this.keySets = new RecordedMap(record, ({ keySets }) => keySets)
     this.destinationRules = {
       byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace),
@@ -88,6 +94,12 @@ export class SnapshotReader implements MeshSnapshot {
   /** The objects that select a workload. */
   selecting(workload: SelectedWorkload): SelectingObjects {
     return this.#selecting.select(workload)
+  }
+
+  /** The pod of a proxy. A changed pod outdates the proxies that it may be the pod of. */
+  podOf(node: ProxyNode): Pod | undefined {
+    const isAny = this.#record.read(anyPods, '', isAnyIn)
+    return podOf({ isAny, get: (key) => this.pods.get(key) }, node)
   }
 
   /** The names of the labels by which matches of routes and listeners select callers, sorted. */

@@ -7,7 +7,6 @@ import type { ExplainInput } from '../../../protocols/messages/explain.ts'
 import { configKey, kinds } from '../../config/kinds.ts'
 import { selectedLabelSets } from '../../config/shapes/policies.ts'
 import { hostsOverlap, isExported, labelsMatch } from '../../model/match.ts'
-import { proxyLabels } from '../../model/workload.ts'
 import type { ServiceEntry } from '../../registry/service-entries.ts'
 import type { MergedRule } from '../../snapshot/destination-rules.ts'
 import type { DestinationRule, Sidecar, VirtualService } from '../../snapshot/objects.ts'
@@ -99,7 +98,7 @@ export class Reasons {
 
   /** The labels of the proxy that selectors look at. */
   get proxyLabels(): Readonly<Record<string, string>> {
-    return proxyLabels(this.#input.node, this.#planner.instancesOf(this.#input.node))
+    return this.#planner.labelsOf(this.#input.node)
   }
 
   #ofEntry(entry: ServiceEntry): string | undefined {

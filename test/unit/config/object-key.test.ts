@@ -23,6 +23,15 @@ describe('The key of an object', () => {
     expect(configKey({ ...own, group: 'networkings.mesh.io' })).to.equal('Gateway.networkings.mesh.io/edge/web')
   })
 
+  it('tells the objects of clusters apart by cluster, and no other objects', () => {
+    const pod = { group: '', kind: 'Pod', namespace: 'shop', name: 'web-1' }
+    expect(configKey(pod)).to.equal('Pod/shop/web-1')
+    const remote = { ...pod, cluster: 'gke/project@1' }
+    expect(configKey(remote)).to.equal('Pod/shop/web-1@gke/project@1')
+    expect(readKey(configKey(remote), 'mesh.io')).to.deep.equal(remote)
+    expect(configKey({ ...own, cluster: 'east' })).to.equal(configKey(own))
+  })
+
   it('can be read', () => {
     const names = fc.constantFrom('web', 'a.b', '(dir/file.yaml#1)', '')
     const groups = fc.constantFrom('networking.mesh.io', 'gateway.networking.k8s.io', 'apps')

@@ -1,10 +1,11 @@
 /** Counts the documents of configuration files that were checked (`galley_validation_*`, docs/metrics.md). */
-import { kindOfKey, kinds } from '../../../../src/config/kinds.ts'
+import { clusterKinds, kindOfKey, kinds } from '../../../../src/config/kinds.ts'
 import type { DocumentFault, ParsedFile } from '../../../../src/config/parse.ts'
 import { Counter, type MetricRegistry } from '../../../runtime/metrics.ts'
 
-/** The resource of Secrets, which are of the core group. */
-const secrets = { group: '', version: 'v1', resource: 'secrets' }
+/** The resource of a kind of the core group. */
+const coreResource = (kind: string) => ({ group: '', version: 'v1', resource: `${kind.toLowerCase()}s` })
+const secrets = coreResource('Secret')
 
 /** Counts the documents of each file that is read. */
 export class ValidationMetrics {
@@ -26,7 +27,8 @@ export class ValidationMetrics {
 
   /** Counts the documents of a file. A document with several faults counts once. */
   checked({ objects, secrets: read, faults }: ParsedFile): void {
-    for (const { kind, group, version } of objects) this.#passed.inc({ group, version, resource: kinds.get(kind)?.plural ?? kind })
+    for (const { kind, group, version } of objects)
+      this.#passed.inc({ group, version, resource: kinds.get(kind)?.plural ?? coreResource(kind).resource })
     this.#passed.inc(secrets, read.length)
     const failed = new Map(faults.map((fault) => [fault.document, fault]))
     for (const fault of failed.values()) this.#count(fault)
@@ -39,6 +41,7 @@ export class ValidationMetrics {
       this.#failed.inc({ ...secrets, reason: 'invalid_resource' })
       return
     }
+    if (clusterKinds.has(name)) return this.#failed.inc({ ...coreResource(name), reason: 'invalid_resource' })
     const kind = kinds.get(name)
     if (kind) this.#failed.inc({ group: `${kind.group}.${this.#domain}`, resource: kind.plural, reason: 'invalid_resource' })
     else this.#failed.inc({ reason: mayBe === 'anything' ? 'yaml_decode_error' : 'unknown_type' })

@@ -1,0 +1,77 @@
+/** Documents of clusters (docs/resources.md, O1, O2): `v1` Namespaces, Nodes and Pods, cut to what the mesh needs of them. */
+import type { PodSpec, Readiness } from '../../protocols/data.ts'
+import { canonicalAddress, isIp } from './addresses.ts'
+import { isMapping, type Report, record, text } from './shape.ts'
+import { labelsOf } from './shapes/hosts.ts'
+
+type Mapping = Readonly<Record<string, unknown>>
+
+const metadataShape = record({ labels: labelsOf(text({ what: 'text' })) })
+
+/** Reads the labels of an object; undefined when they are not valid. Its other metadata is not read. */
+export function readLabels(metadata: Mapping, report: Report): Readonly<Record<string, string>> | undefined {
+  const read = metadataShape.read({ labels: metadata.labels ?? {} }, 'metadata', report)
+  return read && (read.labels ?? {})
+}
+
+/**
+ * Reads the parts of an object of a kind that describes a cluster. Namespaces and Nodes have none. Fields that the mesh does not need are not
+ * read, since the orchestrator sets many of them.
+ */
+export function readClusterSpec(kind: string, value: Mapping, metadata: Mapping, report: Report): PodSpec | Readonly<Record<never, never>> {
+  return kind === 'Pod' ? podSpec(value, metadata, report) : {}
+}
+
+function podSpec(value: Mapping, metadata: Mapping, report: Report): PodSpec {
+  const [spec, status] = [mappingAt(value, 'spec', report), mappingAt(value, 'status', report)]
+  const addresses = addressesOf(status, report)
+  // The addresses of a pod whose programs have ended may be those of another one.
+  const hasEnded = status.phase === 'Failed' || status.phase === 'Succeeded'
+  return {
+    addresses: hasEnded ? [] : addresses,
+    node: textAt(spec, 'spec', 'nodeName', report),
+    serviceAccount: textAt(spec, 'spec', 'serviceAccountName', report) || 'default',
+    hostNetwork: spec.hostNetwork === true,
+    readiness: readinessOf(status, metadata),
+  }
+}
+
+/** The addresses of a pod: `podIPs`, and `podIP`, which is the first of them. */
+function addressesOf(status: Mapping, report: Report): string[] {
+  const listed: readonly unknown[] = Array.isArray(status.podIPs) ? status.podIPs : []
+  const given: [path: string, address: unknown][] = [
+    ['status.podIP', status.podIP],
+    ...listed.map((item, index): [string, unknown] => [`status.podIPs[${index}].ip`, isMapping(item) ? item.ip : item]),
+  ]
+  const found = new Set<string>()
+  for (const [path, address] of given) {
+    if (address === undefined || address === null || address === '') continue
+    if (typeof address === 'string' && isIp(address)) found.add(canonicalAddress(address))
+    else report.faults.push({ path, reason: `${shown(address)} is not an IP address` })
+  }
+  return [...found]
+}
+
+/** A pod without conditions is ready: a file that describes a pod need not say more than its address. */
+function readinessOf({ conditions }: Mapping, { deletionTimestamp }: Mapping): Readiness {
+  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : []
+  const ready = all.filter(isMapping).find(({ type }) => type === 'Ready')
+  if (ready && ready.status !== 'True') return 'unready'
+  return deletionTimestamp === undefined || deletionTimestamp === null ? 'ready' : 'terminating'
+}
+
+function mappingAt(value: Mapping, field: string, report: Report): Mapping {
+  const found = value[field] ?? {}
+  if (isMapping(found)) return found
+  report.faults.push({ path: field, reason: `expected a mapping, got ${shown(found)}` })
+  return {}
+}
+
+function textAt(value: Mapping, path: string, field: string, report: Report): string {
+  const found = value[field] ?? ''
+  if (typeof found === 'string' && found.length <= 253) return found
+  report.faults.push({ path: `${path}.${field}`, reason: `expected text of at most 253 characters, got ${shown(found)}` })
+  return ''
+}
+
+const shown = (value: unknown): string => (typeof value === 'string' ? JSON.stringify(value.slice(0, 100)) : typeof value)

@@ -1,0 +1,61 @@
+/** Namespaces, nodes and pods in files, through the real command: what proxies are sent follows from their labels (docs/resources.md, O1, O2). */
+import { expect } from 'chai'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const pod = (name: string, namespace: string, labels: string, more = '') =>
+  `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: ${namespace}, labels: ${labels}}\n${more}\n`
+const entry = (name: string, namespace: string, more = '') =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec:\n  hosts: [${name}.${namespace}.test]\n  location: MESH_INTERNAL\n  resolution: STATIC\n  ports: [{number: 80, name: http}]\n  ${more}\n`
+const sidecar = (name: string, labels: string, host: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: ${name}, namespace: shop}\nspec: {workloadSelector: {labels: ${labels}}, egress: [{hosts: ["${host}"]}]}\n`
+
+for (const delta of [false, true])
+  describe(`namespaces, nodes and pods in files, ${delta ? 'delta' : 'state of the world'}`, () => {
+    const clients: XdsClient[] = []
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
+    const endpoint = 'endpoints: [{address: 10.9.0.1}]'
+    before(async () => {
+      service.write('services.yaml', [entry('a', 'shop', endpoint), entry('b', 'shop', endpoint)].join('---\n'))
+      service.write(
+        'sidecars.yaml',
+        [sidecar('only-a', '{tier: front}', './a.shop.test'), sidecar('only-b', '{tier: back}', './b.shop.test')].join('---\n'),
+      )
+      service.write('pod.yaml', pod('web-1', 'shop', '{tier: front}'))
+      await service.start()
+    })
+    after(async () => {
+      for (const client of clients) client.close()
+      await service.dispose()
+    })
+
+    const connect = async (address: string, name: string, namespace: string, metadata: Record<string, unknown> = {}) => {
+      const client = new XdsClient(service.grpcPort, sidecarNode(address, name, namespace, metadata), delta)
+      clients.push(client.connect())
+      return client.ready()
+    }
+    const hosts = (client: XdsClient) =>
+      [...(client.resources.get(clusterType)?.keys() ?? [])]
+        .flatMap((name) => (name.startsWith('outbound|') ? name.slice(name.lastIndexOf('|') + 1) : []))
+        .sort()
+    const sees = (what: string, client: XdsClient, ...expected: string[]) => until(what, () => hosts(client).join() === expected.join())
+
+    it('a changed label of a pod changes what its proxy is sent, and nothing for another', async () => {
+      const web = await connect('10.8.0.1', 'web-1', 'shop', { LABELS: { tier: 'back' } })
+      const other = await connect('10.8.0.2', 'web-2', 'shop', { LABELS: { tier: 'front' } })
+      expect([hosts(web), hosts(other)]).to.deep.equal([['a.shop.test'], ['a.shop.test']])
+      const sent = JSON.stringify([...other.responses])
+      service.write('pod.yaml', pod('web-1', 'shop', '{tier: back}'))
+      await sees('the services of the other Sidecar', web, 'b.shop.test')
+      expect(JSON.stringify([...other.responses])).to.equal(sent)
+      service.write('pod.yaml', pod('web-1', 'shop', '{tier: [of, the, pod]}'))
+      await service.output.says('Pod/shop/web-1, field metadata.labels')
+      expect(hosts(web)).to.deep.equal(['b.shop.test'])
+      service.write('pod.yaml', pod('web-1', 'shop', '{tier: front}'))
+      await sees('the services of the first', web, 'a.shop.test')
+      service.remove('pod.yaml')
+      await sees('those of the labels in the metadata', web, 'b.shop.test')
+    })
+  })
