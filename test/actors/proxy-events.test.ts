@@ -34,8 +34,8 @@ describe('events of proxies when actors die', () => {
     const lost = [...proxies].flatMap(([name, writer]) => (writer === 'xds-writer/0' ? [name] : [])).sort()
     // The reports of the connected proxies follow within a tenth of a second.
     await until('the record of all of them', async () => {
-      const ledgers = await discovery.service.supervisor.ask<unknown[]>('distribution', 'ledgers')
-      return ledgers.length === proxies.size
+      const digests = await discovery.service.supervisor.ask<unknown[]>('distribution', 'digests')
+      return digests.length === proxies.size
     })
     const watchers = Array.from({ length: 8 }, watch)
     for (const watcher of watchers) await watcher.ask('mesh.io/disconnect').ask('mesh.io/connect').answered('mesh.io/connect')
