@@ -81,6 +81,12 @@ export function kindOfKey(key: string): string {
   return slash < 0 ? key : key.slice(0, slash)
 }
 
+/** Returns the namespace in a key. */
+export function namespaceOfKey(key: string): string {
+  const start = key.indexOf('/') + 1
+  return start === 0 ? '' : key.slice(start, key.indexOf('/', start))
+}
+
 /** Reads a key. The group of a kind of the mesh is its first label followed by `domain`. A text that is no key is a kind without a name. */
 export function readKey(key: string, domain: string): Required<Omit<ObjectId, 'cluster'>> & Pick<ObjectId, 'cluster'> {
   const id = kindOfKey(key)

@@ -50,6 +50,20 @@ const authorizer = {
   statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
+/** A selector of labels as the orchestrator has it: all of its parts must hold. */
+const labelSelector = record({
+  matchLabels: map(text({ max: 63 })),
+  matchExpressions: list(
+    record(
+      { key: required(text({ max: 317 })), operator: required(oneOf('In', 'NotIn', 'Exists', 'DoesNotExist')), values: list(text({ max: 63 })) },
+      ({ operator, values = [] }, path, report) => {
+        if ((operator === 'In' || operator === 'NotIn') !== values.length > 0)
+          reject(report, `${path}.values`, `${operator} ${values.length > 0 ? 'takes no values' : 'needs values'}`)
+      },
+    ),
+  ),
+})
+
 /** Providers of access logs, metrics and traces. They have no effect. */
 const idleProviders = Object.fromEntries(
   [
@@ -131,7 +145,7 @@ const meshFields = {
   verifyCertificateAtClient: unused(flag),
   ca: unused(anything),
   defaultProviders: unused(anything),
-  discoverySelectors: unused(anything),
+  discoverySelectors: list(labelSelector),
   defaultHttpRetryPolicy: unused(anything),
   meshMTLS: unused(anything),
   tlsDefaults: unused(anything),

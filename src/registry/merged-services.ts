@@ -62,6 +62,7 @@ export const registryName = ({ provider, cluster }: RegistryId): string => (clus
 /** Collects service records of all sources and merges them. Keys of services are `<namespace>/<hostname>`. */
 export class MergedServices {
   readonly #faults: Faults
+  readonly #covers: (service: Service) => boolean
   /** Records by service and source. */
   readonly #records = new Map<string, Map<string, KeptRecord>>()
   readonly #touched = new Set<string>()
@@ -72,8 +73,10 @@ export class MergedServices {
   #definitions = 0
   #unready = 0
 
-  constructor(faults: Faults) {
+  /** `covers`: whether services of a registry's namespace count (docs/resources.md, O3); those of entries have been decided on before. */
+  constructor(faults: Faults, covers: (service: Service) => boolean = () => true) {
     this.#faults = faults
+    this.#covers = covers
   }
 
   /** Whether all changes since the last merge are of endpoints. */
@@ -105,6 +108,15 @@ export class MergedServices {
     if (!before) return false
     const others = before.slices.filter((known) => known.key !== part)
     return this.set(source, key, { service: before.service, slices: slice ? [...others, { ...slice, key: part }] : others })
+  }
+
+  /** Merges the services of some namespaces again, for which it may have changed whether they count. */
+  reconsider(namespaces: ReadonlySet<string> | 'all'): void {
+    for (const key of this.#records.keys())
+      if (namespaces === 'all' || namespaces.has(key.slice(0, key.indexOf('/')))) {
+        this.#touched.add(key)
+        this.#onlyEndpoints = false
+      }
   }
 
   /** The records of a service by source: a registry, or the key of an object. */
@@ -151,7 +163,7 @@ export class MergedServices {
     const states = (changed.has(hostname) ? changed.get(hostname) : this.#services.get(hostname)) ?? []
     const others = states.filter((state) => state.service.namespace !== namespace)
     const before = states.find((state) => state.service.namespace === namespace)
-    const records = this.#records.get(key)
+    const records = this.#counting(key)
     const now = records && this.#stateOf(records, before)
     if (now === before) return
     this.#unready += unreadyIn(now) - unreadyIn(before)
@@ -160,6 +172,16 @@ export class MergedServices {
     const isOther = now?.service !== before?.service || now?.hasLocalEndpoints !== before?.hasLocalEndpoints
     if (isOther) this.#definitions++
     if (!now || !before || isOther || reachesClusters(now, before)) redefined.add(hostname)
+  }
+
+  /** The records of a service whose namespace counts; undefined without any. */
+  #counting(key: string): ReadonlyMap<string, KeptRecord> | undefined {
+    const records = this.#records.get(key)
+    if (!records) return undefined
+    const counts = ({ service }: KeptRecord) => service.provider === 'ServiceEntry' || this.#covers(service)
+    if ([...records.values()].every(counts)) return records
+    const counting = [...records].filter(([, record]) => counts(record))
+    return counting.length > 0 ? new Map(counting) : undefined
   }
 
   /** Merges the records of one service: the first definition in their order, with the additions of further entries, and all endpoints. */

@@ -3,7 +3,7 @@
  * not count are reported, and count as soon as those before them are withdrawn.
  */
 import type { ConfigObject } from '../../protocols/data.ts'
-import { kindOfKey } from '../config/kinds.ts'
+import { clusterKinds, kindOfKey, namespaceOfKey } from '../config/kinds.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { contest, isStandIn } from '../config/stand-in.ts'
 import type { ResourceFault } from '../model/faults.ts'
@@ -71,6 +71,13 @@ export class Arbiter {
     const keys = [...this.#definitions.keys()].filter((key) => this.#of(source, key))
     for (const key of keys) this.#set(key, source, undefined)
     return keys
+  }
+
+  /** The keys of the defined objects of some namespaces, except those that describe clusters. */
+  keysIn(namespaces: ReadonlySet<string> | 'all'): string[] {
+    return [...this.#definitions.keys()].filter(
+      (key) => !clusterKinds.has(kindOfKey(key)) && (namespaces === 'all' || namespaces.has(namespaceOfKey(key))),
+    )
   }
 
   /** Decides what counts for an object. */

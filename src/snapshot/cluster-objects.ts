@@ -1,4 +1,4 @@
-/** The objects that describe clusters, as the arbiter decided on them: pods, namespaces and nodes (docs/resources.md, O1, O2). */
+/** The objects that describe clusters, as the arbiter decided on them: pods, namespaces and nodes (docs/resources.md, O1 to O3). */
 import type { ClusterNode, ConfigObject, Namespace, Pod } from '../../protocols/data.ts'
 import { kindOfKey } from '../config/kinds.ts'
 import { sameFields } from '../registry/slices.ts'

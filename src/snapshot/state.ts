@@ -2,6 +2,7 @@
 import type { ConfigObject, ObjectReference } from '../../protocols/data.ts'
 import { clusterKinds, kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
+import { isPolicyKind } from '../config/recognise.ts'
 import { consequences, contain, type Faults } from '../model/faults.ts'
 import { EntryRegistry } from '../registry/entry-registry.ts'
 import { type Merge, MergedServices } from '../registry/merged-services.ts'
@@ -9,6 +10,7 @@ import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Arbiter } from './arbiter.ts'
 import { ClusterObjects } from './cluster-objects.ts'
+import { Discovery } from './discovery.ts'
 import { GivenSettings } from './given-settings.ts'
 import { Indexes } from './indexes.ts'
 import { type NeededKeys, neededKeys } from './key-sources.ts'
@@ -34,6 +36,7 @@ export class MeshState {
   #gateways: MeshSnapshot['networkGateways'] = new Map()
   /** The pods, namespaces and nodes of clusters. */
   readonly #clusters: ClusterObjects
+  readonly #discovery: Discovery
   #keySets: ReadonlyMap<string, string> = new Map()
   #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, NeededKeys> } = { of: [], sources: new Map() }
   /** Objects changed since the last snapshot, by key. */
@@ -51,9 +54,13 @@ export class MeshState {
     this.#faults = faults
     this.objects = new ObjectStore(settings.features.PILOT_DISTRIBUTION_HISTORY_RETENTION)
     this.#arbiter = new Arbiter(!settings.optOuts.has('file-readability'))
-    this.services = new MergedServices(faults)
+    this.#discovery = new Discovery(settings.names, this.meshes.inForce.value)
+    this.services = new MergedServices(faults, ({ namespace, cluster }) => this.#discovery.covers(namespace, cluster))
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
-    this.#clusters = new ClusterObjects({ namespaceChanged: () => undefined, nodeChanged: () => undefined })
+    this.#clusters = new ClusterObjects({
+      namespaceChanged: ({ before, now }) => this.#rediscover(this.#discovery.setNamespace(before, now)),
+      nodeChanged: () => undefined,
+    })
     this.#indexes = new Indexes(settings, this.meshes.inForce.value, this.objects, faults)
     this.#snapshot = this.#build(this.services.merge(), undefined)
   }
@@ -116,9 +123,12 @@ export class MeshState {
     return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.objects.get(key) !== undefined)
   }
 
-  #setConfig(key: string, given: ConfigObject | undefined): boolean {
+  #setConfig(key: string, defined: ConfigObject | undefined): boolean {
     const kind = kindOfKey(key)
-    if (clusterKinds.has(kind)) return this.#clusters.set(key, given)
+    if (clusterKinds.has(kind)) return this.#clusters.set(key, defined)
+    // Policies count in every namespace, so that no label of a namespace opens a workload.
+    const isDiscovered = defined && (isPolicyKind(kind) || this.#discovery.covers(defined.namespace, defined.cluster))
+    const given = isDiscovered ? defined : undefined
     const records = given && kind === 'ServiceEntry' ? this.#entries.recordsOf(given as ServiceEntry) : []
     const change = this.objects.set(key, given)
     if (!change) return false
@@ -142,8 +152,16 @@ export class MeshState {
 
   /** Notes whether a change of {@link meshes} or {@link networks} brought another value into force. Returns that. */
   settingsMayDiffer(differs: boolean): boolean {
+    if (differs) this.#rediscover(this.#discovery.setSettings(this.meshes.inForce.value))
     this.#settingsChanged ||= differs
     return differs
+  }
+
+  /** Decides again on the objects and services of namespaces for which it has changed whether they are discovered. */
+  #rediscover(namespaces: ReadonlySet<string> | 'all'): void {
+    if (namespaces !== 'all' && namespaces.size === 0) return
+    this.#decideAll(this.#arbiter.keysIn(namespaces))
+    this.services.reconsider(namespaces)
   }
 
   /** The sources of the keys that RequestAuthentications need. It is the same map until a RequestAuthentication changes. */
@@ -176,6 +194,8 @@ export class MeshState {
     this.objects.endVersion(now)
     this.#entries.reselect()
     const merge = this.services.merge()
+    const undiscovered = this.#discovery.takeFaults()
+    if (undiscovered) this.#faults.replace('discovery', undiscovered)
     this.#findGateways(merge)
     this.#indexes.update([...this.#changed.keys()].map(kindOfKey), this.meshes.inForce.value)
     const before = this.#snapshot

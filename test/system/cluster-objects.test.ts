@@ -1,4 +1,4 @@
-/** Namespaces, nodes and pods in files, through the real command: what proxies are sent follows from their labels (docs/resources.md, O1, O2). */
+/** Namespaces, nodes and pods in files, through the real command: what proxies are sent follows from their labels (docs/resources.md, O1 to O3). */
 import { expect } from 'chai'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
@@ -57,5 +57,28 @@ for (const delta of [false, true])
       await sees('the services of the first', web, 'a.shop.test')
       service.remove('pod.yaml')
       await sees('those of the labels in the metadata', web, 'b.shop.test')
+    })
+
+    it('discoverySelectors decide by the labels of namespaces whose services and configuration count', async () => {
+      const selectors = (...all: string[]) => service.write('mesh-config', `discoverySelectors: [${all.join()}]\n`)
+      const namespace = (labels: string) =>
+        service.write('namespaces.yaml', `apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: ${labels}}\n`)
+      const enabled = '{matchLabels: {mesh-discovery: enabled}}'
+      const seer = await connect('10.8.0.3', 'seer', 'else')
+      expect(hosts(seer)).to.deep.equal(['a.shop.test', 'b.shop.test'])
+      selectors(enabled)
+      await sees('no service', seer)
+      await service.output.says(/shop.*no source has a Namespace of this name/)
+      namespace('{mesh-discovery: enabled}')
+      await sees('the services of the labelled namespace', seer, 'a.shop.test', 'b.shop.test')
+      namespace('{mesh-discovery: disabled}')
+      await sees('none of another label', seer)
+      selectors(enabled, '{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [shop]}]}')
+      await sees('those that a second entry selects by name', seer, 'a.shop.test', 'b.shop.test')
+      selectors(enabled)
+      await sees('none again', seer)
+      service.write('mesh-config', '')
+      await sees('all without selectors', seer, 'a.shop.test', 'b.shop.test')
+      service.remove('namespaces.yaml')
     })
   })

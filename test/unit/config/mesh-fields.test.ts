@@ -6,6 +6,7 @@ import { proxyConfigShape } from '../../../src/config/proxy-config.ts'
 import type { Form } from '../../../src/config/shape.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
+import { Discovery } from '../../../src/snapshot/discovery.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const documents = `apiVersion: networking.mesh.io/v1
@@ -88,6 +89,7 @@ describe('fields of the mesh configuration', () => {
       if ('error' in given) throw new Error(given.error)
       expect(given.warnings).to.deep.equal([])
       namesOfMesh(recorded<MeshConfig>(given.value, read))
+      new Discovery(names, recorded<MeshConfig>(given.value, read)).covers('ns', '')
       const planner = new Planner(testSettings())
       planner.state.setMesh(given.value)
       const { objects, faults } = parseConfigFile('f', documents, names)
