@@ -50,7 +50,7 @@ function service(index: number, size: MeshSize, { name = `svc-${index}`, ports =
     address: `10.${10 + slot}.${(index >> 8) & 255}.${index & 255}`,
     labels: { app: name, version: `v${(slot % 2) + 1}` },
   }))
-  const addresses = [`240.${(index >> 16) & 15}.${(index >> 8) & 255}.${index & 255}`]
+  const addresses = [`241.${(index >> 16) & 15}.${(index >> 8) & 255}.${index & 255}`]
   const spec = { hosts: [`${name}.${namespace}.svc.cluster.local`], addresses, location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints }
   return document('ServiceEntry', name, namespace, spec)
 }

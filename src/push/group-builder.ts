@@ -262,7 +262,7 @@ export class GroupBuilder implements Making {
           if (built.isPart) this.#store.update(id, divided.resources, built.gone, leaveAt)
           else this.#store.replace(id, divided.resources, leaveAt)
           built.stored?.()
-          group.conflicts = divided.conflicts
+          group.conflicts = [...(part ? group.conflicts.filter(({ listener }) => !part?.has(listener)) : []), ...divided.conflicts]
           if (built.hide) this.#hide(group, built.hide)
           faults.push(...divided.faults)
         }),
@@ -332,7 +332,7 @@ export class GroupBuilder implements Making {
       this.#failed.delete(group)
       this.#faults.clear(id)
       this.memo.release(id)
-      for (const maker of [this.#outbound, this.#routes]) maker.forget(id)
+      for (const maker of [this.#outbound, this.#listeners, this.#routes]) maker.forget(id)
     }
   }
 

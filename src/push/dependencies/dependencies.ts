@@ -177,6 +177,8 @@ export interface Collection<Value> {
   get(key: string, make: () => Value): { value: Value; isNew: boolean }
   /** Removes all keys except these. */
   keep(keys: ReadonlySet<string>): void
+  /** Removes these keys. */
+  drop(keys: Iterable<string>): void
   /** Records that the node being made has read all values. Outdated values have to be made with `get` before. */
   read(): void
 }
@@ -292,6 +294,16 @@ export class Dependencies<State extends object> {
       unlink(all, cell)
       this.#unread(all, [cell])
     }
+    const drop = (keys: Iterable<string>) => {
+      for (const key of keys) {
+        const cell = cells.get(key)
+        if (!cell) continue
+        cells.delete(key)
+        cell.waiting = undefined
+        outdated.delete(key)
+        leave(cell)
+      }
+    }
     return {
       outdated,
       isCurrent: (key) => cells.get(key)?.outdated === false,
@@ -314,15 +326,9 @@ export class Dependencies<State extends object> {
         return { value: cell.value as Value, isNew }
       },
       keep: (keys) => {
-        if (cells.size === keys.size) return
-        for (const [key, cell] of cells) {
-          if (keys.has(key)) continue
-          cells.delete(key)
-          cell.waiting = undefined
-          outdated.delete(key)
-          leave(cell)
-        }
+        if (cells.size !== keys.size) drop([...cells.keys()].filter((key) => !keys.has(key)))
       },
+      drop,
       read: () => {
         all.outdated = false
         this.#record(all)

@@ -6,11 +6,13 @@ import { hostsForCaller } from '../../snapshot/visibility.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { addedListeners, listenerPatcher } from '../../xds/envoy-filter/listeners.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
-import { type ListenerChoice, ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
+import { listenersOfNoService, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { listenerType } from '../../xds/type-urls.ts'
+import { KeyedResources, nameOf } from './keyed-resources.ts'
 import { type Built, GroupMaker, type Making, patched, withAdded } from './making.ts'
 import { sameListeners, type Unpatched, unpatchedListeners } from './unpatched-listeners.ts'
+import { ViewShares } from './view-shares.ts'
 
 /** A group of outbound listeners. */
 abstract class OutboundListeners extends GroupMaker {
@@ -43,7 +45,7 @@ class SharedListeners extends OutboundListeners {
   }
 
   make(): Built {
-    return { outcomes: this.groups.shared(this.proxy, this.#shared) }
+    return this.groups.shared(this, this.proxy, this.#shared)
   }
 }
 
@@ -65,9 +67,12 @@ const callerOf = ({ sourceLabels, headless }: ProxyClass): string => JSON.string
 /** Makes the groups of outbound listeners. */
 export class ListenerGroups {
   readonly #making: Making
+  /** The shared listeners, by name. */
+  readonly #resources: KeyedResources
 
   constructor(making: Making) {
     this.#making = making
+    this.#resources = new KeyedResources(making.record)
   }
 
   /** The makers for a class. */
@@ -88,9 +93,30 @@ export class ListenerGroups {
     return this.#listeners(proxy, () => outboundListeners(this.#inputs(proxy.viewKey, proxy)))
   }
 
-  /** The listeners that all views share. */
-  shared(proxy: ProxyClass, shared: ViewKey): Outcome[] {
-    return this.#listeners(proxy, () => this.#unpatched(shared, proxy))
+  /** The listeners that all views share: those that a change concerns, and those that belong to no service. */
+  shared(group: GroupMaker, proxy: ProxyClass, key: ViewKey): Built {
+    const inputs = this.#sharedInputs(key, proxy)
+    const shares = this.#sharesOf(key, proxy)
+    const { problems } = shares
+    const ofName = (name: string) => this.#listeners(proxy, () => this.#unpatched(name, shares, key, proxy), true)
+    return this.#resources.make(group, shares.names, ofName, (of) =>
+      patched(proxy.traits, outbound, (context) => {
+        const added = addedListeners(context)
+        const taken = added.flatMap(({ name }) => of(name).flatMap((outcome) => ('conflict' in outcome ? [] : nameOf(outcome))))
+        const made = makeListeners(
+          listenersOfNoService(inputs, () => []),
+          context,
+          added,
+          taken,
+        )
+        return [...made, ...problems.map((problem) => ({ problem }))]
+      }),
+    )
+  }
+
+  /** Removes a group. */
+  forget(group: string): void {
+    this.#resources.forget(group)
   }
 
   /** The hosts whose DestinationRule in this view has other settings for TCP connections than the rule in the shared view. */
@@ -118,34 +144,45 @@ export class ListenerGroups {
     const { services = [], routed = [] } = inputs.view.difference ?? {}
     const ruled = this.#ruled(proxy.viewKey, shared)
     const hosts = [...new Set([...services, ...routed, ...ruled, ...hostsForCaller(snapshot, proxy.sourceLabels), ...proxy.headless.hosts])]
-    const { chosen, hide } = this.#sharesOf(shared, proxy).differing(hosts, inputs)
-    return { outcomes: this.#listeners(proxy, () => outboundListeners(inputs, chosen), chosen), hide }
+    const { chosen, hide, problems } = this.#sharesOf(shared, proxy).differing(hosts, inputs, this.#sharedInputs(shared, proxy))
+    const outcomes = this.#listeners(proxy, () => outboundListeners(inputs, chosen), true)
+    return { outcomes: [...outcomes, ...problems.map((problem) => ({ problem }))], hide }
   }
 
-  /** The contributions of the services to the shared listeners. */
-  #sharesOf(key: ViewKey, proxy: ProxyClass): ListenerShares {
-    return this.#making.derived(`shares of ${unpatchedId(key, proxy)}`, () => new ListenerShares(this.#sharedInputs(key, proxy)))
+  /** The contributions of the services to the shared listeners. Whoever calls this is made again only for what it reads of them. */
+  #sharesOf(key: ViewKey, proxy: ProxyClass): ViewShares {
+    let kept: ViewShares | undefined
+    return this.#making.derived(`shares of ${unpatchedId(key, proxy)}`, () => {
+      kept ??= new ViewShares(this.#making.record)
+      kept.update(this.#sharedInputs(key, proxy))
+      return kept
+    })
   }
 
-  /** The shared listeners before patches. When patches apply, the unpatched listeners are made once for all patch sets. */
-  #unpatched(key: ViewKey, proxy: ProxyClass): Made {
-    if (proxy.traits.filtersOf.listeners.filters.length === 0) return outboundListeners(this.#sharedInputs(key, proxy))
-    const id = `listeners of ${unpatchedId(key, proxy)}`
-    return this.#making.derived<Unpatched>(id, () => unpatchedListeners(this.#sharedInputs(key, proxy)), sameListeners)
+  /** A shared listener before patches. When patches apply, it is made once for all patch sets. */
+  #unpatched(name: string, shares: ViewShares, key: ViewKey, proxy: ProxyClass): Made {
+    const make = () => {
+      const inputs = this.#sharedInputs(key, proxy)
+      return outboundListeners(inputs, shares.choice(name, inputs))
+    }
+    if (proxy.traits.filtersOf.listeners.filters.length === 0) return make()
+    return this.#making.derived<Unpatched>(`listener ${name} of ${unpatchedId(key, proxy)}`, () => unpatchedListeners(make()), sameListeners)
   }
 
-  /** Makes listeners with patches applied, and those that patches add. With `chosen`, none are added. */
-  #listeners({ traits }: ProxyClass, make: () => Made, chosen?: ListenerChoice): Outcome[] {
-    return patched(traits, 'SIDECAR_OUTBOUND', (context) => {
+  /** Makes listeners with patches applied, and those that patches add, unless these are some of the listeners. */
+  #listeners({ traits }: ProxyClass, make: () => Made, areSome = false): Outcome[] {
+    return patched(traits, outbound, (context) => {
       const { listeners, conflicts, problems } = make()
       return [
-        ...makeListeners(listeners, context, chosen ? [] : addedListeners(context)),
+        ...makeListeners(listeners, context, areSome ? [] : addedListeners(context)),
         ...conflicts.map((conflict) => ({ conflict })),
         ...problems.map((problem) => ({ problem })),
       ]
     })
   }
 }
+
+const outbound = 'SIDECAR_OUTBOUND'
 
 type Made = Pick<Unpatched, 'listeners' | 'conflicts' | 'problems'>
 

@@ -64,7 +64,7 @@ export function objectsOf(given: unknown): string[] {
 /** The state that groups are built from. Reads of it are recorded for the group that is being built. */
 export interface Making {
   readonly snapshot: SnapshotReader
-  readonly record: Pick<Dependencies<never>, 'collection'>
+  readonly record: Pick<Dependencies<never>, 'collection' | 'read' | 'changedInPlace'>
   /** Returns a named value that all its readers share. The readers are made again when the value differs according to `alike`. */
   derived<Value>(name: string, make: () => Value, alike?: (one: Value, other: Value) => boolean): Value
   readonly memo: Memo

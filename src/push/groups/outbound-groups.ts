@@ -18,8 +18,7 @@ import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
-import type { Collection } from '../dependencies/dependencies.ts'
-import { type HostList, listed, noHosts } from '../host-list.ts'
+import { KeyedResources } from './keyed-resources.ts'
 import { loadAssignments, placeKeyOf } from './load-assignments.ts'
 import { allUsable, type Built, GroupMaker, type Making, patched, withAdded } from './making.ts'
 import { usableEndpoints, withoutClusters } from './usable-endpoints.ts'
@@ -33,17 +32,6 @@ interface Extent {
   readonly hosts: readonly string[] | undefined
   /** The gateways to whose destinations the hosts are limited, and the namespace of their proxy. */
   readonly routedBy?: Pick<ProxyClass, 'gateways' | 'namespace'>
-}
-
-/** The resources of a group by host, each with a record of what was read to make it. */
-interface HostResources {
-  readonly cells: Collection<readonly Outcome[]>
-  /** The inputs that are not recorded as reads. */
-  readonly given: readonly unknown[]
-  /** Those that the group has. */
-  readonly stored: Map<string, readonly Outcome[]>
-  /** The hosts that it was made of; undefined until it was. */
-  hosts: HostList | undefined
 }
 
 /** A group of the resources of an extent's services, which is made host by host. */
@@ -130,11 +118,12 @@ class CommonClusters extends GroupMaker {
 /** Makes the groups of clusters and load assignments. */
 export class OutboundGroups {
   readonly #making: Making
-  /** By group. */
-  readonly #resources = new Map<string, HostResources>()
+  /** The resources of the groups, by host. */
+  readonly #resources: KeyedResources
 
   constructor(making: Making) {
     this.#making = making
+    this.#resources = new KeyedResources(making.record)
   }
 
   /** The makers for a class. */
@@ -179,7 +168,7 @@ export class OutboundGroups {
 
   /** Removes a group. */
   forget(group: string): void {
-    this.#resources.delete(group)
+    this.#resources.forget(group)
   }
 
   /** Makes the clusters and load assignments of a view's services in advance. Yields the number of bytes made for each service. */
@@ -239,50 +228,8 @@ export class OutboundGroups {
 
   /** Makes a group anew, or the part of it that changed since it was made last. */
   hostByHost(maker: OfExtent): Built {
-    const { id, given } = maker
-    const known = this.#resources.get(id)
-    const group =
-      known && sameItems(known.given, given)
-        ? known
-        : { cells: this.#making.record.collection<readonly Outcome[]>(), given, stored: new Map(), hosts: undefined }
-    // If this fails, the next attempt begins anew.
-    this.#resources.delete(id)
-    try {
-      return this.#changed(maker, group)
-    } catch (error) {
-      group.cells.keep(new Set())
-      throw error
-    }
-  }
-
-  /** Makes the resources of the hosts that are new in a group, and of those of which something that was read has changed. */
-  #changed(maker: OfExtent, group: HostResources): Built {
-    const { id, extent } = maker
-    const { cells, stored, given } = group
-    const relisted = new Set<string>()
-    const hosts = listed(this.#hosts(extent), group.hosts ?? noHosts, relisted)
-    const redone = [...new Set([...relisted, ...cells.outdated])].filter((host) => hosts.set.has(host))
-    const left = [...relisted].filter((host) => !hosts.set.has(host))
-    const make = (host: string) => () => maker.ofHost(host, this.#making.view(extent.viewKey))
-    const made = new Map(redone.map((host) => [host, cells.get(host, make(host)).value]))
-    cells.keep(hosts.set)
-    cells.read()
-    const outcomes = [...made.values()].flat()
-    const now = new Set(outcomes.map(nameOf))
-    const before = [...redone, ...left].flatMap((host) => (stored.get(host) ?? []).map(nameOf))
-    const finish = () => {
-      for (const [host, of] of made) stored.set(host, of)
-      for (const host of left) stored.delete(host)
-      this.#resources.set(id, { cells, given, stored, hosts })
-    }
-    if (!group.hosts) return { outcomes, stored: finish }
-    const remade = new Set([...redone, ...left, ...before, ...now])
-    // A patch that cannot be applied is a fault of its EnvoyFilter, which several hosts report.
-    const patches = new Set([...outcomes, ...[...redone, ...left].flatMap((host) => stored.get(host) ?? [])].filter(isPatchProblem).map(nameOf))
-    if (patches.size > 0)
-      for (const [host, of] of stored)
-        if (!made.has(host) && hosts.set.has(host)) outcomes.push(...of.filter((one) => isPatchProblem(one) && patches.has(nameOf(one))))
-    return { outcomes, isPart: true, gone: before.filter((name) => !now.has(name)), remade, stored: finish }
+    const { extent } = maker
+    return this.#resources.make(maker, this.#hosts(extent), (host) => maker.ofHost(host, this.#making.view(extent.viewKey)))
   }
 
   /** The hosts of an extent. The list stays the same object while its hosts are the same. */
@@ -315,11 +262,6 @@ export class OutboundGroups {
     return memo.get(`endpoints|${placeKeyOf(state, rule, place, snapshot)}`, [state, rule], '', [rule], make, allUsable)
   }
 }
-
-const nameOf = (outcome: Outcome): string =>
-  'slices' in outcome ? outcome.name : 'problem' in outcome ? outcome.problem.resource : outcome.conflict.listener
-
-const isPatchProblem = (outcome: Outcome): boolean => 'problem' in outcome && outcome.problem.type === 'patch'
 
 const endpointKey = ({ type, sniDnat, isProxyless, placeKey }: Traits): string => `${type}|${sniDnat}|${isProxyless}|${placeKey}`
 

@@ -4,7 +4,7 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { contain } from '../../model/faults.ts'
 import type { Draft, ListenerConflict, Problem } from '../../xds/draft.ts'
-import { type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
+import type { outboundListeners } from '../../xds/listeners/outbound.ts'
 import { encodeResource, isUsable, type Resource } from '../../xds/slab/resource.ts'
 
 /** Listeners before patches are applied, with the conflicts and problems found while making them. */
@@ -16,9 +16,8 @@ export interface Unpatched {
   readonly content: string | undefined
 }
 
-/** Makes all listeners. A listener that cannot be made is a draft that fails, as in `outboundListeners`. */
-export function unpatchedListeners(inputs: OutboundInputs): Unpatched {
-  const { listeners, conflicts, problems } = outboundListeners(inputs)
+/** Makes the listeners. One that cannot be made is a draft that fails, as in `outboundListeners`. */
+export function unpatchedListeners({ listeners, conflicts, problems }: ReturnType<typeof outboundListeners>): Unpatched {
   const made = listeners.flatMap((draft) => madeOnce(draft) ?? [])
   const isWhole = made.every(({ version }) => version !== undefined)
   return {

@@ -5,27 +5,25 @@
 import { create } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import { isIp } from '../../config/addresses.ts'
 import { configKey } from '../../config/kinds.ts'
-import { consequences, contain } from '../../model/faults.ts'
-import { append } from '../../model/lists.ts'
+import { contain } from '../../model/faults.ts'
 import { compare } from '../../model/order.ts'
 import { isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
-import { byNamespaceThenHost, type EgressListener, type View } from '../../snapshot/view.ts'
+import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import { applies } from '../routes/matches.ts'
-import { isBound, isRange, type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts'
+import { isBound, isRange, type PortUse } from '../routes/port-uses.ts'
 import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
-import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { acceptsHttp10, type Filter, httpConnectionManager, httpInspector, originalDst, tcpFilters, tlsInspector } from './filters.ts'
-import { besideWildcard, isOwnListener, isWildcard, loopbackOf, otherWildcardOf, wildcardOf } from './own-addresses.ts'
+import { nameOf, ownListenerProblem, problemOf, type Share, type ShareInputs, sharesOf } from './listener-shares.ts'
+import { besideWildcard, isOwnListener, otherWildcardOf, wildcardOf } from './own-addresses.ts'
 import { tcpSettings, tcpTargets } from './tcp-targets.ts'
 
 interface Chain {
@@ -35,14 +33,11 @@ interface Chain {
 }
 
 /** The inputs of outbound listeners. */
-export interface OutboundInputs {
+export interface OutboundInputs extends ShareInputs {
   readonly view: View
   readonly snapshot: MeshSnapshot
-  readonly traits: Traits
   readonly sourceLabels: Readonly<Record<string, string>>
   readonly namespace: string
-  /** Addresses of the workload itself: as a pod of a headless service it needs no listener to reach itself. */
-  readonly ownAddresses: readonly string[]
 }
 
 /** A listener before it is made: its address and the filter chains of the services that share it. */
@@ -69,8 +64,10 @@ interface Plan {
 /** A selection of listeners by name, with the services that are needed to make them. */
 export interface ListenerChoice {
   readonly names: ReadonlySet<string>
-  /** All services that have a share in one of the listeners, in order of precedence. */
+  /** All services that have a share in one of the listeners, in order of precedence; of a listener for HTTP only, one for each protocol. */
   readonly services: readonly ServiceState[]
+  /** Whether the view has a listener of a name, chosen or not. */
+  has(name: string): boolean
 }
 
 /**
@@ -87,18 +84,20 @@ export function outboundListeners(
   for (const egress of inputs.view.egress) {
     const isOpened = isBound(egress, inputs.traits.interception)
     for (const state of chosen ? chosen.services : egress.services) {
-      const report = (reason: string) => {
-        const { hostname } = state.service
-        problems.push({ type: 'lds', resource: hostname, objects: [serviceKey(state.service)], reason, consequence: consequences.leftOut })
+      const report = (problem: Problem) => {
+        // Those of chosen listeners are reported with what their services contribute.
+        if (!chosen) problems.push(problem)
       }
-      contain(() => {
-        for (const share of sharesOf(state, egress, inputs)) {
-          if (chosen && !chosen.names.has(nameOf(share))) continue
-          if (isOwnListener(share.bind, share.port.number, isOpened, inputs.snapshot, inputs.traits))
-            report(`the proxy itself listens at ${share.bind}:${share.port.number}`)
-          else addShare(plans, share, egress, state, inputs, conflicts)
-        }
-      }, report)
+      contain(
+        () => {
+          for (const share of sharesOf(state, egress, inputs)) {
+            if (chosen && !chosen.names.has(nameOf(share))) continue
+            if (isOwnListener(share.bind, share.port.number, isOpened, inputs.snapshot, inputs.traits)) report(ownListenerProblem(state, share))
+            else addShare(plans, share, egress, state, inputs, conflicts)
+          }
+        },
+        (reason) => report(problemOf(state, reason)),
+      )
     }
   }
   const sorted = [...plans.entries()].sort(
@@ -110,134 +109,25 @@ export function outboundListeners(
       name,
       objects: () => [...sidecar, ...plan.objects],
       partialFault: plan.partialFault,
-      make: () => listenerOf(name, plan, inputs, addressesBeside(plan, plans, inputs)),
+      make: () =>
+        listenerOf(
+          name,
+          plan,
+          inputs,
+          addressesBeside(plan, (other) => plans.has(other) || (chosen?.has(other) ?? false), inputs),
+        ),
     }),
   )
   return { listeners: chosen ? listeners : [...listeners, ...listenersOfNoService(inputs, () => sidecar)], conflicts, problems }
 }
 
-function listenersOfNoService(inputs: OutboundInputs, objects: () => string[]): Draft<Listener>[] {
+/** Returns the listeners that belong to no service: the catch-all one and that of the HTTP proxy. `objects` are those of the view. */
+export function listenersOfNoService(inputs: OutboundInputs, objects: () => string[]): Draft<Listener>[] {
   const { mesh } = inputs.snapshot
   if (inputs.traits.interception === 'NONE' || mesh.proxyListenPort === 0) return []
   const last: Draft<Listener> = { name: 'virtualOutbound', objects, make: () => virtualOutbound(inputs) }
   if (!hasHttpProxy(inputs.snapshot, inputs.traits)) return [last]
   return [{ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) }, last]
-}
-
-/** The contribution of a service port to a listener. */
-interface Share extends PortUse {
-  readonly bind: string
-}
-
-const nameOf = ({ bind, port, route }: Share): string => (route?.isOfAllPorts ? bind : `${bind}_${port.number}`)
-
-/** Returns the contributions of a service to listeners when it is called through an egress listener. */
-function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundInputs): Share[] {
-  const { traits } = inputs
-  const wildcard = wildcardOf(traits)
-  const isOpened = isBound(egress, traits.interception)
-  const unnamed = isOpened ? loopbackOf(traits) : wildcard
-  // A proxy without privileges cannot bind ports below 1024.
-  const isClosed = ({ port }: PortUse) => isOpened && traits.unprivileged && port.number < 1024
-  const binds: Readonly<Record<PortUse['at'], () => readonly string[]>> = {
-    shared: () => [wildcard],
-    service: () => virtualAddresses(state.service),
-    pods: () => podAddresses(state, inputs),
-    // At an address of redirected connections, one wildcard address stands for both families.
-    egress: () => [egress.bind === '' ? unnamed : !isOpened && isWildcard(egress.bind, traits) ? wildcard : egress.bind],
-  }
-  return portUses(state.service, egress, inputs.view.egress, inputs.snapshot, traits.interception).flatMap((use) =>
-    isClosed(use) ? [] : binds[use.at]().map((bind) => ({ ...use, bind })),
-  )
-}
-
-/** Returns the addresses of the pods for which a caller needs a listener: all except its own. */
-function podAddresses({ endpoints }: ServiceState, { ownAddresses }: OutboundInputs): string[] {
-  return [...new Set(endpoints.map(({ address }) => address))].filter((address) => isIp(address) && !ownAddresses.includes(address))
-}
-
-const bytes = 'bytes'
-
-/** The contribution of a share to the listener of a name: an HTTP protocol, or TCP (`bytes`). */
-interface Brought {
-  readonly name: string
-  readonly what: string
-}
-
-const broughtBy = (share: Share): Brought => ({ name: nameOf(share), what: share.kind === 'http' ? share.port.protocol : bytes })
-
-/** Records the contributions of services to the listeners of a view, to determine in which listeners another view differs. */
-export class ListenerShares {
-  /** Hosts with a share in a listener, in order of precedence. */
-  readonly #hosts = new Map<string, string[]>()
-  /** The contributions of each host. Equal contributions are one object. */
-  readonly #shares = new Map<string, readonly Brought[]>()
-  /** For each listener, the contributions to it by kind, with the number of shares that make them. */
-  readonly #brought = new Map<string, Map<string, { readonly brought: Brought; count: number }>>()
-  readonly #view: View
-
-  constructor(inputs: OutboundInputs) {
-    this.#view = inputs.view
-    for (const egress of inputs.view.egress)
-      for (const state of egress.services) {
-        const { hostname } = state.service
-        this.#shares.set(
-          hostname,
-          sharesOf(state, egress, inputs).map((share) => this.#add(hostname, broughtBy(share))),
-        )
-      }
-  }
-
-  /** Counts a contribution of a host. Returns the shared object for it. */
-  #add(host: string, brought: Brought): Brought {
-    const { name, what } = brought
-    append(this.#hosts, name, host)
-    let all = this.#brought.get(name)
-    if (!all) this.#brought.set(name, (all = new Map()))
-    let alike = all.get(what)
-    if (!alike) all.set(what, (alike = { brought, count: 0 }))
-    alike.count++
-    return alike.brought
-  }
-
-  /**
-   * Returns the listeners in which another view differs that equals this one except for `hosts`, and the listeners of this view that it
-   * must hide.
-   */
-  differing(hosts: readonly string[], inputs: OutboundInputs): { chosen: ListenerChoice; hide: readonly string[] } {
-    const [egress] = inputs.view.egress
-    const before = new Map<string, string[]>()
-    const after = new Map<string, string[]>()
-    const note = (shares: readonly Brought[], notes: Map<string, string[]>) => {
-      for (const { name, what } of shares) append(notes, name, what)
-    }
-    for (const host of hosts) {
-      note(this.#shares.get(host) ?? [], before)
-      const state = inputs.view.service(host)
-      if (state && egress) note(sharesOf(state, egress, inputs).map(broughtBy), after)
-    }
-    const names = new Set([...before.keys(), ...after.keys()].filter((name) => !this.#isSame(name, before.get(name) ?? [], after.get(name) ?? [])))
-    const own = new Set(hosts)
-    const services = new Map<string, ServiceState>()
-    const take = (state: ServiceState | undefined) => state && services.set(state.service.hostname, state)
-    for (const name of names) for (const host of this.#hosts.get(name) ?? []) if (!own.has(host)) take(this.#view.service(host))
-    for (const host of hosts) take(inputs.view.service(host))
-    const sorted = [...services.values()].sort(byNamespaceThenHost)
-    return { chosen: { names, services: sorted }, hide: [...names].filter((name) => this.#hosts.has(name)).sort() }
-  }
-
-  /**
-   * Whether a listener stays the same when some shares are removed and others added. A listener with HTTP shares only depends on the set of
-   * their protocols and not on the services.
-   */
-  #isSame(name: string, without: readonly string[], others: readonly string[]): boolean {
-    const brought = this.#brought.get(name)
-    if (!brought || brought.has(bytes) || others.includes(bytes)) return false
-    const left = new Map(Array.from(brought, ([what, { count }]) => [what, count]))
-    for (const what of without) left.set(what, (left.get(what) ?? 0) - 1)
-    for (const what of others) left.set(what, (left.get(what) ?? 0) + 1)
-    return [...left].every(([what, count]) => count > 0 && brought.has(what))
-  }
 }
 
 function planAt(plans: Map<string, Plan>, egress: EgressListener, name: string, { bind, port }: Share, inputs: OutboundInputs): Plan {
@@ -399,10 +289,11 @@ function cidrOf(text: string) {
  * Returns the addresses that a listener has beside its own: at the wildcard address, that of the other family, unless a Sidecar binds
  * another listener there, since Envoy rejects a second listener at an address.
  */
-function addressesBeside(plan: Plan, plans: ReadonlyMap<string, Plan>, { traits, view }: OutboundInputs): ReturnType<typeof besideWildcard> {
+function addressesBeside(plan: Plan, has: (name: string) => boolean, { traits, view }: OutboundInputs): ReturnType<typeof besideWildcard> {
   const other = otherWildcardOf(traits)
+  if (other === undefined) return []
   const { ingress = [] } = view.sidecar?.spec ?? {}
-  const isTaken = plans.has(`${other}_${plan.port}`) || ingress.some(({ bind, port }) => bind === other && port.number === plan.port)
+  const isTaken = has(`${other}_${plan.port}`) || ingress.some(({ bind, port }) => bind === other && port.number === plan.port)
   return plan.bindToPort || isTaken || plan.bind !== wildcardOf(traits) ? [] : besideWildcard(traits, plan.port)
 }
 

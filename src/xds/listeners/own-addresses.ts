@@ -58,7 +58,7 @@ export const virtualInboundPort = 15_006
  * or those of its bootstrap. Redirected connections arrive at an address of the machine, so a listener that is bound to their port takes
  * them whatever its address.
  */
-export function isOwnListener(bind: string, port: number, isBound: boolean, snapshot: MeshSnapshot, traits: Traits): boolean {
+export function isOwnListener(bind: string, port: number, isBound: boolean, snapshot: Pick<MeshSnapshot, 'mesh'>, traits: Traits): boolean {
   const { mesh } = snapshot
   const isShared = isWildcard(bind, traits)
   const isRedirected = traits.interception !== 'NONE' && mesh.proxyListenPort !== 0

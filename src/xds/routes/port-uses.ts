@@ -102,7 +102,7 @@ export function portUses(
   service: Service,
   egress: EgressListener,
   all: readonly EgressListener[],
-  snapshot: MeshSnapshot,
+  snapshot: Pick<MeshSnapshot, 'settings'>,
   interception: Interception,
 ): PortUse[] {
   if (egress.port) return usesOfEgress(service, egress, egress.port)
@@ -129,7 +129,7 @@ export function portUses(
  * Returns the addresses for a port that is not declared HTTP: the virtual IPs or pods of the service, and the shared address for ranges or
  * if the service has no addresses.
  */
-function placesOf(service: Service, snapshot: MeshSnapshot): ('service' | 'pods' | 'shared')[] {
+function placesOf(service: Service, snapshot: Pick<MeshSnapshot, 'settings'>): ('service' | 'pods' | 'shared')[] {
   const isShared = service.addresses.some(isRange)
   if (virtualAddresses(service).length > 0) return isShared ? ['service', 'shared'] : ['service']
   return [hasPodListeners(service, snapshot) ? 'pods' : 'shared']

@@ -18,7 +18,7 @@ export interface RoutedPort {
 export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true, isFixed: true, isOfAllPorts: true }
 
 /** Whether a proxy has a listener that is an HTTP proxy. */
-export function hasHttpProxy({ mesh }: MeshSnapshot, { interception }: Traits): boolean {
+export function hasHttpProxy({ mesh }: Pick<MeshSnapshot, 'mesh'>, { interception }: Traits): boolean {
   return mesh.proxyHttpPort !== 0 && mesh.proxyListenPort !== 0 && interception !== 'NONE'
 }
 

@@ -230,10 +230,15 @@ describe('generated parts that proxies share', () => {
     const rule = (namespace: string, host: string, tcpPool: object) =>
       mesh.set('DestinationRule', namespace, host, { host, trafficPolicy: { connectionPool: { tcp: tcpPool } } })
     const made: string[] = []
-    const replace = mesh.planner.groups.replace.bind(mesh.planner.groups)
-    mesh.planner.groups.replace = (id, ...more) => {
+    const { groups } = mesh.planner
+    const [replace, update] = [groups.replace.bind(groups), groups.update.bind(groups)]
+    groups.replace = (id, ...more) => {
       if (id.startsWith('listeners-out')) made.push(id)
       replace(id, ...more)
+    }
+    groups.update = (id, ...more) => {
+      if (id.startsWith('listeners-out')) made.push(id)
+      update(id, ...more)
     }
     const madeBy = (act: () => unknown): number => {
       made.length = 0
