@@ -1,15 +1,12 @@
 /** Groups of route configurations of sidecars and of their virtual hosts: shared ones, and those that differ for a namespace. */
 import { publicView, publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
-import type { Outcome } from '../../xds/draft.ts'
 import { filterId } from '../../xds/envoy-filter/selection.ts'
-import { hostlessRoute, hostResource, routeResource } from '../../xds/routes/route-table.ts'
-import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { routeType, virtualHostType } from '../../xds/type-urls.ts'
 import { anonymousCaller, type Caller, HostMaker } from '../routes/host-pieces.ts'
 import { OwnRoutes } from '../routes/own-routes.ts'
-import { changesIn, type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
+import { SharedRoutes } from '../routes/shared-routes.ts'
 import { type Built, GroupMaker, type Making, problemOutcomes } from './making.ts'
 
 /** Routes that are made together, with everything that they are made for. */
@@ -40,8 +37,9 @@ function ownSet(shared: RouteSet, key: ViewKey, caller: Caller): OwnSet {
 const named = ({ id, traits }: RouteSet): string =>
   `${id} ${traits.filtersOf.routes.filters.map((filter) => `${filterId(filter)}@${filter.generation}`).join()}`
 
-/** The id of the group of a route set. */
+/** The ids of the groups of a route set. */
 const routesGroup = ({ id }: RouteSet): string => `routes-out|${id}`
+const hostsGroup = ({ id }: RouteSet): string => `vhosts|${id}`
 
 /** A group of route configurations, or of virtual hosts as resources of their own, of a route set. */
 abstract class OfRoutes<Routes extends RouteSet> extends GroupMaker {
@@ -77,33 +75,30 @@ class OwnRouteConfigurations extends OfRoutes<OwnSet> {
 
 class SharedVirtualHosts extends OfRoutes<RouteSet> {
   constructor(groups: RouteGroups, routes: RouteSet, hiddenBy?: string) {
-    super(groups, routes, `vhosts|${routes.id}`, virtualHostType, hiddenBy)
+    super(groups, routes, hostsGroup(routes), virtualHostType, hiddenBy)
   }
 
   make(): Built {
-    return this.groups.sharedHosts(this.id, this.routes)
+    return this.groups.sharedHosts(this.routes)
   }
 }
 
 class OwnVirtualHosts extends OfRoutes<OwnSet> {
   constructor(groups: RouteGroups, routes: OwnSet) {
-    super(groups, routes, `vhosts|${routes.id}`, virtualHostType)
+    super(groups, routes, hostsGroup(routes), virtualHostType)
   }
 
   make(): Built {
-    return this.groups.ownHosts(this.id, this.routes)
+    return this.groups.ownHosts(this.routes)
   }
 }
 
 /** Makes the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
+  /** By the id of the group of route configurations, with which they go. */
   readonly #shared = new Map<string, SharedRoutes>()
   readonly #own = new Map<string, OwnRoutes>()
-  /** By group of virtual hosts: the routes that they are from, and the state of these that the group contains. */
-  readonly #hostsOf = new Map<string, { readonly routes: SharedRoutes | OwnRoutes; readonly at: number }>()
-  /** The last shared route configurations by their table. */
-  readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
   constructor(making: Making) {
     this.#making = making
@@ -129,12 +124,8 @@ export class RouteGroups {
 
   /** The route configurations that are shared by all classes that see them alike. */
   sharedConfigurations(set: RouteSet): Built {
-    const { takesVirtualHosts } = set.traits
     const shared = this.#sharedRoutes(set)
-    const made = [...shared.routes.values()].map((route) =>
-      takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
-    )
-    return { outcomes: [...made, ...problemOutcomes(shared.problems)] }
+    return { outcomes: [...shared.configurations(), ...problemOutcomes(shared.problems)] }
   }
 
   /** The route configurations that a namespace sees differently. */
@@ -143,45 +134,24 @@ export class RouteGroups {
     const routes = this.#ownRoutes(own)
     // They refer to the shared tables, so this group depends on these tables.
     if (!traits.takesVirtualHosts)
-      for (const name of routes.names) this.#part(`table ${name} of ${named(shared)}`, shared, (all) => all.tableOf(name))
+      for (const name of routes.names) this.#part(`table ${name} of ${named(shared)}`, shared, (all) => all.routes.get(name)?.table)
     const { resources, hide } = routes.configurations(traits.takesVirtualHosts)
     return { outcomes: [...resources, ...problemOutcomes(routes.problems)], hide }
   }
 
   /** Virtual hosts as resources of their own: only those that changed since the group was built, or all of them. */
-  sharedHosts(id: string, set: RouteSet): Built {
+  sharedHosts(set: RouteSet): Built {
     const shared = this.#sharedRoutes(set)
-    const before = this.#hostsOf.get(id)
-    const { at } = shared
-    const stored = () => this.#hostsOf.set(id, { routes: shared, at })
-    const replaced = before?.routes === shared ? shared.replacedSince(before.at) : undefined
-    if (replaced) {
-      const { resources, gone } = changesIn(replaced)
-      return { outcomes: resources, gone, stored, isPart: true }
-    }
-    const outcomes: Outcome[] = []
-    for (const { route, hosts } of shared.routes.values())
-      if (route.catchAll) for (const { piece } of hosts) if (piece) outcomes.push(hostResource(route.name, piece))
-    return { outcomes, stored }
+    const changed = shared.changes.sinceStored()
+    const stored = shared.changes.marker()
+    return changed ? { outcomes: changed.resources, gone: changed.gone, stored, isPart: true } : { outcomes: shared.virtualHosts(), stored }
   }
 
   /** The same for those of a namespace. */
-  ownHosts(id: string, own: OwnSet): Built {
-    const overlay = this.#ownRoutes(own)
-    const before = this.#hostsOf.get(id)
-    const { at } = overlay
-    const stored = () => this.#hostsOf.set(id, { routes: overlay, at })
-    const { resources, hide, gone } = overlay.hosts(before?.routes === overlay ? before.at : undefined)
-    return { outcomes: resources, hide, stored, ...(gone ? { isPart: true, gone } : {}) }
-  }
-
-  #resource(shared: SharedRoutes, { route, extra }: SharedRoute): Resource {
-    const table = shared.tableOf(route.name) as SharedRoute['table']
-    const known = this.#whole.get(table)
-    if (known && isUsable(known.resource) && Buffer.compare(known.extra, extra) === 0) return known.resource
-    const resource = routeResource(table, [], [], extra, this.#making.sums)
-    this.#whole.set(table, { extra, resource })
-    return resource
+  ownHosts(own: OwnSet): Built {
+    const routes = this.#ownRoutes(own)
+    const { resources, hide, gone } = routes.virtualHosts()
+    return { outcomes: resources, hide, stored: routes.changes.marker(), ...(gone ? { isPart: true, gone } : {}) }
   }
 
   /** The shared routes, updated to the present snapshot. Whoever calls this is made again when anything in them changes. */
@@ -258,10 +228,12 @@ export class RouteGroups {
     return this.#shared.size + this.#own.size
   }
 
-  /** Removes a group. */
+  /** Removes a group. Its routes go with the group of route configurations. */
   forget(group: string): void {
-    this.#own.delete(group)
-    this.#shared.delete(group)
-    this.#hostsOf.delete(group)
+    if (!this.#own.delete(group) && !this.#shared.delete(group) && group.startsWith('vhosts|')) {
+      const routes = group.replace('vhosts|', 'routes-out|')
+      const kept = this.#own.get(routes) ?? this.#shared.get(routes)
+      kept?.changes.groupForgotten()
+    }
   }
 }

@@ -20,14 +20,6 @@ export interface RouteHost {
 
 const noProblems: readonly Problem[] = []
 
-/** A route with the hosts that claim its domains. */
-export interface RouteHosts {
-  readonly route: RouteName
-  /** In the order of their claims. */
-  readonly hosts: readonly RouteHost[]
-  readonly problems: readonly Problem[]
-}
-
 /**
  * The order of claims: services by namespace and host, then hosts without a service, then virtual hosts that patches add, then the
  * catch-all.
@@ -41,9 +33,9 @@ export function inOrder(one: Candidate, other: Candidate): number {
  * Decides which candidate owns which domain, in the order of the candidates. `before` finds the last good form of a virtual host by its
  * name.
  */
-export function claimDomains(route: RouteName, candidates: readonly Candidate[], before: (name: string) => HostPiece | undefined): RouteHosts {
+export function claimDomains(route: RouteName, candidates: readonly Candidate[], before: (name: string) => HostPiece | undefined): RouteHost[] {
   const taken = new Set<string>()
-  const hosts = candidates.map((candidate): RouteHost => {
+  return candidates.map((candidate): RouteHost => {
     const problems: Problem[] = []
     const whole = pieceOrLastGood(route, candidate.make(), before, problems)
     const claims = whole?.domains ?? []
@@ -56,7 +48,6 @@ export function claimDomains(route: RouteName, candidates: readonly Candidate[],
     for (const domain of piece?.domains ?? []) taken.add(domain)
     return { candidate, claims, piece, problems: problems.length > 0 ? problems : noProblems }
   })
-  return { route, hosts, problems: problemsOf(hosts) }
 }
 
 /** All problems of hosts. */
@@ -97,6 +88,7 @@ export interface HostsChange {
 
 /** The claims of a route, as far as a change of some hosts depends on them. */
 interface Claims {
+  readonly id: RouteName
   readonly hosts: readonly RouteHost[]
   readonly owners: ReadonlyMap<string, string>
   readonly contested: ReadonlyMap<string, ReadonlySet<string>>
@@ -110,7 +102,7 @@ const maxMoved = 100
  * Changes some hosts of a route, given the candidates that each has now, at a cost proportional to their number. Undefined when a domain
  * that one of them claims or claimed is claimed by another host: then the route has to be settled as a whole.
  */
-export function changeHosts(route: RouteName, before: Claims, changes: ReadonlyMap<string, readonly Candidate[]>): HostsChange | undefined {
+export function changeHosts(before: Claims, changes: ReadonlyMap<string, readonly Candidate[]>): HostsChange | undefined {
   const changed = new Map<string, readonly RouteHost[]>()
   const moved = new Set<string>()
   const [gained, lost] = [new Map<string, string>(), new Map<string, string>()]
@@ -118,7 +110,7 @@ export function changeHosts(route: RouteName, before: Claims, changes: ReadonlyM
   for (const [host, candidates] of changes) {
     const olds = before.of(host)
     if (olds.some(({ piece, claims }) => !sameItems(piece?.domains ?? noDomains, claims))) return undefined
-    const news = candidates.map((candidate) => entryOf(route, candidate, olds))
+    const news = candidates.map((candidate) => entryOf(before.id, candidate, olds))
     changed.set(host, news)
     const isAlike = news.length === olds.length && news.every((one, index) => isAtSamePlace(one, olds[index] as RouteHost))
     if (isAlike && news.every(({ claims }, index) => sameItems(claims, olds[index]?.claims ?? noDomains))) continue

@@ -9,28 +9,15 @@ import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/envoy-filter/routes.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
-import { buildTable, type HostPiece, hostResource, type RouteTable } from '../../xds/routes/route-table.ts'
-import { lost, type Resource } from '../../xds/slab/resource.ts'
+import type { Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
 import { type HostList, listed, noHosts } from '../host-list.ts'
-import { ClaimLog, domainOf, hostsOf, RouteClaims, servicesOf } from './claims.ts'
+import { ClaimLog, domainOf, hostsOf, servicesOf } from './claim-log.ts'
+import { ChangedHosts, HostChanges, madeOnce, maxChanged } from './host-changes.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
-import { changeHosts, claimDomains, type HostsChange, inOrder, problemsOf, type RouteHost, type RouteHosts, servicesIn } from './route-hosts.ts'
-
-/** A route of the shared routes. */
-export interface SharedRoute extends RouteHosts {
-  /** All virtual hosts of the route in one block. Empty where they are resources of their own. */
-  readonly table: RouteTable
-  /** Fields that EnvoyFilters add to the message. */
-  readonly extra: Uint8Array
-  /** Patches of the message that could not be applied. */
-  readonly patches: readonly Problem[]
-  /** The same object while the claims are the same, or only hosts with domains of their own come and go. */
-  readonly claims: RouteClaims
-  /** The number of virtual hosts that belong to services. A route without any does not exist. */
-  readonly serviceCount: number
-}
+import { type MadeRoute, SharedRoute } from './route.ts'
+import { claimDomains, type HostsChange, inOrder, problemsOf } from './route-hosts.ts'
 
 /** The candidates of an egress listener: those of services, and those of other hosts that VirtualServices name. */
 interface EgressCandidates {
@@ -38,28 +25,6 @@ interface EgressCandidates {
   readonly others: HostList
   readonly ofHosts: Collection<readonly Candidate[]>
   readonly ofOthers: Collection<readonly Candidate[]>
-}
-
-/** Virtual hosts of a route that came or were replaced in place, and the names of those that are gone. */
-export interface Replaced {
-  readonly route: RouteName
-  readonly hosts: readonly RouteHost[]
-  readonly gone: readonly string[]
-}
-
-/** The virtual hosts, as resources of their own, that changes in place leave, and the names of those that are gone after all of them. */
-export function changesIn(replaced: readonly Replaced[]): { readonly resources: Resource[]; readonly gone: string[] } {
-  const last = new Map<string, Resource | undefined>()
-  for (const { route, hosts, gone } of replaced) {
-    if (!route.catchAll) continue
-    for (const name of gone) last.set(`${route.name}/${name}`, undefined)
-    for (const { piece } of hosts) {
-      const resource = piece && hostResource(route.name, piece)
-      if (resource) last.set(resource.name, resource)
-    }
-  }
-  const names = [...last.keys()]
-  return { resources: [...last.values()].flatMap((resource) => resource ?? []), gone: names.filter((name) => !last.get(name)) }
 }
 
 /** The routes of a view as one caller sees them, shared by all classes that see them alike. A new snapshot may replace the view. */
@@ -72,19 +37,14 @@ export class SharedRoutes {
   /** By route the candidates that belong to no host of the view. */
   #common: Collection<readonly Candidate[]>
   #inputs: readonly unknown[] = []
-  /** A new object whenever `#at` grows. */
+  /** A new object whenever a virtual host, a message or a problem is another one. */
   #revision: object = {}
+  /** For the group of virtual hosts. A build of all routes that changed one, has problems or follows one with problems restarts it. */
+  readonly changes = new HostChanges()
   #routes = new Map<string, SharedRoute>()
   /** Names of the routes by host, computed on first use. */
   #routesOf: Map<string, readonly string[]> | undefined
   readonly #claimLog = new ClaimLog()
-  /**
-   * The number of the present state. It grows by one for each route with virtual hosts replaced in place, and for each build of all routes
-   * that changed a route, or that has problems or follows one with problems.
-   */
-  #at = 0
-  /** The last replacements in place, at most {@link maxReplaced}. Emptied when a build of all routes begins a new state. */
-  #replaced: Replaced[] = []
   /** Routes that could not be made. */
   #problems: readonly Problem[] = []
   /** Hosts whose candidates could not be determined. */
@@ -106,32 +66,19 @@ export class SharedRoutes {
     return this.#revision
   }
 
-  /** The table of a route. It is built again if its bytes were dropped because it had not been used for a while. */
-  tableOf(name: string): RouteTable | undefined {
-    const route = this.#routes.get(name)
-    if (!route || route.table.block.slab !== lost) return route?.table
-    const table = buildTable(name, route.table.pieces, this.#sums)
-    this.#routes.set(name, { ...route, table })
-    return table
+  /** The route configurations, for callers that see nothing otherwise. */
+  configurations(): Resource[] {
+    return [...this.#routes.values()].map((route) => route.configuration())
+  }
+
+  /** All virtual hosts as resources of their own. */
+  virtualHosts(): Resource[] {
+    return [...this.#routes.values()].flatMap((route) => (route.id.catchAll ? route.virtualHosts() : []))
   }
 
   /** The changes of domain ownership. */
   get claimLog(): Pick<ClaimLog, 'at' | 'concerns' | 'hostsSince'> {
     return this.#claimLog
-  }
-
-  /** The number of the present state. */
-  get at(): number {
-    return this.#at
-  }
-
-  /**
-   * The virtual hosts replaced since state `at`, in their order. Undefined when something else changed, or when the record does not reach
-   * back that far.
-   */
-  replacedSince(at: number): readonly Replaced[] | undefined {
-    const count = this.#at - at
-    return count > this.#replaced.length ? undefined : this.#replaced.slice(this.#replaced.length - count)
   }
 
   /** All problems of the routes. */
@@ -143,18 +90,6 @@ export class SharedRoutes {
   routesOf(host: string): readonly string[] {
     this.#routesOf ??= invert(this.#routes)
     return this.#routesOf.get(host) ?? []
-  }
-
-  /** The other hosts that claim one of these domains of a route. */
-  otherClaimants(route: string, domains: readonly string[], host: string): string[] {
-    const there = this.#routes.get(route)
-    if (!there) return []
-    return domains.flatMap((domain) => {
-      const contested = there.claims.contested.get(domain)
-      if (contested) return [...contested].filter((claimant) => claimant !== host)
-      const owner = there.claims.owners.get(domain)
-      return owner === undefined || owner === host ? [] : owner
-    })
   }
 
   /** Updates the routes to the maker's view. A route that cannot be made stays as it was. */
@@ -217,9 +152,9 @@ export class SharedRoutes {
 
   /** By route the candidates of each changed host. Undefined when a route would have to be made, or a host would bring others into one. */
   #changesOf(wanted: EgressCandidates, egress: EgressListener, hosts: ReadonlySet<string>, maker: HostMaker, lostHosts: Map<string, Problem>) {
-    const changes = new Map<string, Map<string, Candidate[]>>()
+    const changes = new ChangedHosts()
     for (const host of hosts) {
-      for (const name of this.routesOf(host)) candidatesIn(changes, name).set(host, [])
+      for (const name of this.routesOf(host)) changes.in(name).set(host, [])
       const candidates = contain<readonly Candidate[]>(
         () => [
           ...(wanted.hosts.set.has(host) ? this.#ofHost(wanted, host, maker, egress).value : []),
@@ -237,7 +172,7 @@ export class SharedRoutes {
           if (namespace !== '') return undefined
           continue
         }
-        const there = candidatesIn(changes, route.name)
+        const there = changes.in(route.name)
         const known = there.get(host) ?? []
         if (!known.some((other) => other.port === port)) there.set(host, [...known, candidate])
       }
@@ -245,15 +180,14 @@ export class SharedRoutes {
     return changes
   }
 
-  /** Changes the hosts of each route. Undefined when one of the routes has to be settled as a whole. */
-  #settle(changes: ReadonlyMap<string, ReadonlyMap<string, readonly Candidate[]>>): Settled[] | undefined {
+  /** What the changed hosts make of each route. Undefined when one of the routes has to be settled as a whole. */
+  #settle(changes: ChangedHosts): Settled[] | undefined {
     const settled: Settled[] = []
     for (const [name, candidates] of changes) {
-      const before = this.#routes.get(name) as SharedRoute
-      const change = changeHosts(before.route, before.claims, candidates)
-      const serviceCount = before.serviceCount + (change?.services ?? 0)
-      if (!change || (serviceCount === 0 && !before.route.isFixed)) return undefined
-      settled.push({ name, before, change, serviceCount })
+      const route = this.#routes.get(name) as SharedRoute
+      const change = route.settle(candidates)
+      if (!change || (route.serviceCount + change.services === 0 && !route.id.isFixed)) return undefined
+      settled.push({ route, change })
     }
     return settled
   }
@@ -261,29 +195,15 @@ export class SharedRoutes {
   /** Takes the changes of routes. */
   #take(settled: readonly Settled[]): void {
     const moved = new Map<string, number[]>()
-    for (const { name, before, change, serviceCount } of settled) {
-      const { hosts, changed, made, gone } = change
-      const hasProblems = [...changed].some(([host, now]) => [...now, ...before.claims.of(host)].some(({ problems }) => problems.length > 0))
-      for (const [host, digests] of digestsOf(name, before, change)) append(moved, host, ...digests)
+    for (const { route, change } of settled) {
+      for (const [host, digests] of digestsOf(route, change)) append(moved, host, ...digests)
       for (const host of this.#routesOf ? change.moved : [])
-        this.#routesOf?.set(host, withName(this.#routesOf.get(host), name, (changed.get(host)?.length ?? 0) > 0))
-      before.claims.change(change)
-      const isSameTable = made.length + gone.length + change.moved.size === 0
-      const pieces = this.#hasTables || !before.route.catchAll ? hosts.map(({ piece }) => piece) : []
-      this.#routes.set(name, {
-        ...before,
-        hosts,
-        serviceCount,
-        problems: hasProblems ? [...problemsOf(hosts), ...before.patches] : before.problems,
-        table: isSameTable ? before.table : buildTable(name, pieces, this.#sums),
-      })
-      if (!isSameTable || hasProblems) this.#revision = {}
-      if (isSameTable) continue
-      this.#replaced.push({ route: before.route, hosts: made, gone })
-      this.#at++
+        this.#routesOf?.set(host, withName(this.#routesOf.get(host), route.name, (change.changed.get(host)?.length ?? 0) > 0))
+      const differs = route.change(change)
+      if (differs.hosts || differs.problems) this.#revision = {}
+      if (differs.hosts) this.changes.replaced(route.id, change)
     }
     if (moved.size > 0) this.#claimLog.addHosts(moved)
-    this.#replaced.splice(0, this.#replaced.length - maxReplaced)
   }
 
   /** Builds all routes. */
@@ -296,31 +216,34 @@ export class SharedRoutes {
     const touched = hosts ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
     const routes = new Map<string, SharedRoute>()
-    for (const [name, { route, candidates }] of byRoute(all, fixed)) {
+    let differs = false
+    for (const [name, { route: id, candidates }] of byRoute(all, fixed)) {
       const before = this.#routes.get(name)
-      const build = () => this.#build(route, candidates, changed, maker, before)
       const isSame = before && touched && !touched.has(name) && this.#common.isCurrent(name) && this.#problems.length === 0
-      const made = isSame
+      const build = (): SharedRoute => {
+        const { made, isClaimedAlike } = this.#make(id, candidates, changed, maker, before)
+        if (!before || !isClaimedAlike) return new SharedRoute(id, made, this.#hasTables, this.#sums)
+        differs = before.remake(made) || differs
+        return before
+      }
+      const route = isSame
         ? before
         : contain<SharedRoute | undefined>(build, (reason) => {
             problems.push({ type: 'rds', resource: name, objects: [], reason })
             return before
           })
-      if (made) routes.set(name, made)
+      if (route) routes.set(name, route)
     }
     this.#common.keep(new Set(routes.keys()))
-    const differs = (of: (route: SharedRoute) => unknown) =>
-      routes.size !== this.#routes.size || [...routes].some(([name, route]) => of(route) !== of(this.#routes.get(name) ?? ({} as SharedRoute)))
-    if (differs((route) => route) || hadLostHosts || problems.length + this.#problems.length + this.#lostHosts.size > 0) {
+    const isReclaimed = routes.size !== this.#routes.size || [...routes].some(([name, route]) => route !== this.#routes.get(name))
+    if (differs || isReclaimed || hadLostHosts || problems.length + this.#problems.length + this.#lostHosts.size > 0) {
       this.#revision = {}
-      this.#replaced = []
-      this.#at++
+      this.changes.restart()
     }
-    const reclaimed = differs(({ claims }) => claims)
-    if (reclaimed) this.#claimLog.add(this.#routes, routes)
+    if (isReclaimed) this.#claimLog.add(this.#routes, routes)
     this.#problems = problems
     this.#routes = routes
-    if (reclaimed) this.#routesOf = undefined
+    if (isReclaimed) this.#routesOf = undefined
   }
 
   /** The candidates of all hosts, in the order of egress listeners. `changed` receives the hosts whose candidates were computed again. */
@@ -360,100 +283,39 @@ export class SharedRoutes {
     return ofOthers.get(host, () => maker.ofHost(host, egress).map(madeOnce))
   }
 
-  #build(
-    route: RouteName,
-    services: readonly Candidate[],
-    changed: ReadonlySet<string>,
-    maker: HostMaker,
-    before: SharedRoute | undefined,
-  ): SharedRoute {
+  /** Settles which host owns which domain of a route, of all candidates or, where claims cannot differ, of the changed ones. */
+  #make(id: RouteName, services: readonly Candidate[], changed: ReadonlySet<string>, maker: HostMaker, before: SharedRoute | undefined) {
     const patches: Problem[] = []
-    const extra = maker.patched(patches, (context) => routeConfigurationExtra(route.name, context))
-    const { value: common, isNew } = this.#common.get(route.name, () => maker.ofRoute(route).map(madeOnce))
+    const extra = maker.patched(patches, (context) => routeConfigurationExtra(id.name, context))
+    const { value: common, isNew } = this.#common.get(id.name, () => maker.ofRoute(id).map(madeOnce))
     const isWhole = before && !isNew && services.length + common.length === before.hosts.length
-    const hosts = isWhole
-      ? replaceHosts(
-          before,
-          services.filter(({ host }) => changed.has(host)),
-        )
-      : undefined
-    const replaced = hosts && { route, hosts, problems: problemsOf(hosts) }
-    const lastGood = (name: string): HostPiece | undefined => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
-    const routeHosts = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
-    const problems = [...routeHosts.problems, ...patches]
-    const claimed = before && (replaced || sameClaims(before, routeHosts)) ? before : undefined
-    const same = claimed?.hosts.every(({ piece }, index) => piece === routeHosts.hosts[index]?.piece)
-    if (claimed && same && sameItems(problems, claimed.problems) && Buffer.compare(claimed.extra, extra) === 0) return claimed
-    if (claimed && same)
-      return { ...claimed, hosts: routeHosts.hosts, claims: claimed.claims.replaceHosts(routeHosts.hosts), problems, patches, extra }
-    const pieces = routeHosts.hosts.map(({ piece }) => piece)
-    return {
-      route,
-      hosts: routeHosts.hosts,
-      problems,
-      patches,
-      extra,
-      table: buildTable(route.name, this.#hasTables || !route.catchAll ? pieces : [], this.#sums),
-      claims: claimed?.claims.replaceHosts(routeHosts.hosts) ?? new RouteClaims(routeHosts.hosts),
-      serviceCount: servicesIn(routeHosts.hosts),
-    }
+    const replaced = isWhole ? before.replaced(services.filter(({ host }) => changed.has(host))) : undefined
+    const lastGood = (name: string) => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
+    const hosts = replaced ?? claimDomains(id, [...services, ...common].sort(inOrder), lastGood)
+    const made: MadeRoute = { hosts, problems: [...problemsOf(hosts), ...patches], patches, extra }
+    return { made, isClaimedAlike: replaced !== undefined || before?.hasSameClaims(hosts) === true }
   }
-}
-
-/** A candidate whose virtual host is made once, unless domains have to be removed from it. */
-export function madeOnce(candidate: Candidate): Candidate {
-  const made = candidate.make()
-  return { ...candidate, make: (without) => (without && without.size > 0 ? candidate.make(without) : made) }
-}
-
-/**
- * Replaces some virtual hosts of a route in place, if they claim the same domains as before and neither had nor have problems; those of other
- * hosts stay. Returns undefined when the route has to be built as a whole.
- */
-function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): RouteHosts['hosts'] | undefined {
-  const hosts = [...before.hosts]
-  for (const candidate of candidates) {
-    const places = before.claims.placesOf(candidate.host).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
-    const [place] = places
-    const old = place === undefined ? undefined : hosts[place]
-    if (!old || place === undefined || old.problems.length > 0 || places.length !== 1 || old.candidate.namespace !== candidate.namespace)
-      return undefined
-    const made = candidate.make()
-    if (made.failed || made.problems.length > 0 || !made.piece || !old.piece) return undefined
-    if (!sameItems(made.piece.domains, old.claims) || !sameItems(old.piece.domains, old.claims)) return undefined
-    hosts[place] = { ...old, candidate, piece: made.piece }
-  }
-  return hosts
 }
 
 /** A route with the change of its hosts. */
 interface Settled {
-  readonly name: string
-  readonly before: SharedRoute
+  readonly route: SharedRoute
   readonly change: HostsChange
-  readonly serviceCount: number
 }
 
-/** By host that moved the digests of what the change concerns beside the places of the host. */
-function digestsOf(name: string, { claims }: SharedRoute, { moved, changed, services, gained, lost }: HostsChange): Map<string, number[]> {
+/** By host that moves the digests of what the change concerns beside the places of the host. */
+function digestsOf(route: SharedRoute, { moved, changed, services, gained, lost }: HostsChange): Map<string, number[]> {
   const found = new Map<string, number[]>()
   for (const host of moved) {
     const isThere = (changed.get(host)?.length ?? 0) > 0
-    found.set(host, [...(isThere === claims.has(host) ? [] : [hostsOf(name)]), ...(services === 0 ? [] : [servicesOf(name)])])
+    found.set(host, [...(isThere === route.has(host) ? [] : [hostsOf(route.name)]), ...(services === 0 ? [] : [servicesOf(route.name)])])
   }
   for (const [one, other] of [
     [lost, gained],
     [gained, lost],
   ] as const)
-    for (const [domain, host] of one) if (!other.has(domain)) append(found, host, domainOf(name, domain))
+    for (const [domain, host] of one) if (!other.has(domain)) append(found, host, domainOf(route.name, domain))
   return found
-}
-
-/** Returns the candidates of a route by host, an empty map at first. */
-export function candidatesIn(changes: Map<string, Map<string, Candidate[]>>, route: string): Map<string, Candidate[]> {
-  let there = changes.get(route)
-  if (!there) changes.set(route, (there = new Map()))
-  return there
 }
 
 /** Returns names with or without one. */
@@ -461,12 +323,6 @@ function withName(names: readonly string[] = [], name: string, isThere: boolean)
   if (names.includes(name) === isThere) return names
   return isThere ? [...names, name] : names.filter((other) => other !== name)
 }
-
-/** The maximum number of hosts that are changed in place. Above it, building all routes costs less. */
-export const maxChanged = 1000
-
-/** The maximum number of replacements that are kept for groups that contain the virtual hosts before. */
-export const maxReplaced = 64
 
 /**
  * Groups candidates by route. Where several egress listeners have a route of the same name, a host and port belongs to the first of them
@@ -488,20 +344,8 @@ function byRoute(all: readonly Candidate[], fixed: readonly RouteName[]): Map<st
   return routes
 }
 
-/** Whether the same hosts claim and own the same domains. */
-function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
-  return (
-    one.hosts.length === other.hosts.length &&
-    one.hosts.every(({ piece, candidate, claims }, index) => {
-      const peer = other.hosts[index] as RouteHosts['hosts'][number]
-      if (candidate.host !== peer.candidate.host || candidate.namespace !== peer.candidate.namespace) return false
-      return piece && piece === peer.piece ? true : sameItems(claims, peer.claims) && sameItems(piece?.domains ?? [], peer.piece?.domains ?? [])
-    })
-  )
-}
-
 function invert(routes: ReadonlyMap<string, SharedRoute>): Map<string, readonly string[]> {
   const found = new Map<string, string[]>()
-  for (const [name, { claims }] of routes) for (const host of claims.names()) append(found, host, name)
+  for (const [name, route] of routes) for (const host of route.names()) append(found, host, name)
   return found
 }

@@ -3,7 +3,7 @@
  * again. Each domain is a 32-bit digest, because a namespace has hundreds of them. A collision only causes a needless check.
  */
 import { fnv1a } from '../../model/digest.ts'
-import { type HostsChange, placeOf, type RouteHost } from './route-hosts.ts'
+import type { SharedRoute } from './route.ts'
 
 /** The digest of a domain of a route. */
 export const domainOf = (route: string, domain: string): number => fnv1a(domain, fnv1a(`${route} `))
@@ -17,105 +17,8 @@ export const placesOf = (host: string): number => fnv1a(`routes of ${host}`)
 export const hostsOf = (route: string): number => fnv1a(`hosts of ${route}`)
 export const servicesOf = (route: string): number => fnv1a(`${route} has so many services`)
 
-/**
- * Which host claims which domain of a route. Computed on first use, because it is never needed for routes that only one view has, and kept
- * up from then on.
- */
-export class RouteClaims {
-  #hosts: readonly RouteHost[]
-  #byHost: Map<string, readonly RouteHost[]> | undefined
-  #domains: { readonly owners: Map<string, string>; readonly contested: Map<string, ReadonlySet<string>> } | undefined
-
-  /** `hosts`: the hosts of the route, in the order of their claims. */
-  constructor(hosts: readonly RouteHost[]) {
-    this.#hosts = hosts
-  }
-
-  /** Keeps the claims and replaces the hosts, which must claim the same domains. */
-  replaceHosts(hosts: readonly RouteHost[]): RouteClaims {
-    this.#hosts = hosts
-    this.#byHost = undefined
-    return this
-  }
-
-  /** Keeps the claims up with a change of some hosts, whose domains no other host claims. */
-  change({ hosts, changed, gained, lost }: HostsChange): void {
-    this.#hosts = hosts
-    for (const [host, now] of this.#byHost ? changed : []) {
-      if (now.length > 0) this.#byHost?.set(host, now)
-      else this.#byHost?.delete(host)
-    }
-    for (const domain of lost.keys()) this.#domains?.owners.delete(domain)
-    for (const [domain, host] of gained) this.#domains?.owners.set(domain, host)
-  }
-
-  /** The hosts of the route, in the order of their claims. */
-  get hosts(): readonly RouteHost[] {
-    return this.#hosts
-  }
-
-  /** The entries of a {@link Candidate.host}: one for each of its ports. */
-  of(host: string): readonly RouteHost[] {
-    // Most routes have one host, and a map for each would take the most memory.
-    if (this.#hosts.length <= fewHosts) return this.#hosts.filter(({ candidate }) => candidate.host === host)
-    return this.#entries.get(host) ?? none
-  }
-
-  has(host: string): boolean {
-    return this.of(host).length > 0
-  }
-
-  /** All hosts by {@link Candidate.host}. */
-  names(): Iterable<string> {
-    return this.#entries.keys()
-  }
-
-  /** Indices of a host in the route. */
-  placesOf(host: string): number[] {
-    return this.of(host).map((entry) => placeOf(this.#hosts, entry))
-  }
-
-  /** The host that owns each domain. */
-  get owners(): ReadonlyMap<string, string> {
-    return (this.#domains ??= domainsIn(this.#hosts)).owners
-  }
-
-  /** The hosts that claim a domain, for domains that several hosts claim. */
-  get contested(): ReadonlyMap<string, ReadonlySet<string>> {
-    return (this.#domains ??= domainsIn(this.#hosts)).contested
-  }
-
-  get #entries(): Map<string, readonly RouteHost[]> {
-    return (this.#byHost ??= Map.groupBy(this.#hosts, ({ candidate }) => candidate.host))
-  }
-}
-
-const none: readonly RouteHost[] = []
-/** The maximum number of hosts that are searched without an index. */
-const fewHosts = 4
-
-function domainsIn(hosts: readonly RouteHost[]) {
-  const owners = new Map<string, string>()
-  const contested = new Map<string, Set<string>>()
-  for (const { candidate, claims, piece } of hosts) {
-    const { host } = candidate
-    for (const domain of piece?.domains ?? []) owners.set(domain, host)
-    for (const domain of claims) {
-      const owner = owners.get(domain)
-      if (owner === undefined || owner === host) continue
-      const all = contested.get(domain)
-      if (all) all.add(host)
-      else contested.set(domain, new Set([owner, host]))
-    }
-  }
-  return { owners, contested }
-}
-
 /** The state of a route that the log compares: its claims, and the number of its hosts that belong to services. */
-interface Claimed {
-  readonly claims: RouteClaims
-  readonly serviceCount: number
-}
+type Claimed = Pick<SharedRoute, 'contested' | 'has' | 'names' | 'owners' | 'serviceCount'>
 
 /** A change of domain ownership. */
 interface ClaimChange {
@@ -193,18 +96,18 @@ function differing(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<stri
   const domains = new Set<number>()
   for (const name of new Set([...before.keys(), ...after.keys()])) {
     const [one, other] = [before.get(name), after.get(name)]
-    if (one?.claims === other?.claims) continue
+    if (one === other) continue
     // A route that is added or removed concerns the namespaces with a host in it, and those that hide the hosts common to all routes.
     if (!one || !other) domains.add(wholeRoute(name)).add(everyRoute)
     for (const [here, there] of [
       [one, other],
       [other, one],
     ])
-      for (const host of here?.claims.names() ?? []) if (!there?.claims.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
+      for (const host of here?.names() ?? []) if (!there?.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
     if (one?.serviceCount !== other?.serviceCount) domains.add(servicesOf(name))
-    for (const place of [one, other]) for (const domain of place?.claims.contested.keys() ?? []) domains.add(domainOf(name, domain))
-    for (const [domain, owner] of one?.claims.owners ?? []) if (other?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
-    for (const [domain, owner] of other?.claims.owners ?? []) if (one?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
+    for (const place of [one, other]) for (const domain of place?.contested.keys() ?? []) domains.add(domainOf(name, domain))
+    for (const [domain, owner] of one?.owners ?? []) if (other?.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
+    for (const [domain, owner] of other?.owners ?? []) if (one?.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
   }
   return domains
 }
