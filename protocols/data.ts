@@ -114,8 +114,9 @@ export interface Endpoint {
   readonly serviceAccount: string
   readonly namespace: string
   readonly workload: string
-  /** The name of the node that it runs on. */
+  /** The name of the node that it runs on, and the cluster of the node where that is not the one of the registry. */
   readonly node?: string
+  readonly cluster?: string
   /** Whether it takes traffic (docs/resources.md, E9); undefined: `ready`. */
   readonly readiness?: Readiness
 }

@@ -1,4 +1,4 @@
-/** Documents of clusters (docs/resources.md, O1 to O3): `v1` Namespaces, Nodes and Pods, cut to what the mesh needs of them. */
+/** Documents of clusters (docs/resources.md, O1 to O5): `v1` Namespaces, Nodes and Pods, cut to what the mesh needs of them. */
 import type { PodSpec, Readiness } from '../../protocols/data.ts'
 import { canonicalAddress, isIp } from './addresses.ts'
 import { isMapping, type Report, record, text } from './shape.ts'

@@ -201,6 +201,11 @@ export const variables = {
     meaning: 'custom host names, separated by commas, for which the discovery component signs the server certificate',
   },
   PILOT_CERT_PROVIDER: { type: 'string', default: 'meshd', meaning: 'provider of the DNS certificate' },
+  PILOT_ENABLE_SERVICEENTRY_SELECT_PODS: {
+    type: 'boolean',
+    default: true,
+    meaning: 'service entries with selectors select pods from the cluster',
+  },
   POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: 'namespace of this process, where --namespace does not say it' },
   PILOT_XDS_IDENTITY_STREAMS: {
     type: 'integer',

@@ -65,12 +65,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
   },
-  PILOT_ENABLE_SERVICEENTRY_SELECT_PODS: {
-    without: orchestrator,
-    type: 'boolean',
-    default: true,
-    meaning: 'service entries with selectors select pods from the cluster',
-  },
   PILOT_ENABLE_STATUS: {
     without: orchestrator,
     type: 'boolean',

@@ -3,7 +3,7 @@ import type { Endpoint } from '../../protocols/data.ts'
 import type { Faults } from '../model/faults.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { MergedServices, ServiceRecord } from './merged-services.ts'
-import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type WorkloadEntry } from './service-entries.ts'
+import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type Workload } from './service-entries.ts'
 import { slicesOf } from './slices.ts'
 import { WorkloadIndex } from './workload-index.ts'
 
@@ -44,7 +44,7 @@ export class EntryRegistry {
   }
 
   /** Sets or removes a workload. Selectors are evaluated by {@link reselect}. */
-  setWorkload(key: string, before: WorkloadEntry | undefined, now: WorkloadEntry | undefined): void {
+  setWorkload(key: string, before: Workload | undefined, now: Workload | undefined): void {
     for (const { namespace } of [now ?? [], before ?? []].flat()) this.#touched.add(namespace)
     if (before && before.namespace !== now?.namespace) this.#change(before.namespace, (index) => index.setWorkload(key, undefined))
     if (now) this.#change(now.namespace, (index) => index.setWorkload(key, now))

@@ -8,6 +8,7 @@ import { append, sameItems } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
 import { OverlaidMap } from '../model/overlaid-map.ts'
 import { portOf } from '../model/workload.ts'
+import { NodeLocalities } from './node-localities.ts'
 import { byKey, keptSlice, type Slice } from './slices.ts'
 
 /** The definition of one service from one source, and all slices of its endpoints; undefined: those that the source has told stay. */
@@ -66,6 +67,7 @@ export class MergedServices {
   /** Records by service and source. */
   readonly #records = new Map<string, Map<string, KeptRecord>>()
   readonly #touched = new Set<string>()
+  readonly #nodes = new NodeLocalities()
   /** Slices restricted to the ports of their own definition, by slice. */
   readonly #narrowed = new WeakMap<Slice, { readonly ports: readonly ServicePort[]; readonly slice: Slice }>()
   #onlyEndpoints = true
@@ -110,6 +112,11 @@ export class MergedServices {
     return this.set(source, key, { service: before.service, slices: slice ? [...others, { ...slice, key: part }] : others })
   }
 
+  /** Sets the locality of a node, or removes the node: services with endpoints that have their locality from it are merged again. */
+  setNode(cluster: string, name: string, locality: string | undefined): void {
+    for (const key of this.#nodes.setNode(cluster, name, locality)) this.#touched.add(key)
+  }
+
   /** Merges the services of some namespaces again, for which it may have changed whether they count. */
   reconsider(namespaces: ReadonlySet<string> | 'all'): void {
     for (const key of this.#records.keys())
@@ -152,6 +159,7 @@ export class MergedServices {
       known?.delete(source)
       if (known?.size === 0) this.#records.delete(key)
     }
+    this.#nodes.changed(key, before?.slices ?? [], now?.slices ?? [])
     this.#onlyEndpoints &&= now !== undefined && now.service === before?.service
     this.#touched.add(key)
     return true
@@ -189,11 +197,16 @@ export class MergedServices {
     const ordered = [...records].sort(inOrder).map(([, record]) => record)
     const service = definitionOf(ordered, before?.service)
     const shards = shardsOf(
-      ordered.map((record) => this.#serving(record, service)),
+      ordered.map((record) => this.#serving(this.#located(record), service)),
       before?.shards ?? [],
     )
     if (before && before.service === service && sameItems(before.shards, shards)) return before
     return serviceState(service, shards)
+  }
+
+  /** A record whose endpoints have the localities of their nodes. */
+  #located({ service, slices }: KeptRecord): KeptRecord {
+    return { service, slices: slices.map((slice) => this.#nodes.located(slice, service)) }
   }
 
   /**

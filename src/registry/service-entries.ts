@@ -1,6 +1,6 @@
 /** Converts ServiceEntry and WorkloadEntry objects into services and endpoints (docs/resources.md, S1 to S4). */
 
-import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
+import type { ConfigObject, Endpoint, Pod, Protocol, Readiness, Resolution, Service, ServicePort } from '../../protocols/data.ts'
 import { canonicalAddress } from '../config/addresses.ts'
 import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { WorkloadEntrySpec } from '../config/kinds/workload-entry.ts'
@@ -9,6 +9,13 @@ import { localityLabel, type MeshNames } from '../names/mesh-names.ts'
 
 export type ServiceEntry = ConfigObject<ServiceEntrySpec>
 export type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
+
+/** What is read of a WorkloadEntry, and of a pod as one. */
+export interface Workload extends Pick<ConfigObject, 'namespace' | 'name' | 'labels' | 'createdAt'> {
+  readonly spec: WorkloadEntrySpec
+  /** Of a pod: what its endpoints have beside the spec. */
+  readonly ofPod?: Pick<Endpoint, 'node' | 'cluster' | 'readiness'>
+}
 
 const resolutions: Readonly<Record<string, Resolution>> = { NONE: 'passthrough', STATIC: 'static', DNS: 'dns', DNS_ROUND_ROBIN: 'dns' }
 
@@ -49,8 +56,29 @@ export function endpointsOf({ spec, namespace }: ServiceEntry, names: MeshNames)
 }
 
 /** Returns the endpoint of a workload. */
-export function workloadEndpoint(workload: WorkloadEntry, names: MeshNames): Endpoint {
-  return endpointOf({ ...workload.spec, labels: workloadLabels(workload) }, workload.namespace, workload.name, names)
+export function workloadEndpoint(workload: Workload, names: MeshNames): Endpoint {
+  const endpoint = endpointOf({ ...workload.spec, labels: workloadLabels(workload) }, workload.namespace, workload.name, names)
+  if (!workload.ofPod) return endpoint
+  // Without a proxy beside it, which the label tells, a pod accepts no mutual TLS, whatever its service account.
+  const mode = `security.${names.domain}/tlsMode`
+  return {
+    ...endpoint,
+    ...workload.ofPod,
+    labels: Object.hasOwn(endpoint.labels, mode) ? endpoint.labels : { ...endpoint.labels, [mode]: 'disabled' },
+  }
+}
+
+/** Returns a pod as a workload that entries can select (docs/resources.md, O5). Undefined before it has an address, and when it has ended. */
+export function workloadOf({ namespace, name, labels, createdAt, cluster, spec }: Pod): Workload | undefined {
+  const { addresses, node, serviceAccount, readiness } = spec
+  const [address] = addresses
+  if (address === undefined) return undefined
+  const ofPod = {
+    ...(node !== '' && { node }),
+    ...(cluster !== '' && { cluster }),
+    ...(readiness !== 'ready' && { readiness: readiness as Readiness }),
+  }
+  return { namespace, name, labels, createdAt, spec: { address, serviceAccount }, ofPod }
 }
 
 /** Returns a host as its own endpoint, resolved by DNS. */
@@ -59,7 +87,7 @@ export function hostEndpoint({ hostname, namespace }: Service, names: MeshNames)
 }
 
 /** Returns the labels of a workload. Those of its spec override those of its metadata. */
-export function workloadLabels(workload: WorkloadEntry): Record<string, string> {
+export function workloadLabels(workload: Workload): Record<string, string> {
   return { ...workload.labels, ...workload.spec.labels }
 }
 

@@ -12,20 +12,26 @@ export interface Slice extends EndpointSlice {
   readonly hasLocal: boolean
   /** The number of endpoints that are not ready. */
   readonly unready: number
+  /** The nodes of the endpoints that have no locality of their own. */
+  readonly nodes: readonly string[]
 }
+
+const none: readonly never[] = []
 
 /** Examines the endpoints of a slice; `before`: another one whose endpoints need not be examined again. */
 export function sliceOf({ key, version, endpoints }: EndpointSlice, before?: Slice): Slice {
   const remote = before && !before.hasLocal ? new Set(before.endpoints) : undefined
   const accounts = new Set<string>()
+  let nodes: Set<string> | undefined
   let [hasLocal, unready] = [false, 0]
   for (const endpoint of endpoints) {
     const { address, namespace, serviceAccount, readiness = 'ready' } = endpoint
     accounts.add(`${namespace}/${serviceAccount}`)
     hasLocal ||= !remote?.has(endpoint) && leadsToCaller(address)
     if (readiness !== 'ready') unready++
+    if (endpoint.node && endpoint.locality === '') nodes = (nodes ?? new Set()).add(endpoint.node)
   }
-  return { key, version, endpoints, accounts: [...accounts], hasLocal, unready }
+  return { key, version, endpoints, accounts: [...accounts], hasLocal, unready, nodes: nodes ? [...nodes] : none }
 }
 
 /** Orders slices by key. */
@@ -94,6 +100,7 @@ function sameEndpoint(one: Endpoint, other: Endpoint): boolean {
       one.namespace === other.namespace &&
       one.workload === other.workload &&
       one.node === other.node &&
+      one.cluster === other.cluster &&
       (one.readiness ?? 'ready') === (other.readiness ?? 'ready') &&
       sameList(one.serves, other.serves) &&
       sameFields(one.ports, other.ports) &&

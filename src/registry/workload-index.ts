@@ -1,5 +1,5 @@
 /**
- * The WorkloadEntries and the selecting ServiceEntries of one namespace, indexed by labels, so that a change of one workload concerns only
+ * The workloads (WorkloadEntries and pods) and the selecting ServiceEntries of one namespace, indexed by labels, so that a change of one workload concerns only
  * the entries that select it before or after, and only its endpoint in them.
  */
 import type { Endpoint } from '../../protocols/data.ts'
@@ -9,14 +9,14 @@ import { addTo } from '../model/lists.ts'
 import { labelsMatch } from '../model/match.ts'
 import { byAge, compare } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
-import { type ServiceEntry, type WorkloadEntry, workloadEndpoint, workloadLabels } from './service-entries.ts'
+import { type ServiceEntry, type Workload, workloadEndpoint, workloadLabels } from './service-entries.ts'
 
 type Labels = Readonly<Record<string, string>>
 
 /** A workload that an entry selects, with its endpoint. */
 interface Selected {
   readonly key: string
-  readonly workload: WorkloadEntry
+  readonly workload: Workload
   readonly endpoint: Endpoint
 }
 
@@ -27,7 +27,7 @@ const labelKey = (name: string, value: string): string => `${name}=${value}`
 /** The workloads and selecting entries of one namespace. */
 export class WorkloadIndex {
   readonly #names: MeshNames
-  readonly #workloads = new Map<string, WorkloadEntry>()
+  readonly #workloads = new Map<string, Workload>()
   readonly #labels = new LabelIndex()
   /** Workloads whose labels cannot be read. They concern every entry, and selecting for it fails. */
   readonly #unreadable = new Set<string>()
@@ -64,7 +64,7 @@ export class WorkloadIndex {
   }
 
   /** Adds, replaces or removes a workload. */
-  setWorkload(key: string, workload: WorkloadEntry | undefined): void {
+  setWorkload(key: string, workload: Workload | undefined): void {
     const before = this.#workloads.get(key)
     const labels = workload && labelsOf(workload)
     const concerned = [...(before ? this.#concerned(labelsOf(before)) : []), ...(workload ? this.#concerned(labels) : [])]
@@ -142,7 +142,7 @@ export class WorkloadIndex {
 const bySelectedAge = (one: Selected, other: Selected): number => byAge(one.workload, other.workload)
 
 /** The labels of a workload. Undefined when they cannot be read. */
-const labelsOf = (workload: WorkloadEntry): Labels | undefined =>
+const labelsOf = (workload: Workload): Labels | undefined =>
   contain<Labels | undefined>(
     () => workloadLabels(workload),
     () => undefined,

@@ -1,4 +1,4 @@
-/** The objects that describe clusters, as the arbiter decided on them: pods, namespaces and nodes (docs/resources.md, O1 to O3). */
+/** The objects that describe clusters, as the arbiter decided on them: pods, namespaces and nodes (docs/resources.md, O1 to O5). */
 import type { ClusterNode, ConfigObject, Namespace, Pod } from '../../protocols/data.ts'
 import { kindOfKey } from '../config/kinds.ts'
 import { sameFields } from '../registry/slices.ts'
@@ -11,10 +11,11 @@ export interface ClusterChange<Object> {
   readonly now: Object | undefined
 }
 
-/** What follows from changes of namespaces and nodes. Pods are taken with the next snapshot. */
+/** Told of each change. Which pods there are is taken with the next snapshot. */
 export interface ClusterListener {
   namespaceChanged(change: ClusterChange<Namespace>): void
   nodeChanged(change: ClusterChange<ClusterNode>): void
+  podChanged(key: string, change: ClusterChange<Pod>): void
 }
 
 /** Collects the objects of all clusters. An object with equal content is not a change. */
@@ -63,5 +64,6 @@ export class ClusterObjects {
   #podChanged(key: string, before: Pod | undefined, now: Pod | undefined): void {
     const first = this.#changed.has(key) ? this.#changed.get(key)?.before : before
     this.#changed.set(key, { before: first, now })
+    this.#listener.podChanged(key, { before, now })
   }
 }

@@ -1,12 +1,13 @@
 /** Owns the state of the mesh: accepts events in any order, any number of times, and makes snapshots of the result. */
-import type { ConfigObject, ObjectReference } from '../../protocols/data.ts'
+import type { ClusterNode, ConfigObject, ObjectReference, Pod } from '../../protocols/data.ts'
 import { clusterKinds, kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { consequences, contain, type Faults } from '../model/faults.ts'
 import { EntryRegistry } from '../registry/entry-registry.ts'
 import { type Merge, MergedServices } from '../registry/merged-services.ts'
-import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
+import { nodeLocality } from '../registry/node-localities.ts'
+import { type ServiceEntry, type WorkloadEntry, workloadOf } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Arbiter } from './arbiter.ts'
 import { ClusterObjects } from './cluster-objects.ts'
@@ -59,7 +60,8 @@ export class MeshState {
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
     this.#clusters = new ClusterObjects({
       namespaceChanged: ({ before, now }) => this.#rediscover(this.#discovery.setNamespace(before, now)),
-      nodeChanged: () => undefined,
+      nodeChanged: ({ before, now }) => this.#nodeChanged(before, now),
+      podChanged: (key, { before, now }) => this.#podChanged(key, before, now),
     })
     this.#indexes = new Indexes(settings, this.meshes.inForce.value, this.objects, faults)
     this.#snapshot = this.#build(this.services.merge(), undefined)
@@ -155,6 +157,17 @@ export class MeshState {
     if (differs) this.#rediscover(this.#discovery.setSettings(this.meshes.inForce.value))
     this.#settingsChanged ||= differs
     return differs
+  }
+
+  #nodeChanged(before: ClusterNode | undefined, now: ClusterNode | undefined): void {
+    const { domain } = this.#settings.names
+    if (before && (before.cluster !== now?.cluster || before.name !== now.name)) this.services.setNode(before.cluster, before.name, undefined)
+    if (now) this.services.setNode(now.cluster, now.name, nodeLocality(now.labels, domain))
+  }
+
+  #podChanged(key: string, before: Pod | undefined, now: Pod | undefined): void {
+    if (this.#settings.features.PILOT_ENABLE_SERVICEENTRY_SELECT_PODS)
+      this.#entries.setWorkload(key, before && workloadOf(before), now && workloadOf(now))
   }
 
   /** Decides again on the objects and services of namespaces for which it has changed whether they are discovered. */

@@ -1,6 +1,9 @@
-/** Namespaces, nodes and pods in files, through the real command: what proxies are sent follows from their labels (docs/resources.md, O1 to O3). */
+/** Namespaces, nodes and pods in files, through the real command: what proxies are sent follows from their labels (docs/resources.md, O1 to O5). */
+
+import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import { clusterType } from '../../src/xds/type-urls.ts'
+import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -80,5 +83,37 @@ for (const delta of [false, true])
       service.write('mesh-config', '')
       await sees('all without selectors', seer, 'a.shop.test', 'b.shop.test')
       service.remove('namespaces.yaml')
+    })
+
+    it('an entry that selects pods has their addresses, with the locality of their nodes, and follows both', async () => {
+      service.write('selecting.yaml', entry('web', 'shop', 'workloadSelector: {labels: {app: web}}'))
+      const on = (node: string, address: string) => pod('web-7', 'shop', '{app: web}', `spec: {nodeName: ${node}}\nstatus: {podIP: ${address}}`)
+      const node = (name: string, region: string) =>
+        service.write(`${name}.yaml`, `apiVersion: v1\nkind: Node\nmetadata: {name: ${name}, labels: {topology.kubernetes.io/region: ${region}}}\n`)
+      service.write('pod.yaml', on('n1', '10.9.1.1'))
+      node('n1', 'north')
+      const caller = await connect('10.8.0.4', 'caller', 'else')
+      const name = 'outbound|80||web.shop.test'
+      const sent = () => {
+        const bytes = caller.resources.get(endpointType)?.get(name)
+        return (bytes ? fromBinary(ClusterLoadAssignmentSchema, bytes).endpoints : []).map(({ locality, lbEndpoints }) => {
+          const [host] = lbEndpoints
+          const address = host?.hostIdentifier.case === 'endpoint' ? host.hostIdentifier.value.address?.address : undefined
+          return `${locality?.region ?? ''} ${address?.case === 'socketAddress' ? address.value.address : ''}`
+        })
+      }
+      const has = (what: string, ...expected: string[]) => until(what, () => JSON.stringify(sent()) === JSON.stringify(expected))
+      await has('the pod on its node', 'north 10.9.1.1')
+      node('n1', 'south')
+      await has('the changed region of the node', 'south 10.9.1.1')
+      node('n2', 'east')
+      service.write('pod.yaml', on('n2', '10.9.1.2'))
+      await has('the pod on another node', 'east 10.9.1.2')
+      service.remove('n2.yaml')
+      await has('no locality without the node', ' 10.9.1.2')
+      service.remove('pod.yaml')
+      await has('no endpoint without the pod')
+      service.remove('selecting.yaml')
+      service.remove('n1.yaml')
     })
   })
