@@ -69,6 +69,11 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
 /** Maximum number of faults and warnings of a file that are kept for the debug page. */
 const maxProblems = 100
 
+/** What most files have none of: shared, because an empty set or map takes 230 bytes. */
+const none: readonly never[] = []
+const noKeys: ReadonlySet<string> = new Set()
+const noObjects: ReadonlyMap<string, ConfigObject | undefined> = new Map()
+
 /** The objects of all files. */
 export class DefinedObjects {
   readonly #listener: DefinitionListener
@@ -77,8 +82,8 @@ export class DefinedObjects {
   readonly #changes: ScopedLogger
   readonly #metrics
   readonly #files = new Map<string, KnownFile>()
-  /** For each defined object, the files that define it. */
-  readonly #definers = new Map<string, Set<string>>()
+  /** For each defined object, the files that define it: one, or several in a set. */
+  readonly #definers = new Map<string, string | ReadonlySet<string>>()
   /** The definitions in force, as they were emitted. */
   readonly #inForce = new Map<string, FileObject>()
   /** Objects that disappeared from their file and may turn up in another file that has not been read yet. */
@@ -133,15 +138,14 @@ export class DefinedObjects {
     const files = new Set<string>()
     for (const reading of readings.values())
       for (const object of reading?.parsed.objects ?? [])
-        for (const file of this.#definers.get(configKey(object)) ?? []) if (!readings.has(file)) files.add(file)
+        for (const file of this.#definersOf(configKey(object))) if (!readings.has(file)) files.add(file)
     return files
   }
 
   /** Whether the given files no longer define a policy that only they defined. */
   losesPolicy(readings: ReadonlyMap<string, Reading | undefined>): boolean {
     const found = new Set([...readings.values()].flatMap((reading) => reading?.parsed.objects.map(configKey) ?? []))
-    const isLost = (key: string) =>
-      isPolicyKind(kindOfKey(key)) && !found.has(key) && [...(this.#definers.get(key) ?? [])].every((file) => readings.has(file))
+    const isLost = (key: string) => isPolicyKind(kindOfKey(key)) && !found.has(key) && this.#definersOf(key).every((file) => readings.has(file))
     return [...readings.keys()].some((file) => [...(this.#files.get(file)?.objects.keys() ?? [])].some(isLost))
   }
 
@@ -174,13 +178,14 @@ export class DefinedObjects {
       for (const key of before?.unusable ?? []) unusableBefore.add(key)
       for (const key of before?.objects.keys() ?? []) {
         touched.add(key)
-        this.#definers.get(key)?.delete(file)
+        this.#define(
+          key,
+          this.#definersOf(key).filter((other) => other !== file),
+        )
       }
       for (const key of now?.objects.keys() ?? []) {
         touched.add(key)
-        const definers = this.#definers.get(key)
-        if (definers) definers.add(file)
-        else this.#definers.set(key, new Set([file]))
+        this.#define(key, [...this.#definersOf(key), file])
       }
       this.#metrics.invalid.inc((now?.faults ?? 0) - (before?.faults ?? 0))
       if (now) this.#files.set(file, now)
@@ -190,10 +195,22 @@ export class DefinedObjects {
     for (const key of unusableBefore) if (!this.has(key)) this.#emit(key, undefined, at)
   }
 
+  /** The files that define an object. */
+  #definersOf(key: string): readonly string[] {
+    const definers = this.#definers.get(key)
+    return definers === undefined ? [] : typeof definers === 'string' ? [definers] : [...definers]
+  }
+
+  /** Stores which files define an object. */
+  #define(key: string, files: readonly string[]): void {
+    const [first, ...others] = files
+    if (first === undefined) this.#definers.delete(key)
+    else this.#definers.set(key, others.length === 0 ? first : new Set(files))
+  }
+
   /** Determines the definition in force of one object, and emits it if it changed. */
   #updateDefinition(key: string, at: number, isFinal: boolean): void {
-    const files = [...(this.#definers.get(key) ?? [])]
-    if (files.length === 0) this.#definers.delete(key)
+    const files = this.#definersOf(key)
     const before = this.#inForce.get(key)
     const now = this.#effectiveDefinition(key, files)
     if (now === before) return
@@ -285,7 +302,17 @@ export class DefinedObjects {
     for (const warning of parsed.warnings) report('warn', warning)
     for (const key of objects.keys()) unusable.delete(key)
     const unknown = before && before.unknown === undefined ? undefined : unknownIn(parsed)
-    return { ...reading, faults: parsed.faults.length, problems, foreign, objects, unusable, isUnclear, unknown, borrowed }
+    return {
+      ...reading,
+      faults: parsed.faults.length,
+      problems: problems.length > 0 ? problems : none,
+      foreign,
+      objects,
+      unusable: unusable.size > 0 ? unusable : noKeys,
+      isUnclear,
+      unknown,
+      borrowed: borrowed.size > 0 ? borrowed : noObjects,
+    }
   }
 
   /**
