@@ -74,3 +74,10 @@ export class OverlaidMap<Key, Value> implements ReadonlyMap<Key, Value> {
     for (const [, value] of this) yield value
   }
 }
+
+/** Keys whose values differ between two maps. For maps of which one derives from the other that costs what was changed. */
+export function* differingKeys<Key, Value>(before: ReadonlyMap<Key, Value>, now: ReadonlyMap<Key, Value>): Generator<Key, undefined> {
+  if (before instanceof OverlaidMap && now instanceof OverlaidMap) return yield* now.differing(before)
+  for (const [key, value] of now) if (before.get(key) !== value) yield key
+  for (const key of before.keys()) if (!now.has(key)) yield key
+}

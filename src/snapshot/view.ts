@@ -13,7 +13,8 @@ import type { MergedRule } from './destination-rules.ts'
 import type { Sidecar } from './objects.ts'
 import type { MeshSnapshot } from './snapshot.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService } from './virtual-services.ts'
-import { choose, type Difference, visibleRule, visibleTcpRule } from './visibility.ts'
+import { type Difference, visibleRule, visibleTcpRule } from './visibility.ts'
+import { choose } from './visible-services.ts'
 
 /** An outbound listener of a view: the catch-all, or one that a Sidecar names. */
 export interface EgressListener {

@@ -5,15 +5,14 @@
 
 import type { Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
-import type { MeshConfig } from '../config/mesh-config.ts'
-import { consequences, contain, type ResourceFault } from '../model/faults.ts'
+import type { ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
-import { isExported, isPublic, namespaceInHost } from '../model/match.ts'
-import { compare } from '../model/order.ts'
+import { isPublic } from '../model/match.ts'
+import { audience } from './audience.ts'
 import { type DestinationRuleIndex, hasTcpSettings, type MergedRule, ruleFor } from './destination-rules.ts'
-import { HostNameIndex, type HostNames } from './host-names.ts'
-import { serviceKey } from './objects.ts'
+import type { HostNames } from './host-names.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
+import { type ServiceInputs, type VisibleServices, visibleServices } from './visible-services.ts'
 
 /**
  * The difference of a namespace from what all namespaces see. A listed host may be seen alike all the same; a host that is not listed is
@@ -30,19 +29,8 @@ export interface Difference {
   readonly virtualServices: readonly ResolvedVirtualService[]
 }
 
-/** A service as far as visibility depends on it. */
-interface Visible {
-  readonly service: Service
-  readonly hasLocalEndpoints?: boolean
-}
-
 /** The inputs of visibility. */
-export interface VisibilityInputs {
-  readonly mesh: MeshConfig
-  /** The DNS suffix of service hosts. */
-  readonly domain: string
-  /** Services by host, the oldest first. */
-  readonly services: ReadonlyMap<string, readonly Visible[]>
+export interface VisibilityInputs extends ServiceInputs {
   /** A number that changes whenever a definition of a service changes. */
   readonly definitions: number
   readonly destinationRules: DestinationRuleIndex
@@ -69,22 +57,6 @@ export interface Visibility {
   /** VirtualServices for sidecars by their namespace, regardless of visibility, oldest first. */
   readonly virtualServicesOf: ReadonlyMap<string, readonly ResolvedVirtualService[]>
   readonly differences: ReadonlyMap<string, Difference>
-}
-
-/**
- * Chooses the visible service of a host: the one of the viewer's own namespace, otherwise the oldest visible one. Without a viewer: the
- * oldest one that is visible to all.
- */
-export function choose<State extends Visible>(states: readonly State[] | undefined, viewer: string | undefined, mesh: MeshConfig): State | undefined {
-  let chosen: State | undefined
-  for (const state of states ?? []) {
-    const { exportTo, namespace } = state.service
-    const fallback = mesh.defaultServiceExportTo
-    if (!(viewer === undefined ? isPublic(exportTo, fallback) : isExported(exportTo, fallback, namespace, viewer))) continue
-    if (namespace === viewer) return state
-    chosen ??= state
-  }
-  return chosen
 }
 
 type RuleInputs = Pick<VisibilityInputs, 'destinationRules' | 'mesh'>
@@ -115,8 +87,10 @@ export interface ComputedVisibility {
   /** Objects whose visibility could not be determined. Namespaces that they are exported to do not see them. */
   readonly faults: readonly ResourceFault[]
   readonly inputs: VisibilityInputs
-  readonly services: ServicePart
+  readonly services: VisibleServices
   readonly rules: Part
+  readonly sidecarServices: SidecarServices
+  readonly routes: RoutePart
 }
 
 /** Hosts that namespaces see differently, by namespace. */
@@ -125,64 +99,66 @@ interface Part {
   readonly faults: readonly ResourceFault[]
 }
 
-interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'hostsNaming'> {
-  /** By namespace the hosts of its services that have endpoints on the caller's own machine, which only some callers get. */
-  readonly local: ReadonlyMap<string, ReadonlySet<string>>
-  readonly names: HostNames
-  /** By host the namespace of the service that is visible to all. */
-  readonly owners: ReadonlyMap<string, string>
+/** The VirtualServices for sidecars. */
+interface SidecarServices extends Pick<Visibility, 'virtualServices' | 'virtualServicesOf'> {
+  /** Those that are not visible to all, or have no effect for some callers. */
+  readonly restricted: readonly ResolvedVirtualService[]
+  /** Computed on first use ({@link byRelatedHost}). */
+  byRelatedHost(): ReadonlyMap<string, readonly ResolvedVirtualService[]>
 }
 
-/** Computes visibility. Differences that equal those in `previous` keep their identity. */
+/** Computes visibility. Parts of which nothing differs from `previous` keep their identity. */
 export function visibilityOf(inputs: VisibilityInputs, previous: ComputedVisibility | undefined): ComputedVisibility {
   const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
-  const services = previous && same('mesh', 'definitions') ? previous.services : servicePart(inputs, previous?.services.names)
-  const rules = previous && services === previous.services && same('destinationRules') ? previous.rules : rulePart(inputs, services)
+  const services = visibleServices(inputs, previous && { ...previous.inputs, visible: previous.services })
+  const isSeenAlike = services === previous?.services && same('mesh')
+  const rules = previous && isSeenAlike && same('destinationRules') ? previous.rules : rulePart(inputs, services, previous?.rules)
+  const sidecarServices =
+    previous && same('virtualServices', 'mesh') ? previous.sidecarServices : servicesOfSidecars(inputs, previous?.visibility.virtualServices)
+  const isRoutedAlike = isSeenAlike && rules === previous?.rules && sidecarServices === previous.sidecarServices
+  if (isRoutedAlike) return { ...previous, inputs }
+  const routes = routePart(inputs, sidecarServices, services, rules, previous?.routes)
   const { hosts, hostsOf, hostsNaming, names } = services
-  const outbound = inputs.virtualServices.all.filter((service) => service.gateways.includes('mesh'))
-  const shared = outbound.filter((service) => isPublic(service.exportTo, inputs.mesh.defaultVirtualServiceExportTo))
-  const virtualServicesOf = new Map<string, ResolvedVirtualService[]>()
-  for (const service of outbound) append(virtualServicesOf, service.namespace, service)
-  const before = previous?.visibility.virtualServices
-  const virtualServices = before && sameItems(before.all, shared) ? before : hostLookup(shared)
-  const routes = routePart(inputs, outbound, services, rules)
-  const differences = differencesOf(services, rules.differing, routes, previous?.visibility.differences)
+  const { virtualServices, virtualServicesOf } = sidecarServices
+  const differences = differencesOf({ services, rules, routes }, previous)
   return {
     visibility: { hosts, hostsOf, hostsNaming, names, virtualServices, virtualServicesOf, differences },
-    faults: [...services.faults, ...rules.faults, ...routes.faults],
+    faults: [...[...services.faults.values()].flat(), ...rules.faults, ...routes.faults],
     inputs,
     services,
     rules,
+    sidecarServices,
+    routes,
   }
 }
 
-function servicePart({ services, mesh, domain }: VisibilityInputs, known: HostNames | undefined): ServicePart {
-  const owners = new Map<string, string>()
-  const hostsOf = new Map<string, string[]>()
-  const hostsNaming = new Map<string, string[]>()
-  const differing = new Map<string, Set<string>>()
-  const local = new Map<string, Set<string>>()
-  const faults: ResourceFault[] = []
-  for (const [host, states] of services) {
-    const seen = choose(states, undefined, mesh)
-    const named = namespaceInHost(host, domain)
-    if (named !== undefined) append(hostsNaming, named, host)
-    if (seen) owners.set(host, seen.service.namespace)
-    for (const { service, hasLocalEndpoints } of states) {
-      if (hasLocalEndpoints && service.namespace !== mesh.rootNamespace) addTo(local, service.namespace, host)
-      append(hostsOf, service.namespace, host)
-      for (const viewer of audience(() => serviceKey(service), service.exportTo, mesh.defaultServiceExportTo, service.namespace, faults))
-        addTo(differing, viewer, host)
-      if (states.length > 1 && owners.get(host) !== service.namespace) addTo(differing, service.namespace, host)
-    }
+function servicesOfSidecars({ virtualServices: { all }, mesh }: VisibilityInputs, before: HostLookup | undefined): SidecarServices {
+  const outbound = all.filter((service) => service.gateways.includes('mesh'))
+  const shared = outbound.filter((service) => isPublic(service.exportTo, mesh.defaultVirtualServiceExportTo))
+  const virtualServicesOf = new Map<string, ResolvedVirtualService[]>()
+  for (const service of outbound) append(virtualServicesOf, service.namespace, service)
+  let related: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined
+  return {
+    virtualServices: before && sameItems(before.all, shared) ? before : hostLookup(shared),
+    virtualServicesOf,
+    restricted: outbound.filter(
+      ({ exportTo, callerNamespaces }) => callerNamespaces.length > 0 || !isPublic(exportTo, mesh.defaultVirtualServiceExportTo),
+    ),
+    byRelatedHost: () => (related ??= byRelatedHost(outbound)),
   }
-  const owner = (host: string) => owners.get(host) ?? ''
-  const hosts = [...owners.keys()].sort((one, other) => compare(owner(one), owner(other)) || compare(one, other))
-  const names = known && sameHosts(known, services) ? known : new HostNameIndex(services.keys())
-  return { owners, hosts, hostsOf, hostsNaming, names, differing, local, faults }
 }
 
-function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: ServicePart): Part {
+/** Returns sets by namespace, of which those that equal the ones before keep their identity; `before` itself if all of them do. */
+function keptSets(now: ReadonlyMap<string, ReadonlySet<string>>, before: Part['differing'] | undefined): Part['differing'] {
+  const kept = new Map<string, ReadonlySet<string>>()
+  for (const [key, set] of now) {
+    const known = before?.get(key)
+    kept.set(key, known && known.size === set.size && [...set].every((name) => known.has(name)) ? known : set)
+  }
+  return before && before.size === kept.size && [...kept].every(([key, set]) => before.get(key) === set) ? before : kept
+}
+
+function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: VisibleServices, before: Part | undefined): Part {
   const differing = new Map<string, Set<string>>()
   const faults: ResourceFault[] = []
   for (const [namespace, { exact, wildcards }] of destinationRules.byNamespace) {
@@ -197,7 +173,8 @@ function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owne
       }
     }
   }
-  return { differing, faults }
+  const kept = keptSets(differing, before?.differing)
+  return before && kept === before.differing && faults.length + before.faults.length === 0 ? before : { differing: kept, faults }
 }
 
 /**
@@ -209,9 +186,10 @@ interface RoutePart extends Part {
 
 function routePart(
   { mesh, services }: VisibilityInputs,
-  all: readonly ResolvedVirtualService[],
-  { differing: seen, names }: ServicePart,
+  sidecars: SidecarServices,
+  { differing: seen, names }: VisibleServices,
   rules: Part,
+  before: RoutePart | undefined,
 ): RoutePart {
   const differing = new Map<string, Set<string>>()
   const virtualServices = new Map<string, ResolvedVirtualService[]>()
@@ -222,7 +200,7 @@ function routePart(
       for (const host of covered(pattern, names, services)) addTo(differing, viewer, host)
     }
   }
-  for (const service of all) {
+  for (const service of sidecars.restricted) {
     for (const viewer of audience(() => configKey(service.source), service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, faults)) {
       append(virtualServices, viewer, service)
       addHosts(viewer, service)
@@ -230,11 +208,11 @@ function routePart(
     for (const caller of service.callerNamespaces) addHosts(caller, service)
   }
   if (seen.size + rules.differing.size > 0) {
-    const sending = byRelatedHost(all)
+    const sending = sidecars.byRelatedHost()
     for (const others of [seen, rules.differing])
       for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) addHosts(viewer, service)
   }
-  return { differing, virtualServices, faults }
+  return { differing: keptSets(differing, before?.differing), virtualServices, faults }
 }
 
 /**
@@ -247,26 +225,40 @@ function byRelatedHost(all: readonly ResolvedVirtualService[]): ReadonlyMap<stri
   return related
 }
 
-function differencesOf(
-  { differing: services, local }: ServicePart,
-  rules: Part['differing'],
-  routes: RoutePart,
-  previous: ReadonlyMap<string, Difference> | undefined,
-): ReadonlyMap<string, Difference> {
+/** The parts from which differences follow. */
+type Parts = Pick<ComputedVisibility, 'services' | 'rules' | 'routes'>
+
+/** Returns the differences of all namespaces. Those of namespaces for which nothing in the parts differs are taken over. */
+function differencesOf(parts: Parts, previous: ComputedVisibility | undefined): ReadonlyMap<string, Difference> {
   const found = new Map<string, Difference>()
   const sorted = (...sets: readonly (ReadonlySet<string> | undefined)[]) => [...new Set(sets.flatMap((set) => [...(set ?? [])]))].sort()
-  for (const viewer of new Set([services, local, rules, routes.differing, routes.virtualServices].flatMap((all) => [...all.keys()]))) {
-    const before = previous?.get(viewer)
+  const { differing: services, local } = parts.services
+  const { differing: rules } = parts.rules
+  const { differing: routed, virtualServices } = parts.routes
+  for (const viewer of new Set([services, local, rules, routed, virtualServices].flatMap((all) => [...all.keys()]))) {
+    const before = previous?.visibility.differences.get(viewer)
+    if (before && previous && isSameFor(viewer, parts, previous)) {
+      found.set(viewer, before)
+      continue
+    }
     const now: Difference = {
       services: sorted(services.get(viewer)),
       hosts: sorted(services.get(viewer), local.get(viewer), rules.get(viewer)),
-      routed: sorted(routes.differing.get(viewer)),
-      virtualServices: routes.virtualServices.get(viewer) ?? [],
+      routed: sorted(routed.get(viewer)),
+      virtualServices: virtualServices.get(viewer) ?? [],
     }
     const same = before && (Object.keys(now) as (keyof Difference)[]).every((field) => sameItems(before[field], now[field]))
     found.set(viewer, same ? before : now)
   }
   return found
+}
+
+function isSameFor(viewer: string, one: Parts, other: Parts): boolean {
+  const setsOf = ({ services, rules, routes }: Parts) =>
+    [services.differing, services.local, rules.differing, routes.differing].map((of) => of.get(viewer))
+  return (
+    sameItems(setsOf(one), setsOf(other)) && sameItems(one.routes.virtualServices.get(viewer) ?? [], other.routes.virtualServices.get(viewer) ?? [])
+  )
 }
 
 /** The service hosts that a host or wildcard matches. */
@@ -289,28 +281,4 @@ export function hostsForCaller(
   const { byCallerLabel } = inputs.virtualServices
   const patterns = new Set(keys.flatMap((label) => (byCallerLabel.get(label) ?? []).flatMap(({ hosts }) => hosts)))
   return [...new Set([...patterns].flatMap((pattern) => [pattern, ...names.covered(pattern)]))].sort()
-}
-
-/**
- * The namespaces that see an object which is not visible to all. Empty for an object visible to all, and for one whose visibility cannot be
- * determined, which is reported as a fault under its `key`.
- */
-function audience(key: () => string, exportTo: readonly string[], fallback: readonly string[], owner: string, faults: ResourceFault[]): string[] {
-  return contain(
-    () => {
-      if (isPublic(exportTo, fallback)) return []
-      const targets = exportTo.length > 0 ? exportTo : fallback
-      return targets.flatMap((target) => (target === '.' ? [owner] : target === '~' ? [] : [target]))
-    },
-    (reason) => {
-      faults.push({ type: 'index', resource: key(), objects: key().split(','), reason, consequence: consequences.leftOut })
-      return []
-    },
-  )
-}
-
-function sameHosts(names: HostNames, services: ReadonlyMap<string, unknown>): boolean {
-  if (names.size !== services.size) return false
-  for (const host of services.keys()) if (!names.has(host)) return false
-  return true
 }

@@ -2,7 +2,7 @@
 
 import type { Pod, ProxyNode } from '../../../protocols/data.ts'
 import { sameItems } from '../../model/lists.ts'
-import { OverlaidMap } from '../../model/overlaid-map.ts'
+import { differingKeys } from '../../model/overlaid-map.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import { type DestinationRuleIndex, differingRules, type MergedRule, sameTcpSettings } from '../../snapshot/destination-rules.ts'
 import { type PodIndex, podOf, samePods } from '../../snapshot/pods.ts'
@@ -283,13 +283,6 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
 const getFrom = <Value>(map: ReadonlyMap<string, Value>, key: string): Value | undefined => map.get(key)
 
 const isIn = (map: ReadonlyMap<string, unknown>, key: string): boolean => map.has(key)
-
-/** Keys whose values differ between two maps. */
-function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {
-  if (before instanceof OverlaidMap && now instanceof OverlaidMap) return yield* now.differing(before)
-  for (const [key, value] of now) if (before.get(key) !== value) yield key
-  for (const key of before.keys()) if (!now.has(key)) yield key
-}
 
 /**
  * Changed endpoints are sent to proxies separately. The other readers of a service are outdated only when its endpoints change what

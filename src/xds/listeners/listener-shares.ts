@@ -6,7 +6,7 @@ import { isIp } from '../../config/addresses.ts'
 import { consequences, contain } from '../../model/faults.ts'
 import { append } from '../../model/lists.ts'
 import { compare } from '../../model/order.ts'
-import { withName, withoutName } from '../../model/sorted-names.ts'
+import { withNames } from '../../model/sorted-names.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -153,7 +153,7 @@ export class ListenerShares {
     let listener = this.#listeners.get(name)
     if (!listener) {
       this.#listeners.set(name, (listener = new Map()))
-      this.#names &&= withName(this.#names, name)
+      this.#names &&= withNames(this.#names, { added: [name] })
     }
     const alike = listener.get(what)
     if (alike) alike.hosts.add(host)
@@ -171,7 +171,7 @@ export class ListenerShares {
     changed.add(name)
     if (listener.size > 0) return
     this.#listeners.delete(name)
-    this.#names &&= withoutName(this.#names, name)
+    this.#names &&= withNames(this.#names, { removed: [name] })
   }
 
   /** The names of all listeners, sorted. It is the same list until a listener comes or goes. */

@@ -36,10 +36,10 @@ describe('snapshots', () => {
 
   it('differ only in the fields that a change affects', () => {
     expect(turned(() => set(entry('10.0.0.2'))).fields).to.deep.equal(['services'])
-    expect(turned(() => set(entry('10.0.0.2', '[{number: 81, name: http}]'))).fields).to.deep.equal(['services', 'allocated', 'visibility'])
+    expect(turned(() => set(entry('10.0.0.2', '[{number: 81, name: http}]'))).fields).to.deep.equal(['services', 'allocated'])
     expect(turned(() => set(policy('PERMISSIVE'))).fields).to.deep.equal(['policies'])
     expect(turned(() => set(document('Sidecar', 's', '{egress: [{hosts: ["./*"]}]}'))).fields).to.deep.equal(['sidecars'])
-    expect(turned(() => set(document('DestinationRule', 'r', '{host: b.com}'))).fields).to.deep.equal(['destinationRules', 'visibility'])
+    expect(turned(() => set(document('DestinationRule', 'r', '{host: b.com}'))).fields).to.deep.equal(['destinationRules'])
     expect(
       turned(() => set(document('Gateway', 'g', '{servers: [{port: {number: 1, protocol: TCP, name: t}, hosts: ["*"]}]}'))).fields,
     ).to.deep.equal(['gateways'])
