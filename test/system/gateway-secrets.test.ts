@@ -4,6 +4,9 @@
  */
 
 import { X509Certificate } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 import { credentials, Metadata } from '@grpc/grpc-js'
 import { expect } from 'chai'
@@ -100,6 +103,7 @@ describe('gateway secrets', () => {
   const control = new SecuredService()
   const { service } = control
   const made = new SiteCertificates()
+  const sources = mkdtempSync(join(tmpdir(), 'mesh-secret-sources-'))
   let root: Pair
   let sites: Pair[]
   const write = (name: string, values: Record<string, string>) => service.write(`${name.replace('/', '-')}.json`, secretDocument(name, values))
@@ -115,6 +119,7 @@ describe('gateway secrets', () => {
   after(async () => {
     await control.dispose()
     made.dispose()
+    rmSync(sources, { recursive: true, force: true })
   })
   const keyOf = (site: number) => (sites[site] as Pair).key
 
@@ -182,6 +187,39 @@ describe('gateway secrets', () => {
       annotate(null)
       await service.output.says(refused('app', 'is missing'))
       service.output.lacks(`request kubernetes://${name}, which does not exist`)
+    })
+
+    it(`${variant}: of the first source that has one counts, and a withdrawn one brings that of the next`, async () => {
+      const name = `moved-${delta}`
+      const [first, second] = ['first', 'second'].map((source) => join(sources, `${source}-${delta}`)) as [string, string]
+      for (const directory of [first, second]) mkdirSync(directory)
+      const put = (directory: string, site: number) =>
+        writeFileSync(join(directory, `${name}.json`), secretDocument(`edge/${name}`, pairValues(sites[site] as Pair)))
+      const order = (...directories: string[]) =>
+        service.write('mesh-config', `configSources: ${JSON.stringify(directories.map((directory) => ({ address: `fs://${directory}` })))}\n`)
+      put(first, 0)
+      put(second, 1)
+      order(first, second)
+      const client = await settled(control.connect(node('router', 'edge'), delta, 'edge'), () => undefined)
+      client.watch(secretType, [`kubernetes://${name}`])
+      const has = (what: string, site: number) => until(what, () => held(client, `kubernetes://${name}`) === keyOf(site))
+      await has('that of the first source', 0)
+      order(second, first)
+      await has('that of the other after a change of order', 1)
+      put(second, 3)
+      await has('its change', 3)
+      rmSync(join(second, `${name}.json`))
+      await has('that of the next where the first withdraws it', 0)
+      write(`edge/${name}`, pairValues(sites[2] as Pair))
+      await has('that of --configDir, which comes first', 2)
+      service.remove(`edge-${name}.json`)
+      await has('that of the source again', 0)
+      order(second)
+      if (delta) await until('it to go with its source', () => client.removed.includes(`kubernetes://${name}`))
+      else await service.output.says(`the actor source/fs${first}: its objects are removed`)
+      put(second, 1)
+      await has('that of the source that is left', 1)
+      service.write('mesh-config', '')
     })
 
     it(`${variant}: are pushed on change to their subscribers, and nothing else to anybody`, async () => {
