@@ -1,7 +1,7 @@
 /** Unix sockets protected by file permissions: in a directory with the right owner, and never replacing a socket that is in use. */
 import { link, lstat, rename, stat, unlink } from 'node:fs/promises'
 import { connect, Server } from 'node:net'
-import { dirname } from 'node:path'
+import { dirname, relative, resolve } from 'node:path'
 import { isGone } from '../runtime/bounded-file.ts'
 import { every, type Timer } from '../runtime/timers.ts'
 import { trustedDirectory } from '../runtime/trusted-directory.ts'
@@ -27,13 +27,19 @@ const checkMs = 2000
 export interface SocketPlace {
   readonly path: string
   readonly directory: SocketDirectory
+  /**
+   * The directories that a source reads at present. One of them that is not there is not made for a socket in it: an empty one would mean
+   * that everything in it was removed.
+   */
+  read?(): readonly string[]
   /** Called with a line for the log: once when the server listens again, and once for each reason why it cannot. */
   warn(line: string): void
 }
 
 /**
  * A unix socket to which only the process's own user may connect, and which stays while its server runs: when the file at the path is
- * removed or replaced, with or without its directory, the server listens again within two seconds. Open connections are not affected.
+ * removed or replaced, with or without its directory, the server listens again within two seconds; a directory of configuration that is gone
+ * is waited for ({@link SocketPlace.read}). Open connections are not affected.
  */
 export class LocalSocket {
   readonly #server: Server
@@ -58,10 +64,9 @@ export class LocalSocket {
    * Node allows only in the main thread.
    */
   async open(): Promise<void> {
-    const { path, directory } = this.#place
-    await clearSocketPath(path, directory)
+    await this.#clear()
     await this.#listen()
-    this.#server.on('error', (error) => this.#place.warn(`${path}: ${error.message}`))
+    this.#server.on('error', (error) => this.#place.warn(`${this.#place.path}: ${error.message}`))
     if (!this.#isClosed) this.#timer = every(checkMs, () => void this.#check()).unref()
   }
 
@@ -98,10 +103,10 @@ export class LocalSocket {
 
   /** Listens again if the file at the path is not the one that the server listens on. */
   async #restore(): Promise<void> {
-    const { path, directory, warn } = this.#place
+    const { path, warn } = this.#place
     const found = await fileAt(path)
     if (found && this.#file && found.dev === this.#file.dev && found.ino === this.#file.ino) return
-    await clearSocketPath(path, directory)
+    await this.#clear()
     if (this.#isClosed) return
     // Closing as a server of HTTP would close the open connections, too.
     Server.prototype.close.call(this.#server)
@@ -111,11 +116,26 @@ export class LocalSocket {
     warn(`${path}: the socket was removed or replaced; the server listens on it again`)
   }
 
+  /** Prepares the path for listening. */
+  async #clear(): Promise<void> {
+    const { path, directory, read } = this.#place
+    for (const of of read?.() ?? [])
+      if (isWithin(of, path) && !(await fileAt(of)))
+        throw new Error(`${path}: ${of} is gone, and is not made for the socket, since its configuration would count as removed`)
+    await clearSocketPath(path, directory)
+  }
+
   #failed(reason: string): void {
     if (this.#isClosed || this.#fault === reason) return
     this.#fault = reason
     this.#place.warn(`the socket was removed or replaced, and the server cannot listen on it again, which is retried: ${reason}`)
   }
+}
+
+/** Whether a path is below a directory. */
+function isWithin(directory: string, path: string): boolean {
+  const [first] = relative(resolve(directory), resolve(path)).split('/')
+  return first !== '' && first !== '..'
 }
 
 /** What distinguishes a file from others at the same path. */

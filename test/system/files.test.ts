@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { askServer } from '../../actors/http/admin-request.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -125,9 +125,8 @@ describe('files named by flags, and unreadable files', () => {
   })
 
   it('keep their objects in force with a log line if the directory is removed', async () => {
-    // Elsewhere than usual: a socket comes back with its directory, and that would be an empty one of configuration.
-    const sockets = mkdtempSync(join(tmpdir(), 'mesh-sockets-'))
-    const other = new Service({ env: { MESHD_ADMIN_SOCKET: join(sockets, 'admin.sock') } })
+    // The admin socket is in the directory too, which is not made for it: an empty one would mean that everything was removed.
+    const other = new Service()
     try {
       other.write('a.yaml', entry('stays'))
       await other.start()
@@ -135,9 +134,16 @@ describe('files named by flags, and unreadable files', () => {
       expect(await held()).to.deep.equal(['stays'])
       renameSync(other.dir, `${other.dir}-gone`)
       await other.output.says(/cannot read the configuration directory .*; the objects of its files stay/)
+      await other.output.says(`${other.dir} is gone, and is not made for the socket`)
+      expect(existsSync(other.dir)).to.equal(false)
+      const moved = { ...other.env, MESHD_ADMIN_SOCKET: join(`${other.dir}-gone`, '.run/admin.sock') }
+      expect((await askServer({ method: 'GET', path: '/debug/configz' }, moved)).body).to.include('"stays"')
+      renameSync(`${other.dir}-gone`, other.dir)
+      rmSync(join(other.dir, '.run'), { recursive: true })
+      await other.output.says(/the socket was removed or replaced; the server listens on it again/)
       expect(await held()).to.deep.equal(['stays'])
     } finally {
-      for (const dir of [`${other.dir}-gone`, sockets]) rmSync(dir, { recursive: true, force: true })
+      rmSync(`${other.dir}-gone`, { recursive: true, force: true })
       await other.dispose()
     }
   })

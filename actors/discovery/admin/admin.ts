@@ -2,8 +2,10 @@
 import { resolve } from 'node:path'
 import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
+import { directoryOf } from '../../../src/config/config-sources.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
@@ -164,18 +166,28 @@ function passedConnections({ options, features }: AdminParts, writers: readonly 
  * Listens on the admin socket. Rejects when an explicitly configured path cannot be used. When the default path cannot be used, the
  * service logs a warning and runs without the socket: the directory may be read-only or used by another service.
  */
-async function listenLocally(server: PageServer, { features, log }: AdminParts): Promise<void> {
+async function listenLocally(server: PageServer, { features, log, options, supervisor }: AdminParts): Promise<void> {
   const path = features.MESHD_ADMIN_SOCKET
   if (process.platform === 'win32') return
   try {
     const directory = { isOwn: true, allowVolumes: features.ORCHESTRATOR_SERVICE_HOST !== '' }
-    await server.listenLocally({ path, directory, warn: (line) => log('default').warn(`admin socket: ${line}`) })
+    const read = () => [options.configDir, ...configuredDirectories(supervisor)].filter((each) => each !== '')
+    await server.listenLocally({ path, directory, read, warn: (line) => log('default').warn(`admin socket: ${line}`) })
     log('default').info(`admin socket ${resolve(path)}: its owner has access to all pages and actions through it (pilot-discovery request)`)
   } catch (error) {
     const reason = `admin socket: ${(error as Error).message}`
     if (path !== variables.MESHD_ADMIN_SOCKET.default) throw new Error(`environment variable MESHD_ADMIN_SOCKET: ${reason}`, { cause: error })
     log('default').warn(`${reason}; "pilot-discovery request" cannot reach this service (set MESHD_ADMIN_SOCKET to another path)`)
   }
+}
+
+/** The directories of `configSources`. */
+function configuredDirectories(supervisor: Supervisor): string[] {
+  const addresses = supervisor
+    .states()
+    .find(({ name }) => name === 'push-queue')
+    ?.notes.get(configSourcesNote) as readonly string[] | undefined
+  return (addresses ?? []).map((address) => directoryOf({ address }))
 }
 
 /**
