@@ -97,7 +97,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const files: Row<FileWatcher> = {
     module: 'sources/files/file-watcher',
     consumes: { SecretCommand: true },
-    emits: { SourceEvent: true, MeshNamesEvent: true, SecretEvent: true },
+    emits: { SourceEvent: true, SecretEvent: true },
     runs: configDir === '' ? 'in-thread' : mode,
     actors: [
       {
@@ -122,16 +122,17 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 || features.PILOT_MOCK_ROLLOUT_PER_SECOND > 0 ? mode : 'in-thread',
     actors: options.registries.includes('Mock') ? [{ name: 'source/mock', config: { features, domain } }] : [],
   }
-  const sources = [...[...files.actors, ...mock.actors].map(({ name }) => name), ...parts.missingSources]
+  const settingSources = [...files.actors, ...mock.actors].map(({ name }) => name)
+  const sources = [...settingSources, ...parts.missingSources]
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
-    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true },
+    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true },
     runs: mode,
     actors: [
       {
         name: 'push-queue',
-        config: () => ({ features, secrets, domain, trustDomain, plugins, sources, syncedBefore: parts.syncedBefore() }),
+        config: () => ({ features, secrets, domain, trustDomain, plugins, sources, settingSources, syncedBefore: parts.syncedBefore() }),
       },
     ],
   }

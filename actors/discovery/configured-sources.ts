@@ -55,8 +55,8 @@ export class ConfiguredSources {
       const notes = (name: string) => this.#supervisor?.states().find((state) => state.name === name)?.notes
       const synced = notes('push-queue')?.get(syncedNote) as readonly string[] | undefined
       if (synced) this.#synced = new Set([...(this.#synced ?? []), ...synced])
-      // Without a note the watcher has not read its mesh configuration yet, since the start or a restart: what was named before stays.
-      const addresses = notes('source/files')?.get(configSourcesNote) as readonly string[] | undefined
+      // Without a note the push queue does not know the mesh configuration yet, since the start or a restart: what was named before stays.
+      const addresses = notes('push-queue')?.get(configSourcesNote) as readonly string[] | undefined
       if (addresses) this.#wanted = new Map(addresses.map((address) => [actorOfSource({ address }), address]))
       this.#startAndStop()
     }

@@ -21,6 +21,8 @@ export interface PushQueueConfig {
   readonly plugins: readonly string[]
   /** Names of the source actors whose first replay must be finished before the first push. */
   readonly sources: readonly string[]
+  /** Those of them that may give a mesh configuration, which the names of the mesh wait for; undefined: all. */
+  readonly settingSources?: readonly string[]
   /**
    * The sources that an earlier push queue of this process had synced. Of the `configSources`, the first push waits for these only;
    * undefined: for all that the mesh configuration names before it.

@@ -59,7 +59,7 @@ export interface TokenKeysQuestion {
   readonly renewed: boolean
 }
 
-/** Sent by the file watcher: the current names of the mesh. Sent to each consumer when it is linked and after each change. */
+/** Sent by the push queue: the names of the mesh by the mesh configuration in force, of whichever source. Sent to each consumer when it is linked and after each change. */
 export interface MeshNamesEvent {
   readonly type: 'MeshNamesChanged'
   /** The trust domain of identities: `--trust-domain`, else that of the mesh configuration. */

@@ -36,7 +36,7 @@ describe('the table of actors', () => {
     const file = { flag: 'f', path: '/f' }
     const { actors, links, sources, configured } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
-      'authenticator - source/files',
+      'authenticator - push-queue',
       'authenticator - xds-writer/0',
       'authenticator - xds-writer/1',
       'certificate-watcher - xds-writer/0',

@@ -1,58 +1,101 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+/** The names of the mesh follow from the mesh configuration in force, whichever source it is of. */
 import { expect } from 'chai'
-import { actor } from '../../actors/discovery/sources/files/file-watcher.ts'
+import { keptSecrets } from '../../actors/discovery/process-secrets.ts'
+import { actor } from '../../actors/discovery/push-queue/push-queue.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
+import { monotonicMs } from '../../actors/runtime/clock.ts'
+import type { Peer } from '../../actors/runtime/link.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
+import { readMeshConfig } from '../../src/config/mesh-config.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
-import { until } from '../harness/until.ts'
+
+const meshOf = (content: string) => {
+  const read = readMeshConfig(content)
+  if ('error' in read) throw new Error(read.error)
+  return read.value
+}
 
 describe('the names of the mesh', () => {
-  const dir = mkdtempSync(join(tmpdir(), 'mesh-names-'))
-  const file = join(dir, 'mesh')
-  let watcher: Behaviour<unknown, SourceEvent | MeshNamesEvent>
-  const start = async (meshConfig: string, trustDomain: string) => {
-    watcher = await startActor(actor, {
+  let queue: Behaviour<SourceEvent>
+  const [files, other] = [new RecordingPeer<SourceEvent>('source/files'), new RecordingPeer<SourceEvent>('source/other')]
+  const start = async (trustDomain = '') => {
+    queue = (await startActor(actor, {
       features: readFeatures({}).features,
-      allowUnreadable: false,
-      source: 'files',
-      configDir: '',
-      meshConfig,
-      networksConfig: '',
+      secrets: keptSecrets('').secrets,
       trustDomain,
-    })
-    const peer = new RecordingPeer<SourceEvent | MeshNamesEvent>('authenticator')
-    watcher.linked?.(peer)
-    await until('the names', () => peer.received.length > 0)
-    return peer
+      domain: 'cluster.local',
+      plugins: [],
+      sources: ['source/files', 'source/other', 'source/missing'],
+      settingSources: ['source/files', 'source/other'],
+    })) as Behaviour<SourceEvent>
   }
-  afterEach(() => watcher.drain?.())
-  after(() => rmSync(dir, { recursive: true, force: true }))
+  const linked = (name = 'authenticator') => {
+    const reader = new RecordingPeer<MeshNamesEvent>(name)
+    queue.linked?.(reader as Peer)
+    return reader
+  }
+  const gives = (peer: RecordingPeer<SourceEvent>, content: string | undefined) => {
+    const mesh = content === undefined ? undefined : meshOf(content)
+    const source = peer.name.slice('source/'.length)
+    queue.receive({ type: 'MeshChanged', source, place: `${source}.yaml`, mesh, at: monotonicMs() }, peer)
+  }
+  const domains = ({ received }: RecordingPeer<MeshNamesEvent>) => received.map(({ trustDomain }) => trustDomain)
+  afterEach(() => queue.drain?.())
 
-  it('are the defaults without a mesh configuration, with the trust domain of the flag', async () => {
-    const { received } = await start('', 'td.example')
-    expect(received).to.deep.equal([
+  it('are told once every source has said whether it has a mesh configuration, of which the first in their order counts', async () => {
+    await start()
+    const before = linked()
+    gives(other, 'trustDomain: from.other\nrootNamespace: root\n')
+    expect(before.received).to.deep.equal([])
+    gives(files, undefined)
+    expect(before.received).to.deep.equal([
       {
         type: 'MeshNamesChanged',
-        trustDomain: 'td.example',
+        trustDomain: 'from.other',
         trustDomainAliases: [],
-        rootNamespace: 'mesh-system',
+        rootNamespace: 'root',
         discoveryAddress: 'meshd.mesh-system.svc:15012',
       },
     ])
+    gives(files, 'trustDomain: from.files\n')
+    gives(other, 'trustDomain: not.in.force\n')
+    expect(domains(before)).to.deep.equal(['from.other', 'from.files'])
+    gives(files, undefined)
+    expect(domains(before)).to.deep.equal(['from.other', 'from.files', 'not.in.force'])
+    gives(other, undefined)
+    expect(domains(before).at(-1)).to.equal('cluster.local')
+    for (const name of ['xds-writer/0', 'certificate-authority']) expect(domains(linked(name))[0]).to.equal('cluster.local')
   })
 
-  it('are sent again only when the mesh configuration changes them', async () => {
-    writeFileSync(file, 'trustDomain: a@b\nrootNamespace: root\n')
-    const peer = await start(file, '')
-    expect(peer.received[0]).to.deep.include({ trustDomain: 'a.b', rootNamespace: 'root' })
-    writeFileSync(file, 'trustDomain: a@b\nrootNamespace: root\nconnectTimeout: 3s\n')
-    writeFileSync(file, 'trustDomain: c\ntrustDomainAliases: [a.b]\nrootNamespace: root\ndefaultConfig: {discoveryAddress: "here:1"}\n')
-    await until('the other names', () => peer.received.length > 1)
-    expect(peer.received.slice(1)).to.deep.equal([
+  it('are those of the default where no source has a mesh configuration that can be used, with the trust domain of the flag', async () => {
+    await start('td.example')
+    const reader = linked()
+    queue.receive({ type: 'SettingUnusable', setting: 'networks', source: 'files', at: monotonicMs() }, files)
+    queue.receive({ type: 'SettingUnusable', setting: 'mesh', source: 'files', at: monotonicMs() }, files)
+    expect(reader.received).to.deep.equal([])
+    queue.synced?.(other)
+    expect(domains(reader)).to.deep.equal(['td.example'])
+    gives(other, 'trustDomain: overruled\nrootNamespace: root\n')
+    expect(reader.received.at(-1)).to.deep.include({ trustDomain: 'td.example', rootNamespace: 'root' })
+  })
+
+  it('are told again only when they differ', async () => {
+    await start()
+    const reader = linked()
+    queue.synced?.(other)
+    gives(files, 'trustDomain: a@b\nrootNamespace: root\n')
+    gives(files, 'trustDomain: a@b\nrootNamespace: root\nconnectTimeout: 3s\n')
+    gives(files, 'trustDomain: c\ntrustDomainAliases: [a.b]\nrootNamespace: root\ndefaultConfig: {discoveryAddress: "here:1"}\n')
+    expect(reader.received).to.deep.equal([
+      {
+        type: 'MeshNamesChanged',
+        trustDomain: 'a.b',
+        trustDomainAliases: [],
+        rootNamespace: 'root',
+        discoveryAddress: 'meshd.mesh-system.svc:15012',
+      },
       { type: 'MeshNamesChanged', trustDomain: 'c', trustDomainAliases: ['a.b'], rootNamespace: 'root', discoveryAddress: 'here:1' },
     ])
   })

@@ -1,12 +1,14 @@
 /**
  * The push queue: consumes events of sources (`SourceEvent`) and of connecting and disconnecting proxies (`WriterEvent`), debounces them,
- * generates the resources that changed, and emits pushes to the writers (`WriterCommand`) and what it pushed (`PushEvent`). After a crash, the sources replay their state
+ * generates the resources that changed, and emits pushes to the writers (`WriterCommand`), what it pushed (`PushEvent`), and the names of the
+ * mesh to all that verify identities (`MeshNamesChanged`). After a crash, the sources replay their state
  * to the new push queue and the writers announce their proxies again; meanwhile the writers keep serving what they have.
  */
 
 import type { ConfigObject } from '../../../protocols/data.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import type { PushEvent } from '../../../protocols/messages/distribution.ts'
+import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import { syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type {
   KeySetEvent,
@@ -39,6 +41,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { sourceObjects, sourceOfActor } from '../source-events.ts'
 import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
+import { MeshSettings } from './mesh-settings.ts'
 import { ProcessingMetrics } from './processing-metrics.ts'
 import { Proxies } from './proxies.ts'
 import { debugAnswers } from './push-queue-debug.ts'
@@ -57,7 +60,7 @@ const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
-type Sent = WriterCommand | ResolverCommand | PushEvent
+type Sent = WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent
 
 class PushQueue implements Behaviour<Message, Sent> {
   readonly asks: Behaviour<Message>['asks']
@@ -68,6 +71,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #writers: Writers
   readonly #proxies: Proxies
   readonly #reports = new PushReports()
+  readonly #mesh: MeshSettings
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
   readonly #removals: DeferredRemovals
@@ -116,6 +120,12 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#retries = new Retries(() => this.#schedule.changed('retry', monotonicMs(), false))
     this.#unsynced = new Set(context.config.sources)
     const { meshes, networks } = this.#planner.state
+    const { sources, settingSources = sources } = context.config
+    this.#mesh = new MeshSettings(
+      settingSources,
+      () => meshes.inForce.value,
+      (name, value) => context.note(name, value),
+    )
     for (const settings of [meshes, networks]) settings.order(context.config.sources.map(sourceOfActor))
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
@@ -125,6 +135,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   }
 
   linked(peer: Peer<Sent>): void {
+    this.#mesh.linked(peer)
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
     if (peer.kind === 'distribution') this.#reports.linked(peer)
     if (peer.kind !== 'xds-writer') return
@@ -135,7 +146,9 @@ class PushQueue implements Behaviour<Message, Sent> {
     peer.tell({ type: 'OpenListener' })
   }
 
-  unlinked({ kind, name }: Peer): void {
+  unlinked(peer: Peer): void {
+    const { kind, name } = peer
+    this.#mesh.unlinked(peer)
     if (kind === 'jwks-resolver') this.#keys.unlinked()
     if (kind === 'distribution') this.#reports.unlinked()
     if (kind !== 'xds-writer') return
@@ -202,6 +215,7 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   /** A source has finished its first replay. The first push waits for all sources. */
   synced({ name }: Peer): void {
+    this.#mesh.heard(name)
     this.#synced.add(name)
     this.#waitNoLonger(name)
   }
@@ -264,18 +278,25 @@ class PushQueue implements Behaviour<Message, Sent> {
         this.#metrics.inbound.inc({ type: 'eds' })
         return this.#recordService(state.services.setSlice(registryName(event.registry), event.key, event.part, event.slice), 'endpoint', event)
       case 'MeshChanged':
-        this.#setSetting(state.meshes, event, event.mesh as MeshConfig | undefined, 'global')
+        this.#setSetting(state.meshes, event, this.#withFlags(event.mesh as MeshConfig | undefined), 'global')
+        this.#mesh.heard(source)
+        this.#mesh.changed()
         return this.#sourcesMayDiffer()
       case 'NetworksChanged':
         return this.#setSetting(state.networks, event, event.networks as MeshNetworks | undefined, 'networks')
       case 'SettingUnusable':
-        return
+        return event.setting === 'mesh' ? this.#mesh.heard(source) : undefined
     }
   }
 
   #recordService(changed: boolean, reason: string, { registry, key, at }: Extract<Message, { type: 'ServiceChanged' | 'EndpointsChanged' }>): void {
     if (changed) this.#reports.service(registry, key)
     this.#record(changed, reason, at)
+  }
+
+  /** A mesh configuration of any source with what the flags of the command overrule. */
+  #withFlags(mesh: MeshConfig | undefined): MeshConfig | undefined {
+    return mesh && withTrustDomain(mesh, this.#context.config.trustDomain)
   }
 
   /** Sets or withdraws the mesh configuration or the networks of a source, and says so if another source's count. */

@@ -1,18 +1,15 @@
 /**
  * The source actor for configuration files: a directory of objects, the mesh configuration, the networks. Emits `ConfigChanged`,
- * `MeshChanged` and `NetworksChanged` to the push queue, `MeshNamesChanged` to all other linked actors, and secrets to the writers that
- * subscribed to them (`SecretsWanted`, `SecretChanged`). A periodic audit finds changes that the file system did not report.
+ * `MeshChanged` and `NetworksChanged` to the push queue, and secrets to the writers that subscribed to them (`SecretsWanted`, `SecretChanged`). A periodic audit finds changes that the file system did not report.
  */
 
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
-import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
-import { configSourcesNote, unknownNote } from '../../../../protocols/messages/notes.ts'
+import { unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret, SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
-import type { MeshConfig } from '../../../../src/config/mesh-config.ts'
 import { readOptOuts } from '../../../../src/config/opt-outs.ts'
 import { accountsAnnotation } from '../../../../src/config/secret-document.ts'
 import { mayReadSecret } from '../../../../src/identity/access.ts'
@@ -25,7 +22,7 @@ import { every, type Timer } from '../../../runtime/timers.ts'
 import { sendEvent } from '../../source-events.ts'
 import { SecretDelivery } from '../secret-delivery.ts'
 import { ObjectDirectory } from './object-directory.ts'
-import { filesSource, SettingsFiles, type WatchParts } from './settings-files.ts'
+import { SettingsFiles, type WatchParts } from './settings-files.ts'
 
 /** Interval of the audit, in milliseconds. */
 const auditMs = 30_000
@@ -49,7 +46,7 @@ export interface FilesPage {
   readonly standIns: readonly { readonly key: string; readonly source: string; readonly place: string; readonly reason: string }[]
 }
 
-type Sent = SourceEvent | MeshNamesEvent | SecretEvent
+type Sent = SourceEvent | SecretEvent
 
 /** Reads a directory and, as the source `files`, the settings files. */
 export class FileWatcher implements Behaviour<SecretCommand, Sent> {
@@ -68,9 +65,6 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
   readonly #audit: Timer
   /** The push queue. It is sent events once all files have been read. */
   #queue: Peer<SourceEvent> | undefined
-  /** Actors that are sent the mesh names, by actor name; and the names last sent, as text. */
-  readonly #nameReaders = new Map<string, Peer<MeshNamesEvent>>()
-  #sentNames = ''
   /** Whether the last replay was incomplete, so that nothing was withdrawn. */
   #isReplayIncomplete = false
   /** Whether readiness waits because something could not be read since the start. */
@@ -86,10 +80,6 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
       log,
       emit: (event) => {
         if (this.#queue) sendEvent(this.#queue, event)
-        if (event.type === 'MeshChanged') {
-          context.note(configSourcesNote, (event.mesh as MeshConfig).configSources?.map(({ address }) => address) ?? [])
-          this.#namesMayDiffer()
-        }
         if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#repeatReplay()
       },
       unwatchable: (directory, error) => {
@@ -152,17 +142,10 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
   }
 
   linked(peer: Peer<Sent>): void {
-    void this.#loaded.then(() => {
-      if (peer.kind === 'push-queue') return this.#replay(peer)
-      // Other sources have no mesh configuration, and so no names.
-      if (this.#context.config.source !== filesSource) return
-      this.#nameReaders.set(peer.name, peer)
-      peer.tell(this.#settings.names, 'names')
-    })
+    if (peer.kind === 'push-queue') void this.#loaded.then(() => this.#replay(peer))
   }
 
   unlinked(peer: Peer): void {
-    this.#nameReaders.delete(peer.name)
     void this.#loaded.then(() => this.#secrets.unlinked(peer))
   }
 
@@ -181,14 +164,6 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
     const [files] = await Promise.all([this.#objects.reload(), this.#settings.reload()])
     this.#repeatReplay()
     this.#context.log('source').info(`configuration files read again: ${files}, the mesh configuration and the networks`)
-  }
-
-  #namesMayDiffer(): void {
-    const { names } = this.#settings
-    const text = JSON.stringify(names)
-    if (text === this.#sentNames) return
-    this.#sentNames = text
-    for (const peer of this.#nameReaders.values()) peer.tell(names, 'names')
   }
 
   /** Logs what could not be read at the start, and the consequence. */

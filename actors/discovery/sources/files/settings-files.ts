@@ -4,18 +4,15 @@
  */
 import { basename, dirname, resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
-import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import { separateSources } from '../../../../src/config/config-sources.ts'
 import {
   defaultMeshConfig,
   type MeshConfig,
   type MeshNetworks,
-  namesOfMesh,
   type ReadResult,
   readMeshConfig,
   readMeshNetworks,
-  withTrustDomain,
 } from '../../../../src/config/mesh-config.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
@@ -48,7 +45,6 @@ export class SettingsFiles {
   readonly #watches: DirectoryWatch[] = []
   readonly #timeouts = new FileTimeouts()
   #mesh: SourceEvent | undefined
-  #names: MeshNamesEvent
   #networks: SourceEvent | undefined
   /** The networks as read from the file, and whether the host names of their gateways are being looked up. */
   #given: MeshNetworks | undefined
@@ -63,7 +59,6 @@ export class SettingsFiles {
   constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
     this.#config = config
     this.#parts = parts
-    this.#names = namesOfMesh(withTrustDomain(defaultMeshConfig(), config.trustDomain))
     this.#resolve = resolve
     this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#timeouts)
@@ -83,8 +78,11 @@ export class SettingsFiles {
 
   /** The last emitted events. A file that was not usable yet is mentioned, so that what an earlier incarnation of the actor gave stays. */
   events(): SourceEvent[] {
-    const { meshConfig, networksConfig } = this.#config
-    return [this.#mesh ?? unusable('mesh', meshConfig), this.#networks ?? unusable('networks', networksConfig)].flatMap((event) => event ?? [])
+    const { meshConfig, networksConfig, source } = this.#config
+    // Without a file it is said that there is no mesh configuration, since the names of the mesh wait until that is known.
+    const none: SourceEvent = { type: 'MeshChanged', source: filesSource, place: '', mesh: undefined, at: monotonicMs() }
+    const mesh = this.#mesh ?? (meshConfig === '' && source === filesSource ? none : unusable('mesh', meshConfig))
+    return [mesh, this.#networks ?? unusable('networks', networksConfig)].flatMap((event) => event ?? [])
   }
 
   /** Files that exist and could not be used since the start, with reasons. */
@@ -95,11 +93,6 @@ export class SettingsFiles {
   /** Files that cannot be used at present. */
   troubles(): { readonly path: string; readonly reason: string }[] {
     return [this.#meshFile, this.#networksFile].flatMap((file) => file.trouble ?? [])
-  }
-
-  /** The mesh names from the mesh configuration, or the defaults. */
-  get names(): MeshNamesEvent {
-    return this.#names
   }
 
   /** Reads both files again, changed or not. */
@@ -150,9 +143,8 @@ export class SettingsFiles {
       this.#parts
         .log('default')
         .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
-    const overruled = { ...withTrustDomain(mesh, trustDomain), ...this.#sourcesOf(mesh) }
-    this.#mesh = { type: 'MeshChanged', source: filesSource, place: meshConfig, mesh: overruled, at: monotonicMs() }
-    this.#names = namesOfMesh(overruled)
+    const usable = { ...mesh, ...this.#sourcesOf(mesh) }
+    this.#mesh = { type: 'MeshChanged', source: filesSource, place: meshConfig, mesh: usable, at: monotonicMs() }
     this.#parts.emit(this.#mesh)
   }
 
