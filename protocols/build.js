@@ -27,6 +27,7 @@ const discovery = [
     'push-queue/push-queue.ts',
     'xds-writer/xds-writer.ts',
     'sources/files/directory-source.ts',
+    'sources/xds/xds-source.ts',
     'sources/files/file-watcher.ts',
     'sources/files/parse-task.ts',
     'sources/mock/mock-registry.ts',

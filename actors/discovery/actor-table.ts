@@ -8,7 +8,7 @@ import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
-import { actorOfSource, directoryOf } from '../../src/config/config-sources.ts'
+import { actorOfSource, type ConfigSource, directoryOf, isControlPlane } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
@@ -45,8 +45,8 @@ export interface TableParts {
 
 /** The actors to start, the links between them, and the sources. */
 export interface DiscoveryWiring extends Wiring {
-  /** Returns the actor for a source of the mesh configuration. */
-  readonly configured: (address: string) => LateActor
+  /** Returns the actor for a source of the mesh configuration, which is asked for at each of its starts. */
+  readonly configured: (source: () => ConfigSource) => LateActor
   /** Names of the sources whose first replay the first push waits for. */
   readonly sources: readonly string[]
 }
@@ -75,6 +75,7 @@ type Row<Definition> = ActorRow<Messages, Definition>
 type PushQueue = typeof import('./push-queue/push-queue.ts').actor
 type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
 type DirectorySource = typeof import('./sources/files/directory-source.ts').actor
+type ControlPlaneSource = typeof import('./sources/xds/xds-source.ts').actor
 type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
 type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
@@ -107,14 +108,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
       },
     ],
   }
-  const directories: Row<DirectorySource> = {
-    module: 'sources/files/directory-source',
-    consumes: { SecretCommand: true },
-    emits: { SourceEvent: true, SecretEvent: true },
-    runs: mode,
-    // They come and go with `configSources` of the mesh configuration.
-    actors: [],
-  }
+  const { directories, controlPlanes } = configuredRows(mode)
   const mock: Row<MockRegistry> = {
     module: 'sources/mock/mock-registry',
     consumes: {},
@@ -181,12 +175,30 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  const rows = [queue, files, directories, mock, resolver, certificates, authenticator, authority, distribution, writers]
-  const configured = (address: string) => {
-    const config = { features, allowUnreadable, configDir: directoryOf({ address }), source: address }
-    return wireLate(directories, { name: actorOfSource({ address }), config, youngMib: parserYoungMib }, rows, parts.module)
+  const rows = [queue, files, directories, controlPlanes, mock, resolver, certificates, authenticator, authority, distribution, writers]
+  const configured = (source: () => ConfigSource) => {
+    const { address } = source()
+    const name = actorOfSource({ address })
+    const row = isControlPlane({ address }) ? controlPlanes : directories
+    const given = { features, allowUnreadable, source: address }
+    const config = () => (isControlPlane({ address }) ? { ...given, ...source() } : { ...given, configDir: directoryOf({ address }) })
+    return wireLate(row, { name, config, youngMib: parserYoungMib }, rows, parts.module)
   }
   return { ...wire(rows, parts.module), sources, configured }
+}
+
+/** The rows of sources that come and go with `configSources` of the mesh configuration. */
+function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectorySource>; readonly controlPlanes: Row<ControlPlaneSource> } {
+  return {
+    directories: {
+      module: 'sources/files/directory-source',
+      consumes: { SecretCommand: true },
+      emits: { SourceEvent: true, SecretEvent: true },
+      runs: mode,
+      actors: [],
+    },
+    controlPlanes: { module: 'sources/xds/xds-source', consumes: {}, emits: { SourceEvent: true }, runs: mode, actors: [] },
+  }
 }
 
 function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {

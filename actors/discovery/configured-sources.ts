@@ -3,7 +3,7 @@
  * removes it when it names it no longer. Other sources, and the objects that they define, are not concerned.
  */
 import { configSourcesNote, syncedNote } from '../../protocols/messages/notes.ts'
-import { actorOfSource } from '../../src/config/config-sources.ts'
+import { actorOfSource, type ConfigSource } from '../../src/config/config-sources.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import { after, type Timer } from '../runtime/timers.ts'
@@ -22,11 +22,11 @@ const lingerMs = 1000
 export class ConfiguredSources {
   readonly #log: Logger
   #supervisor: Supervisor | undefined
-  #actorOf: ((address: string) => LateActor) | undefined
-  /** The addresses of the mesh configuration, by the name of the actor. */
-  #wanted: ReadonlyMap<string, string> = new Map()
-  /** The actors that were started and not stopped. */
-  readonly #running = new Set<string>()
+  #actorOf: ((source: () => ConfigSource) => LateActor) | undefined
+  /** The sources of the mesh configuration, by the name of the actor. */
+  #wanted: ReadonlyMap<string, ConfigSource> = new Map()
+  /** The actors that were started and not stopped, with their sources. */
+  readonly #running = new Map<string, ConfigSource>()
   /** The actors that are no longer wanted and will be stopped. */
   readonly #lingering = new Map<string, Timer>()
   /** The actors that are being removed. */
@@ -42,8 +42,8 @@ export class ConfiguredSources {
     return this.#synced && [...this.#synced]
   }
 
-  /** Follows the mesh configuration from now on. `actorOf` returns the actor for an address. */
-  follow(supervisor: Supervisor, actorOf: (address: string) => LateActor): void {
+  /** Follows the mesh configuration from now on. `actorOf` returns the actor for a source, which is asked for at each of its starts. */
+  follow(supervisor: Supervisor, actorOf: (source: () => ConfigSource) => LateActor): void {
     this.#supervisor = supervisor
     this.#actorOf = actorOf
     void this.#next()
@@ -56,14 +56,14 @@ export class ConfiguredSources {
       const synced = notes('push-queue')?.get(syncedNote) as readonly string[] | undefined
       if (synced) this.#synced = new Set([...(this.#synced ?? []), ...synced])
       // Without a note the push queue does not know the mesh configuration yet, since the start or a restart: what was named before stays.
-      const addresses = notes('push-queue')?.get(configSourcesNote) as readonly string[] | undefined
-      if (addresses) this.#wanted = new Map(addresses.map((address) => [actorOfSource({ address }), address]))
+      const sources = notes('push-queue')?.get(configSourcesNote) as readonly ConfigSource[] | undefined
+      if (sources) this.#wanted = new Map(sources.map((source) => [actorOfSource(source), source]))
       this.#startAndStop()
     }
   }
 
   #startAndStop(): void {
-    for (const name of this.#running) {
+    for (const name of this.#running.keys()) {
       const timer = this.#lingering.get(name)
       if (!this.#wanted.has(name)) this.#lingering.set(name, timer ?? after(lingerMs, () => this.#stop(name)).unref())
       else if (timer) {
@@ -71,14 +71,26 @@ export class ConfiguredSources {
         this.#lingering.delete(name)
       }
     }
-    for (const [name, address] of this.#wanted) if (!this.#running.has(name) && !this.#leaving.has(name)) this.#start(name, address)
+    for (const [name, source] of this.#wanted) {
+      const running = this.#running.get(name)
+      if (running) this.#settingsMayDiffer(name, running, source)
+      else if (!this.#leaving.has(name)) this.#start(name, source)
+    }
   }
 
-  #start(name: string, address: string): void {
-    const actor = this.#actorOf?.(address)
+  /** Starts the actor of a source anew whose settings differ: its objects stay until it has read them again. */
+  #settingsMayDiffer(name: string, running: ConfigSource, source: ConfigSource): void {
+    if (JSON.stringify(running) === JSON.stringify(source)) return
+    this.#running.set(name, source)
+    this.#log('source').info(`the settings of ${source.address} have changed: the actor ${name} is started again`)
+    this.#supervisor?.kill(name)
+  }
+
+  #start(name: string, source: ConfigSource): void {
+    const actor = this.#actorOf?.(() => this.#running.get(name) ?? source)
     if (!actor) return
-    this.#running.add(name)
-    this.#log('source').info(`configuration is read from ${address} too (actor ${name})`)
+    this.#running.set(name, source)
+    this.#log('source').info(`configuration is read from ${source.address} too (actor ${name})`)
     this.#supervisor?.start(actor.spec, actor.peers)
   }
 

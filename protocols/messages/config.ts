@@ -80,6 +80,17 @@ export interface DirectorySourceConfig {
   readonly source: string
 }
 
+/** Configuration of a source that is another control plane (`configSources`). */
+export interface ControlPlaneSourceConfig {
+  readonly features: object
+  /** Whether the process becomes ready without what the other control plane has. */
+  readonly allowUnreadable: boolean
+  /** `xds://<host>:<port>`: also the source as objects and pages name it. */
+  readonly address: string
+  /** A `ConfigSourceTls` value. */
+  readonly tlsSettings?: object
+}
+
 /** Configuration of the watcher of `--configDir` and of the settings files. */
 export interface FileWatcherConfig extends DirectorySourceConfig {
   readonly meshConfig: string

@@ -9,7 +9,7 @@ export const unknownNote = 'unknown'
 /** Noted by the push queue once it has published the first push: all sources that have finished a replay since its start. */
 export const syncedNote = 'synced'
 
-/** Noted by the push queue: the `configSources` of the mesh configuration in force, as their addresses. */
+/** Noted by the push queue: the `configSources` of the mesh configuration in force, a list of `ConfigSource` values. */
 export const configSourcesNote = 'configSources'
 
 /** Noted by a writer once it accepts connections and has received the whole configuration. */

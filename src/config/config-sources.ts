@@ -1,20 +1,54 @@
 /** `configSources` of the mesh configuration: the further places that configuration objects are read from (docs/operation.md, F10 to F12). */
 import { count } from '../model/counts.ts'
-import { type Report, record, required, type Shape, text } from './shape.ts'
+import { list, type Read, type Report, record, reject, required, type Shape, text } from './shape.ts'
+import { tlsMode } from './shapes/tls.ts'
 
-/** A place that configuration objects are read from: `fs:///<directory>`. */
+/** Absolute path of a file. */
+const file = text({ max: 4096, pattern: /^\//, what: 'an absolute path', examples: ['/etc/mesh/cert.pem'] })
+
+/**
+ * How this control plane and another one prove who they are. The other one serves identities of its root namespace only, so a client
+ * certificate is needed. The files are read for each connection.
+ */
+const tlsSettings = record({
+  mode: required(tlsMode('MUTUAL')),
+  clientCertificate: required(file),
+  privateKey: required(file),
+  caCertificates: required(file),
+  sni: text({ max: 253 }),
+  subjectAltNames: list(text({ max: 2048 }), { max: 100 }),
+})
+
+/** The TLS settings of another control plane. `subjectAltNames`: names of which its certificate must have one; otherwise its host. */
+export type ConfigSourceTls = Read<typeof tlsSettings>
+
+/** A place that configuration objects are read from: `fs:///<directory>`, or another control plane, `xds://<host>:<port>`. */
 export interface ConfigSource {
   readonly address: string
+  /** Present for another control plane. */
+  readonly tlsSettings?: ConfigSourceTls
 }
 
-/** The scheme of directories, with the empty host. */
+/** The schemes of directories, with the empty host, and of other control planes. */
 const directoryScheme = 'fs://'
+const controlPlaneScheme = 'xds://'
 /** The maximum number of sources: each has a thread of its own. */
 const mostSources = 16
 
-const source = record({
-  address: required(text({ max: 4096, check: addressFault, examples: ['fs:///etc/mesh/extra', 'fs:///srv/teams/shop'] })),
-})
+const source = record(
+  {
+    address: required(text({ max: 4096, check: addressFault, examples: ['fs:///etc/mesh/extra', 'xds://other.example.com:15012'] })),
+    tlsSettings,
+  },
+  ({ address, tlsSettings: tls }, path, report) => {
+    if (isControlPlane({ address }) && !tls)
+      reject(report, `${path}.tlsSettings`, 'required, but missing: another control plane serves identities of its root namespace only (mode MUTUAL)')
+    if (!isControlPlane({ address }) && tls) report.warnings.push({ path: `${path}.tlsSettings`, reason: 'has no effect: directories need none' })
+  },
+)
+
+/** Whether a source is another control plane. */
+export const isControlPlane = ({ address }: ConfigSource): boolean => address.startsWith(controlPlaneScheme)
 
 /** The list. An entry that cannot be used is a warning and is left out; the others are used. */
 export const configSourcesShape: Shape<ConfigSource[]> = {
@@ -30,7 +64,8 @@ export const configSourcesShape: Shape<ConfigSource[]> = {
       const own: Report = { ...report, faults: [] }
       const read = source.read(entry, `${path}[${index}]`, own)
       for (const fault of own.faults) leaveOut(fault.path, fault.reason)
-      return read && own.faults.length === 0 ? [{ address: directoryScheme + directoryOf(read) }] : []
+      if (!read || own.faults.length > 0) return []
+      return isControlPlane(read) ? [read] : [{ address: directoryScheme + directoryOf(read) }]
     })
   },
 }
@@ -40,8 +75,8 @@ function addressFault(address: string): string | undefined {
   const shown = JSON.stringify(address.slice(0, 100))
   const scheme = /^([a-z0-9]+):\/\//.exec(address)?.[1]
   if (scheme === 'k8s' || scheme === 'orch') return `${shown}: there is no orchestrator client yet`
-  if (scheme === 'xds') return `${shown}: there is no client of other control planes yet`
-  if (scheme !== 'fs') return `${shown} is not fs:///<directory>`
+  if (scheme === 'xds') return hostAndPort(address) ? undefined : `${shown} is not xds://<host>:<port>`
+  if (scheme !== 'fs') return `${shown} is neither fs:///<directory> nor xds://<host>:<port>`
   if (!address.startsWith('fs:///')) return `${shown} names a host or a relative path: three slashes begin an absolute path`
   const parts = address.split('/').slice(3)
   if (parts.some((part) => part === '.' || part === '..')) return `${shown} has a part . or ..`
@@ -54,18 +89,37 @@ export function directoryOf({ address }: ConfigSource): string {
   return `/${parts.filter((part) => part !== '').join('/')}`
 }
 
-/** Returns the name of the actor that reads a source: `source/fs/etc/mesh/extra` for `fs:///etc/mesh/extra`. */
-export const actorOfSource = (given: ConfigSource): string => `source/fs${directoryOf(given)}`
+/** Returns host and port of the address of another control plane; undefined where that has not this form. An IPv6 address is in brackets. */
+export function hostAndPort(address: string): { readonly host: string; readonly port: number } | undefined {
+  const [, host = '', port = ''] =
+    /^xds:\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([0-9]{1,5})$/.exec(address)?.toSpliced(2, 1) ?? []
+  if (host === '' || Number(port) < 1 || Number(port) > 65_535) return undefined
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+/**
+ * Returns the name of the actor that reads a source: `source/fs/etc/mesh/extra` for `fs:///etc/mesh/extra`, `source/xds/other:15012` for
+ * `xds://other:15012`.
+ */
+export const actorOfSource = (given: ConfigSource): string =>
+  isControlPlane(given) ? `source/xds/${given.address.slice(controlPlaneScheme.length)}` : `source/fs${directoryOf(given)}`
 
 /**
  * Returns the sources whose directories are read by nobody else, and why the others are left out: a directory that is, or lies within, or
- * contains `--configDir` (an absolute path; empty: there is none) or that of an earlier source. Paths are compared as written.
+ * contains `--configDir` (an absolute path; empty: there is none) or that of an earlier source, and a control plane that is named twice. Paths
+ * and addresses are compared as written.
  */
 export function separateSources(sources: readonly ConfigSource[], configDir: string): { usable: ConfigSource[]; faults: string[] } {
   const read = configDir === '' ? [] : [{ name: '--configDir', directory: configDir }]
   const usable: ConfigSource[] = []
   const faults: string[] = []
   for (const each of sources) {
+    if (isControlPlane(each)) {
+      if (usable.some(({ address }) => address === each.address))
+        faults.push(`field configSources: ${each.address} is named twice; this source is left out`)
+      else usable.push(each)
+      continue
+    }
     const directory = directoryOf(each)
     const other = read.find((known) => isWithin(directory, known.directory) || isWithin(known.directory, directory))
     if (!other) {

@@ -83,6 +83,18 @@ export function parseConfigFile(
   return reading.result()
 }
 
+/** Parses one document of a source that has objects without files. `where` stands for the file in messages. Never throws. */
+export function parseConfigDocument(
+  where: string,
+  value: unknown,
+  names: MeshNames,
+  { patterns = new PatternChecks(), optOuts = new Set(), revision = '', source = where }: Partial<Checks>,
+): ParsedFile {
+  const reading = new FileReading(where, names, { patterns, optOuts, revision, source })
+  reading.document(1, value, '')
+  return reading.result()
+}
+
 /** The maximum number of faults of a document that are listed. The last one contains the number of further faults. */
 const maxFaults = 20
 

@@ -5,6 +5,9 @@
 
 const aliasDomain = 'istio.io'
 
+/** Whether an API group is written with the alias. */
+export const isAliasGroup = (group: string): boolean => group === aliasDomain || group.endsWith(`.${aliasDomain}`)
+
 /** Converts mesh-owned names for one mesh domain. */
 export interface MeshNames {
   /** The domain of names on output, by default `mesh.io`. */
@@ -113,6 +116,7 @@ const messageAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'mesh.networking.nds.v1.NameTable': 'istio.networking.nds.v1.NameTable',
     'mesh.v1.HealthInformation': 'istio.v1.HealthInformation',
+    'mesh.mcp.v1alpha1.Resource': 'istio.mcp.v1alpha1.Resource',
   }),
 )
 

@@ -53,8 +53,10 @@ describe('the table of actors', () => {
       'source/files - xds-writer/1',
     ])
     expect(sources).to.deep.equal(['source/files', 'source/mock'])
-    const { spec, peers } = configured('fs:///srv/mesh')
+    const { spec, peers } = configured(() => ({ address: 'fs:///srv/mesh' }))
     expect([spec.name, spec.mode, [...peers].sort()]).to.deep.equal(['source/fs/srv/mesh', 'threads', ['push-queue', 'xds-writer/0', 'xds-writer/1']])
+    const other = configured(() => ({ address: 'xds://other:15012' }))
+    expect([other.spec.name, other.spec.mode, other.peers]).to.deep.equal(['source/xds/other:15012', 'threads', ['push-queue']])
     const runs = Object.fromEntries(actors.map(({ name, mode }) => [name, mode]))
     expect(runs).to.deep.equal({
       'push-queue': 'threads',

@@ -25,11 +25,12 @@ import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 /** The address of the greedy client. */
 const localAddress = '127.0.0.2'
 
-/** A request of the generator `event`. */
-const syncRequest = Buffer.concat([
-  bytesField(2, nodeMessage({ id: 'sidecar~10.0.0.9~a.ns~ns.svc.cluster.local', metadata: { GENERATOR: 'event' }, locality: '' })),
-  textField(4, 'mesh.io/debug/syncz'),
-])
+/** A request of a generator. */
+const generatedRequest = (GENERATOR: string, typeUrl: string) =>
+  Buffer.concat([
+    bytesField(2, nodeMessage({ id: 'sidecar~10.0.0.9~a.ns~ns.svc.cluster.local', metadata: { GENERATOR }, locality: '' })),
+    textField(4, typeUrl),
+  ])
 
 describe('one client of the gRPC ports', () => {
   const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '20ms' } })
@@ -171,7 +172,8 @@ describe('one client of the gRPC ports', () => {
   for (const [what, path, request] of [
     ['streams the status of clients', '/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', Buffer.alloc(0)],
     ['asks for reflection', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', textField(7, '*')],
-    ['asks for the state of all proxies on discovery streams', adsPath, syncRequest],
+    ['asks for the state of all proxies on discovery streams', adsPath, generatedRequest('event', 'mesh.io/debug/syncz')],
+    ['asks for configuration objects, which are not for it', adsPath, generatedRequest('api', 'networking.mesh.io/v1/ServiceEntry')],
   ] as const)
     it(`that ${what} all the time, and reads no answer, does not keep a change from others`, async () => {
       const greedy = await Promise.all(Array.from({ length: 4 }, () => connected(service.grpcPort, false)))

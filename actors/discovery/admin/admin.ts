@@ -5,7 +5,7 @@ import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
-import { directoryOf } from '../../../src/config/config-sources.ts'
+import { type ConfigSource, directoryOf, isControlPlane } from '../../../src/config/config-sources.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
@@ -183,11 +183,11 @@ async function listenLocally(server: PageServer, { features, log, options, super
 
 /** The directories of `configSources`. */
 function configuredDirectories(supervisor: Supervisor): string[] {
-  const addresses = supervisor
+  const sources = supervisor
     .states()
     .find(({ name }) => name === 'push-queue')
-    ?.notes.get(configSourcesNote) as readonly string[] | undefined
-  return (addresses ?? []).map((address) => directoryOf({ address }))
+    ?.notes.get(configSourcesNote) as readonly ConfigSource[] | undefined
+  return (sources ?? []).filter((source) => !isControlPlane(source)).map(directoryOf)
 }
 
 /**

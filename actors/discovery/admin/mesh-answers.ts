@@ -58,7 +58,7 @@ export const faultsOf = (sources: PageSources): Promise<readonly FaultAnswer[]> 
 
 /** The configuration files that cannot be used, of `--configDir` and of `configSources`, whose actors may be starting and then are left out. */
 export async function filesOf({ supervisor }: PageSources): Promise<FilesPage> {
-  const others = supervisor.states().filter(({ name }) => name.startsWith('source/fs/'))
+  const others = supervisor.states().filter(({ name }) => /^source[/](fs|xds)[/]/.test(name))
   const [own, ...pages] = await Promise.all([
     supervisor.ask<FilesPage>('source/files', 'files'),
     ...others.map(({ name }) => supervisor.ask<FilesPage>(name, 'files').catch(() => undefined)),

@@ -1,8 +1,9 @@
 /** The supervisor's answers to questions of actors: forwards them to other actors and combines the answers. */
 import type { AdminCallQuestion, AdminCallReply } from '../../../protocols/messages/admin-call.ts'
-import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
+import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { ProxyEventsAnswer } from '../../../protocols/messages/proxy-events.ts'
 import type { BoundedQuestions } from '../../../protocols/messages/questions.ts'
+import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
@@ -49,6 +50,8 @@ export function statusAnswers(supervisor: Supervisor, { features, log, readiness
       (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
     resourcesOf: (connection: ConnectionStatus) => sources.resourcesOf(connection),
     proxyEvents: (cursor: string, waitMs: number): Promise<ProxyEventsAnswer> => sources.distribution('proxyEvents', cursor, waitMs),
+    servedObjects: (next?: number): Promise<ListPiece<ServedObject>> => sources.queue('servedObjects', next),
+    servedChanges: (cursor: string, waitMs: number): Promise<ServedChanges> => sources.queue('servedChanges', cursor, waitMs),
     portsOfProxies: (): Promise<readonly number[]> => sources.queue('portsOfProxies'),
     isReady: (): boolean => readiness.judge().ready,
     ...passedOn(supervisor),

@@ -5,13 +5,13 @@
 import { randomBytes } from 'node:crypto'
 import type { DistributionCommand } from '../../../protocols/messages/distribution.ts'
 import type { ProxyEvent, ProxyEventsAnswer, ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
-import { EventRecord } from '../../../src/push/distribution/event-record.ts'
+import { Recent } from '../../../src/model/recent.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer, within } from '../../runtime/timers.ts'
 
 /** The events that are kept: their number and their size in bytes. */
-const kept = { events: 20_000, bytes: 16_777_216 }
+const kept = { items: 20_000, bytes: 16_777_216 }
 /** How long events are collected after the last question, in milliseconds. */
 const leaseMs = 15_000
 /** Maximum time for which an event is waited for in one question, in milliseconds: well below the deadline of questions. */
@@ -19,7 +19,7 @@ const longestWaitMs = 3000
 
 /** The writers and what they report. */
 export class ProxyEvents {
-  readonly #record = new EventRecord(kept, randomBytes(4).toString('hex'))
+  readonly #record = new Recent<ProxyEvent>(kept, randomBytes(4).toString('hex'), ({ message }) => message.length)
   readonly #writers = new Map<string, Peer<DistributionCommand>>()
   /** The writers that have confirmed that they report. */
   readonly #reporting = new Set<string>()
@@ -63,7 +63,8 @@ export class ProxyEvents {
     const until = monotonicMs() + Math.min(waitMs, longestWaitMs)
     for (;;) {
       const isFirst = cursor === ''
-      const answer = this.#record.since(isFirst ? this.#record.cursor : cursor)
+      const { items: events, ...place } = this.#record.since(isFirst ? this.#record.cursor : cursor)
+      const answer = { events, ...place }
       const silent = [...this.#writers.keys()].filter((name) => !this.#reporting.has(name))
       if (isFirst ? silent.length === 0 : answer.events.length > 0 || answer.isGap) return answer
       const restMs = until - monotonicMs()

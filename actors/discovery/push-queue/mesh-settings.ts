@@ -48,7 +48,7 @@ export class MeshSettings {
   changed(): void {
     if (this.#silent.size > 0) return
     const mesh = this.#inForce()
-    this.#note(configSourcesNote, mesh.configSources?.map(({ address }) => address) ?? [])
+    this.#note(configSourcesNote, mesh.configSources ?? [])
     const names = namesOfMesh(mesh)
     const text = JSON.stringify(names)
     if (text === this.#told) return

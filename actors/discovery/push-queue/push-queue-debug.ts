@@ -24,9 +24,9 @@ const endpointsOfRow = 250
  * Returns the functions that answer the debug pages. None of them is on the push path. `isLastSent` says whether a digest is the last one
  * sent to some writer.
  */
-export function debugAnswers(
+export function debugAnswers<Own extends { pushAgain: () => number; shares: () => readonly Share[] }>(
   planner: Planner,
-  own: { pushAgain: () => number; shares: () => readonly Share[] },
+  own: Own,
   isLastSent: (digest: string) => boolean,
 ) {
   const lists = new Listings()

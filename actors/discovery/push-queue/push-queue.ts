@@ -48,6 +48,7 @@ import { debugAnswers } from './push-queue-debug.ts'
 import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
 import { type MadePush, PushReports } from './push-report.ts'
 import { PushSchedule } from './push-schedule.ts'
+import { ServedObjects } from './served-objects.ts'
 import { WantedKeys } from './wanted-keys.ts'
 import { Writers } from './writers.ts'
 
@@ -75,6 +76,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
   readonly #removals: DeferredRemovals
+  readonly #served: ServedObjects
   readonly #retries: Retries
   /** The sources that the first push waits for. */
   readonly #unsynced: Set<string>
@@ -129,9 +131,9 @@ class PushQueue implements Behaviour<Message, Sent> {
     for (const settings of [meshes, networks]) settings.order(context.config.sources.map(sourceOfActor))
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
-    this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (digest) =>
-      this.#writers.isLastSent(digest),
-    )
+    this.#served = new ServedObjects(this.#planner.state, features.MESH_DOMAIN, () => this.#ready)
+    const own = { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares), ...this.#served.answers }
+    this.asks = debugAnswers(this.#planner, own, (digest) => this.#writers.isLastSent(digest))
   }
 
   linked(peer: Peer<Sent>): void {
@@ -264,6 +266,7 @@ class PushQueue implements Behaviour<Message, Sent> {
         return this.#setConfig(event, source)
       case 'ConfigUnusable': {
         const hasChanged = state.keepConfig(event.key, event.standIn, source)
+        this.#served.changed(event.key)
         if (hasChanged) this.#reports.object(event.key, state.object(event.key), undefined)
         return this.#record(hasChanged, reasonFor(event.key), event.at)
       }
@@ -312,6 +315,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const { state } = this.#planner
     const before = state.object(key)
     const hasChanged = state.setConfig(key, object, source)
+    this.#served.changed(key)
     if (hasChanged) {
       this.#faults.changed(key)
       this.#reports.object(key, state.object(key), before)
@@ -323,6 +327,7 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   /** Records the objects of which another definition counts, because the sources or their order changed. */
   #decided(keys: readonly string[]): void {
+    this.#served.allMayDiffer()
     for (const key of keys) {
       const now = this.#planner.state.objects.get(key)
       this.#faults.changed(key)

@@ -53,6 +53,7 @@ import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
 import { certificateService, certificateServiceNames } from './certificate-service.ts'
+import { type ConfigRequest, ConfigStreams } from './config-streams.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GatewaySecrets } from './gateway-secrets.ts'
@@ -93,6 +94,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #acknowledgements: Acknowledgements
   readonly #events: ProxyEventReports
   readonly #statusStreams: StatusStreams
+  readonly #configStreams: ConfigStreams
   readonly #secrets: GatewaySecrets
   readonly #standstillTimer = new StandstillTimer()
   readonly #metrics
@@ -191,13 +193,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
       warn: (kind, line) => this.#warn(kind, line),
     })
     const access = this.#accessOf(admission)
-    this.#statusStreams = new StatusStreams({
-      access,
-      names: this.#names,
-      ask: (question, ...details) => context.ask(question, ...details),
-      nonce: this.#sessionParts.nonce,
-      version: () => new Date(wallClockMs()).toISOString(),
-    })
+    const streams = {
+      ...{ access, names: this.#names, nonce: this.#sessionParts.nonce, version: () => new Date(wallClockMs()).toISOString() },
+      ask: <Answer>(question: string, ...details: unknown[]) => context.ask<Answer>(question, ...details),
+    }
+    this.#statusStreams = new StatusStreams(streams)
+    this.#configStreams = new ConfigStreams({ ...streams, meshNames: () => this.#secured.names, warn: (kind, line) => this.#warn(kind, line) })
     this.#server = this.#serverOf(admission, access)
     // Added after the server, whose own tick determines first which streams made progress since the last one.
     this.#standstillTimer.add((ms) => this.#pushes.charge(ms))
@@ -430,8 +431,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   /** Takes requests that are not for configuration. With the first one that is, the stream is that of a proxy. */
-  #isAside(connection: Connection, request: Pick<DeltaRequest, 'typeUrl' | 'nonce' | 'error'>, rawNames: Buffer): boolean {
-    if (this.#statusStreams.takes(connection, request, () => namesIn(rawNames))) return true
+  #isAside(connection: Connection, request: ConfigRequest, rawNames: Buffer): boolean {
+    if (this.#statusStreams.takes(connection, request, () => namesIn(rawNames)) || this.#configStreams.takes(connection, request)) return true
     this.#admit(connection)
     return this.#isHealthReport(connection, request)
   }

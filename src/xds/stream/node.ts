@@ -3,10 +3,11 @@
  * its other modules.
  */
 import type { RawNode } from '../../model/proxy.ts'
+import { readStruct, readText } from '../slab/struct.ts'
 import { MalformedMessage, scanFields, WireError } from '../slab/wire.ts'
 
-/** The maximum size in bytes of a node without its list of extensions, and the maximum nesting depth of its metadata. */
-const limits = { bytes: 65_536, depth: 64 }
+/** The maximum size in bytes of a node without its list of extensions. */
+const limits = { bytes: 65_536 }
 
 /** The fields of a node that are decoded. The list of extensions, the longest part of what Envoy sends, is skipped. */
 const nodeFields = new Map([
@@ -36,61 +37,13 @@ export function readNodeBytes(bytes: Buffer): RawNode {
   const [id, metadata, locality, agent, version] = [1, 3, 4, 6, 8].map((field) => whole(fields.get(field)))
   return {
     id: id ? text(id) : '',
-    metadata: metadata ? readStruct(metadata, 0) : {},
+    metadata: metadata ? readStruct(metadata, 'node: metadata') : {},
     locality: locality ? readLocality(locality) : undefined,
     agent: { name: agent ? text(agent) : '', version: version ? readVersion(version) : [0, 0] },
   }
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function text(bytes: Buffer): string {
-  try {
-    return decoder.decode(bytes)
-  } catch {
-    throw new MalformedMessage('node: text that is not UTF-8')
-  }
-}
-
-/** Decodes `google.protobuf.Struct`. */
-function readStruct(bytes: Buffer, depth: number): Record<string, unknown> {
-  if (depth > limits.depth) throw new WireError(`node: metadata is nested deeper than ${limits.depth}`)
-  const entries: [string, unknown][] = []
-  for (const { field, bytes: entry } of scanFields(bytes)) {
-    if (field !== 1 || !entry) continue
-    let key = ''
-    let value: unknown = null
-    for (const part of scanFields(entry)) {
-      if (part.field === 1 && part.bytes) key = text(part.bytes)
-      if (part.field === 2 && part.bytes) value = readValue(part.bytes, depth + 1)
-    }
-    entries.push([key, value])
-  }
-  return Object.fromEntries(entries)
-}
-
-/** The tag of `number_value` in `google.protobuf.Value`: field 2 in eight bytes. */
-const numberTag = 0x11
-
-/** Decodes `google.protobuf.Value`. */
-function readValue(bytes: Buffer, depth: number): unknown {
-  if (depth > limits.depth) throw new WireError(`node: metadata is nested deeper than ${limits.depth}`)
-  let value: unknown = bytes[0] === numberTag && bytes.length >= 9 ? bytes.readDoubleLE(1) : null
-  for (const part of scanFields(bytes)) {
-    if (part.field === 1 && !part.bytes) value = null
-    if (part.field === 3 && part.bytes) value = text(part.bytes)
-    if (part.field === 4 && !part.bytes) value = part.value !== 0
-    if (part.field === 5 && part.bytes) value = readStruct(part.bytes, depth + 1)
-    if (part.field === 6 && part.bytes) value = readList(part.bytes, depth + 1)
-  }
-  return value
-}
-
-function readList(bytes: Buffer, depth: number): unknown[] {
-  const values: unknown[] = []
-  for (const { field, bytes: value } of scanFields(bytes)) if (field === 1 && value) values.push(readValue(value, depth + 1))
-  return values
-}
+const text = (bytes: Buffer): string => readText(bytes, 'node')
 
 function readLocality(bytes: Buffer): { region: string; zone: string; subZone: string } {
   const parts = ['', '', '']

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { actorOfSource, separateSources } from '../../../src/config/config-sources.ts'
+import { actorOfSource, hostAndPort, separateSources } from '../../../src/config/config-sources.ts'
 import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 
 /** Returns the addresses that are used, and the warnings. */
@@ -24,9 +24,11 @@ describe('configSources', () => {
       [{ address: 'fs:///etc/../root' }, 'has a part . or ..'],
       [{ address: 'fs:///./etc' }, 'has a part . or ..'],
       [{ address: 'fs:////' }, 'is the root directory'],
-      [{ address: '/etc/mesh' }, 'is not fs:///<directory>'],
+      [{ address: '/etc/mesh' }, 'is neither fs:///<directory> nor xds://<host>:<port>'],
       [{ address: 'k8s://' }, 'there is no orchestrator client yet'],
-      [{ address: 'xds://other:15012' }, 'there is no client of other control planes yet'],
+      [{ address: 'xds://other' }, 'is not xds://<host>:<port>'],
+      [{ address: 'xds://other:70000' }, 'is not xds://<host>:<port>'],
+      [{ address: 'xds://a b:15012' }, 'is not xds://<host>:<port>'],
       [{ address: 7 }, 'expected text, got number 7'],
       [{ address: `fs:///${'a'.repeat(5000)}` }, 'longer than 4096 characters'],
       [{ address: 'fs:///a\u0000b' }, 'has a NUL character'],
@@ -45,6 +47,30 @@ describe('configSources', () => {
     expect(many.addresses).to.have.length(16)
     expect(many.warnings).to.deep.equal(['field configSources[16]: more than 16 sources; this source is left out'])
     expect(readMeshConfig('configSources: 7')).to.deep.equal({ error: 'field configSources: expected a list' })
+  })
+
+  it('of other control planes need a client certificate', () => {
+    const tlsSettings = { mode: 'MUTUAL', clientCertificate: '/c.pem', privateKey: '/k.pem', caCertificates: '/ca.pem' }
+    const addresses = ['xds://other.example.com:15012', 'xds://[::1]:15012', 'xds://10.0.0.1:1']
+    const given = read(...addresses.map((address) => ({ address, tlsSettings })))
+    expect(given).to.deep.equal({ addresses, warnings: [] })
+    expect(actorOfSource({ address: 'xds://[::1]:15012' })).to.equal('source/xds/[::1]:15012')
+    expect(hostAndPort('xds://[::1]:15012')).to.deep.equal({ host: '::1', port: 15_012 })
+    for (const [settings, reason] of [
+      [undefined, 'configSources[0].tlsSettings: required, but missing'],
+      [{ ...tlsSettings, mode: 'SIMPLE' }, 'configSources[0].tlsSettings.mode: string "SIMPLE" is not one of MUTUAL'],
+      [{ ...tlsSettings, privateKey: 'k.pem' }, '"k.pem" is not an absolute path'],
+      [{ mode: 'MUTUAL' }, 'configSources[0].tlsSettings.clientCertificate: required'],
+    ] as const) {
+      const { addresses: used, warnings } = read({ address: 'xds://other:15012', ...(settings ? { tlsSettings: settings } : {}) })
+      expect(used, reason).to.deep.equal([])
+      expect(warnings.join('\n')).to.include(reason)
+    }
+    const twice = [{ address: 'xds://a:1' }, { address: 'fs:///a' }, { address: 'xds://a:1' }]
+    expect(separateSources(twice, '')).to.deep.equal({
+      usable: twice.slice(0, 2),
+      faults: ['field configSources: xds://a:1 is named twice; this source is left out'],
+    })
   })
 
   it('whose directories are read already are left out', () => {
