@@ -118,17 +118,14 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   }
   const settingSources = [...files.actors, ...mock.actors].map(({ name }) => name)
   const sources = [...settingSources, ...parts.missingSources]
+  const own = { ...features, POD_NAMESPACE: options.namespace || features.POD_NAMESPACE }
+  const forQueue = { features: own, secrets, domain, trustDomain, plugins, sources, settingSources }
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
     emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true },
     runs: mode,
-    actors: [
-      {
-        name: 'push-queue',
-        config: () => ({ features, secrets, domain, trustDomain, plugins, sources, settingSources, syncedBefore: parts.syncedBefore() }),
-      },
-    ],
+    actors: [{ name: 'push-queue', config: () => ({ ...forQueue, syncedBefore: parts.syncedBefore() }) }],
   }
   const resolver: Row<KeySetResolver> = {
     module: 'key-sets/jwks-resolver',

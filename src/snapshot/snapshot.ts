@@ -14,6 +14,7 @@ import type { ObjectChange } from './object-store.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
 import type { PodIndex } from './pods.ts'
 import type { PolicyIndex } from './policies.ts'
+import type { SystemNetworks } from './system-networks.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
 import type { Visibility } from './visibility.ts'
 
@@ -47,6 +48,8 @@ export interface MeshSnapshot {
   readonly settings: Settings
   readonly mesh: MeshConfig
   readonly networks: MeshNetworks
+  /** The networks that clusters have by their system namespaces. */
+  readonly systemNetworks: SystemNetworks
   /** Gateways by network. */
   readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
   readonly services: ServicesByHost

@@ -1,5 +1,5 @@
 /** Owns the state of the mesh: accepts events in any order, any number of times, and makes snapshots of the result. */
-import type { ClusterNode, ConfigObject, ObjectReference, Pod } from '../../protocols/data.ts'
+import type { ClusterNode, ConfigObject, Namespace, ObjectReference, Pod } from '../../protocols/data.ts'
 import { clusterKinds, kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { isPolicyKind } from '../config/recognise.ts'
@@ -10,7 +10,7 @@ import { nodeLocality } from '../registry/node-localities.ts'
 import { type ServiceEntry, type WorkloadEntry, workloadOf } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Arbiter } from './arbiter.ts'
-import { ClusterObjects } from './cluster-objects.ts'
+import { type ClusterChange, ClusterObjects } from './cluster-objects.ts'
 import { Discovery } from './discovery.ts'
 import { GivenSettings } from './given-settings.ts'
 import { Indexes } from './indexes.ts'
@@ -20,6 +20,7 @@ import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
 import { referenceTo } from './references.ts'
 import type { Changes, MeshSnapshot, Settings } from './snapshot.ts'
+import { type SystemNetworks, withSystemNamespace, withSystemNetworks } from './system-networks.ts'
 import { type ComputedVisibility, sameInputs, type Visibility, type VisibilityInputs, visibilityOf } from './visibility.ts'
 
 /** Collects events and makes snapshots. An event with equal content is not a change. */
@@ -38,6 +39,8 @@ export class MeshState {
   /** The pods, namespaces and nodes of clusters. */
   readonly #clusters: ClusterObjects
   readonly #discovery: Discovery
+  #systemNetworks: SystemNetworks = new Map()
+  #effectiveNetworks: { readonly given: MeshNetworks; readonly system: SystemNetworks; readonly networks: MeshNetworks } | undefined
   #keySets: ReadonlyMap<string, string> = new Map()
   #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, NeededKeys> } = { of: [], sources: new Map() }
   /** Objects changed since the last snapshot, by key. */
@@ -59,7 +62,7 @@ export class MeshState {
     this.services = new MergedServices(faults, ({ namespace, cluster }) => this.#discovery.covers(namespace, cluster))
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
     this.#clusters = new ClusterObjects({
-      namespaceChanged: ({ before, now }) => this.#rediscover(this.#discovery.setNamespace(before, now)),
+      namespaceChanged: (change) => this.#namespaceChanged(change),
       nodeChanged: ({ before, now }) => this.#nodeChanged(before, now),
       podChanged: (key, { before, now }) => this.#podChanged(key, before, now),
     })
@@ -157,6 +160,26 @@ export class MeshState {
     if (differs) this.#rediscover(this.#discovery.setSettings(this.meshes.inForce.value))
     this.#settingsChanged ||= differs
     return differs
+  }
+
+  #namespaceChanged(change: ClusterChange<Namespace>): void {
+    const { features, names } = this.#settings
+    this.#rediscover(this.#discovery.setNamespace(change.before, change.now))
+    if ((change.now ?? change.before)?.name !== features.POD_NAMESPACE) return
+    const networks = withSystemNamespace(this.#systemNetworks, change, names.domain)
+    if (networks === this.#systemNetworks) return
+    this.#systemNetworks = networks
+    this.#settingsChanged = true
+  }
+
+  /** The networks in force, with those of the system namespaces of clusters. It is the same object until one of both changes. */
+  get #networksInForce(): MeshNetworks {
+    const [given, system] = [this.networks.inForce.value, this.#systemNetworks]
+    const known = this.#effectiveNetworks
+    if (known?.given === given && known.system === system) return known.networks
+    const networks = withSystemNetworks(given, system, this.#settings.features.CLUSTER_ID)
+    this.#effectiveNetworks = { given, system, networks }
+    return networks
   }
 
   #nodeChanged(before: ClusterNode | undefined, now: ClusterNode | undefined): void {
@@ -276,7 +299,8 @@ export class MeshState {
     return {
       settings: this.#settings,
       mesh: this.meshes.inForce.value,
-      networks: this.networks.inForce.value,
+      networks: this.#networksInForce,
+      systemNetworks: this.#systemNetworks,
       networkGateways: this.#gateways,
       services,
       allocated,

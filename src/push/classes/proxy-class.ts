@@ -5,6 +5,7 @@ import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { Settings } from '../../snapshot/snapshot.ts'
+import { networkOf, type SystemNetworks } from '../../snapshot/system-networks.ts'
 import { viewKeyOf } from '../../snapshot/view.ts'
 import { filtersFor, withoutPatches } from '../../xds/envoy-filter/selection.ts'
 import { hasPodListeners } from '../../xds/routes/port-uses.ts'
@@ -27,6 +28,7 @@ export interface ClassInputs {
   readonly visibility: { readonly differences: Pick<ReadonlyMap<string, unknown>, 'has'> }
   readonly callerLabels: readonly string[]
   selecting(workload: SelectedWorkload): SelectingObjects
+  readonly systemNetworks: SystemNetworks
   /** The pod of a proxy, if one is known. */
   podOf(node: ProxyNode): Pod | undefined
 }
@@ -39,12 +41,14 @@ export function classOf(
   { withdrawn, denied }: Fallback = noFallback,
 ): ProxyClass {
   const { namespace } = node
-  const labels = proxyLabels(node, instances, inputs.podOf(node))
+  const pod = inputs.podOf(node)
+  const labels = proxyLabels(node, instances, pod)
+  const network = node.network || networkOf(node, pod, inputs.systemNetworks, inputs.settings.names.domain)
   const { sidecar, gateways: selected, filters: candidates, policies, policyLabels } = inputs.selecting({ type: node.type, namespace, labels })
   const chosen: readonly EnvoyFilter[] = filtersFor(candidates, node)
   const filters = withdrawn.size > 0 ? chosen.flatMap((filter) => withoutPatches(filter, withdrawn) ?? []) : chosen
   const forwards = selected.some(({ spec }) => spec.servers.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH'))
-  const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters, forwards)
+  const traits = traitsOf(network === node.network ? node : { ...node, network }, instances[0]?.endpoint.locality ?? '', filters, forwards)
   const isDifferent = inputs.visibility.differences.has(namespace)
   const viewKey = viewKeyOf({ namespace, sidecar, isDifferent, allocates: traits.allocates })
   const sourceLabels = Object.fromEntries(inputs.callerLabels.flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))

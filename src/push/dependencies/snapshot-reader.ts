@@ -20,6 +20,7 @@ type About<Value> = Topic<MeshSnapshot, Value>
 const wholes = {
   mesh: { of: ({ mesh }) => mesh } satisfies About<unknown>,
   networks: { of: ({ networks }) => networks } satisfies About<unknown>,
+  systemNetworks: { of: ({ systemNetworks }) => systemNetworks } satisfies About<unknown>,
   networkGateways: { of: ({ networkGateways }) => networkGateways } satisfies About<unknown>,
   virtualServices: { of: ({ virtualServices }) => virtualServices } satisfies About<VirtualServiceIndex>,
   gateways: { of: ({ gateways }) => gateways } satisfies About<unknown>,
@@ -113,6 +114,10 @@ export class SnapshotReader implements MeshSnapshot {
 
   get networks(): MeshSnapshot['networks'] {
     return this.#record.read(wholes.networks, '', itself)
+  }
+
+  get systemNetworks(): MeshSnapshot['systemNetworks'] {
+    return this.#record.read(wholes.systemNetworks, '', itself)
   }
 
   get networkGateways(): MeshSnapshot['networkGateways'] {
