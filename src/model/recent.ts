@@ -20,7 +20,9 @@ export class Recent<Item> {
   readonly #bounds: RecentBounds
   readonly #epoch: string
   readonly #sizeOf: (item: Item) => number
-  readonly #items: Item[] = []
+  #items: Item[] = []
+  /** The number of items at the front that were dropped and not removed yet: to remove each of them would move all others. */
+  #dropped = 0
   #bytes = 0
   /** The number of the first item that is kept. */
   #first = 0
@@ -34,22 +36,30 @@ export class Recent<Item> {
 
   /** The cursor after the last item. */
   get cursor(): string {
-    return `${this.#epoch}-${this.#first + this.#items.length}`
+    return `${this.#epoch}-${this.#first + this.#size}`
+  }
+
+  get #size(): number {
+    return this.#items.length - this.#dropped
   }
 
   add(item: Item): void {
     this.#items.push(item)
     this.#bytes += this.#sizeOf(item)
-    while (this.#items.length > this.#bounds.items || (this.#bytes > this.#bounds.bytes && this.#items.length > 0)) {
-      this.#bytes -= this.#sizeOf(this.#items.shift() as Item)
+    while (this.#size > this.#bounds.items || (this.#bytes > this.#bounds.bytes && this.#size > 0)) {
+      this.#bytes -= this.#sizeOf(this.#items[this.#dropped++] as Item)
       this.#first++
     }
+    if (this.#dropped <= this.#bounds.items) return
+    this.#items = this.#items.slice(this.#dropped)
+    this.#dropped = 0
   }
 
   /** Records that items are missing: whoever asks from an earlier cursor is told. */
   gap(): void {
-    this.#first += this.#items.length + 1
-    this.#items.length = 0
+    this.#first += this.#size + 1
+    this.#items = []
+    this.#dropped = 0
     this.#bytes = 0
   }
 
@@ -57,7 +67,7 @@ export class Recent<Item> {
   since(cursor: string): ItemsAfter<Item> {
     const [epoch, number] = cursor.split('-')
     const start = Number(number) - this.#first
-    const isGap = epoch !== this.#epoch || !(start >= 0 && start <= this.#items.length)
-    return { items: isGap ? [] : this.#items.slice(start), cursor: this.cursor, isGap }
+    const isGap = epoch !== this.#epoch || !(start >= 0 && start <= this.#size)
+    return { items: isGap ? [] : this.#items.slice(this.#dropped + start), cursor: this.cursor, isGap }
   }
 }

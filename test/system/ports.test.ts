@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { expect } from 'chai'
+import { servicePaths } from '../../src/names/mesh-names.ts'
+import { grpcCall } from '../harness/grpc-call.ts'
 import { anyPorts, Launched, launchers } from '../harness/launched.ts'
-import { runCommand } from '../harness/service.ts'
+import { runCommand, Service } from '../harness/service.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const pinned = launchers['the pinned Node']
@@ -97,6 +99,19 @@ describe('listening addresses', () => {
       expect(stderr).to.equal(`Error: --grpcAddr 127.0.0.1:${port}: another process listens on it already (EADDRINUSE)\n`)
     } finally {
       service.dispose()
+    }
+  })
+})
+
+describe('a service without a secured port', () => {
+  it('signs no certificates in plain text', async () => {
+    const service = new Service()
+    await service.start()
+    try {
+      for (const name of servicePaths('mesh.v1.auth.MeshCertificateService', 'CreateCertificate'))
+        expect((await grpcCall(`http://127.0.0.1:${service.grpcPort}`, name, Buffer.alloc(0))).status, name).to.equal('12')
+    } finally {
+      await service.dispose()
     }
   })
 })

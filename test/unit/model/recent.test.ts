@@ -41,4 +41,15 @@ describe('the last items of a list', () => {
     expect(names(record, cursor)).to.deep.equal(['2'])
     expect(record.since(start).isGap).to.equal(true)
   })
+
+  it('keeps the last ones, however many there were', () => {
+    const list = listOf(10, 1000)
+    for (let index = 0; index < 1000; index++) {
+      const { cursor } = list
+      list.add(item(`${index}`))
+      expect(names(list, cursor)).to.deep.equal([`${index}`])
+      if (index >= 9) expect(names(list, `a-${index - 9}`)).to.deep.equal(Array.from({ length: 10 }, (_, at) => `${index - 9 + at}`))
+      if (index >= 10) expect(list.since(`a-${index - 10}`).isGap).to.equal(true)
+    }
+  })
 })
