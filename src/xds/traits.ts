@@ -158,7 +158,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   } satisfies Partial<Traits>
   // Only filters read version and metadata. The filters that matched are part of the key, and so are the values that they compare.
   const keyOf = (some: readonly EnvoyFilter[]) =>
-    JSON.stringify([some.map(filterId), some.length > 0 ? [node.version, proxyFacts(some, metadata)] : []])
+    some.length > 0 ? JSON.stringify([some.map(filterId), [node.version, proxyFacts(some, metadata)]]) : noFilters.key
   const filterKey = keyOf(filters)
   const filtersFor = (target: FilterTarget) => {
     const some = filters.filter(({ spec }) => (spec.configPatches ?? []).some(({ applyTo }) => (targets[applyTo] ?? 'listeners') === target))
@@ -180,7 +180,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     capturesDns,
     allocates: capturesDns && isSet('DNS_AUTO_ALLOCATE') && shape.interception !== 'NONE' ? (shape.ipv6 ? 'ipv6' : 'ipv4') : undefined,
     key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts, capturesDns, largestProgram]),
-    clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filtersOf.clusters.key]),
+    clusterKey: clusterKeyOf(shape, filtersOf.clusters.key),
     machineKey,
     placeKey,
     listenerShape,
@@ -193,6 +193,19 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     version: node.version,
     metadata,
   }
+}
+
+type ClusterShape = Pick<Traits, 'type' | 'sniDnat' | 'certificates'>
+
+const clusterKeyOf = ({ type, sniDnat, certificates }: ClusterShape, filters: string): string =>
+  JSON.stringify([type, sniDnat, certificates, filters])
+
+const noFilters = { key: JSON.stringify([[], []]), filters: [] } as const
+
+/** Returns the traits with which clusters are made that no EnvoyFilter changes: those of a proxy that no EnvoyFilter selects. */
+export function withoutFilters(traits: Traits): Traits {
+  const filtersOf = { clusters: noFilters, routes: noFilters, listeners: noFilters }
+  return { ...traits, filters: [], filtersOf, clusterKey: clusterKeyOf(traits, noFilters.key) }
 }
 
 const isPort = (port: number): boolean => Number.isInteger(port) && port > 0 && port < 65_536

@@ -13,10 +13,10 @@ import { gatewayHosts } from '../../xds/clusters/gateway-hosts.ts'
 import { accountsOf, commonClusters, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { allowedEndpointsKey } from '../../xds/endpoints/own-machine.ts'
-import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
+import { addedClusters, clusterPatcher, hostsOfPatches } from '../../xds/envoy-filter/clusters.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf } from '../../xds/names.ts'
-import type { ProxyClass, Traits } from '../../xds/traits.ts'
+import { type ProxyClass, type Traits, withoutFilters } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import { KeyedResources } from './keyed-resources.ts'
 import { loadAssignments, placeKeyOf } from './load-assignments.ts'
@@ -30,8 +30,16 @@ interface Extent {
   readonly viewKey: ViewKey
   /** The hosts. Undefined: all hosts of the view. */
   readonly hosts: readonly string[] | undefined
+  /** Whether no EnvoyFilter changes clusters of its hosts, so that they are made without any. */
+  readonly isUnpatched?: boolean
   /** The gateways to whose destinations the hosts are limited, and the namespace of their proxy. */
   readonly routedBy?: Pick<ProxyClass, 'gateways' | 'namespace'>
+}
+
+/** How clusters are made that no EnvoyFilter changes. */
+interface Unpatched {
+  readonly traits: Traits
+  readonly hosts: ReadonlySet<string> | undefined
 }
 
 /** A group of the resources of an extent's services, which is made host by host. */
@@ -40,16 +48,16 @@ abstract class OfExtent extends GroupMaker {
   protected readonly traits: Traits
   readonly extent: Extent
 
-  /** `own`: the extent of what is hidden in this one. `name` and `key` are those of the kind for these traits. */
+  /** `hiddenBy`: the id of the group of what is hidden in this one. `name` and `key` are those of the kind for these traits. */
   constructor(
     groups: OutboundGroups,
     traits: Traits,
     extent: Extent,
-    own: Extent | undefined,
+    hiddenBy: string | undefined,
     kind: Pick<GroupMaker, 'typeUrl' | 'given'> & { name: string; key: string },
   ) {
     const { name, key, typeUrl, given } = kind
-    super({ id: `${name}|${extent.id}|${key}`, typeUrl, given, hiddenBy: own && `${name}|${own.id}|${key}` })
+    super({ id: `${name}|${extent.id}|${key}`, typeUrl, given, hiddenBy })
     this.groups = groups
     this.traits = traits
     this.extent = extent
@@ -66,9 +74,9 @@ abstract class OfExtent extends GroupMaker {
 
 /** Clusters of services that are not resolved by DNS: they contain no endpoints. */
 class OutboundClusters extends OfExtent {
-  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, own?: Extent) {
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, hiddenBy?: string) {
     const given = traits.filtersOf.clusters.filters
-    super(groups, traits, extent, own, { name: 'clusters-out', key: traits.clusterKey, typeUrl: clusterType, given })
+    super(groups, traits, extent, hiddenBy, { name: 'clusters-out', key: traits.clusterKey, typeUrl: clusterType, given })
   }
 
   ofHost(host: string, view: View): readonly Outcome[] {
@@ -78,9 +86,9 @@ class OutboundClusters extends OfExtent {
 
 /** Clusters of services that are resolved by DNS, with their endpoints. */
 class DnsClusters extends OfExtent {
-  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, own?: Extent) {
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, hiddenBy?: string) {
     const given = traits.filtersOf.clusters.filters
-    super(groups, traits, extent, own, { name: 'clusters-dns', key: `${traits.clusterKey}|${traits.placeKey}`, typeUrl: clusterType, given })
+    super(groups, traits, extent, hiddenBy, { name: 'clusters-dns', key: `${traits.clusterKey}|${traits.placeKey}`, typeUrl: clusterType, given })
   }
 
   ofHost(host: string, view: View): readonly Outcome[] {
@@ -90,8 +98,8 @@ class DnsClusters extends OfExtent {
 
 /** Load assignments. EnvoyFilters do not apply to them, so classes with different filters share the group. */
 class LoadAssignments extends OfExtent {
-  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, own?: Extent) {
-    super(groups, traits, extent, own, { name: 'endpoints', key: endpointKey(traits), typeUrl: endpointType, given: [] })
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, hiddenBy?: string) {
+    super(groups, traits, extent, hiddenBy, { name: 'endpoints', key: endpointKey(traits), typeUrl: endpointType, given: [] })
   }
 
   ofHost(host: string, view: View): readonly Outcome[] {
@@ -118,6 +126,7 @@ class CommonClusters extends GroupMaker {
 /** Makes the groups of clusters and load assignments. */
 export class OutboundGroups {
   readonly #making: Making
+  readonly #unpatchedOf = new WeakMap<Traits, Unpatched>()
   /** The resources of the groups, by host. */
   readonly #resources: KeyedResources
 
@@ -128,35 +137,64 @@ export class OutboundGroups {
 
   /** The makers for a class. */
   makersFor(proxy: ProxyClass): GroupMaker[] {
-    return [...this.#ofEachExtent(proxy, [OutboundClusters, DnsClusters, LoadAssignments]), new CommonClusters(this, proxy.traits)]
+    const { traits } = proxy
+    return [
+      ...this.#ofEachExtent(this.#extents(proxy, this.#unpatched(traits).hosts), traits, [OutboundClusters, DnsClusters]),
+      ...this.assignments(proxy),
+      new CommonClusters(this, traits),
+    ]
   }
 
   /** The makers of the load assignments for a class alone. */
   assignments(proxy: ProxyClass): GroupMaker[] {
-    return this.#ofEachExtent(proxy, [LoadAssignments])
+    return this.#ofEachExtent(this.#extents(proxy, new Set()), proxy.traits, [LoadAssignments])
   }
 
-  /** What the namespace sees differently is hidden in the shared group of the same kind. */
-  #ofEachExtent(proxy: ProxyClass, kinds: readonly (typeof OutboundClusters | typeof DnsClusters | typeof LoadAssignments)[]): GroupMaker[] {
-    const extents = this.#extents(proxy)
+  /** What the namespace has of its own is hidden in the shared group of the same kind. */
+  #ofEachExtent(
+    extents: readonly Extent[],
+    traits: Traits,
+    kinds: readonly (typeof OutboundClusters | typeof DnsClusters | typeof LoadAssignments)[],
+  ): GroupMaker[] {
     const own = extents.find(({ hosts }) => hosts)
-    return extents.flatMap((extent) => kinds.map((Kind) => new Kind(this, proxy.traits, extent, own === extent ? undefined : own)))
+    const ownMakers = kinds.map((Kind) => own && new Kind(this, traits, own))
+    const others = extents.flatMap((extent) => {
+      if (extent === own) return []
+      const used = extent.isUnpatched ? this.#unpatched(traits).traits : traits
+      return kinds.map((Kind, index) => new Kind(this, used, extent, ownMakers[index]?.id))
+    })
+    return [...ownMakers.flatMap((maker) => maker ?? []), ...others]
+  }
+
+  /** The traits without EnvoyFilters, and the hosts whose clusters EnvoyFilters may change; undefined: those of any host. */
+  #unpatched(traits: Traits): Unpatched {
+    let known = this.#unpatchedOf.get(traits)
+    if (!known) {
+      const isPatched = traits.filtersOf.clusters.filters.length > 0
+      const hosts = isPatched ? hostsOfPatches({ traits, context: contextOf(traits) }) : nothing
+      this.#unpatchedOf.set(traits, (known = { traits: isPatched ? withoutFilters(traits) : traits, hosts: hosts && new Set(hosts) }))
+    }
+    return known
   }
 
   /**
-   * The extents that the groups of a view are made of. The first is what the namespace sees differently, which is hidden in the shared one.
+   * The extents that the groups of a view are made of. The first is what the namespace sees differently and the hosts that EnvoyFilters
+   * change, which are hidden in the shared one.
    */
-  #extents({ viewKey: key, traits, gateways, namespace }: ProxyClass): Extent[] {
+  #extents({ viewKey: key, traits, gateways, namespace }: ProxyClass, patchedHosts: ReadonlySet<string> | undefined): Extent[] {
     // The resources of these groups do not contain addresses of services.
     const viewKey = plainView(key)
     const isLimited = traits.type === 'router' && !traits.sniDnat && this.#making.snapshot.settings.features.PILOT_FILTER_GATEWAY_CLUSTER_CONFIG
     if (isLimited) return [{ id: JSON.stringify([viewKey.id, namespace, gateways]), viewKey, hosts: undefined, routedBy: { gateways, namespace } }]
     const { difference } = this.#making.view(viewKey)
     if (!difference) return [{ id: viewKey.id, viewKey, hosts: undefined }]
-    const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined }
+    const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined, isUnpatched: patchedHosts !== undefined }
     const { hosts } = difference
-    if (hosts.length === 0 || viewKey.namespace === undefined) return [shared]
-    return [{ id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts }, shared]
+    const isOwn = hosts.length > 0 && viewKey.namespace !== undefined
+    if (!isOwn && !patchedHosts?.size) return [shared]
+    const all = patchedHosts?.size ? [...new Set([...(isOwn ? hosts : []), ...patchedHosts])].sort() : hosts
+    if (!isOwn) return [{ id: 'patched', viewKey: publicView, hosts: all }, shared]
+    return [{ id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace ?? ''), hosts: all }, shared]
   }
 
   /** Clusters that belong to no service. They are hidden from no class. */
@@ -185,9 +223,12 @@ export class OutboundGroups {
    * The clusters of a host. `dns`: only of a service resolved by DNS, whose clusters contain endpoints and depend on the locality of the
    * proxy; otherwise only of other services.
    */
-  hostClusters(host: string, view: View, traits: Traits, dns: boolean): readonly Outcome[] {
+  hostClusters(host: string, view: View, given: Traits, dns: boolean): readonly Outcome[] {
     const state = view.service(host)
     if (!state || (state.service.resolution === 'dns') !== dns) return []
+    // The clusters of a host that no EnvoyFilter concerns are those that other proxies have.
+    const unpatched = this.#unpatched(given)
+    const traits = unpatched.hosts && !unpatched.hosts.has(host) ? unpatched.traits : given
     const made = this.#ofService(state, 'cds', () => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
     if (!traits.sniDnat) return made
     return [...made, ...this.#ofService(state, 'cds', () => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters))]
@@ -276,3 +317,5 @@ function makeClusters(drafts: readonly Draft<Cluster>[], context: PatchContext, 
 function dependsOnEndpoints(state: ServiceState): boolean {
   return state.service.resolution === 'dns' || state.service.resolution === 'passthrough'
 }
+
+const nothing: readonly never[] = []

@@ -3,6 +3,8 @@ import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config
 import type { TransportSocket } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import type { Draft, Patcher } from '../draft.ts'
+import { hostOf } from '../names.ts'
+import { clusterType } from '../type-urls.ts'
 import { type Lists, mergeInto } from './merge.ts'
 import { added, adds, checked, objectsOf, type PatchContext, type PatchedList, patchesOf, patchList, turns } from './patches.ts'
 import { mergeSocket } from './transport-sockets.ts'
@@ -15,6 +17,24 @@ export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefi
     objects: objectsOf(patches),
     apply: (cluster) => checked(ClusterSchema, cluster, patchList(clusters, [cluster], patches, context)[0]),
   }
+}
+
+/**
+ * Returns the hosts whose outbound clusters CLUSTER patches may change, sorted. Undefined: those of any host, because a patch names neither a
+ * service nor a cluster.
+ */
+export function hostsOfPatches(context: Pick<PatchContext, 'context' | 'traits'>): readonly string[] | undefined {
+  const hosts = new Set<string>()
+  for (const entry of patchesOf(context, 'CLUSTER')) {
+    if (adds(entry)) continue
+    const { name, service } = entry.patch.match?.cluster ?? {}
+    if (name) hosts.add(hostOf(clusterType, name))
+    else if (service) hosts.add(service)
+    else return undefined
+  }
+  // Clusters of no service have no host.
+  hosts.delete('')
+  return [...hosts].sort()
 }
 
 /** Returns the clusters that CLUSTER patches add. */

@@ -43,7 +43,7 @@ const operationOf = ({ applyTo, patch: { operation } }: ConfigPatch): Operation 
   operation.startsWith('INSERT_') && !ordered.has(applyTo) ? 'ADD' : operation
 
 /** Returns the patches of one kind that apply in a context. */
-export function patchesOf({ context, traits }: PatchContext, applyTo: AppliesTo): Patch[] {
+export function patchesOf({ context, traits }: Pick<PatchContext, 'context' | 'traits'>, applyTo: AppliesTo): Patch[] {
   if (traits.filters.length === 0) return []
   return traits.filters.flatMap((filter) =>
     (filter.spec.configPatches ?? [])

@@ -223,6 +223,35 @@ describe('generated parts that proxies share', () => {
     expect(listener('p', '0.0.0.0_81')?.version).to.not.equal(listener('q', '0.0.0.0_81')?.version)
   })
 
+  it('include clusters that no EnvoyFilter changes: only those of the service that a patch names are of the proxy alone', () => {
+    const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com').service('n3', 'c.com', 80, ['.'])
+    const filter = (connect_timeout: string, service: string) => {
+      const patch = { operation: 'MERGE', value: { connect_timeout } }
+      const configPatches = [{ applyTo: 'CLUSTER', match: { context: 'SIDECAR_OUTBOUND', cluster: { service } }, patch }]
+      return mesh.set('EnvoyFilter', 'n3', 'f', { workloadSelector: { labels: { app: 'x' } }, configPatches })
+    }
+    const clusters = (connection: string) =>
+      new Map(
+        resourcesOf(mesh.planner, connection)
+          .get(clusterType)
+          ?.map((each) => [each.name, each]),
+      )
+    mesh.connect('p', 'n2', '10.1.0.1').connect('q', 'n3', '10.1.0.2', { app: 'x' })
+    filter('7s', 'a.com')
+    const [p, q] = [clusters('p'), clusters('q')]
+    expect([...q.keys()].sort()).to.deep.equal([...p.keys(), 'outbound|80||c.com'].sort())
+    expect(q.get('outbound|80||b.com')).to.equal(p.get('outbound|80||b.com')).and.to.be.an('object')
+    expect(q.get('outbound|80||a.com')?.version).to.not.equal(p.get('outbound|80||a.com')?.version)
+    const { made } = mesh.planner.builder.memo
+    filter('8s', 'b.com')
+    const now = clusters('q')
+    expect(mesh.planner.builder.memo.made - made, 'the clusters of b.com, and those of c.com in a group of their own').to.be.at.most(4)
+    expect(now.get('outbound|80||a.com')).to.equal(p.get('outbound|80||a.com'))
+    expect(now.get('outbound|80||b.com')?.version).to.not.equal(p.get('outbound|80||b.com')?.version)
+    mesh.remove('EnvoyFilter', 'n3', 'f')
+    for (const name of ['a.com', 'b.com']) expect(clusters('q').get(`outbound|80||${name}`)).to.equal(p.get(`outbound|80||${name}`))
+  })
+
   it('include TCP listeners, which depend only on rules with TCP settings', () => {
     const ports = [{ number: 5432, name: 'tcp', protocol: 'TCP' }]
     const tcp = { location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints: [{ address: '10.0.0.2' }] }

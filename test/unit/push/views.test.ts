@@ -124,8 +124,10 @@ const filter = fc
     to: fc.constantFrom('CLUSTER', 'VIRTUAL_HOST', 'HTTP_FILTER', 'ROUTE_CONFIGURATION', 'LISTENER'),
     context: fc.constantFrom('SIDECAR_OUTBOUND', 'SIDECAR_INBOUND', 'ANY'),
     added: fc.boolean(),
+    cluster: fc.constantFrom(undefined, { service: 'a.com' }, { service: '*.w.com' }, { name: 'outbound|80||b.com' }, { portNumber: 80 }),
+    operation: fc.constantFrom('MERGE', 'REMOVE'),
   })
-  .map(({ owner: own, selects, seconds, to, context: given, added }) => {
+  .map(({ owner: own, selects, seconds, to, context: given, added, cluster, operation }) => {
     const adds = to === 'LISTENER' || (to === 'CLUSTER' && added)
     // Added resources may be for any context. Changed ones are outbound.
     const context = adds ? given : 'SIDECAR_OUTBOUND'
@@ -133,7 +135,7 @@ const filter = fc
     const values = {
       CLUSTER: adds
         ? { operation: 'ADD', value: { name, type: 'STATIC', connect_timeout: `${seconds}s` } }
-        : { operation: 'MERGE', value: { connect_timeout: `${seconds}s` } },
+        : { operation: cluster ? operation : 'MERGE', value: { connect_timeout: `${seconds}s` } },
       LISTENER: {
         operation: 'ADD',
         value: {
@@ -151,7 +153,9 @@ const filter = fc
     }
     return object('EnvoyFilter', own, 'f', {
       ...(selects ? { workloadSelector: { labels: { app: 'x' } } } : {}),
-      configPatches: [{ applyTo: to, match: { context }, patch: values[to as keyof typeof values] }],
+      configPatches: [
+        { applyTo: to, match: { context, ...(to === 'CLUSTER' && !adds ? { cluster } : {}) }, patch: values[to as keyof typeof values] },
+      ],
     })
   })
 const workload = fc.oneof(
