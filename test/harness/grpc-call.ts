@@ -21,6 +21,8 @@ export function grpcCall(
     let status = ''
     stream.on('error', reject)
     stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => messages.push(Buffer.from(message))))
+    // A response without messages has its status in the headers.
+    stream.on('response', (headers) => (status = String(headers['grpc-status'] ?? '')))
     stream.on('trailers', (trailers) => (status = String(trailers['grpc-status'])))
     stream.on('close', () => {
       session.close()
