@@ -277,7 +277,10 @@ export class OutboundGroups {
   #hosts({ viewKey, routedBy, hosts }: Extent): readonly string[] {
     if (hosts) return hosts
     if (routedBy) return gatewayHosts(this.#making.snapshot, routedBy)
-    const listed = () => [...new Set(this.#making.view(viewKey).egress.flatMap((egress) => egress.hosts))]
+    const listed = () => {
+      const [first, ...others] = this.#making.view(viewKey).egress.map((egress) => egress.hosts)
+      return others.length === 0 ? (first ?? nothing) : [...new Set([first ?? nothing, ...others].flat())]
+    }
     return this.#making.derived(`hosts of resources|${viewKey.id}`, listed, sameItems)
   }
 

@@ -207,9 +207,8 @@ export class OwnRoutes {
     }
     const hiddenHosts = withHosts(route.hiddenHosts, moving, (host) => this.#given.set.has(host) && shared.has(host))
     const services = servicesIn(route.hosts) + change.services
-    const hidden = hiddenHosts.reduce((sum, host) => sum + servicesIn(shared.of(host)), 0)
-    // Otherwise the existence of the route depends on the services of the shared route.
-    return services > 0 && shared.serviceCount - hidden + services > 0 ? { route, change, hiddenHosts } : undefined
+    // Otherwise the existence of the route depends on the services of the shared route that are not hidden.
+    return services > 0 ? { route, change, hiddenHosts } : undefined
   }
 
   /** Takes the changes of routes. `placed`: hosts that may be hidden or not now. */
