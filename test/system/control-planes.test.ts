@@ -138,6 +138,8 @@ describe('two control planes', () => {
   })
 
   it('two that read from each other return nothing: what one removes is gone at both', async () => {
+    first.remove('route.yaml')
+    first.write('a.yaml', `${serviceEntry('a')}---\n${route('3s')}`)
     second.write('mine.yaml', serviceEntry('mine'))
     read(first, [ports.second, 'root'])
     await have('both', first, 'a=files', 'a=files', 'mine=xds:/')
