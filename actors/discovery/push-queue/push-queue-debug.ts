@@ -2,7 +2,7 @@
 
 import type { Service } from '../../../protocols/data.ts'
 import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
-import { configKey } from '../../../src/config/kinds.ts'
+import { configKey, keyAt } from '../../../src/config/kinds.ts'
 import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import { effectRows } from '../../../src/config/without-effect.ts'
@@ -140,7 +140,8 @@ function stateAnswers(planner: Planner, lists: Listings) {
     faults: () => planner.faults.all().map((fault) => ({ ...fault, references: fault.objects.map((key) => planner.state.reference(key)) })),
     cacheKeys: () => lists.first(groupRows(planner)),
     memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.builder.memo.made, found: planner.builder.memo.found } }),
-    conflicts: () => planner.builder.conflicts,
+    /** The conflicts of listeners, each with the object of the service that loses. */
+    conflicts: () => planner.builder.conflicts.map((conflict) => ({ ...conflict, reference: planner.state.reference(conflict.object) })),
   }
 }
 
@@ -176,6 +177,12 @@ function proxyAnswers(planner: Planner, lists: Listings) {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined
       const view = planner.builder.view(found.viewKey)
+      // Of other namespaces only names are told.
+      const own = view.egress.flatMap(({ virtualServices }) => virtualServices.all).filter(({ namespace }) => namespace === found.namespace)
+      const keys = [
+        ...(view.sidecar ? [configKey(view.sidecar)] : []),
+        ...own.map((each) => keyAt('VirtualService', `${each.namespace}/${each.name}`)),
+      ]
       return {
         view: view.id,
         sidecar: view.sidecar && configKey(view.sidecar),
@@ -186,6 +193,7 @@ function proxyAnswers(planner: Planner, lists: Listings) {
           services: egress.services.map(({ service }) => `${service.namespace}/${service.hostname}`),
           virtualServices: egress.virtualServices.all.map((service) => `${service.namespace}/${service.name}`),
         })),
+        references: Object.fromEntries(keys.map((key) => [key, planner.state.reference(key)])),
       }
     },
   }
