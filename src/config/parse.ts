@@ -363,15 +363,22 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
   return { key: configKey(object), kind: kindName, isCertain, object, report }
 }
 
-/** Reads an object of a kind that describes a cluster. It is valid without a spec; a Pod needs a namespace, the others have none. */
+/**
+ * Reads an object of a kind that describes a cluster. It is valid without a spec. A manifest that leaves its name or the namespace of a Pod to
+ * the orchestrator describes no object that is there.
+ */
 function readClusterObject(
   kind: string,
   value: Readonly<Record<string, unknown>>,
   { source, place, position }: { readonly source: string; readonly place: string; readonly position: string },
   report: Report,
-): ReadObject {
-  const { metadata, isOpen, isCertain, ...given } = readMetadata(value, false, position, report)
+): ReadValue {
   const isPod = kind === 'Pod'
+  const { metadata: named } = value
+  const isManifest = isMapping(named) && !Object.hasOwn(named, merge.key) && !Object.hasOwn(value, merge.key)
+  if (isManifest && (isMissing(named.name) || (isPod && isMissing(named.namespace))))
+    return { foreign: `${kind} of v1 without a ${isMissing(named.name) ? 'name' : 'namespace'}` }
+  const { metadata, isOpen, isCertain, ...given } = readMetadata(value, false, position, report)
   const namespace = isPod ? given.namespace : ''
   if (isPod && namespace === '' && !isOpen) report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
   const labels = readLabels(metadata, report) ?? {}

@@ -38,6 +38,33 @@ describe('the parser of configuration files', () => {
     expect(parse(labelled('all', '{mesh.io/rev: 7}')).faults).to.have.length.above(0)
   })
 
+  it('reads Namespaces, Nodes and Pods, in lists too, and takes manifests that describe none that is there for documents of others', () => {
+    const { objects, faults, foreign } = parse(
+      [
+        'apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a, namespace: ns, labels: {app: web}, creationTimestamp: 2026-01-01T00:00:00Z}\n  spec: {nodeName: n, serviceAccountName: s, containers: [{name: c}]}\n  status: {podIP: "FD00::0001", podIPs: [{ip: "fd00::1"}, {ip: 10.1.1.1}], conditions: [{type: Ready, status: "True"}]}\n- metadata: {name: b, namespace: ns, deletionTimestamp: 2026-01-01T00:00:00Z}\n',
+        'apiVersion: v1\nkind: Pod\nmetadata: {name: manifest}\nspec: {}\n',
+        'apiVersion: v1\nkind: Pod\nmetadata: {generateName: manifest-, namespace: ns}\n',
+        'apiVersion: v1\nkind: Namespace\nmetadata: {name: ns, namespace: ignored, labels: {istio.io/rev: x}}\n',
+        'apiVersion: other.example/v1\nkind: Node\nmetadata: {name: n}\n',
+        'apiVersion: v1\nkind: Pod\nmetadata: {name: wrong, namespace: ns}\nspec: {nodeName: [n]}\nstatus: {podIP: nowhere}\n',
+      ].join('---\n'),
+    )
+    expect(objects.map((object) => [configKey(object), object.labels, object.spec])).to.deep.equal([
+      ['Pod/ns/a', { app: 'web' }, { addresses: ['fd00::1', '10.1.1.1'], node: 'n', serviceAccount: 's', hostNetwork: false, readiness: 'ready' }],
+      ['Pod/ns/b', {}, { addresses: [], node: '', serviceAccount: 'default', hostNetwork: false, readiness: 'terminating' }],
+      ['Namespace//ns', { 'mesh.io/rev': 'x' }, {}],
+    ])
+    expect([...foreign]).to.deep.equal([
+      ['Pod of v1 without a namespace', 1],
+      ['Pod of v1 without a name', 1],
+      ['Node of other.example/v1', 1],
+    ])
+    expect(faults.map(({ key, path, reason }) => [key, path, reason])).to.deep.equal([
+      ['Pod/ns/wrong', 'status.podIP', '"nowhere" is not an IP address'],
+      ['Pod/ns/wrong', 'spec.nodeName', 'expected text of at most 253 characters, got object'],
+    ])
+  })
+
   it('compiles each regular expression once, and within a time limit', () => {
     const match = (regex: string) => `{match: [{uri: {regex: "${regex}"}}], route: [{destination: {host: a}}]}`
     const document = (...regexes: string[]) =>
