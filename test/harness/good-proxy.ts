@@ -1,7 +1,7 @@
 /**
  * A worker thread with one well-behaved proxy. It repeatedly changes an endpoint and measures how long each change takes to arrive,
- * independently of the load of the test's thread. Posts `ready`, a {@link LateChange} when a change takes very long, and a
- * {@link GoodProxyReport} after it receives a message.
+ * independently of the load of the test's thread. Posts `ready`, `moved` when it has connected again, a {@link LateChange} when a change
+ * takes very long, and a {@link GoodProxyReport} after it receives a message.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,9 +23,10 @@ export interface GoodProxyData {
 export interface GoodProxyReport {
   /** Own time in milliseconds from writing the file to the arrival of the change, one entry per change. */
   readonly latencies: readonly number[]
-  /** How often its connection was closed to balance connections among the writers. As Envoy does, it connected again. */
-  readonly moves: number
-  /** How its stream ended otherwise; undefined while it is open. No change arrives after that. */
+  /**
+   * How its stream ended; undefined while it is open. No change arrives after that. A connection that was closed to balance connections among
+   * the writers does not count: as Envoy does, the proxy connects again.
+   */
   readonly closed: XdsClient['closed']
 }
 
@@ -56,16 +57,15 @@ parentPort?.on('message', () => (stopped = true))
 
 writeFileSync(join(dir, 'watched.yaml'), serviceEntry('watched', '10.200.0.1'))
 const connect = () => new XdsClient(port, sidecarNode('10.1.0.1', 'good', 'ns'), true).connect()
-let moves = 0
 let proxy = connect()
 const cluster = `outbound|80||${host}`
 const has = (address: string) => proxy.resources.get(endpointType)?.get(cluster)?.includes(address) ?? false
 /** Whether the proxy has the address, or its stream has ended, so that it will never have it. A proxy that is moved connects again first. */
 const isDecided = (address: string) => {
   if (proxy.closed?.details.includes('closed for load balancing')) {
-    moves++
     proxy.close()
     proxy = connect()
+    parentPort?.postMessage('moved')
   }
   return has(address) || proxy.closed !== undefined
 }
@@ -83,7 +83,7 @@ for (let change = 2; !stopped; change++) {
   if (proxy.closed) break
 }
 await until('the end of the test', () => stopped)
-parentPort?.postMessage({ latencies, moves, closed: proxy.closed } satisfies GoodProxyReport)
+parentPort?.postMessage({ latencies, closed: proxy.closed } satisfies GoodProxyReport)
 proxy.close()
 
 function late(change: number): LateChange {
