@@ -5,7 +5,7 @@ export interface Goal {
   readonly what: string
   readonly seen: number
   readonly most: number
-  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams'
+  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams' | 'KB'
 }
 
 /** Whether the figure is at most its maximum. */
@@ -81,3 +81,18 @@ export const growthGoals = (small: number, large: number): Goal[] => [
   { what: 'push queue', seen: large, most: largestChangeMs, unit: 'ms' },
   { what: 'growth', seen: large, most: Math.max(small * growth.ratio, small + growth.ms), unit: 'ms' },
 ]
+
+/** A rollout of one large service costs the push queue at most 1.5 times one of as many workloads in small services. */
+export const growthOf = (what: string, large: number, small: number): Goal => ({ what, seen: large, most: small * growth.ratio, unit: 'CPU s' })
+
+/** Writers take at most twice the CPU of bare writing of the same bytes. */
+export const writersGoal = (what: string, seen: number, bare: number): Goal => ({ what, seen, most: 2 * bare, unit: 'CPU s' })
+
+/** For 10,000 services and older Envoys: a change costs at most 0.1 CPU seconds and twice bare writing of the same bytes. */
+export const wholeRouteGoal = (seen: number, bare: number): Goal => ({ what: 'a change', seen, most: 0.1 + 2 * bare, unit: 'CPU s' })
+
+/** At most 35 KB resident for each service more. */
+export const serviceMemoryGoal = (kb: number): Goal => ({ what: 'resident a service', seen: kb, most: 35, unit: 'KB' })
+
+/** From the start of the process to ready: at most 1.3 times what parsing the same files takes. */
+export const largeReadyGoal = (ratio: number): Goal => ({ what: 'ready', seen: ratio, most: 1.3, unit: 'times bare' })

@@ -14,9 +14,11 @@ import { failures } from './rows.ts'
 import { agent } from './scenarios/agent.ts'
 import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
+import { large } from './scenarios/large.ts'
 import { names as nameTables } from './scenarios/names.ts'
 import { packages } from './scenarios/packages.ts'
 import { relay } from './scenarios/relay.ts'
+import { rollout } from './scenarios/rollout.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { secured } from './scenarios/secured.ts'
 import { signing } from './scenarios/signing.ts'
@@ -33,6 +35,7 @@ const defaults = {
   rounds: '5',
   writers: String(availableParallelism()),
   seconds: '60',
+  workloads: '8000',
   changes: '360000',
   connects: '100000',
   shape: 'all',
@@ -74,6 +77,7 @@ function usage(): string {
     rounds: 'number of rounds of each change',
     writers: 'number of writers; by default one for each core',
     seconds: 'churn: duration in seconds',
+    workloads: 'rollout: number of workloads that are replaced, at 50 a second',
     changes: 'soak: number of changes',
     connects: 'soak: number of connections',
     shape: 'views: shapes, separated by commas, or all',
@@ -148,7 +152,9 @@ function numbers(option: string, text: string): number[] {
 }
 
 /** Parses an option that is one whole number above zero. Exits the process when it is anything else. */
-function numberOf(option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'changes' | 'connects' | 'limit' | 'memory'): number {
+function numberOf(
+  option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'workloads' | 'changes' | 'connects' | 'limit' | 'memory',
+): number {
   const [value, another] = numbers(option, given[option])
   if (value !== undefined && another === undefined) return value
   progress(`--${option}: ${JSON.stringify(given[option])} is not one number`)
@@ -193,6 +199,8 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   relay: () => withCertificate((tls) => relay(tls)),
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
   size: () => size(rounds, proxies),
+  large: () => large(writers, services, rounds),
+  rollout: () => rollout(writers, proxies, numberOf('workloads')),
   start: () => start(rounds),
   agent: () => agent(rounds),
   async packages() {
@@ -218,7 +226,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need another checkout. */
-const separate = ['soak', 'views', 'size', 'attacks', 'packages']
+const separate = ['soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

@@ -28,16 +28,18 @@ export interface ConvergenceOptions {
   readonly bytesPerSecond?: number | undefined
   /** Shown in the results after the mode. */
   readonly variant: string
+  /** The number of namespaces; ten by default. */
+  readonly namespaces?: number
   /** The kinds of changes to measure. All by default. */
   readonly changes?: readonly mesh.ChangeKind[]
 }
 
-const namespaces = 10
+const usualNamespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
 
 /** Runs the scenario. */
 export async function convergence(options: ConvergenceOptions): Promise<Measure[]> {
-  const { delta, hosts, proxies, services, rounds, tls, callers, bytesPerSecond } = options
+  const { delta, hosts, proxies, services, rounds, tls, callers, bytesPerSecond, namespaces = usualNamespaces } = options
   const variant = `${delta ? 'delta' : 'sotw'}${options.variant ? `, ${options.variant}` : ''}`
   progress(`${variant}: starting with ${services} services`)
   const server = await DiscoveryServer.start({ writers: options.writers, files: mesh.files(services, namespaces), tls, env: callers?.env ?? {} })
@@ -70,7 +72,7 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
     for (const kind of options.changes ?? mesh.changeKinds) {
       const times = kind === 'endpoint change' || kind === 'nothing visible' ? rounds * 4 : rounds
       progress(`${variant}: ${kind}, ${times} times`)
-      measures.push(await measureChange(kind, variant, times, server, load, bare, services))
+      measures.push(await measureChange(kind, variant, times, server, load, bare, { services, namespaces }))
     }
     const note = await compareWithFresh(load, client, variant)
     const last = measures.pop() as Measure
@@ -91,8 +93,7 @@ export async function measureChange(
   server: DiscoveryServer,
   load: Load,
   bare: BareServer | undefined,
-  services: number,
-  from = 0,
+  { services, namespaces = usualNamespaces, from = 0 }: { readonly services: number; readonly namespaces?: number; readonly from?: number },
 ): Promise<Measure> {
   const pauseAfter = kind === 'endpoint change' || kind === 'nothing visible' ? 400 : 1200
   const make = async (round: number): Promise<Arrivals | undefined> => {
@@ -145,21 +146,21 @@ export function measureOf(
 }
 
 /** Compares each sidecar's resources with those of a new sidecar in its namespace, over SotW and delta. Throws when they differ. */
-async function compareWithFresh(load: Load, client: LoadOptions, variant: string): Promise<string> {
+export async function compareWithFresh(load: Load, client: LoadOptions, variant: string): Promise<string> {
   await pause(3000)
   const held = await load.digests()
   // With VHDS a proxy holds other resources than without, so such sidecars are compared over delta only.
   for (const delta of client.hosts ? [true] : [false, true]) {
     const fresh = new Load()
     try {
-      await fresh.connect(namespaces, { ...client, delta, misbehaving: 0, bytesPerSecond: undefined })
+      await fresh.connect(client.namespaces, { ...client, delta, misbehaving: 0, bytesPerSecond: undefined })
       await pause(1000)
       const wanted = await fresh.digests()
-      const wrong = [...held].filter(([sidecar, digest]) => digest !== wanted.get(sidecar % namespaces))
+      const wrong = [...held].filter(([sidecar, digest]) => digest !== wanted.get(sidecar % client.namespaces))
       if (wrong.length > 0) {
         const [[sidecar, digest] = []] = wrong
         throw new Error(
-          `${variant}: ${wrong.length} sidecars differ from fresh ones (${delta ? 'delta' : 'sotw'}), first ${sidecar}: ${digest} instead of ${wanted.get((sidecar ?? 0) % namespaces)}`,
+          `${variant}: ${wrong.length} sidecars differ from fresh ones (${delta ? 'delta' : 'sotw'}), first ${sidecar}: ${digest} instead of ${wanted.get((sidecar ?? 0) % client.namespaces)}`,
         )
       }
     } finally {

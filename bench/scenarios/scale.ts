@@ -88,7 +88,7 @@ export async function scoped(writers: number, services: number, endpoints: numbe
 }
 
 /** Returns what a process takes that only parses the files of a folder, from its start to its end. Its memory is not measured. */
-function bareParse(folder: string): Limit {
+export function bareParse(folder: string): Limit {
   const began = performance.now()
   const cpu = cpuOfRuns([fileURLToPath(new URL('../bare-parse.ts', import.meta.url)), folder], 1)
   return { last: performance.now() - began, cpu, rss: Number.NaN }

@@ -341,7 +341,7 @@ async function besidePushes(writers: number, rounds: number, tls: { cert: string
       const began = performance.now()
       for (const kind of ['endpoint change', 'route change'] as const) {
         const variant = isSigning ? 'sotw, while signing' : 'sotw, at rest of signers'
-        measures.push(await measureChange(kind, variant, rounds, server, load, undefined, services, isSigning ? 1000 : 0))
+        measures.push(await measureChange(kind, variant, rounds, server, load, undefined, { services, from: isSigning ? 1000 : 0 }))
       }
       goesOn = false
       await Promise.all(flood)

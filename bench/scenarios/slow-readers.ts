@@ -82,7 +82,7 @@ async function measureFast(
     progress(`${variant}: ${kind}`)
     const times = kind === 'endpoint change' ? rounds * 4 : rounds
     // Changes get new numbers, because repeating a change would change nothing.
-    measures.push(await measureChange(kind, variant, times, server, load, undefined, services, slowOnes ? times + 1 : 0))
+    measures.push(await measureChange(kind, variant, times, server, load, undefined, { services, from: slowOnes ? times + 1 : 0 }))
   }
   return measures
 }

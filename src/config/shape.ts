@@ -192,7 +192,8 @@ export function list<T>(item: Shape<T>, options: { min?: number; max?: number } 
         const read = item.read(entry, `${path}[${index}]`, report)
         if (read !== undefined) result.push(read)
       }
-      return result
+      // A list that grew has room for 17 entries, a copy for its own.
+      return result.slice()
     },
   }
 }

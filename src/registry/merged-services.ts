@@ -175,7 +175,7 @@ export class MergedServices {
     const now = records && this.#stateOf(records, before)
     if (now === before) return
     this.#unready += unreadyIn(now) - unreadyIn(before)
-    if (now) changed.set(hostname, [...others, now].sort(byAge))
+    if (now) changed.set(hostname, others.length > 0 ? [...others, now].sort(byAge) : [now])
     else changed.set(hostname, others.length > 0 ? others : undefined)
     const isOther = now?.service !== before?.service || now?.hasLocalEndpoints !== before?.hasLocalEndpoints
     if (isOther) this.#definitions++

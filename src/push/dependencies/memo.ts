@@ -81,8 +81,8 @@ export class Memo {
     }
     const cell = this.#record.cell(make)
     this.made++
-    // `make` may have added other variants of the subject.
-    cells.set(subject, withKept(cells.get(subject) ?? none, { variant, inputs, cell }))
+    // `make` may have added other variants of the subject. A list that was spread into another has room for 17 items, a copy for its own.
+    cells.set(subject, withKept(cells.get(subject) ?? none, { variant, inputs: inputs.slice(), cell }))
     return this.#record.valueIn(cell) as T
   }
 
