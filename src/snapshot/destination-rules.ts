@@ -47,65 +47,87 @@ export interface NamespaceRules {
   readonly exact: ReadonlyMap<string, MergedRule>
   /** Most specific first. */
   readonly wildcards: readonly MergedRule[]
+  /** The number of merged rules that have settings for TCP connections. */
+  readonly withTcpSettings: number
+}
+
+/** An index with the rules that it was made of, the oldest first. */
+export interface KeptRules extends DestinationRuleIndex {
+  readonly rules: readonly DestinationRule[]
 }
 
 /**
- * Builds the index. Merged rules whose sources are the same as in `previous` keep their identity, and so does the entry of a namespace
- * whose rules are the same.
+ * Builds the index from the one before. Only the rules of hosts are merged of which a rule came or went; all others, and the entries of other
+ * namespaces, keep their identity.
  */
-export function indexDestinationRules(
-  rules: Iterable<DestinationRule>,
-  domain: string,
-  previous: DestinationRuleIndex | undefined,
-): DestinationRuleIndex {
-  const grouped = new Map<string, Map<string, DestinationRule[]>>()
-  for (const rule of [...rules].sort(byAge)) {
-    const host = completeHost(rule.spec.host, rule.namespace, domain).toLowerCase()
-    let hosts = grouped.get(rule.namespace)
-    if (!hosts) grouped.set(rule.namespace, (hosts = new Map()))
-    const sources = hosts.get(host)
-    if (sources) sources.push(rule)
-    else hosts.set(host, [rule])
-  }
-  const byNamespace = new Map<string, NamespaceRules>()
-  for (const [namespace, hosts] of grouped) {
-    const before = previous?.byNamespace.get(namespace)
-    const exact = new Map<string, MergedRule>()
-    const wildcards: MergedRule[] = []
-    for (const [host, sources] of hosts) {
-      const old = before?.exact.get(host) ?? before?.wildcards.find((rule) => rule.host === host)
-      const merged = old && sameItems(old.sources, sources) ? old : merge(host, sources)
-      if (host.startsWith('*')) wildcards.push(merged)
-      else exact.set(host, merged)
-    }
-    wildcards.sort((one, other) => bySpecificity(one.host, other.host))
-    const same =
-      before &&
-      before.exact.size === exact.size &&
-      [...exact].every(([host, rule]) => before.exact.get(host) === rule) &&
-      sameItems(before.wildcards, wildcards)
-    byNamespace.set(namespace, same ? before : { exact, wildcards })
-  }
-  const withTcpSettings = new Map<string, true>()
-  for (const [namespace, rules] of byNamespace) {
-    const isKnown = previous?.byNamespace.get(namespace) === rules
-    const says = () => [...rules.exact.values(), ...rules.wildcards].some(hasTcpSettings)
-    if (isKnown ? previous.withTcpSettings.has(namespace) : says()) withTcpSettings.set(namespace, true)
+export function indexDestinationRules(given: Iterable<DestinationRule>, domain: string, previous: KeptRules | undefined): KeptRules {
+  const rules = [...given]
+  const changes = changesOf(rules, previous?.rules ?? [], domain)
+  const byNamespace = new Map(previous?.byNamespace)
+  const withTcpSettings = new Map(previous?.withTcpSettings)
+  for (const [namespace, hosts] of changes) {
+    const changed = changedRules(byNamespace.get(namespace), hosts)
+    if (changed) byNamespace.set(namespace, changed)
+    else byNamespace.delete(namespace)
+    if (changed && changed.withTcpSettings > 0) withTcpSettings.set(namespace, true)
+    else withTcpSettings.delete(namespace)
   }
   const known = previous?.namespaces
   const namespaces =
-    known && known.size === byNamespace.size && [...byNamespace.keys()].every((namespace) => known.has(namespace))
+    known && known.size === byNamespace.size && [...changes.keys()].every((namespace) => known.has(namespace) === byNamespace.has(namespace))
       ? known
       : new Map([...byNamespace.keys()].map((namespace) => [namespace, true] as const))
   // Whether the set is empty is recorded as a read of the whole set, so the set keeps its identity while it is equal.
-  const isSame = previous && sameItems([...previous.withTcpSettings.keys()].sort(), [...withTcpSettings.keys()].sort())
+  const tcp = previous?.withTcpSettings
+  const isSame = tcp && [...changes.keys()].every((namespace) => tcp.has(namespace) === withTcpSettings.has(namespace))
   return {
+    rules,
     byNamespace,
     namespaces,
-    withTcpSettings: isSame ? previous.withTcpSettings : withTcpSettings,
+    withTcpSettings: isSame ? tcp : withTcpSettings,
     of: (namespace, host) => findRule(byNamespace.get(namespace), host),
     tcpOf: (namespace, host) => findRule(byNamespace.get(namespace), host),
   }
+}
+
+/** Rules that came and went, by namespace and host. */
+type RuleChanges = Map<string, Map<string, { readonly added: DestinationRule[]; readonly removed: Set<DestinationRule> }>>
+
+function changesOf(now: readonly DestinationRule[], before: readonly DestinationRule[], domain: string): RuleChanges {
+  const [is, was] = [new Set(now), new Set(before)]
+  const changes: RuleChanges = new Map()
+  const at = (rule: DestinationRule) => {
+    let hosts = changes.get(rule.namespace)
+    if (!hosts) changes.set(rule.namespace, (hosts = new Map()))
+    const host = completeHost(rule.spec.host, rule.namespace, domain).toLowerCase()
+    let change = hosts.get(host)
+    if (!change) hosts.set(host, (change = { added: [], removed: new Set() }))
+    return change
+  }
+  for (const rule of before) if (!is.has(rule)) at(rule).removed.add(rule)
+  for (const rule of now) if (!was.has(rule)) at(rule).added.push(rule)
+  return changes
+}
+
+/** Returns the rules of a namespace with changed sources; undefined if none is left. */
+function changedRules(
+  before: NamespaceRules | undefined,
+  hosts: RuleChanges extends Map<string, infer Hosts> ? Hosts : never,
+): NamespaceRules | undefined {
+  const exact = new Map(before?.exact)
+  const wildcards = new Map(before?.wildcards.map((rule) => [rule.host, rule]))
+  let withTcpSettings = before?.withTcpSettings ?? 0
+  for (const [host, { added, removed }] of hosts) {
+    const of = host.startsWith('*') ? wildcards : exact
+    const known = of.get(host)
+    const sources = [...(known?.sources ?? []).filter((rule) => !removed.has(rule)), ...added].sort(byAge)
+    const rule = sources.length > 0 ? merge(host, sources) : undefined
+    withTcpSettings += Number(rule !== undefined && hasTcpSettings(rule)) - Number(known !== undefined && hasTcpSettings(known))
+    if (rule) of.set(host, rule)
+    else of.delete(host)
+  }
+  if (exact.size + wildcards.size === 0) return undefined
+  return { exact, wildcards: [...wildcards.values()].sort((one, other) => bySpecificity(one.host, other.host)), withTcpSettings }
 }
 
 /**

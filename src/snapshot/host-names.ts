@@ -1,5 +1,5 @@
 /** A set of host names in which a wildcard lookup costs no more than the number of names it covers (plus a binary search). */
-import { OverlaidMap } from '../model/overlaid-map.ts'
+import { differingKeys, OverlaidMap } from '../model/overlaid-map.ts'
 import { placeIn, withNames } from '../model/sorted-names.ts'
 
 /** A set of host names. */
@@ -30,6 +30,11 @@ export class HostNameIndex implements HostNames {
     return new HostNameIndex(names, this.#reversed && withNames(this.#reversed, turned))
   }
 
+  /** The names that only one of the two sets has. */
+  differing(other: HostNameIndex): Iterable<string> {
+    return differingKeys(other.#names, this.#names)
+  }
+
   covered(pattern: string): readonly string[] {
     if (pattern === '*') return [...this.#names.keys()]
     if (!pattern.startsWith('*.')) return this.#names.has(pattern) ? [pattern] : []
@@ -42,3 +47,7 @@ export class HostNameIndex implements HostNames {
 }
 
 const reversed = (name: string): string => name.split('.').reverse().join('.')
+
+/** Whether a wildcard covers a name, as {@link HostNames.covered} has it. */
+export const coversName = (pattern: string, name: string): boolean =>
+  pattern === '*' || pattern === name || (pattern.startsWith('*.') && name.endsWith(pattern.slice(1)))

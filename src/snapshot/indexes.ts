@@ -4,7 +4,7 @@ import { configKey, type KindName } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { reportMissingProviders } from './authorizer-providers.ts'
-import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
+import { indexDestinationRules, type KeptRules } from './destination-rules.ts'
 import { matchableByNamespace } from './matchable-policies.ts'
 import type { ObjectStore } from './object-store.ts'
 import type { DestinationRule, EnvoyFilter, Gateway, Sidecar, VirtualService } from './objects.ts'
@@ -35,7 +35,7 @@ const indexers = {
       },
       before,
     ),
-  DestinationRule: (objects: readonly DestinationRule[], { settings }: Context, before: DestinationRuleIndex | undefined) =>
+  DestinationRule: (objects: readonly DestinationRule[], { settings }: Context, before: KeptRules | undefined) =>
     indexDestinationRules(objects, settings.domain, before),
   Gateway: (objects: readonly Gateway[]): readonly Gateway[] => objects,
   Sidecar: (objects: readonly Sidecar[]) => byNamespace(objects),
@@ -123,7 +123,7 @@ export class Indexes {
           const resource = configKey(object)
           const reason = contain<string | undefined>(
             () => {
-              make([object])
+              indexer([object], context, undefined)
               return undefined
             },
             (found) => found,

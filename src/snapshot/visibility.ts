@@ -8,11 +8,12 @@ import { configKey } from '../config/kinds.ts'
 import type { ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
 import { isPublic } from '../model/match.ts'
+import { differingKeys } from '../model/overlaid-map.ts'
 import { audience } from './audience.ts'
-import { type DestinationRuleIndex, hasTcpSettings, type MergedRule, ruleFor } from './destination-rules.ts'
-import type { HostNames } from './host-names.ts'
+import { type DestinationRuleIndex, differingRules, hasTcpSettings, type MergedRule, ruleFor } from './destination-rules.ts'
+import { coversName, type HostNames } from './host-names.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
-import { type ServiceInputs, type VisibleServices, visibleServices } from './visible-services.ts'
+import { changedSet, MovesByKey, type ServiceInputs, type VisibleServices, visibleServices } from './visible-services.ts'
 
 /**
  * The difference of a namespace from what all namespaces see. A listed host may be seen alike all the same; a host that is not listed is
@@ -112,7 +113,7 @@ export function visibilityOf(inputs: VisibilityInputs, previous: ComputedVisibil
   const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
   const services = visibleServices(inputs, previous && { ...previous.inputs, visible: previous.services })
   const isSeenAlike = services === previous?.services && same('mesh')
-  const rules = previous && isSeenAlike && same('destinationRules') ? previous.rules : rulePart(inputs, services, previous?.rules)
+  const rules = previous && isSeenAlike && same('destinationRules') ? previous.rules : rulePart(inputs, services, previous)
   const sidecarServices =
     previous && same('virtualServices', 'mesh') ? previous.sidecarServices : servicesOfSidecars(inputs, previous?.visibility.virtualServices)
   const isRoutedAlike = isSeenAlike && rules === previous?.rules && sidecarServices === previous.sidecarServices
@@ -158,7 +159,52 @@ function keptSets(now: ReadonlyMap<string, ReadonlySet<string>>, before: Part['d
   return before && before.size === kept.size && [...kept].every(([key, set]) => before.get(key) === set) ? before : kept
 }
 
-function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: VisibleServices, before: Part | undefined): Part {
+/** The number of hosts that are looked at one by one. For more of them a pass over all rules costs less. */
+const maxHosts = 100
+
+function rulePart(inputs: VisibilityInputs, services: VisibleServices, previous: ComputedVisibility | undefined): Part {
+  return (previous && changedRulePart(inputs, services, previous)) ?? wholeRulePart(inputs, services, previous?.rules)
+}
+
+/** Changes what the rules for some hosts contribute. Undefined when there are many, or when rules have or had faults. */
+function changedRulePart(inputs: VisibilityInputs, services: VisibleServices, previous: ComputedVisibility): Part | undefined {
+  const { inputs: before, rules } = previous
+  if (before.mesh !== inputs.mesh || rules.faults.length > 0) return undefined
+  const ruled = before.destinationRules === inputs.destinationRules ? [] : differingRules(before.destinationRules, inputs.destinationRules)
+  if (!ruled) return undefined
+  const named = ruled.map((question) => question.slice(question.indexOf(' ') + 1))
+  const hosts = new Set([...named, ...services.names.differing(previous.services.names), ...differingKeys(previous.services.owners, services.owners)])
+  if (hosts.size > maxHosts) return undefined
+  const faults: ResourceFault[] = []
+  const moves = new MovesByKey()
+  for (const host of hosts) moves.move(host, viewersByRules(host, before, previous.services, faults), viewersByRules(host, inputs, services, faults))
+  if (faults.length > 0) return undefined
+  const differing = moves.applied(rules.differing, changedSet)
+  return differing === rules.differing ? rules : { differing, faults }
+}
+
+/** The namespaces for which the rule of a host may be another one than for all. */
+function viewersByRules(host: string, inputs: VisibilityInputs, { owners }: VisibleServices, faults: ResourceFault[]): string[] {
+  if (!inputs.services.has(host)) return []
+  const found = new Set<string>()
+  for (const [namespace, { exact, wildcards }] of inputs.destinationRules.byNamespace) {
+    const named = exact.get(host)
+    for (const rule of [...(named ? [named] : []), ...wildcards.filter((wildcard) => coversName(wildcard.host, host))])
+      for (const viewer of viewersOf(rule, namespace, owners.get(host), inputs, faults)) found.add(viewer)
+  }
+  return [...found]
+}
+
+/** The namespaces for which a rule makes a difference at a host of which the services of `owner` are visible to all. */
+function viewersOf(rule: MergedRule, namespace: string, owner: string | undefined, { mesh }: VisibilityInputs, faults: ResourceFault[]): string[] {
+  const { exportTo } = rule
+  const viewers = audience(() => rule.sources.map(configKey).join(), exportTo, mesh.defaultDestinationRuleExportTo, namespace, faults)
+  // A namespace's own rules apply to services of other namespaces too, whatever their exportTo is.
+  const isOwn = namespace !== mesh.rootNamespace && (!isPublic(exportTo, mesh.defaultDestinationRuleExportTo) || owner !== namespace)
+  return isOwn ? [...viewers, namespace] : viewers
+}
+
+function wholeRulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: VisibleServices, before: Part | undefined): Part {
   const differing = new Map<string, Set<string>>()
   const faults: ResourceFault[] = []
   for (const [namespace, { exact, wildcards }] of destinationRules.byNamespace) {

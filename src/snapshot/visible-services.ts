@@ -131,7 +131,7 @@ interface Moves {
 }
 
 /** Names that join and leave lists or sets, by the key of these. */
-class MovesByKey {
+export class MovesByKey {
   readonly #moves = new Map<string, Moves>()
 
   at(key: string): Moves {
@@ -211,7 +211,8 @@ function changedList(names: readonly string[] = [], moves: Moves): readonly stri
   return now.length > 0 ? now : undefined
 }
 
-function changedSet(names: ReadonlySet<string> | undefined, { added, removed }: Moves): ReadonlySet<string> | undefined {
+/** Returns a set with some names added and others removed; undefined if it is empty. */
+export function changedSet(names: ReadonlySet<string> | undefined, { added, removed }: Moves): ReadonlySet<string> | undefined {
   const now = new Set(names)
   for (const name of removed) now.delete(name)
   for (const name of added) now.add(name)
