@@ -6,12 +6,13 @@ import { createRequire } from 'node:module'
 import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { buildCluster, missingForCluster } from './cluster/build.js'
 import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
 import { missingForPods } from './pod-tools.js'
 import { batchesOf, idleFor, inSlots } from './schedule.js'
 
-const layers = ['envoy', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
+const layers = ['envoy', 'orchestrator', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
 /**
  * One process more than there are cores, since files wait part of the time; and more while the cores are idle all the same: the long files, which come first,
  * wait for time limits most of their time. A process that has just started loads its modules, so the next one is not begun before that shows.
@@ -30,6 +31,8 @@ const left = new Map()
 if (missing) for (const layer of ['envoy', 'red-team']) left.set(layer, missing)
 const missingPods = missingForPods() ?? missing
 if (missingPods) left.set('node', missingPods)
+const missingCluster = missingForCluster()
+if (missingCluster) left.set('orchestrator', missingCluster)
 for (const [layer, reason] of left) console.log(`left out: ${layer}: ${reason}`)
 if (left.size > 0 && process.env.CI === 'true') {
   console.log('a missing tool is a failure when CI=true')
@@ -42,6 +45,8 @@ const batches = batchesOf(
   layers.filter((layer) => !left.has(layer)).map((layer) => ({ layer, files: filesOf(layer) })),
   JSON.parse(readFileSync(timesFile, 'utf8')),
 )
+// Before the tests, since a build takes all cores.
+if (!missingCluster) buildCluster()
 // Processes load the same modules: their code is compiled once, into the folder that the commands use too.
 const env = { ...process.env, TEST_COMMANDS: buildCommands(), NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') }
 const sum = { passed: 0, failed: 0, skipped: 0 }

@@ -1,0 +1,142 @@
+/** A real cluster of the orchestrator for a test file: an API server with all that belongs to it (test/cluster/README.md). */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buildCluster } from '../cluster/build.js'
+
+/** The first port of API servers on this machine; a cluster has the port that its number adds. */
+const firstPort = 16_443
+/** The largest number of clusters at a time. */
+const most = 50
+
+/** A running cluster. */
+export class TestCluster {
+  readonly dir: string
+  readonly #bin: string
+  readonly #index: number
+  /** The process that holds the cluster, which it ends when its standard input is closed. */
+  readonly #owner: ChildProcess
+
+  private constructor(dir: string, bin: string, index: number, owner: ChildProcess) {
+    this.dir = dir
+    this.#bin = bin
+    this.#index = index
+    this.#owner = owner
+  }
+
+  /** Builds the programs if need be, and starts a cluster, which takes about 12 s. `nodes`: `n1=region1/zone1,n2=region1/zone2`. */
+  static async start(nodes = 'n1=region1/zone1'): Promise<TestCluster> {
+    const bin = buildCluster()
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-cluster-'))
+    writeFileSync(
+      join(dir, 'images.json'),
+      JSON.stringify({ echo: { argv: [join(bin, 'echo')] }, idle: { argv: ['/bin/sleep'], args: ['infinity'] } }),
+    )
+    let said = ''
+    for (let index = 0; index < most; index++) {
+      if (await isTaken(firstPort + index)) continue
+      const args = ['up', '--dir', dir, '--name', `mesh${index}`, '--cidr-index', `${index}`, '--nodes', nodes, '--until-eof']
+      const owner = spawn(join(bin, 'cluster'), args, { stdio: ['pipe', 'pipe', 'pipe'] })
+      said = ''
+      for (const stream of [owner.stdout, owner.stderr]) stream?.on('data', (bytes) => (said += bytes))
+      const isReady = await new Promise((resolve) => {
+        owner.stdout?.on('data', () => /^ready$/m.test(said) && resolve(true))
+        owner.on('close', () => resolve(false))
+      })
+      if (isReady) return new TestCluster(dir, bin, index, owner)
+      // Another process may have taken the number meanwhile.
+      if (!/address already in use|is in use/.test(said)) break
+    }
+    rmSync(dir, { recursive: true, force: true })
+    throw new Error(`no cluster could be started: ${said}`)
+  }
+
+  /** The address of the API server on this machine. */
+  get server(): string {
+    return `https://127.0.0.1:${firstPort + this.#index}`
+  }
+
+  /** The file that connects as the administrator. */
+  get kubeconfig(): string {
+    return join(this.dir, 'kubeconfig/admin')
+  }
+
+  /** Makes a program of this machine an image. */
+  image(name: string, argv: readonly string[]): void {
+    const path = join(this.dir, 'images.json')
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [name]: { argv } }))
+  }
+
+  /** Runs kubectl as the administrator. Throws an Error with what it said when it fails. */
+  kubectl(args: readonly string[], input = ''): string {
+    const env = { ...process.env, HOME: this.dir, KUBECONFIG: this.kubeconfig }
+    const { status, stdout, stderr } = spawnSync(join(this.#bin, 'kubectl'), args, { input, encoding: 'utf8', env })
+    if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`)
+    return stdout
+  }
+
+  /** Applies documents. */
+  apply(...documents: readonly string[]): void {
+    this.kubectl(['apply', '-f', '-'], documents.join('\n---\n'))
+  }
+
+  /** Writes a file that connects with a token. Returns its path. */
+  tokenConfig(name: string, token: string, server = this.server): string {
+    return this.userConfig(name, `{token: ${token}}`, server)
+  }
+
+  /** Writes a file that connects as a user. Returns its path. */
+  userConfig(name: string, user: string, server = this.server): string {
+    const path = join(this.dir, name)
+    const ca = readFileSync(join(this.dir, 'pki/ca.crt')).toString('base64')
+    const cluster = `{name: c, cluster: {server: "${server}", certificate-authority-data: ${ca}}}`
+    writeFileSync(
+      path,
+      `current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\nclusters: [${cluster}]\nusers: [{name: u, user: ${user}}]\n`,
+    )
+    return path
+  }
+
+  /** Sends a signal to the API server. It is started again when it ends. */
+  signalServer(signal: NodeJS.Signals): void {
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      const args = commandLine(pid)
+      if (args[1] === 'apiserver' && args.includes(`--secure-port=${firstPort + this.#index}`)) process.kill(Number(pid), signal)
+    }
+  }
+
+  /** The log of a component, for a failed test. */
+  log(component: string): string {
+    return readFileSync(join(this.dir, 'logs', `${component}.log`), 'utf8')
+  }
+
+  /** Ends the cluster and removes all of it. */
+  async dispose(): Promise<void> {
+    const ended = new Promise((resolve) => this.#owner.on('close', resolve))
+    this.#owner.stdin?.destroy()
+    await ended
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+function commandLine(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
+}
+
+/** Whether something listens on a port of this machine. */
+function isTaken(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+}
