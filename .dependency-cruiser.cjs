@@ -10,6 +10,7 @@ const pushPath = ['names', 'model', 'config', 'registry', 'snapshot', 'policy', 
 const rooms = {
   ...Object.fromEntries(pushPath.map((room, index) => [room, pushPath.slice(0, index)])),
   'src/push': [...pushPath.slice(0, -1), 'src/logging'],
+  'src/orchestrator': ['src/names', 'src/model', 'src/config', 'src/registry'],
   'src/transport': ['src/model'],
   'src/ca': ['src/model', 'src/identity'],
   'src/keystore': [],
@@ -38,7 +39,7 @@ const rooms = {
   ],
   'actors/grpc': ['src/model', 'src/identity', 'src/xds', 'src/transport', 'src/logging', 'actors/runtime', 'actors/rpc', 'actors/http'],
   'actors/discovery': [
-    ...[...pushPath, 'src/transport', 'src/ca', 'src/keystore', 'src/cli', 'src/logging'],
+    ...[...pushPath, 'src/orchestrator', 'src/transport', 'src/ca', 'src/keystore', 'src/cli', 'src/logging'],
     ...['actors/runtime', 'actors/rpc', 'actors/http', 'actors/grpc'],
   ],
   'actors/agent': [

@@ -8,12 +8,14 @@ import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
+import { buildInfo } from '../../src/cli/build-info.ts'
 import { actorOfSource, type ConfigSource, directoryOf, isControlPlane } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type LateActor, type Wiring, wire, wireLate } from '../runtime/wiring.ts'
+import { orchestratorSource } from './given-sources.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 
 /** Parameters of the table. */
@@ -21,6 +23,8 @@ export interface TableParts {
   /** With the actual listening addresses. */
   readonly options: DiscoveryOptions
   readonly features: Features
+  /** Whether the registry of a cluster is followed. */
+  readonly hasCluster: boolean
   /** Names of sources that have no actor; with one of them, nothing is ever served. */
   readonly missingSources: readonly string[]
   /** The sources that an earlier push queue had synced; undefined before the first push. */
@@ -76,6 +80,7 @@ type PushQueue = typeof import('./push-queue/push-queue.ts').actor
 type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
 type DirectorySource = typeof import('./sources/files/directory-source.ts').actor
 type ControlPlaneSource = typeof import('./sources/xds/xds-source.ts').actor
+type RegistryWatcher = typeof import('./sources/orchestrator/registry-watcher.ts').actor
 type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
 type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
@@ -116,8 +121,9 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 || features.PILOT_MOCK_ROLLOUT_PER_SECOND > 0 ? mode : 'in-thread',
     actors: options.registries.includes('Mock') ? [{ name: 'source/mock', config: { features, domain } }] : [],
   }
+  const cluster = clusterRow(parts)
   const settingSources = [...files.actors, ...mock.actors].map(({ name }) => name)
-  const sources = [...settingSources, ...parts.missingSources]
+  const sources = [...settingSources, ...cluster.actors.map(({ name }) => name), ...parts.missingSources]
   const own = { ...features, POD_NAMESPACE: options.namespace || features.POD_NAMESPACE }
   const forQueue = { features: own, secrets, domain, trustDomain, plugins, sources, settingSources }
   const queue: Row<PushQueue> = {
@@ -172,7 +178,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  const rows = [queue, files, directories, controlPlanes, mock, resolver, certificates, authenticator, authority, distribution, writers]
+  const rows = [queue, files, directories, controlPlanes, mock, cluster, resolver, certificates, authenticator, authority, distribution, writers]
   const configured = (source: () => ConfigSource) => {
     const { address } = source()
     const name = actorOfSource({ address })
@@ -195,6 +201,20 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
       actors: [],
     },
     controlPlanes: { module: 'sources/xds/xds-source', consumes: {}, emits: { SourceEvent: true }, runs: mode, actors: [] },
+  }
+}
+
+/** The watcher of the cluster. */
+function clusterRow({ options, features, hasCluster, mode }: TableParts): Row<RegistryWatcher> {
+  const { domain, orchestratorApiQPS: perSecond, orchestratorApiBurst: burst, resync: auditMs } = options
+  const userAgent = `pilot-discovery/${buildInfo().version} (${process.platform}/${process.arch})`
+  const config = { features, domain, cluster: features.CLUSTER_ID, perSecond, burst, auditMs, userAgent }
+  return {
+    module: 'sources/orchestrator/registry-watcher',
+    consumes: {},
+    emits: { SourceEvent: true },
+    runs: mode,
+    actors: hasCluster ? [{ name: orchestratorSource, config }] : [],
   }
 }
 

@@ -4,7 +4,7 @@ import type { Features } from '../../src/config/features.ts'
 
 /** Why a value of `EXTERNAL_CA` cannot be used. The first value may become usable with an orchestrator client. */
 const unusable = new Map([
-  ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and there is no orchestrator client yet'],
+  ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and the orchestrator client has no such part yet'],
   ['MESHD_RA_MESH_API', 'is not supported'],
 ])
 

@@ -31,7 +31,7 @@ export function givenServing(options: DiscoveryOptions, features: Features, { si
   if (odd !== undefined)
     throw new Error(`environment variable MESHD_CUSTOM_HOST: ${JSON.stringify(odd.slice(0, 100))} is no host name and no address`)
   if (provider === 'orchestrator')
-    return { from: 'nowhere', why: 'PILOT_CERT_PROVIDER=orchestrator needs an orchestrator, and there is no orchestrator client yet' }
+    return { from: 'nowhere', why: 'PILOT_CERT_PROVIDER=orchestrator needs an orchestrator, and the orchestrator client has no such part yet' }
   if (provider !== 'meshd')
     return { from: 'nowhere', why: `with PILOT_CERT_PROVIDER=${JSON.stringify(provider.slice(0, 100))} it needs --tlsCertFile and --tlsKeyFile` }
   if (!signs) return { from: 'nowhere', why: 'it needs the certificate authority of this process, or --tlsCertFile and --tlsKeyFile' }

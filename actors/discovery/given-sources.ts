@@ -1,13 +1,21 @@
 /** Decides what the service reads services and configuration from, and whether that can ever make it ready. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { ClusterOrigin } from '../../protocols/messages/orchestrator.ts'
 import type { Features } from '../../src/config/features.ts'
 import type { Notice } from './exposure.ts'
 
-/** The name of the source that reads the orchestrator. There is no actor of this name yet. */
-const orchestratorSource = 'source/orchestrator'
+/** The name of the source that reads the orchestrator. Without a cluster there is no actor of this name. */
+export const orchestratorSource = 'source/orchestrator'
+
+/** Where a pod has the credential of its service account. */
+const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The sources of a service. */
 export interface GivenSources {
+  /** The cluster whose services are read; undefined: none. */
+  readonly cluster: ClusterOrigin | undefined
   /** The sources without an actor that the first push waits for. */
   readonly missing: readonly string[]
   /** What the operator has to do before the service can become ready; undefined if nothing. */
@@ -17,27 +25,29 @@ export interface GivenSources {
 }
 
 /**
- * Returns the sources. Throws an Error when the flag names the registry Orchestrator outside of a cluster. When that registry, of the flag's
- * default or named, is the only source, the service waits for it: an empty mesh would make ready proxies lose what they serve.
+ * Returns the sources. Throws an Error when the flag names the registry Orchestrator without a cluster. When that registry, of the flag's
+ * default, is the only source, the service waits for it: an empty mesh would make ready proxies lose what they serve. `directory`: where a pod
+ * has the credential of its service account.
  */
 export function givenSources(
-  { registries, configDir, given }: Pick<DiscoveryOptions, 'registries' | 'configDir' | 'given'>,
-  { ORCHESTRATOR_SERVICE_HOST }: Pick<Features, 'ORCHESTRATOR_SERVICE_HOST'>,
+  { registries, configDir, orchconfig, given }: Pick<DiscoveryOptions, 'registries' | 'configDir' | 'orchconfig' | 'given'>,
+  { ORCHESTRATOR_SERVICE_HOST: host, ORCHESTRATOR_SERVICE_PORT: port }: Pick<Features, 'ORCHESTRATOR_SERVICE_HOST' | 'ORCHESTRATOR_SERVICE_PORT'>,
+  directory = accountDirectory,
 ): GivenSources {
-  if (!registries.includes('Orchestrator')) return { missing: [], advice: undefined, notices: [] }
-  const isNamed = given.some((flag) => flag.startsWith('--registries='))
-  const isOutside = ORCHESTRATOR_SERVICE_HOST === ''
-  const elsewhere = 'use --configDir <directory> or --registries Mock'
-  if (isNamed && isOutside)
-    throw new Error(
-      `--registries: Orchestrator: this process does not run in a cluster (ORCHESTRATOR_SERVICE_HOST is not set), and there is no orchestrator client yet; ${elsewhere}`,
-    )
-  if (configDir === '' && registries.every((registry) => registry === 'Orchestrator')) {
-    const place = isOutside ? 'this process does not run in a cluster' : 'there is no orchestrator client yet'
-    const advice = `nothing can be served: the only source is the registry Orchestrator, and ${place}; ${elsewhere}`
-    return { missing: [orchestratorSource], advice, notices: [{ level: 'error', message: `${advice}; the service stays not ready` }] }
+  const none = { cluster: undefined, missing: [], advice: undefined, notices: [] }
+  if (!registries.includes('Orchestrator')) {
+    if (orchconfig === '') return none
+    return { ...none, notices: [{ level: 'warn', message: 'flag --orchconfig has no effect: --registries does not name Orchestrator' }] }
   }
-  const message = 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock'
-  // Without the flag nobody chose it: it is in the default.
-  return { missing: [], advice: undefined, notices: [{ level: isNamed ? 'warn' : 'info', message }] }
+  if (orchconfig !== '') return { ...none, cluster: { from: 'file', path: orchconfig } }
+  const token = join(directory, 'token')
+  if (host !== '' && existsSync(token)) return { ...none, cluster: { from: 'pod', host, port, directory } }
+  const outside = `this process does not run in a cluster (${host === '' ? 'ORCHESTRATOR_SERVICE_HOST is not set' : `there is no ${token}`})`
+  const elsewhere = 'use --orchconfig <file>, --configDir <directory> or --registries Mock'
+  if (given.some((flag) => flag.startsWith('--registries='))) throw new Error(`--registries: Orchestrator: ${outside}; ${elsewhere}`)
+  if (configDir === '' && registries.every((registry) => registry === 'Orchestrator')) {
+    const advice = `nothing can be served: the only source is the registry Orchestrator, and ${outside}; ${elsewhere}`
+    return { ...none, missing: [orchestratorSource], advice, notices: [{ level: 'error', message: `${advice}; the service stays not ready` }] }
+  }
+  return { ...none, notices: [{ level: 'info', message: `registry Orchestrator is left out: ${outside}` }] }
 }

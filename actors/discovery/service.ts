@@ -24,6 +24,7 @@ import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
+import { ClusterConnection } from './cluster-connection.ts'
 import { ConfiguredSources } from './configured-sources.ts'
 import { exposure, type Notice } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
@@ -65,7 +66,7 @@ export interface ActorSettings {
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
-  const { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing } =
+  const { features, warnings, sources, cluster, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing } =
     await checkGiven(given)
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
@@ -93,7 +94,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     options,
     syncedBefore: () => configured.syncedBefore,
     features,
-    missingSources: sources.missing,
+    ...{ hasCluster: cluster !== undefined, missingSources: sources.missing },
     statusOnLoopback: openOnLoopback,
     writers,
     listen: listenOn(options, serving, authority, passing?.places ?? []),
@@ -113,7 +114,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     },
   }
   const explanations = new Explanations()
-  Object.assign(answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
+  Object.assign(answers, cluster?.answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   configured.follow(supervisor, wiring.configured)
@@ -162,6 +163,9 @@ async function checkGiven(given: DiscoveryOptions) {
   const { features, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   const sources = givenSources(given, features)
+  const cluster = sources.cluster && new ClusterConnection(sources.cluster)
+  // A configuration that cannot be used is told at once, and not by a service that stays not ready.
+  await cluster?.access(false)
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
@@ -180,7 +184,7 @@ async function checkGiven(given: DiscoveryOptions) {
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
   const passing = given.grpcAddr === '' ? await passedPlaces(writers) : undefined
-  return { features, warnings, sources, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing }
+  return { features, warnings, sources, cluster, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing }
 }
 
 /** The listening addresses of the writers. `passed`: where they take the connections that the main thread passes on. */

@@ -26,6 +26,13 @@ export interface DiscoveryOptions {
   /** The cluster of this process, in place of `CLUSTER_ID`; empty if no flag sets it. */
   readonly clusterID: string
   readonly registries: readonly string[]
+  /** The file with the configuration of the connection to the cluster; empty: that of the pod of this process, if it runs in one. */
+  readonly orchconfig: string
+  /** Requests to the API server: at once, and a second; the latter 0: without limit. */
+  readonly orchestratorApiBurst: number
+  readonly orchestratorApiQPS: number
+  /** The interval of comparisons with lists of the API server; 0: there are none. */
+  readonly resync: number
   /** The policies that are enforced, in the order of their filters. */
   readonly plugins: readonly string[]
   /** Overrides the trust domain of the mesh configuration; empty: no override. */

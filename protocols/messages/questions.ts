@@ -1,6 +1,7 @@
 /** The questions with deadlines of their own: who answers what, and how long the asker waits. */
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion } from './identity.ts'
+import type { ClusterAccess } from './orchestrator.ts'
 
 /**
  * The questions whose work is bounded by what is left of their deadline, by name. Each is answered with one more argument, which says how
@@ -13,6 +14,8 @@ export interface BoundedQuestions {
   /** Both answered by the certificate authority. */
   signCertificate(request: CertificateRequest): CertificateAnswer
   signServingCertificate(request: ServingCertificateRequest): CertificateAnswer
+  /** Answered by the main thread. `isRefused`: the API server has refused the last credential. */
+  clusterAccess(isRefused: boolean): ClusterAccess
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -23,6 +26,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   // A request may wait for its turn and then be signed, by a thread that may have to be started (docs/certificates.md, C3).
   signCertificate: 13_000,
   signServingCertificate: 13_000,
+  // The credential may come from a program that asks a server for it.
+  clusterAccess: 30_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

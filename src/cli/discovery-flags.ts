@@ -6,7 +6,8 @@ import { controlZ, meshConfigPath } from './defaults.ts'
 import { duration, float32, int, list, notYet, text, toggle, uint16 } from './flags.ts'
 import { loggingFlags } from './logging-flags.ts'
 
-const orchestrator = 'there is no orchestrator client yet'
+const namespaces = 'all namespaces are followed'
+const remotes = 'there are no remote clusters yet'
 const webhooks = 'there are no webhooks yet'
 
 /** The plugins that `--plugins` accepts, and one that it accepts although it is not implemented. */
@@ -44,7 +45,7 @@ export const discoveryFlags = {
       'becomes ready although files cannot be read at the first start, or contain documents that may be policies and cannot be identified: their content is not in force; without this flag the process waits until they are fixed or removed',
   }),
   appNamespace: notYet(
-    orchestrator,
+    namespaces,
     text({
       char: 'a',
       default: '',
@@ -56,10 +57,7 @@ export const discoveryFlags = {
     description: 'file with x509 CA certificates that client certificates may come from, beside those of the own authority; needs --tlsCertFile',
   }),
   clusterID: text({ default: 'Orchestrator', description: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' }),
-  clusterRegistriesNamespace: notYet(
-    orchestrator,
-    text({ default: 'mesh-system', description: 'namespace of the ConfigMap storing cluster configs' }),
-  ),
+  clusterRegistriesNamespace: notYet(remotes, text({ default: 'mesh-system', description: 'namespace of the ConfigMap storing cluster configs' })),
   configDir: text({
     default: '',
     description: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',
@@ -68,12 +66,9 @@ export const discoveryFlags = {
   grpcAddr: text({ default: ':15010', description: 'discovery service gRPC address; empty: gRPC is served at --httpAddr, at a higher cost' }),
   httpAddr: text({ default: ':8080', description: 'discovery service HTTP address' }),
   httpsAddr: notYet(webhooks, text({ default: ':15017', description: 'injection and validation service HTTPS address' })),
-  orchconfig: notYet(orchestrator, text({ default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' })),
-  orchestratorApiBurst: notYet(
-    orchestrator,
-    int({ default: 160, range: [0, 2_147_483_647], description: 'maximum burst when throttling calls to the orchestrator API' }),
-  ),
-  orchestratorApiQPS: notYet(orchestrator, float32({ default: 80, range: [0, 3.4e38], description: 'maximum QPS of calls to the orchestrator API' })),
+  orchconfig: text({ default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' }),
+  orchestratorApiBurst: int({ default: 160, range: [0, 2_147_483_647], description: 'maximum burst when throttling calls to the orchestrator API' }),
+  orchestratorApiQPS: float32({ default: 80, range: [0, 3.4e38], description: 'maximum QPS of calls to the orchestrator API; 0 = no limit' }),
   meshConfig: text({ default: meshConfigPath, description: 'mesh configuration file; when unspecified a default mesh is used' }),
   monitoringAddr: text({ default: ':15014', description: 'HTTP address for self-monitoring information' }),
   namespace: text({
@@ -92,7 +87,11 @@ export const discoveryFlags = {
   }),
   profile: toggle({ description: 'enables profiling via web interface at host:port/debug/pprof' }),
   registries: list({ default: ['Orchestrator'], description: 'comma-separated platform service registries to read; choose from Orchestrator, Mock' }),
-  resync: notYet(orchestrator, duration({ default: '1m0s', range: ['0s', longest], description: 'controller resync interval' })),
+  resync: duration({
+    default: '1m0s',
+    range: ['0s', longest],
+    description: 'controller resync interval: how often what is known of the orchestrator is compared with lists of its API server; 0 = never',
+  }),
   secureGRPCAddr: text({
     default: ':15012',
     description: 'discovery service secured gRPC address; with the certificate of --tlsCertFile, or one that the own authority signs; empty: none',

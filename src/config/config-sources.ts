@@ -74,7 +74,7 @@ export const configSourcesShape: Shape<ConfigSource[]> = {
 function addressFault(address: string): string | undefined {
   const shown = JSON.stringify(address.slice(0, 100))
   const scheme = /^([a-z0-9]+):\/\//.exec(address)?.[1]
-  if (scheme === 'k8s' || scheme === 'orch') return `${shown}: there is no orchestrator client yet`
+  if (scheme === 'k8s' || scheme === 'orch') return `${shown}: the orchestrator client has no such part yet`
   if (scheme === 'xds') return hostAndPort(address) ? undefined : `${shown} is not xds://<host>:<port>`
   if (scheme !== 'fs') return `${shown} is neither fs:///<directory> nor xds://<host>:<port>`
   if (!address.startsWith('fs:///')) return `${shown} names a host or a relative path: three slashes begin an absolute path`

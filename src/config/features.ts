@@ -8,7 +8,7 @@ import { canonicalEnvironment } from '../names/mesh-names.ts'
 import { unbuiltVariables } from './unbuilt-variables.ts'
 import { type DeclaredVariable, defaultOf, longest, readVariable, type ValuesOf } from './variable.ts'
 
-const review = 'it is about TokenReview, and there is no orchestrator client yet'
+const review = 'it is about TokenReview, and the orchestrator client has no such part yet'
 
 /** The table of variables. */
 export const variables = {
@@ -320,6 +320,7 @@ export const variables = {
       'mapping of trust domains to SPIFFE bundle endpoints (compliant with the SPIFFE Bundle Endpoint standard); the root certificate fetched from each endpoint verifies client certificates of that trust domain; not needed for roots issued by the discovery component or web-PKI roots; format <trust_domain> then a pipe character then <endpoint_url>, tuples separated by two pipe characters',
   },
   ORCHESTRATOR_SERVICE_HOST: { type: 'string', default: '', meaning: 'orchestrator service host, set automatically when running in-cluster' },
+  ORCHESTRATOR_SERVICE_PORT: { type: 'string', default: '443', meaning: 'orchestrator service port, set automatically when running in-cluster' },
   MESHD_CA_STATE_DIR: {
     type: 'string',
     default: './var/lib/mesh/ca',

@@ -83,7 +83,7 @@ const idleProviders = Object.fromEntries(
   ].map((name) => [name, unused(anything)]),
 )
 
-const ingress = 'there is no orchestrator client yet, which reads Ingresses'
+const ingress = 'the orchestrator client has no such part yet, which reads Ingresses'
 
 const trustDomain = text({ check: trustDomainFault, examples: ['cluster.local', 'td.example', 'my_project.example'] })
 
@@ -156,7 +156,7 @@ const meshFields = {
     'there are no registries of other clusters yet, whose endpoints would be left out',
   ),
   configSources: configSourcesShape,
-  certificates: unused(anything, 'there is no orchestrator client yet, whose API signs them'),
+  certificates: unused(anything, 'the orchestrator client has no such part yet, whose API signs them'),
   thriftConfig: unused(record({ rateLimitUrl: text(), rateLimitTimeout: duration() }), 'Thrift calls are not limited yet'),
   defaultConfig: proxyConfigShape,
 }

@@ -4,7 +4,7 @@
  */
 import { type DeclaredVariable, longest } from './variable.ts'
 
-const orchestrator = 'there is no orchestrator client yet'
+const orchestrator = 'the orchestrator client has no such part yet'
 const webhooks = 'there are no webhooks yet'
 const analysis = 'there are no analyzers of configuration yet'
 const telemetry = 'stock Envoy has no Wasm extension for telemetry'
@@ -98,7 +98,7 @@ export const unbuiltVariables = {
     meaning: 'QPS of status updates when status is enabled',
   },
   PILOT_USE_ENDPOINT_SLICE: {
-    without: orchestrator,
+    without: 'EndpointSlices are always read',
     type: 'boolean',
     default: false,
     meaning:

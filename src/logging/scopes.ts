@@ -3,7 +3,7 @@
 /** A log scope. One with `without` exists because the specification names it. */
 export type Scope = { readonly about: string } | { readonly without: string }
 
-const orchestrator = 'there is no orchestrator client yet'
+const orchestrator = 'the orchestrator client has no such part yet'
 const webhooks = 'there are no webhooks yet'
 const discovery = 'an agent has no such part'
 
@@ -20,7 +20,7 @@ export const discoveryScopeTable = {
   klog: { without: orchestrator },
   mcp: { without: 'there is no client of other discovery servers yet' },
   model: { about: 'faults of configuration that are found while resources are made, and conflicts' },
-  orch: { without: orchestrator },
+  orch: { about: 'the connection to the orchestrator, and objects of it that cannot be used' },
   pkica: { about: 'failures of signing' },
   processing: { about: 'pushes, with what caused them' },
   resource: { about: 'objects of files that are added, changed and removed' },

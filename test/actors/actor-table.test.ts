@@ -6,10 +6,11 @@ import type { PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 
-const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFiles) =>
+const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFiles, hasCluster = false) =>
   actorTable({
     options: { registries: [], configDir: '', ...options } as unknown as DiscoveryOptions,
     features: readFeatures({}).features,
+    hasCluster,
     missingSources: [],
     syncedBefore: () => undefined,
     statusOnLoopback: true,

@@ -88,8 +88,7 @@ export class Service {
     const address = (port: number) => `127.0.0.1:${port}`
     const args = [
       'discovery',
-      '--registries',
-      'Mock',
+      ...(this.flags.includes('--registries') ? [] : ['--registries', 'Mock']),
       '--configDir',
       this.dir,
       '--meshConfig',

@@ -134,7 +134,7 @@ describe('pilot-discovery without a usable certificate authority', () => {
 
   it('does not start with an unknown or unsupported EXTERNAL_CA', async () => {
     for (const [name, reason] of [
-      ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and there is no orchestrator client yet'],
+      ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and the orchestrator client has no such part yet'],
       ['MESHD_RA_MESH_API', 'is not supported'],
       ['nonsense', 'is none of MESHD_RA_ORCHESTRATOR_API, MESHD_RA_MESH_API'],
     ]) {

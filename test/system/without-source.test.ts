@@ -11,7 +11,7 @@ describe('a discovery service outside of a cluster', () => {
     const service = new Launched([...launchers['the pinned Node'], 'discovery', ...anyPorts], outside)
     try {
       const advice =
-        'nothing can be served: the only source is the registry Orchestrator, and this process does not run in a cluster; use --configDir <directory> or --registries Mock'
+        'nothing can be served: the only source is the registry Orchestrator, and this process does not run in a cluster (ORCHESTRATOR_SERVICE_HOST is not set); use --orchconfig <file>, --configDir <directory> or --registries Mock'
       await service.output.says(`\terror\t${advice}; the service stays not ready`)
       const url = `http://${await service.address('HTTP')}/ready`
       const source = 'source/orchestrator has not delivered its complete state yet'
@@ -31,7 +31,7 @@ describe('a discovery service outside of a cluster', () => {
       const { code, stderr } = await runCommand(['discovery', '--registries', name, ...anyPorts], outside)
       expect([code, stderr]).to.deep.equal([
         255,
-        'Error: --registries: Orchestrator: this process does not run in a cluster (ORCHESTRATOR_SERVICE_HOST is not set), and there is no orchestrator client yet; use --configDir <directory> or --registries Mock\n',
+        'Error: --registries: Orchestrator: this process does not run in a cluster (ORCHESTRATOR_SERVICE_HOST is not set); use --orchconfig <file>, --configDir <directory> or --registries Mock\n',
       ])
     })
 })

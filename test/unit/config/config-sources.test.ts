@@ -25,7 +25,7 @@ describe('configSources', () => {
       [{ address: 'fs:///./etc' }, 'has a part . or ..'],
       [{ address: 'fs:////' }, 'is the root directory'],
       [{ address: '/etc/mesh' }, 'is neither fs:///<directory> nor xds://<host>:<port>'],
-      [{ address: 'k8s://' }, 'there is no orchestrator client yet'],
+      [{ address: 'k8s://' }, 'the orchestrator client has no such part yet'],
       [{ address: 'xds://other' }, 'is not xds://<host>:<port>'],
       [{ address: 'xds://other:70000' }, 'is not xds://<host>:<port>'],
       [{ address: 'xds://a b:15012' }, 'is not xds://<host>:<port>'],

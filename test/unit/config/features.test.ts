@@ -44,8 +44,8 @@ describe('environment variables', () => {
   it('without effect are named in a warning with the reason when they are set, also those that are read for a part that does not exist yet', () => {
     const { warnings } = readFeatures({ REQUIRE_3P_TOKEN: 'true', JWT_POLICY: 'first-party-jwt', TERMINATION_DRAIN_DURATION_SECONDS: '7' })
     expect(warnings).to.deep.equal([
-      'environment variable JWT_POLICY has no effect: it is about TokenReview, and there is no orchestrator client yet',
-      'environment variable REQUIRE_3P_TOKEN has no effect: it is about TokenReview, and there is no orchestrator client yet',
+      'environment variable JWT_POLICY has no effect: it is about TokenReview, and the orchestrator client has no such part yet',
+      'environment variable REQUIRE_3P_TOKEN has no effect: it is about TokenReview, and the orchestrator client has no such part yet',
       'environment variable TERMINATION_DRAIN_DURATION_SECONDS has no effect: it is a setting of pilot-agent',
     ])
     expect(readFeatures({}).warnings).to.deep.equal([])

@@ -124,9 +124,9 @@ describe('fields of the mesh configuration', () => {
     const read = readMeshConfig(fields)
     expect('warnings' in read && read.warnings).to.deep.equal(
       Object.entries({
-        ingressClass: 'there is no orchestrator client yet, which reads Ingresses',
+        ingressClass: 'the orchestrator client has no such part yet, which reads Ingresses',
         serviceSettings: 'there are no registries of other clusters yet, whose endpoints would be left out',
-        certificates: 'there is no orchestrator client yet, whose API signs them',
+        certificates: 'the orchestrator client has no such part yet, whose API signs them',
         thriftConfig: 'Thrift calls are not limited yet',
         'defaultConfig.statNameLength': 'not implemented',
       }).map(([field, reason]) => `field ${field}: has no effect yet: ${reason}`),

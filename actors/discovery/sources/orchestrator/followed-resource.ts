@@ -1,0 +1,272 @@
+/** Follows one resource of an API server: does what its list and watch says, and tells it what comes of that. */
+import type { IncomingHttpHeaders } from 'node:http2'
+import { pauseAfter } from '../../../../src/model/back-off.ts'
+import { Lines } from '../../../../src/orchestrator/lines.ts'
+import {
+  type Listed,
+  ListWatch,
+  type Refusal,
+  type WatchAction,
+  type WatchInput,
+  type WatchRequest,
+} from '../../../../src/orchestrator/list-watch.ts'
+import type { CutObjects, FollowedKind } from '../../../../src/orchestrator/objects.ts'
+import { pagePath, type Resource, requestPath, verbOf } from '../../../../src/orchestrator/resources.ts'
+import { bookmarkOf, codeOf, eventOf, type ReadEvent, readPage, refusalOf, versionsIn } from '../../../../src/orchestrator/responses.ts'
+import { chance } from '../../../runtime/chance.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
+import type { ApiRequest, ApiSession, RequestEvents } from './api-session.ts'
+
+/** What a followed resource reports. */
+export interface ResourceEvents {
+  /** Reads an object of the server. Undefined where it has no name. */
+  read(value: Readonly<Record<string, unknown>>): Listed<CutObjects[FollowedKind]> | undefined
+  set(key: string, object: CutObjects[FollowedKind]): void
+  remove(key: string): void
+  /** Everything that exists has been told. */
+  complete(): void
+  failed(verb: string, refusal: Refusal | undefined, reason: string): void
+  recovered(): void
+  /** An audit has ended. */
+  audited(missed: number): void
+  /** Whatever was set and removed before belongs together. */
+  settled(): void
+}
+
+/** Pauses between attempts, in milliseconds: the server is not asked more often when it asks for more. */
+const pauses = { firstMs: 500, longestMs: 30_000, jitter: 0.5, longestAskedMs: 120_000 }
+/** The longest time without an event or a bookmark, which comes about once a minute, after which a watch is begun again. */
+const silentMs = 180_000
+/** The time that a watch has to tell what the list of an audit had before it. */
+const settleMs = 5000
+/** The longest event, and the longest page of a list, in bytes. */
+const most = { event: 16 * 1024 * 1024, page: 512 * 1024 * 1024, refusal: 65_536 }
+
+const accept = { objects: 'application/json', versions: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json' }
+
+/** Follows a resource until it is closed. */
+export class FollowedResource {
+  readonly resource: Resource
+  readonly #session: ApiSession
+  readonly #events: ResourceEvents
+  readonly #state = new ListWatch<CutObjects[FollowedKind]>()
+  #request: ApiRequest | undefined
+  #verb = 'list'
+  #audit: ApiRequest | undefined
+  #pause: Timer | undefined
+  #silence: Timer | undefined
+  #auditTimer: Timer | undefined
+  /** When the server was last heard of this resource. */
+  #heardAt: number | undefined
+  #isClosed = false
+
+  constructor(resource: Resource, session: ApiSession, events: ResourceEvents) {
+    this.resource = resource
+    this.#session = session
+    this.#events = events
+  }
+
+  /** The number of its objects. */
+  get size(): number {
+    return this.#state.size
+  }
+
+  /** Milliseconds since the server was last heard of this resource; undefined: never. */
+  get age(): number | undefined {
+    return this.#heardAt === undefined ? undefined : monotonicMs() - this.#heardAt
+  }
+
+  start(auditMs: number): void {
+    this.#tell({ type: 'due' })
+    if (auditMs > 0) this.#auditAfter(auditMs)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const timer of [this.#pause, this.#silence, this.#auditTimer]) timer?.cancel()
+    this.#request?.abandon()
+    this.#audit?.abandon()
+  }
+
+  #auditAfter(auditMs: number): void {
+    this.#auditTimer = after(auditMs * (0.75 + chance() / 2), () => {
+      this.#tell({ type: 'auditDue' })
+      this.#auditAfter(auditMs)
+    })
+  }
+
+  #tell(input: WatchInput<CutObjects[FollowedKind]>): void {
+    if (this.#isClosed) return
+    for (const action of this.#state.take(input)) this.#do(action)
+  }
+
+  #do(action: WatchAction<CutObjects[FollowedKind]>): void {
+    switch (action.type) {
+      case 'set':
+        return this.#events.set(action.key, action.object)
+      case 'remove':
+        return this.#events.remove(action.key)
+      case 'request':
+        return this.#send(action.request)
+      case 'pause':
+        this.#stop()
+        this.#pause = after(Math.max(pauseAfter(action.failures, pauses, chance()), Math.min(action.askedMs, pauses.longestAskedMs)), () =>
+          this.#tell({ type: 'due' }),
+        )
+        return
+      case 'complete':
+        return this.#events.complete()
+      case 'failed':
+        if (action.refusal?.code === 401) this.#session.refused()
+        return this.#events.failed(this.#verb, action.refusal, action.reason)
+      case 'recovered':
+        return this.#events.recovered()
+      case 'auditRequest':
+        return this.#sendAudit(action.next)
+      case 'auditWait':
+        after(settleMs, () => {
+          this.#tell({ type: 'auditSettled' })
+          this.#events.settled()
+        }).unref()
+        return
+      case 'audited':
+        return this.#events.audited(action.missed)
+    }
+  }
+
+  #stop(): void {
+    this.#request?.abandon()
+    this.#silence?.cancel()
+    this.#pause?.cancel()
+  }
+
+  #send(request: WatchRequest): void {
+    this.#stop()
+    this.#verb = verbOf(request)
+    const path = requestPath(this.resource, request, chance())
+    this.#request = this.#session.get(path, accept.objects, request.mode === 'page' ? this.#pageEvents() : this.#watchEvents())
+  }
+
+  #broken = (reason: string): void => this.#tell({ type: 'broken', reason })
+
+  #watchEvents(): RequestEvents {
+    const lines = new Lines(most.event)
+    const refusal = new Refused((found) => this.#tell({ type: 'refused', refusal: found }))
+    return {
+      answered: (status, headers) => {
+        if (!refusal.answered(status, headers)) this.#tell({ type: 'opened' })
+        this.#listen()
+      },
+      received: (bytes) => {
+        if (refusal.received(bytes)) return
+        this.#heard()
+        for (const line of lines.take(bytes)) this.#event(eventOf(line))
+        this.#events.settled()
+      },
+      ended: () => {
+        if (!refusal.ended()) this.#tell({ type: 'ended' })
+      },
+      broken: this.#broken,
+    }
+  }
+
+  #event({ type, object }: ReadEvent): void {
+    if (type === 'BOOKMARK') return this.#tell({ type: 'bookmark', ...bookmarkOf(object) })
+    if (type === 'ERROR') return this.#tell({ type: 'refused', refusal: codeOf(object) })
+    const item = this.#events.read(object)
+    if (item) this.#tell({ type: 'event', isGone: type === 'DELETED', item })
+  }
+
+  #pageEvents(): RequestEvents {
+    return this.#wholeEvents(
+      this.#broken,
+      (refusal) => this.#tell({ type: 'refused', refusal }),
+      (text) => {
+        this.#heard()
+        const { items, version, next } = readPage(text)
+        this.#tell({ type: 'page', items: items.flatMap((item) => this.#events.read(item) ?? []), version, next })
+        this.#events.settled()
+      },
+    )
+  }
+
+  #sendAudit(next: string): void {
+    const failed = () => this.#tell({ type: 'auditFailed' })
+    const events = this.#wholeEvents(failed, failed, (text) => {
+      const page = readPage(text)
+      this.#tell({ type: 'auditPage', versions: versionsIn(page), version: page.version, next: page.next })
+    })
+    this.#audit = this.#session.get(pagePath(this.resource.path, next), accept.versions, events)
+  }
+
+  /** The events of a request whose answer is read as a whole. */
+  #wholeEvents(broken: (reason: string) => void, refused: (refusal: Refusal) => void, take: (text: string) => void): RequestEvents {
+    const parts: Uint8Array[] = []
+    let length = 0
+    const refusal = new Refused(refused)
+    return {
+      answered: (status, headers) => void refusal.answered(status, headers),
+      received: (bytes) => {
+        if (refusal.received(bytes)) return
+        length += bytes.length
+        if (length > most.page) throw new Error(`a page of a list has more than ${most.page} bytes`)
+        parts.push(bytes)
+      },
+      ended: () => {
+        if (refusal.ended()) return
+        try {
+          take(Buffer.concat(parts).toString('utf8'))
+        } catch (error) {
+          broken(`a page of a list cannot be read: ${(error as Error).message}`)
+        }
+      },
+      broken,
+    }
+  }
+
+  #heard(): void {
+    this.#heardAt = monotonicMs()
+    this.#listen()
+  }
+
+  /** Begins the time after which a silent watch is begun again. */
+  #listen(): void {
+    this.#silence?.cancel()
+    this.#silence = deadlineAfter(silentMs, () => this.#broken(`nothing came for ${silentMs / 1000} s`)).unref()
+  }
+}
+
+/** Collects the body of an answer that is no success. */
+class Refused {
+  readonly #refused: (refusal: Refusal) => void
+  #status = 0
+  #retryAfter: string | undefined
+  readonly #parts: Uint8Array[] = []
+  #length = 0
+
+  constructor(refused: (refusal: Refusal) => void) {
+    this.#refused = refused
+  }
+
+  /** Whether the status is that of a refusal. */
+  answered(status: number, headers: IncomingHttpHeaders): boolean {
+    this.#status = status
+    this.#retryAfter = headers['retry-after']
+    return status !== 200
+  }
+
+  /** Takes bytes of a refusal; false: it is none. */
+  received(bytes: Uint8Array): boolean {
+    if (this.#status === 200) return false
+    this.#length += bytes.length
+    if (this.#length <= most.refusal) this.#parts.push(bytes)
+    return true
+  }
+
+  ended(): boolean {
+    if (this.#status === 200) return false
+    this.#refused(refusalOf(this.#status, Buffer.concat(this.#parts).toString('utf8'), this.#retryAfter))
+    return true
+  }
+}

@@ -1,0 +1,76 @@
+/** The metrics of the watcher of a cluster (docs/metrics.md). */
+import type { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
+import type { FollowedKind } from '../../../../src/orchestrator/objects.ts'
+import { Counter, Gauge, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
+import type { FollowedResource } from './followed-resource.ts'
+
+/** Counts what the watcher of a cluster sees. */
+export class WatcherMetrics {
+  readonly #events: Counter<'type' | 'event'>
+  readonly #read: Counter
+  readonly #unread: Counter
+  readonly #failures: Counter<'kind'>
+  readonly #audits: Counter<'kind'>
+  readonly #repairs: Counter<'kind'>
+
+  constructor(registry: MetricRegistry, followed: readonly FollowedResource[], cluster: ClusterRegistry) {
+    const registers = [registry]
+    const labelNames = ['kind'] as const
+    this.#events = new Counter({
+      name: 'pilot_orch_reg_events',
+      help: 'changes of objects of the orchestrator',
+      labelNames: ['type', 'event'] as const,
+      registers,
+    })
+    this.#read = new Counter({ name: 'galley_source_orch_event_success_total', help: 'objects of the orchestrator that were read', registers })
+    this.#unread = new Counter({ name: 'galley_source_orch_event_error_total', help: 'objects of the orchestrator with faults', registers })
+    this.#failures = new Counter({
+      name: 'pilot_orch_watch_failures_total',
+      help: 'failed attempts to list or watch objects of the orchestrator',
+      labelNames,
+      registers,
+    })
+    this.#audits = new Counter({
+      name: 'pilot_orch_audits_total',
+      help: 'comparisons of what is known with lists of the API server',
+      labelNames,
+      registers,
+    })
+    this.#repairs = new Counter({
+      name: 'pilot_orch_audit_repairs_total',
+      help: 'objects of the orchestrator of which a watch had not told',
+      labelNames,
+      registers,
+    })
+    const gauge = gaugesOf(registry)
+    gauge('endpoint_no_pod', 'endpoints of the orchestrator whose pods are not known', () => cluster.awaitedPods)
+    gauge('pilot_orch_endpoints_pending_pod', 'the same', () => cluster.awaitedPods)
+    new Gauge({
+      name: 'pilot_orch_watch_age_seconds',
+      help: 'seconds since the API server was last heard of a kind',
+      labelNames,
+      registers,
+      collect() {
+        for (const { resource, age } of followed) if (age !== undefined) this.set({ kind: resource.kind }, age / 1000)
+      },
+    })
+  }
+
+  changed(kind: FollowedKind, event: 'update' | 'delete'): void {
+    this.#events.inc({ type: kind, event })
+  }
+
+  read(isWhole: boolean): void {
+    if (isWhole) this.#read.inc()
+    else this.#unread.inc()
+  }
+
+  failed(kind: FollowedKind): void {
+    this.#failures.inc({ kind })
+  }
+
+  audited(kind: FollowedKind, missed: number): void {
+    this.#audits.inc({ kind })
+    this.#repairs.inc({ kind }, missed)
+  }
+}

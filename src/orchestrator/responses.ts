@@ -1,0 +1,82 @@
+/** Reads what an API server sends: events of a watch, pages of a list, refusals. */
+import { isMapping } from '../config/shape.ts'
+import type { Refusal } from './list-watch.ts'
+
+type Mapping = Readonly<Record<string, unknown>>
+
+/** An event of a watch. */
+export interface ReadEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
+  readonly object: Mapping
+}
+
+const types: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'])
+
+/** Reads a line of a watch. Throws an Error when it is no event. */
+export function eventOf(line: string): ReadEvent {
+  const value: unknown = JSON.parse(line)
+  if (!isMapping(value) || !types.has(value.type) || !isMapping(value.object)) throw new Error('the watch has a line that is no event')
+  return value as unknown as ReadEvent
+}
+
+/** A page of a list. */
+export interface Page {
+  readonly items: readonly Mapping[]
+  readonly version: string
+  /** The token of the next page; empty: it is the last one. */
+  readonly next: string
+}
+
+/** Reads a page of a list. Throws an Error when it is none. */
+export function readPage(text: string): Page {
+  const value: unknown = JSON.parse(text)
+  if (!isMapping(value) || !(Array.isArray(value.items) || value.items === null)) throw new Error('there are no items')
+  const { resourceVersion, continue: next } = mapping(value.metadata)
+  if (typeof resourceVersion !== 'string') throw new Error('the list has no resource version')
+  const items = ((value.items ?? []) as readonly unknown[]).filter(isMapping)
+  return { items, version: resourceVersion, next: typeof next === 'string' ? next : '' }
+}
+
+/** The key of an object and its resource version; undefined where it has no name. */
+export function keyAndVersion(object: Mapping): [key: string, version: string] | undefined {
+  const { namespace, name, resourceVersion } = mapping(object.metadata)
+  if (typeof name !== 'string' || name === '') return undefined
+  return [`${typeof namespace === 'string' ? namespace : ''}/${name}`, typeof resourceVersion === 'string' ? resourceVersion : '']
+}
+
+/** The keys and versions of all objects of a page. */
+export const versionsIn = ({ items }: Page): ReadonlyMap<string, string> =>
+  new Map(items.flatMap((item) => [keyAndVersion(item)].filter((known) => known !== undefined)))
+
+/** The annotation of the bookmark that follows the last object of a streamed list. */
+const endOfList = 'k8s.io/initial-events-end'
+
+/** Reads the object of a bookmark. */
+export function bookmarkOf(object: Mapping): { readonly version: string; readonly endsList: boolean } {
+  const { resourceVersion, annotations } = mapping(object.metadata)
+  return { version: typeof resourceVersion === 'string' ? resourceVersion : '', endsList: mapping(annotations)[endOfList] === 'true' }
+}
+
+/** Reads the object of an `ERROR` event, a `Status`. */
+export function codeOf({ code, message }: Mapping): Refusal {
+  return { code: typeof code === 'number' ? code : 0, reason: reasonOf(message, 'no reason given'), askedMs: 0 }
+}
+
+/** Reads an answer whose status is no success, with a `Status` as its body. */
+export function refusalOf(status: number, body: string, retryAfter: string | undefined): Refusal {
+  const seconds = Number(retryAfter)
+  return { code: status, reason: reasonOf(messageIn(body), `status ${status}`), askedMs: seconds > 0 && seconds < 3600 ? seconds * 1000 : 0 }
+}
+
+function messageIn(body: string): unknown {
+  try {
+    const value: unknown = JSON.parse(body)
+    return isMapping(value) ? value.message : undefined
+  } catch {
+    return body
+  }
+}
+
+const reasonOf = (message: unknown, otherwise: string): string =>
+  typeof message === 'string' && message.trim() !== '' ? message.trim().slice(0, 500) : otherwise
+const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})

@@ -1,0 +1,281 @@
+/** Discovery follows a real cluster: what happens there reaches the streams of proxies (docs/resources.md, O6 to O9; docs/operation.md, C1 to C6). */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fromBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { discoveryScript } from '../harness/commands.ts'
+import { HostileRelay } from '../harness/hostile-relay.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const deployment = (name: string, replicas: number) => `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ${name}, namespace: shop}
+spec:
+  replicas: ${replicas}
+  selector: {matchLabels: {app: ${name}}}
+  template:
+    metadata: {labels: {app: ${name}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: echo, image: echo, ports: [{name: web, containerPort: 8080}], readinessProbe: {httpGet: {path: /, port: web}, periodSeconds: 1}}]`
+const service = (name: string, port = 80) => `apiVersion: v1
+kind: Service
+metadata: {name: ${name}, namespace: shop}
+spec: {selector: {app: ${name}}, ports: [{name: http, port: ${port}, targetPort: web}]}`
+const namespace = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}'
+
+describe('discovery beside a real cluster', () => {
+  let cluster: TestCluster
+  const services: Service[] = []
+  const clients: XdsClient[] = []
+
+  const discovery = (kubeconfig: string, ...flags: readonly string[]): Service => {
+    const made = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' }, flags: ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, ...flags] })
+    services.push(made)
+    return made
+  }
+  const connect = (to: Service, name: string, delta = false): Promise<XdsClient> => {
+    const client = new XdsClient(to.grpcPort, sidecarNode('10.99.0.1', name, 'shop'), delta)
+    clients.push(client.connect())
+    return client.ready()
+  }
+  /** The endpoints of a Service as a proxy has them: address, port and zone of each, sorted; undefined without its cluster. */
+  const endpoints = (client: XdsClient, name: string, port = 80): string[] | undefined => {
+    const cluster = `outbound|${port}||${name}.shop.svc.cluster.local`
+    const bytes = client.resources.get(endpointType)?.get(cluster)
+    if (!client.resources.get(clusterType)?.has(cluster) || !bytes) return undefined
+    return fromBinary(ClusterLoadAssignmentSchema, bytes)
+      .endpoints.flatMap(({ locality, lbEndpoints }) =>
+        lbEndpoints.map(({ hostIdentifier }) => {
+          const at = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
+          const socket = at?.case === 'socketAddress' ? at.value : undefined
+          return `${socket?.address}:${socket?.portSpecifier.value} ${locality?.zone}`
+        }),
+      )
+      .sort()
+  }
+  /** What the cluster itself says of the same Service. */
+  const ready = (name: string): string[] => {
+    const json = cluster.kubectl(['get', 'pods', '-n', 'shop', '-l', `app=${name}`, '-o', 'json'])
+    const { items } = JSON.parse(json) as {
+      items: {
+        metadata: { deletionTimestamp?: string }
+        spec: { nodeName: string }
+        status: { podIP?: string; conditions?: { type: string; status: string }[] }
+      }[]
+    }
+    const isReady = ({ metadata, status }: (typeof items)[number]) =>
+      !metadata.deletionTimestamp && status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True')
+    return items
+      .filter(isReady)
+      .map(({ spec, status }) => `${status.podIP}:8080 ${spec.nodeName === 'n1' ? 'zone1' : 'zone2'}`)
+      .sort()
+  }
+  const seesAll = (client: XdsClient, name: string, count: number) =>
+    until(`${count} endpoints of ${name}`, () => {
+      const [seen, there] = [endpoints(client, name), ready(name)]
+      return there.length === count && JSON.stringify(seen ?? []) === JSON.stringify(there)
+    })
+  const all = ['namespaces', 'nodes', 'services', 'pods', 'endpointslices']
+  const role = (name: string, ...permitted: readonly string[]) =>
+    `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: ${name}}\nrules: [{apiGroups: ["", discovery.k8s.io], resources: [${permitted}], verbs: [list, watch]}]`
+  /** Makes a service account that may follow the cluster. Returns a token of it. */
+  const account = (name: string): string => {
+    cluster.apply(
+      `apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: ${name}, namespace: shop}`,
+      role(name, ...all),
+      `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: ${name}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ${name}}\nsubjects: [{kind: ServiceAccount, name: ${name}, namespace: shop}]`,
+    )
+    return cluster.kubectl(['create', 'token', '-n', 'shop', name]).trim()
+  }
+  const metric = async (of: Service, series: string) =>
+    Number(
+      (await of.metrics())
+        .split('\n')
+        .find((line) => line.startsWith(`${series} `))
+        ?.slice(series.length + 1) ?? Number.NaN,
+    )
+
+  before(async () => {
+    cluster = await TestCluster.start('n1=region1/zone1,n2=region1/zone2')
+    cluster.apply(namespace, deployment('web', 2), service('web'))
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    for (const each of services) await each.dispose()
+    await cluster?.dispose()
+  })
+
+  it('serves the endpoints of a Service, live, as the cluster has them', async () => {
+    const running = discovery(cluster.kubeconfig)
+    await running.start()
+    const client = await connect(running, 'a-1')
+    await seesAll(client, 'web', 2)
+    cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', '4'])
+    await seesAll(client, 'web', 4)
+    cluster.kubectl(['delete', 'pod', '-n', 'shop', '-l', 'app=web', '--wait=false'])
+    await until('other pods', () => ready('web').length === 4)
+    await seesAll(client, 'web', 4)
+    cluster.apply(service('late', 90), deployment('late', 1))
+    await until('the new Service', () => endpoints(client, 'late', 90)?.length === 1)
+    cluster.kubectl(['delete', 'service', '-n', 'shop', 'late'])
+    await until('its end', () => endpoints(client, 'late', 90) === undefined)
+    expect(await metric(running, 'endpoint_no_pod')).to.equal(0)
+    const page = await running.metrics()
+    for (const kind of ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'])
+      expect(page).to.contain(`pilot_orch_watch_age_seconds{kind="${kind}"}`)
+  })
+
+  it('takes the labels of the pods of proxies from the cluster, and their namespace’s from it too', async () => {
+    const [running] = services as [Service]
+    const sidecar = (label: string) =>
+      `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {workloadSelector: {labels: {lane: ${label}}}, egress: [{hosts: ["kube-system/*"]}]}\n`
+    running.write('sidecar.yaml', sidecar('narrow'))
+    cluster.apply('apiVersion: v1\nkind: Pod\nmetadata: {name: caller, namespace: shop}\nspec: {containers: [{name: idle, image: idle}]}')
+    const client = await connect(running, 'caller')
+    await until('all services', () => endpoints(client, 'web') !== undefined)
+    cluster.kubectl(['label', 'pod', '-n', 'shop', 'caller', 'lane=narrow'])
+    await until('the services of the Sidecar alone', () => endpoints(client, 'web') === undefined)
+    cluster.kubectl(['label', 'pod', '-n', 'shop', 'caller', 'lane-'])
+    await until('all services again', () => endpoints(client, 'web') !== undefined)
+    running.remove('sidecar.yaml')
+  })
+
+  it('keeps serving what it has while the API server is away, silent or starts again, and has what is there afterwards', async () => {
+    const [running] = services as [Service]
+    const client = await connect(running, 'a-2', true)
+    await seesAll(client, 'web', 4)
+    const before = client.responses.get(endpointType)
+    cluster.signalServer('SIGKILL')
+    await running.output.says(/pods failed: .*the last state stays/)
+    expect(endpoints(client, 'web')).to.have.length(4)
+    await until('the API server to be there again', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
+    await running.output.says(/pods are followed again/)
+    expect([endpoints(client, 'web')?.length, client.responses.get(endpointType)]).to.deep.equal([4, before])
+    cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', '1'])
+    await seesAll(client, 'web', 1)
+    expect(client.closed).to.equal(undefined)
+  })
+
+  it('notices a connection that stays silent', async () => {
+    const [running] = services as [Service]
+    cluster.signalServer('SIGSTOP')
+    try {
+      await running.output.says(/the connection is silent: a ping was not answered within 15 s/)
+    } finally {
+      cluster.signalServer('SIGCONT')
+    }
+    const client = await connect(running, 'a-3')
+    cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', '2'])
+    await seesAll(client, 'web', 2)
+  })
+
+  it('names the verb and the resource that a role does not permit, and goes on when it does', async () => {
+    const token = account('limited')
+    cluster.apply(role('limited', ...all.filter((each) => each !== 'pods')))
+    const running = discovery(cluster.tokenConfig('limited', token))
+    const started = running.start()
+    await running.output.says('the role of this service account does not permit "watch" of "pods"')
+    const body = await (await fetch(`http://127.0.0.1:${running.httpPort}/ready`)).text()
+    expect(body).to.contain('source/orchestrator has not delivered its complete state yet').and.contain('does not permit "watch" of "pods"')
+    cluster.apply(role('limited', ...all))
+    await started
+    const client = await connect(running, 'a-4')
+    await seesAll(client, 'web', 2)
+    // The role is taken away: the last state stays, and what changes meanwhile comes when it is given back.
+    cluster.apply(role('limited', ...all.filter((each) => each !== 'endpointslices')))
+    cluster.signalServer('SIGKILL')
+    await running.output.says('does not permit "watch" of "endpointslices.discovery.k8s.io"')
+    expect(endpoints(client, 'web')).to.have.length(2)
+    cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', '3'])
+    cluster.apply(role('limited', ...all))
+    await seesAll(client, 'web', 3)
+  })
+
+  for (const [where, user] of [
+    ['a file', (dir: string) => `{tokenFile: ${dir}/file.token}`],
+    [
+      'a plugin',
+      (dir: string) => `{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [${dir}/plugin.sh], interactiveMode: Never}}`,
+    ],
+  ] as const)
+    it(`takes another token from ${where} when the server refuses the one that it has`, async () => {
+      const name = where.slice(2)
+      const token = join(cluster.dir, `${name}.token`)
+      writeFileSync(token, account(`${name}-one`))
+      const credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}'
+      writeFileSync(join(cluster.dir, 'plugin.sh'), `printf '${credential}' "$(cat ${token})"\n`)
+      const running = discovery(cluster.userConfig(name, user(cluster.dir)))
+      await running.start()
+      const client = await connect(running, `b-${name}`)
+      cluster.kubectl(['delete', 'serviceaccount', '-n', 'shop', `${name}-one`])
+      cluster.signalServer('SIGKILL')
+      await running.output.says('Unauthorized')
+      writeFileSync(token, account(`${name}-two`))
+      await running.output.says(/pods are followed again/)
+      const before = ready('web').length
+      cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${before === 1 ? 2 : 1}`])
+      await seesAll(client, 'web', before === 1 ? 2 : 1)
+    })
+
+  it('runs as a pod of the cluster, with its service account', async () => {
+    account('pilot')
+    cluster.image('discovery', [process.execPath, discoveryScript, 'discovery', '--secureGRPCAddr', '', '--ctrlz_port', '0', '--writers', '1'])
+    cluster.apply(`apiVersion: v1
+kind: Pod
+metadata: {name: pilot, namespace: shop}
+spec:
+  serviceAccountName: pilot
+  containers:
+  - {name: discovery, image: discovery, workingDir: /var/tmp, env: [{name: HOME, value: /var/tmp}], readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}}`)
+    await until(
+      'the pod to be ready',
+      () => cluster.kubectl(['get', 'pod', '-n', 'shop', 'pilot', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']) === 'True',
+    )
+    expect(cluster.kubectl(['logs', '-n', 'shop', 'pilot'])).to.match(/cluster Orchestrator: namespaces \d+, nodes 2, services \d+, pods \d+/)
+  })
+
+  it('compares what it knows with lists of the server, and finds nothing that it has missed', async () => {
+    const running = discovery(cluster.kubeconfig, '--resync', '1s')
+    await running.start()
+    const client = await connect(running, 'a-5')
+    for (const replicas of [4, 1, 3]) {
+      cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${replicas}`])
+      await seesAll(client, 'web', replicas)
+    }
+    const audits = () => metric(running, 'pilot_orch_audits_total{kind="Pod"}')
+    await until('audits', async () => (await audits()) >= 2)
+    for (const kind of ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'])
+      expect(await metric(running, `pilot_orch_audit_repairs_total{kind="${kind}"}`), kind).to.equal(0)
+  })
+
+  it('has what the cluster has in the end, behind a relay that loses, repeats and reorders events, and counts what it repaired', async () => {
+    const relay = await HostileRelay.start(cluster.server, cluster.dir)
+    try {
+      const running = discovery(cluster.tokenConfig('relayed', account('relayed'), relay.address), '--resync', '2s')
+      await running.start()
+      const client = await connect(running, 'a-6')
+      await until('the endpoints', () => JSON.stringify(endpoints(client, 'web')) === JSON.stringify(ready('web')))
+      relay.harm = 0.6
+      const repairs = async () => {
+        const lines = (await running.metrics()).split('\n').filter((line) => line.startsWith('pilot_orch_audit_repairs_total{'))
+        return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+      }
+      let replicas = 1
+      await until('repairs', async () => {
+        replicas = (replicas % 4) + 1
+        cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${replicas}`])
+        return (await repairs()) > 0 && Object.values(relay.done).every((times) => times > 0)
+      })
+      relay.harm = 0
+      await seesAll(client, 'web', replicas)
+    } finally {
+      relay.close()
+    }
+  })
+})

@@ -1,0 +1,78 @@
+import { expect } from 'chai'
+import { Lines } from '../../../src/orchestrator/lines.ts'
+import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
+import { isNewer } from '../../../src/orchestrator/resource-versions.ts'
+import { pagePath, requestPath, resources } from '../../../src/orchestrator/resources.ts'
+import { bookmarkOf, codeOf, eventOf, keyAndVersion, readPage, refusalOf, versionsIn } from '../../../src/orchestrator/responses.ts'
+
+describe('requests to an API server', () => {
+  it('are as many as the burst at once, then as many a second as permitted', () => {
+    const budget = new RequestBudget(10, 3, 0)
+    expect([0, 0, 0, 0, 0].map((now) => budget.take(now))).to.deep.equal([0, 0, 0, 100, 200])
+    // Those that wait have their places: the next one is behind them.
+    expect(budget.take(100)).to.equal(200)
+    expect([10_000, 10_000, 10_000, 10_000].map((now) => budget.take(now))).to.deep.equal([0, 0, 0, 100])
+    const unlimited = new RequestBudget(0, 1, 0)
+    expect([0, 0].map((now) => unlimited.take(now))).to.deep.equal([0, 0])
+  })
+
+  it('ask for a streamed list, a page, or a watch, which the server is to end after a time that differs', () => {
+    const [pods] = resources.filter(({ kind }) => kind === 'Pod') as [(typeof resources)[number]]
+    expect(requestPath(pods, { mode: 'stream' }, 0)).to.equal(
+      '/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=300&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
+    )
+    expect(requestPath(pods, { mode: 'watch', version: '7' }, 0.5)).to.equal(
+      '/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=450&resourceVersion=7',
+    )
+    expect(requestPath(pods, { mode: 'page', next: '' }, 0)).to.equal('/api/v1/pods?limit=500')
+    expect(pagePath(pods.path, 'a=b')).to.equal('/api/v1/pods?limit=500&continue=a%3Db')
+  })
+})
+
+describe('responses of an API server', () => {
+  it('are cut into lines, wherever the bytes are divided', () => {
+    const text = '{"a":"ü"}\n\n{"b":2}\n{"c"'
+    const bytes = Buffer.from(text)
+    for (let size = 1; size <= bytes.length; size++) {
+      const lines = new Lines(100)
+      const found: string[] = []
+      for (let start = 0; start < bytes.length; start += size) found.push(...lines.take(bytes.subarray(start, start + size)))
+      expect(found).to.deep.equal(['{"a":"ü"}', '{"b":2}'])
+    }
+    expect(() => new Lines(5).take(Buffer.from('123456'))).to.throw('an event has more than 5 bytes')
+  })
+
+  it('are events, bookmarks and errors', () => {
+    expect(eventOf('{"type":"ADDED","object":{"a":1}}')).to.deep.equal({ type: 'ADDED', object: { a: 1 } })
+    for (const line of ['{', '[]', '{"type":"OTHER","object":{}}', '{"type":"ADDED"}']) expect(() => eventOf(line)).to.throw()
+    expect(bookmarkOf({ metadata: { resourceVersion: '7' } })).to.deep.equal({ version: '7', endsList: false })
+    expect(bookmarkOf({ metadata: { resourceVersion: '7', annotations: { 'k8s.io/initial-events-end': 'true' } } }).endsList).to.equal(true)
+    expect(codeOf({ code: 410, message: 'too old' })).to.deep.equal({ code: 410, reason: 'too old', askedMs: 0 })
+  })
+
+  it('are pages of lists', () => {
+    const page = readPage(
+      '{"metadata":{"resourceVersion":"9","continue":"t"},"items":[{"metadata":{"namespace":"n","name":"a","resourceVersion":"3"}},{}]}',
+    )
+    expect([page.version, page.next, page.items.length, [...versionsIn(page)]]).to.deep.equal(['9', 't', 2, [['n/a', '3']]])
+    expect(readPage('{"metadata":{"resourceVersion":"9"},"items":null}')).to.deep.equal({ items: [], version: '9', next: '' })
+    for (const text of ['', '{}', '{"items":[]}', '{"metadata":{},"items":[]}']) expect(() => readPage(text)).to.throw()
+    expect(keyAndVersion({ metadata: { name: 'n1' } })).to.deep.equal(['/n1', ''])
+  })
+
+  it('are refusals with a reason, and the time that the server asks for', () => {
+    expect(refusalOf(403, '{"message":"pods is forbidden"}', undefined)).to.deep.equal({ code: 403, reason: 'pods is forbidden', askedMs: 0 })
+    expect(refusalOf(429, 'too many', '3')).to.deep.equal({ code: 429, reason: 'too many', askedMs: 3000 })
+    expect(refusalOf(503, '', 'soon')).to.deep.equal({ code: 503, reason: 'status 503', askedMs: 0 })
+  })
+
+  it('have versions that are numbers, of any length', () => {
+    expect(isNewer('10', '9')).to.equal(true)
+    expect(isNewer('9', '10')).to.equal(false)
+    expect(isNewer('9', '9')).to.equal(false)
+    expect(isNewer('99999999999999999999', '99999999999999999998')).to.equal(true)
+    expect(isNewer('1', undefined)).to.equal(true)
+    expect(isNewer('x', 'y')).to.equal(true)
+    expect(isNewer('x', 'x')).to.equal(false)
+  })
+})
