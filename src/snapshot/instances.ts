@@ -1,8 +1,8 @@
 /** Finds the services that a workload address is an endpoint of. Updated slice by slice, never rebuilt. */
-import type { Endpoint } from '../../protocols/data.ts'
+import type { Endpoint, Service } from '../../protocols/data.ts'
 import { portOf, type ServiceInstance, servesPort } from '../model/workload.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
-import { type Slice, sameFields } from '../registry/slices.ts'
+import { sameFields } from '../registry/slices.ts'
 
 /** Finds the service instances of an address. */
 export class InstanceIndex {
@@ -19,21 +19,18 @@ export class InstanceIndex {
     if (!before) return this.#addHost(hostname, after)
     const affected = new Set<string>()
     const sameService = before.length === after.length && before.every((state, index) => state.service === after[index]?.service)
-    const slices = (of: readonly ServiceState[]) => of.flatMap(({ shards }) => shards.flatMap((shard) => shard.slices))
-    const [there, here] = [slices(before), slices(after)]
-    // Slices that are in both have the same instances, unless the services differ.
-    const [one, other] = sameService ? [without(there, here), without(here, there)] : [there, here]
-    const old = endpointsByAddress(one)
-    const now = endpointsByAddress(other)
+    // Slices that a service keeps have the same instances, unless the services differ.
+    const old = entriesByAddress(before, sameService ? after : [])
+    const now = entriesByAddress(after, sameService ? before : [])
     const gone = new Set([...old.keys()].filter((address) => !now.has(address)))
     if (gone.size > 0 && sameService)
       for (const { endpoints } of after) for (const { address } of endpoints) if (gone.delete(address)) affected.add(address)
-    for (const [address, endpoints] of old) {
+    for (const [address, entries] of old) {
       const present = now.get(address)
       if (!present) {
         if (gone.has(address)) this.#remove(address, hostname)
         affected.add(address)
-      } else if (!sameService || !sameEndpoints(endpoints, present)) affected.add(address)
+      } else if (!sameService || !sameEntries(entries, present)) affected.add(address)
     }
     for (const address of now.keys()) {
       if (old.has(address)) continue
@@ -96,28 +93,36 @@ export class InstanceIndex {
   }
 }
 
-function without(slices: readonly Slice[], others: readonly Slice[]): readonly Slice[] {
-  const left = new Set(others)
-  return slices.filter((slice) => !left.has(slice))
+/** An endpoint of one of the services that have a host name. */
+interface Entry {
+  readonly service: Service
+  readonly endpoint: Endpoint
 }
 
-function endpointsByAddress(slices: readonly Slice[]): Map<string, Endpoint[]> {
-  const found = new Map<string, Endpoint[]>()
-  for (const { endpoints } of slices)
-    for (const endpoint of endpoints) {
-      if (endpoint.address === '') continue
-      const there = found.get(endpoint.address)
-      if (there) there.push(endpoint)
-      else found.set(endpoint.address, [endpoint])
+/** Returns the endpoints with an address, by address, except those in slices that the same service has in `others`. */
+function entriesByAddress(states: readonly ServiceState[], others: readonly ServiceState[]): Map<string, Entry[]> {
+  const found = new Map<string, Entry[]>()
+  for (const [index, { service, shards }] of states.entries()) {
+    const kept = new Set(others[index]?.shards.flatMap(({ slices }) => slices))
+    for (const slice of shards.flatMap(({ slices }) => slices)) {
+      if (kept.has(slice)) continue
+      for (const endpoint of slice.endpoints) {
+        if (endpoint.address === '') continue
+        const there = found.get(endpoint.address)
+        if (there) there.push({ service, endpoint })
+        else found.set(endpoint.address, [{ service, endpoint }])
+      }
     }
+  }
   return found
 }
 
-/** Whether the endpoints of a workload are the same in ports, labels and locality. */
-function sameEndpoints(one: readonly Endpoint[], other: readonly Endpoint[]): boolean {
+/** Whether the endpoints of a workload are the same in service, ports, labels and locality. */
+function sameEntries(one: readonly Entry[], other: readonly Entry[]): boolean {
   if (one.length !== other.length) return false
-  return one.every((endpoint, index) => {
-    const peer = other[index] as Endpoint
+  return one.every(({ service, endpoint }, index) => {
+    const { service: peerService, endpoint: peer } = other[index] as Entry
+    if (service !== peerService) return false
     return (
       endpoint === peer || (endpoint.locality === peer.locality && sameFields(endpoint.ports, peer.ports) && sameFields(endpoint.labels, peer.labels))
     )

@@ -60,4 +60,12 @@ describe('the index of service instances', () => {
       }),
     )
   })
+
+  it('names an address that moves between services of one host name', () => {
+    const index = new InstanceIndex()
+    const [slice] = [keptSlice(undefined, { key: '1', version: '', endpoints: [endpointAt('10.0.0.1')] })]
+    index.update('a.example', [stateOf('a.example', 'a', [slice]), stateOf('a.example', 'b', [])])
+    expect(index.update('a.example', [stateOf('a.example', 'a', []), stateOf('a.example', 'b', [slice])])).to.deep.equal(new Set(['10.0.0.1']))
+    expect(index.of(['10.0.0.1'], undefined).map(({ service }) => service.namespace)).to.deep.equal(['b'])
+  })
 })
