@@ -7,6 +7,7 @@ import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/en
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { discoveryScript } from '../harness/commands.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
 import { HostileRelay } from '../harness/hostile-relay.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -131,7 +132,7 @@ describe('discovery beside a real cluster', () => {
       expect(page).to.contain(`pilot_orch_watch_age_seconds{kind="${kind}"}`)
   })
 
-  it('takes the labels of the pods of proxies from the cluster, and their namespace’s from it too', async () => {
+  it('takes the labels of the pods of proxies, and of namespaces, from the cluster', async () => {
     const [running] = services as [Service]
     const sidecar = (label: string) =>
       `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {workloadSelector: {labels: {lane: ${label}}}, egress: [{hosts: ["kube-system/*"]}]}\n`
@@ -144,6 +145,14 @@ describe('discovery beside a real cluster', () => {
     cluster.kubectl(['label', 'pod', '-n', 'shop', 'caller', 'lane-'])
     await until('all services again', () => endpoints(client, 'web') !== undefined)
     running.remove('sidecar.yaml')
+    running.write('mesh-config', 'discoverySelectors: [{matchLabels: {lane: open}}]\n')
+    await until('no service of the namespace', () => endpoints(client, 'web') === undefined)
+    cluster.kubectl(['label', 'namespace', 'shop', 'lane=open'])
+    await until('its services', () => endpoints(client, 'web') !== undefined)
+    cluster.kubectl(['label', 'namespace', 'shop', 'lane-'])
+    await until('none again', () => endpoints(client, 'web') === undefined)
+    running.write('mesh-config', '')
+    await until('all without selectors', () => endpoints(client, 'web') !== undefined)
   })
 
   it('keeps serving what it has while the API server is away, silent or starts again, and has what is there afterwards', async () => {
@@ -238,6 +247,31 @@ spec:
       () => cluster.kubectl(['get', 'pod', '-n', 'shop', 'pilot', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']) === 'True',
     )
     expect(cluster.kubectl(['logs', '-n', 'shop', 'pilot'])).to.match(/cluster Orchestrator: namespaces \d+, nodes 2, services \d+, pods \d+/)
+  })
+
+  it('loses nothing when the watcher, or the push queue, ends and is started again', async () => {
+    const local = new LocalDiscovery({})
+    try {
+      await local.start({ registries: ['Orchestrator'], orchconfig: cluster.kubeconfig })
+      await until('the service to be ready', async () => (await local.ready()).status === 200)
+      const client = new XdsClient(local.grpcPort, sidecarNode('10.99.0.1', 'c', 'shop'), true)
+      clients.push(client.connect())
+      await client.ready()
+      for (const [actor, replicas] of [
+        ['source/orchestrator', 3],
+        ['push-queue', 2],
+        ['source/orchestrator', 1],
+      ] as const) {
+        const before = local.state(actor).restarts
+        local.service.supervisor.kill(actor)
+        cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${replicas}`])
+        await until('the actor to run again', () => local.state(actor).restarts > before && local.state(actor).state === 'running')
+        await seesAll(client, 'web', replicas)
+      }
+      expect(client.removed).to.deep.equal([])
+    } finally {
+      await local.dispose()
+    }
   })
 
   it('compares what it knows with lists of the server, and finds nothing that it has missed', async () => {
