@@ -40,6 +40,8 @@ export interface ExplainInput {
   readonly exists: boolean
   readonly digest: string | undefined
   readonly objects: readonly ConfigObject[]
+  /** Definitions of these objects by other sources, which do not count. */
+  readonly leftOut: readonly { readonly object: ConfigObject; readonly reason: string }[]
   readonly services: readonly RegistryService[]
   /** The number of hosts and VirtualServices that may concern the resource too and were left out, because there are too many. */
   readonly otherHosts: number

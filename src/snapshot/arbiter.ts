@@ -26,6 +26,12 @@ export interface Verdict {
   readonly faults: readonly ResourceFault[]
 }
 
+/** A definition that can be used and does not count. */
+export interface LeftOut {
+  readonly object: ConfigObject
+  readonly reason: string
+}
+
 /** The definitions of all objects by all sources. A source is named by its actor. */
 export class Arbiter {
   /** By key. An object that one source defines has no list. */
@@ -100,6 +106,18 @@ export class Arbiter {
         return { type: 'definition', resource: key, objects: [key], reason, consequence: isContested ? consequences.contested : consequences.first }
       })
     return { object, faults }
+  }
+
+  /** The definitions of an object that could be used and do not count, with the reason. */
+  leftOut(key: string): LeftOut[] {
+    const held = this.#definitions.get(key)
+    if (!held || !isList(held)) return []
+    const usable = [...held].sort((one, other) => this.#compare(one, other)).flatMap(({ object }) => object ?? [])
+    const [first, ...others] = usable
+    if (!first) return []
+    if (this.verdict(key).object !== first)
+      return usable.map((object) => ({ object, reason: `another definition differs; ${consequences.contested} (F9 in docs/operation.md)` }))
+    return others.map((object) => ({ object, reason: `the definition in ${placeOf(first)} comes first (F9 in docs/operation.md)` }))
   }
 
   /** The definition of an object by a source. */

@@ -1,6 +1,6 @@
 /** The objects that describe clusters, as the arbiter decided on them: pods, namespaces and nodes (docs/resources.md, O1 to O5). */
 import type { ClusterNode, ConfigObject, Namespace, Pod } from '../../protocols/data.ts'
-import { kindOfKey } from '../config/kinds.ts'
+import { configKey, kindOfKey } from '../config/kinds.ts'
 import { sameFields } from '../registry/slices.ts'
 import { noPods, type PodIndex, withPods } from './pods.ts'
 import { sameContent } from './same-content.ts'
@@ -22,6 +22,8 @@ export interface ClusterListener {
 export class ClusterObjects {
   readonly #listener: ClusterListener
   readonly #held = new Map<string, ConfigObject>()
+  /** Clusters that had an object; empty for sources without a cluster. */
+  readonly #clusters = new Set<string>()
   #pods = noPods
   /** Pods changed since the last {@link takePods}, by key. */
   readonly #changed = new Map<string, ClusterChange<Pod>>()
@@ -32,6 +34,11 @@ export class ClusterObjects {
 
   get(key: string): ConfigObject | undefined {
     return this.#held.get(key)
+  }
+
+  /** The objects of a kind with a name, of all clusters. */
+  named(kind: string, namespace: string, name: string): ConfigObject[] {
+    return [...this.#clusters].flatMap((cluster) => this.#held.get(configKey({ kind, namespace, name, cluster })) ?? [])
   }
 
   /** Whether a pod has changed since the last {@link takePods}. */
@@ -45,8 +52,10 @@ export class ClusterObjects {
     if (before === given || (before && given && sameContent(before, given))) return false
     // Labels that are equal keep their identity, since most changes of pods and nodes are of their status.
     const now = before && given && sameFields(before.labels, given.labels) ? { ...given, labels: before.labels } : given
-    if (now) this.#held.set(key, now)
-    else this.#held.delete(key)
+    if (now) {
+      this.#held.set(key, now)
+      this.#clusters.add(now.cluster)
+    } else this.#held.delete(key)
     const kind = kindOfKey(key)
     if (kind === 'Pod') this.#podChanged(key, before as Pod | undefined, now as Pod | undefined)
     else if (before?.labels !== now?.labels && kind === 'Namespace') this.#listener.namespaceChanged({ before, now } as ClusterChange<Namespace>)

@@ -9,7 +9,7 @@ import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import { nodeLocality } from '../registry/node-localities.ts'
 import { type ServiceEntry, type WorkloadEntry, workloadOf } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
-import { Arbiter } from './arbiter.ts'
+import { Arbiter, type LeftOut } from './arbiter.ts'
 import { type ClusterChange, ClusterObjects } from './cluster-objects.ts'
 import { Discovery } from './discovery.ts'
 import { GivenSettings } from './given-settings.ts'
@@ -109,6 +109,16 @@ export class MeshState {
   /** The object with a key, whether it is configuration or describes a cluster. */
   object(key: string): ConfigObject | undefined {
     return this.objects.get(key) ?? this.#clusters.get(key)
+  }
+
+  /** The objects of all clusters with a kind, namespace and name. */
+  inClusters(kind: string, namespace: string, name: string): ConfigObject[] {
+    return this.#clusters.named(kind, namespace, name)
+  }
+
+  /** The definitions of an object that could be used and do not count, with the reason. */
+  leftOut(key: string): LeftOut[] {
+    return this.#arbiter.leftOut(key)
   }
 
   /** Returns the reference to the object with a key, with its place if some source defines it. */

@@ -3,11 +3,12 @@
  * becomes of them is not decided here but by making the resource (`trial.ts`), so that a needless object costs a trial and nothing else.
  */
 import { hash } from 'node:crypto'
-import type { ConfigObject } from '../../../protocols/data.ts'
+import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import type { ExplainInput, RegistryService } from '../../../protocols/messages/explain.ts'
 import { configKey, keyAt, kindOfKey } from '../../config/kinds.ts'
 import { hostCovers, hostsOverlap } from '../../model/match.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
+import { podOf } from '../../snapshot/pods.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { hostOf } from '../../xds/names.ts'
@@ -40,17 +41,19 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
   for (const { gateways = [] } of Object.values(snapshot.networks.networks ?? {}))
     for (const { registryServiceName } of gateways) if (registryServiceName !== undefined) gathered.host(registryServiceName.toLowerCase())
   gathered.rules()
-  gathered.ofProxy(proxy.node.namespace, proxy.node.type === 'router', typeUrl)
+  gathered.ofProxy(proxy.node, typeUrl)
+  gathered.ofClusters(proxy.node)
   const objects = [...gathered.objects.values()]
   return {
     ...{ features: settings.features, domain: settings.domain, lockedKeys: settings.lockedKeys, plugins: settings.plugins },
     ...{ optOuts: [...settings.optOuts], mesh: snapshot.mesh, networks: snapshot.networks, keySets: [...snapshot.keySets] },
     ...{ node: proxy.node, typeUrl, name, objects, services: [...gathered.services.values()] },
+    leftOut: objects.flatMap((object) => planner.state.leftOut(configKey(object))),
     ...(proxy.proxyClass ? foundIn(planner, proxy.proxyClass.id, typeUrl, name) : { exists: false, digest: undefined }),
     otherHosts: Math.max(0, asked.length - mostHosts) + gathered.left,
     told: planner.faults
       .all()
-      .filter((fault) => fault.objects.some((key) => gathered.objects.has(key)))
+      .filter(({ type, objects: of }) => type !== 'definition' && of.some((key) => gathered.objects.has(key)))
       .map(({ resource, objects: of, reason, consequence }) => ({ resource, objects: of, reason, consequence })),
   }
 }
@@ -126,10 +129,12 @@ class Gathered {
         this.services.set(`${source} ${path}`, { registry: { provider, cluster }, key: path, service: record.service, slices: record.slices })
       }
     }
-    for (const { namespace, workload } of endpoints) {
-      if (workload === '' || this.#workloads >= mostWorkloads) continue
+    for (const { namespace, workload, node = '' } of endpoints) {
+      if ((workload === '' && node === '') || this.#workloads >= mostWorkloads) continue
       this.#workloads++
       this.#key(configKey({ kind: 'WorkloadEntry', namespace, name: workload }))
+      this.#inClusters('Pod', namespace, workload)
+      this.#inClusters('Node', '', node)
     }
   }
 
@@ -162,10 +167,10 @@ class Gathered {
   }
 
   /** Adds what a proxy of a namespace may be selected by. */
-  ofProxy(namespace: string, isRouter: boolean, typeUrl: string): void {
+  ofProxy({ namespace, type }: ProxyNode, typeUrl: string): void {
     const { sidecars, envoyFilters, gateways, policies, mesh } = this.#snapshot
     const both = new Set([namespace, mesh.rootNamespace])
-    if (isRouter) for (const gateway of gateways) this.#add(gateway)
+    if (type === 'router') for (const gateway of gateways) this.#add(gateway)
     else for (const each of both) for (const sidecar of sidecars.get(each) ?? []) this.#add(sidecar)
     for (const filter of envoyFilters) if (both.has(filter.namespace)) this.#add(filter)
     // The modes of workloads decide which endpoints gateways of networks reach; the other policies are in listeners only.
@@ -174,6 +179,26 @@ class Gathered {
     if (typeUrl !== listenerType) return
     for (const each of new Set(['', ...both]))
       for (const list of [policies.authorization, policies.requests]) for (const policy of list.get(each) ?? []) this.#add(policy)
+  }
+
+  /** Adds the pod of the proxy with its node, and the namespaces by whose labels the others are discovered or have a network. */
+  ofClusters(node: ProxyNode): void {
+    const { pods, mesh, settings } = this.#snapshot
+    const pod = podOf({ isAny: true, get: (key) => pods.get(key) }, node)
+    if (pod) {
+      this.#add(pod)
+      this.#inClusters('Node', '', pod.spec.node)
+    }
+    const namespaces = new Set([settings.features.POD_NAMESPACE])
+    if ((mesh.discoverySelectors ?? []).length > 0) {
+      for (const { namespace } of this.objects.values()) namespaces.add(namespace)
+      for (const { service } of this.services.values()) namespaces.add(service.namespace)
+    }
+    for (const name of namespaces) this.#inClusters('Namespace', '', name)
+  }
+
+  #inClusters(kind: string, namespace: string, name: string): void {
+    for (const object of this.#planner.state.inClusters(kind, namespace, name)) this.#add(object)
   }
 
   #key(key: string): void {

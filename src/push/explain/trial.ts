@@ -36,6 +36,7 @@ export function explain(input: ExplainInput, isOver: () => boolean): Explained {
     const without = changeOf(digest, digestIn(planned(input, part), input))
     objects.push({ ...referenceTo(part), without, reason: without === 'same' ? reasonOf(reasons, part) : '' })
   }
+  for (const { object, reason } of input.leftOut) objects.push({ ...referenceTo({ object }), without: 'same', reason })
   return {
     exists: input.exists,
     isComplete: digest === input.digest && (digest !== undefined) === input.exists && untried === 0,

@@ -124,6 +124,66 @@ describe('an explanation', () => {
     })
   })
 
+  it('says which pods, nodes and namespaces have a part in endpoints, by their labels', () => {
+    const documents = (text: string) => {
+      const { objects, faults } = parseConfigFile('cluster.yaml', text, names)
+      if (faults.length > 0) throw new Error(JSON.stringify(faults))
+      return objects
+    }
+    const objects = [
+      service('ns/a', 'a.example', ', workloadSelector: {labels: {app: a}}'),
+      ...documents(
+        [
+          'metadata: {name: ns, labels: {mesh: "on"}}\nkind: Namespace',
+          'metadata: {name: n1, labels: {topology.kubernetes.io/region: here}}\nkind: Node',
+          'metadata: {name: one, namespace: ns, labels: {app: a}}\nkind: Pod\nspec: {nodeName: n1}\nstatus: {podIP: 10.0.0.1}',
+          'metadata: {name: p, namespace: ns, labels: {app: p}}\nkind: Pod\nstatus: {podIP: 10.1.0.1}',
+        ]
+          .map((text) => `apiVersion: v1\n${text}\n`)
+          .join('---\n'),
+      ),
+    ]
+    const planner = new Planner(testSettings())
+    planner.state.setMesh({ ...planner.snapshot.mesh, discoverySelectors: [{ matchLabels: { mesh: 'on' } }] })
+    for (const each of objects) planner.state.setConfig(configKey(each), each)
+    planner.advance()
+    planner.connect('p', node)
+    const input = explainInput(planner, 'p', endpointType, cluster)
+    if (!input) throw new Error('no such proxy')
+    const answer = explain(structuredClone(input), () => false)
+    expect([answer.exists, answer.isComplete]).to.deep.equal([true, true])
+    expect(said(answer)).to.deep.equal({
+      'ServiceEntry/ns/a': 'removed',
+      'Namespace//ns': 'removed',
+      'Pod/ns/one': 'changed',
+      'Node//n1': 'changed',
+      'Pod/ns/p': 'the resource is the same without it',
+    })
+  })
+
+  it('names the definition that counts and those of other sources, which are left out', () => {
+    const [first, second] = ['b1.yaml', 'b2.yaml'].map((place) => ({ ...service('ns/a', 'a.example', endpoints), place, source: place }))
+    const planner = new Planner(testSettings())
+    planner.state.setSources(['first', 'second'])
+    for (const [source, each] of Object.entries({ first, second })) if (each) planner.state.setConfig(configKey(each), each, source)
+    const other = object('VirtualService', 'ns/v', '{hosts: [a.example], http: [{route: [{destination: {host: a.example}}]}]}')
+    for (const source of ['first', 'second']) planner.state.setConfig(configKey(other), { ...other, source }, source)
+    planner.advance()
+    planner.connect('p', node)
+    const input = explainInput(planner, 'p', clusterType, cluster)
+    if (!input) throw new Error('no such proxy')
+    const told = explain(structuredClone(input), () => false).objects.map(({ key, source, without, reason }) => [key, source, without, reason])
+    expect(told).to.deep.equal([
+      ['ServiceEntry/ns/a', 'b1.yaml', 'removed', ''],
+      ['VirtualService/ns/v', 'first', 'same', 'a VirtualService has a part in clusters and endpoints only where a Sidecar imports it'],
+      ['ServiceEntry/ns/a', 'b2.yaml', 'same', 'the definition in b1.yaml of b1.yaml comes first (F9 in docs/operation.md)'],
+      ['VirtualService/ns/v', 'second', 'same', 'the definition in f.yaml, document 1 of first comes first (F9 in docs/operation.md)'],
+    ])
+    expect(explain({ ...structuredClone(input), typeUrl: listenerType, name: 'virtualInbound' }, () => false).objects[0]?.reason).to.equal(
+      'the resource is the same without it',
+    )
+  })
+
   it('tries what there is time for, and says how many objects are left', () => {
     const input = explainInput(planned([service('ns/a', 'a.example', endpoints), service('other/a', 'a.example')]), 'p', clusterType, cluster)
     if (!input) throw new Error('no such proxy')
