@@ -34,7 +34,9 @@ describe('a first start with unreadable files', () => {
     expect(text).to.match(/^link.yaml, document 1: cannot be read: ENOENT/m)
     expect(text).not.to.include('document 1: not YAML')
     expect(await answers(), 'the port of proxies').to.equal(false)
-    await until('the log to say why', () => /not ready: .*garbage.yaml, document 2.*--allowUnreadableConfig/.test(discovery.log()))
+    await until('the log to say why', () =>
+      /garbage.yaml, document 2.* a process that starts is not ready .*--allowUnreadableConfig/.test(discovery.log()),
+    )
     const { waiting, standIns } = await discovery.debug<{ waiting: string[]; standIns: { key: string }[] }>('filez')
     expect([waiting.length, standIns.map(({ key }) => key)]).to.deep.equal([3, ['AuthorizationPolicy/ns/p']])
     discovery.remove('link.yaml')

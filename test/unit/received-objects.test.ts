@@ -74,7 +74,7 @@ describe('objects of another control plane', () => {
   })
 
   it('keep their last good state; a policy that never had one is replaced by the strictest that it may mean', () => {
-    const { objects, events } = made()
+    const { objects, events, warnings } = made()
     const policy = object('AuthorizationPolicy', 'p', '{action: DENY, rules: [{}]}')
     objects.take(response('ServiceEntry', [resource(entry('a'))]))
     objects.take(response('ServiceEntry', [broken(entry('a'), { hosts: 7 })]))
@@ -89,6 +89,11 @@ describe('objects of another control plane', () => {
       'PeerAuthentication/ns/q unusable, stand-in',
     ])
     expect(objects.standIns().map(({ key }) => key)).to.deep.equal(['AuthorizationPolicy/ns/p', 'PeerAuthentication/ns/q'])
+    expect(warnings.map((line) => line.split('; ').at(-1))).to.deep.equal([
+      'its last good state stays',
+      'until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean',
+      'until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean',
+    ])
     // A push queue that was restarted is told the last good state.
     expect(said([...objects.events()]).sort()).to.deep.equal([
       'AuthorizationPolicy/ns/p unusable, stand-in',

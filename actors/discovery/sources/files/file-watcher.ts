@@ -175,7 +175,7 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
       log.warn(`--allowUnreadableConfig is set: the process goes on without the configuration in these: ${what}`)
     else if (unknown.length > 0)
       log.error(
-        `not ready: these cannot be read and may contain policies: ${what}; fix or remove them, or start with --allowUnreadableConfig to go on without them`,
+        `these cannot be read and may contain policies: ${what}; a process that starts is not ready until they are fixed or removed, or goes on without them with --allowUnreadableConfig`,
       )
     this.#holdsReadiness &&= unknown.length > 0
     this.#noteUnknown()

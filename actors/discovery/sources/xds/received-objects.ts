@@ -167,14 +167,7 @@ export class ReceivedObjects {
         spec: { unreadable: true },
       })
       const fault = `cannot be decoded: ${error.message}`
-      this.#parts.warn(`${key} of ${this.#parts.source} ${fault}; its last good state stays`)
-      return {
-        key,
-        version,
-        object: before?.object,
-        standIn: before?.object ? undefined : this.#placed([...parsed.standIns.values()][0], version),
-        fault,
-      }
+      return this.#unusable(key, version, [...parsed.standIns.values()][0], before, fault)
     }
   }
 
@@ -195,10 +188,18 @@ export class ReceivedObjects {
     if (object && faults.length === 0) return { key, version, object: this.#placed(object, version), standIn: undefined, fault: undefined }
     if (foreign.size > 0) return undefined
     const fault = faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-    warn(`${key} of ${source} cannot be used: ${fault}; its last good state stays`)
     // A policy that is used as written although it has a fault is among the objects.
-    const strict = object ?? [...standIns.values()][0]
-    return { key, version, object: before?.object, standIn: before?.object ? undefined : this.#placed(strict, version), fault }
+    return this.#unusable(key, version, object ?? [...standIns.values()][0], before, fault)
+  }
+
+  /** Keeps the last good state of an object that cannot be used, or else puts a stand-in in its place, and says which. */
+  #unusable(key: string, version: string, strict: ConfigObject | undefined, before: Received | undefined, fault: string): Received {
+    const object = before?.object
+    const standIn = object ? undefined : this.#placed(strict, version)
+    const strictest = 'until it is valid, the workloads that it selects are guarded by the strictest policy that it could mean'
+    const consequence = object ? 'its last good state stays' : standIn ? strictest : 'it is left out until it is valid'
+    this.#parts.warn(`${key} of ${this.#parts.source} cannot be used: ${fault}; ${consequence}`)
+    return { key, version, object, standIn, fault }
   }
 
   #placed<T extends ConfigObject | undefined>(object: T, version: string): T {
