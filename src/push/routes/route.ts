@@ -6,8 +6,19 @@
 import { sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
-import { buildTable, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../../xds/routes/route-table.ts'
-import { isUsable, lost, type Resource } from '../../xds/slab/resource.ts'
+import {
+  buildTable,
+  type CutTable,
+  cutTable,
+  type HostPiece,
+  hostlessRoute,
+  hostResource,
+  isUsableTable,
+  ownTable,
+  type RouteTable,
+  routeResource,
+} from '../../xds/routes/route-table.ts'
+import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Candidate } from './host-pieces.ts'
 import { changeHosts, type HostsChange, placeOf, problemsOf, type RouteHost, servicesIn } from './route-hosts.ts'
@@ -174,9 +185,9 @@ export class SharedRoute extends Route {
     this.serviceCount = servicesIn(hosts)
   }
 
-  /** All virtual hosts in one block. It is built again if its bytes were dropped because it had not been used for a while. */
+  /** All virtual hosts. What was dropped of their bytes because it had not been used for a while is built again. */
   get table(): RouteTable {
-    if (this.#table.block.slab === lost) this.#table = buildTable(this.name, this.#table.pieces, this.#sums)
+    if (!isUsableTable(this.#table)) this.#table = buildTable(this.name, this.#table.pieces, this.#sums, this.#table)
     return this.#table
   }
 
@@ -186,7 +197,7 @@ export class SharedRoute extends Route {
     const { table, extra } = this
     const known = this.#message
     if (known && known.table === table && isUsable(known.resource) && Buffer.compare(known.extra, extra) === 0) return known.resource
-    const resource = routeResource(table, [], [], extra, this.#sums)
+    const resource = routeResource({ table, cuts: new Map() }, ownTable(this.name, [], this.#sums), extra, this.#sums)
     this.#message = { table, extra, resource }
     return resource
   }
@@ -201,7 +212,7 @@ export class SharedRoute extends Route {
     const isSame = this.hosts.every(({ piece }, index) => piece === hosts[index]?.piece)
     if (isSame && sameItems(problems, this.problems) && Buffer.compare(this.extra, extra) === 0) return false
     if (!isSame) {
-      this.#table = this.#tableOf(hosts)
+      this.#table = this.#tableOf(hosts, this.#table)
       this.serviceCount = servicesIn(hosts)
     }
     this.replaceHosts(hosts)
@@ -218,7 +229,7 @@ export class SharedRoute extends Route {
     const hasMoved = made.length + gone.length + moved.size > 0
     this.serviceCount += services
     if (hasProblems) this.problems = [...problemsOf(hosts), ...this.#patches]
-    if (hasMoved) this.#table = this.#tableOf(hosts)
+    if (hasMoved) this.#table = this.#tableOf(hosts, this.#table)
     return { hosts: hasMoved, problems: hasProblems }
   }
 
@@ -242,16 +253,18 @@ export class SharedRoute extends Route {
     return hosts
   }
 
-  #tableOf(hosts: readonly RouteHost[]): RouteTable {
-    return buildTable(this.name, this.#hasTable ? hosts.map(({ piece }) => piece) : [], this.#sums)
+  #tableOf(hosts: readonly RouteHost[], before?: RouteTable): RouteTable {
+    return buildTable(this.name, this.#hasTable ? hosts.map(({ piece }) => piece) : [], this.#sums, before)
   }
 }
 
 /** The last message of a route of a namespace, with the parts that it was made of. */
 interface Message {
   readonly hiddenHosts: readonly string[]
-  readonly pieces: readonly HostPiece[]
-  readonly table: RouteTable
+  /** The namespace's own virtual hosts. */
+  readonly own: RouteTable
+  /** The shared virtual hosts that are not hidden. */
+  readonly shared: CutTable
   readonly extra: Uint8Array
   readonly resource: Resource
 }
@@ -310,21 +323,25 @@ export class OwnRoute extends Route {
     const extra = shared?.extra ?? this.extra
     if (isHostless) return hostlessRoute(this.name, extra)
     const { hiddenHosts } = this
-    const pieces = this.hosts.flatMap(({ piece }) => piece ?? [])
+    const pieces: HostPiece[] = []
+    for (const { piece } of this.hosts) if (piece) pieces.push(piece)
     const known = this.#message
-    const table = shared?.table ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(this.name, [], sums))
+    const table = shared?.table ?? (known && known.shared.table.pieces.length === 0 ? known.shared.table : buildTable(this.name, [], sums))
+    const hidesSame = known !== undefined && sameItems(known.hiddenHosts, hiddenHosts)
     if (
-      known &&
-      known.table === table &&
-      sameItems(known.hiddenHosts, hiddenHosts) &&
-      sameItems(known.pieces, pieces) &&
+      hidesSame &&
+      known.shared.table === table &&
+      sameItems(known.own.pieces, pieces) &&
       Buffer.compare(known.extra, extra) === 0 &&
       isUsable(known.resource)
     )
       return known.resource
-    const hidden = hiddenHosts.flatMap((host) => shared?.placesOf(host) ?? [])
-    const resource = routeResource(table, hidden, pieces, extra, sums)
-    this.#message = { hiddenHosts, pieces, table, extra, resource }
+    const hidden = new Set(hiddenHosts)
+    const isHidden = (index: number) => hidden.has(shared?.hosts[index]?.candidate.host ?? '')
+    const left = cutTable(table, isHidden, sums, hidesSame ? known.shared : undefined)
+    const own = ownTable(this.name, pieces, sums, known?.own)
+    const resource = routeResource(left, own, extra, sums)
+    this.#message = { hiddenHosts, own, shared: left, extra, resource }
     return resource
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Route configurations of sidecars, assembled from shared slices. All virtual hosts of a route configuration are encoded once, in the form
- * for callers in other namespaces, into one block sorted by namespace. The configuration for a namespace consists of that block without the
- * hosts that differ for the namespace, and of these hosts in its own form: its own services with short names, and others that differ.
+ * for callers in other namespaces, into blocks of many hosts, sorted by namespace. The configuration for a namespace consists of these
+ * blocks without the hosts that differ for the namespace, and of these hosts in its own form: its own services with short names, and others
+ * that differ. A changed host encodes one block anew, however large the configuration is.
  */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ApiVersion, ConfigSourceSchema } from '../../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
@@ -9,7 +10,7 @@ import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envo
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { checkMessage } from '../resource-check.ts'
-import { Block, isUsable, type Resource, type Slice, WholeResource } from '../slab/resource.ts'
+import { Block, isUsable, lost, type Resource, type Slice, WholeResource } from '../slab/resource.ts'
 import { addSums, contentVersion, type KeyedSums, type Sum, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { elementHead, fieldHead, scanFields, textField } from '../slab/wire.ts'
 import { routeType, virtualHostType } from '../type-urls.ts'
@@ -68,20 +69,96 @@ function messageOf({ bytes }: HostPiece): Buffer {
   return field?.bytes ?? Buffer.alloc(0)
 }
 
-/** All virtual hosts of a route configuration in one block, in the form for callers in other namespaces. */
+/** Virtual hosts of a route configuration, in the form for callers in other namespaces, and where their bytes are. */
 export interface RouteTable {
   readonly name: string
-  readonly block: Block
+  readonly runs: readonly HostRun[]
   readonly sum: Sum
   /** Undefined for a virtual host without domains. */
-  readonly pieces: readonly (HostPiece | undefined)[]
-  /** The offset at which each piece begins, and the end of the last one. */
-  readonly offsets: Uint32Array
+  readonly pieces: readonly MaybePiece[]
 }
 
-/** Creates a table of pieces, in their order. */
-export function buildTable(name: string, pieces: readonly (HostPiece | undefined)[], sums: KeyedSums): RouteTable {
-  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + (piece?.bytes.length ?? 0), 0))
+type MaybePiece = HostPiece | undefined
+
+/** Consecutive virtual hosts in one block, the unit that a changed virtual host encodes anew. */
+export interface HostRun {
+  readonly pieces: readonly MaybePiece[]
+  readonly block: Block
+  /** The offset at which each piece begins, and the end of the last one. */
+  readonly offsets: Uint32Array
+  readonly sum: Sum
+}
+
+/** The usual length of a run in bytes: much more than one more write to a connection costs, and little beside a large table. */
+const runBytes = 65_536
+
+/** Creates a table of pieces, in their order. Runs of the table `before` that are still among the pieces are used again. */
+export function buildTable(name: string, pieces: readonly MaybePiece[], sums: KeyedSums, before?: RouteTable): RouteTable {
+  const runs = runsOf(pieces, sums, before?.runs ?? [])
+  return { name, runs, pieces, sum: runs.reduce((sum, run) => addSums(sum, run.sum), zeroSum) }
+}
+
+/**
+ * Creates the table of a namespace's own virtual hosts. Few of them have no runs: {@link routeResource} puts them into the block of the
+ * message's first fields, since most namespaces have few.
+ */
+export function ownTable(name: string, pieces: readonly HostPiece[], sums: KeyedSums, before?: RouteTable): RouteTable {
+  const length = pieces.reduce((total, { bytes }) => total + bytes.length, 0)
+  if (length >= runBytes) return buildTable(name, pieces, sums, before)
+  return { name, runs: [], pieces, sum: pieces.reduce((sum, piece) => addSums(sum, sums.ofPart(piece)), zeroSum) }
+}
+
+/** Whether the bytes of a table still exist. */
+export const isUsableTable = ({ runs }: RouteTable): boolean => runs.every(isUsableRun)
+
+const isUsableRun = ({ block }: HostRun): boolean => block.slab !== lost
+
+/**
+ * Divides pieces into runs. Runs of `before` are used again, except one that follows a short stretch of new ones, with which it becomes one
+ * run: otherwise runs would become shorter with every host that comes or goes.
+ */
+function runsOf(pieces: readonly MaybePiece[], sums: KeyedSums, before: readonly HostRun[]): HostRun[] {
+  const known = new Map<MaybePiece, HostRun>()
+  for (const run of before) if (run.pieces[0] && isUsableRun(run)) known.set(run.pieces[0], run)
+  const runs: HostRun[] = []
+  let from = 0
+  let bytes = 0
+  const end = (at: number) => {
+    if (at > from) runs.push(...divided(pieces.slice(from, at), bytes, sums))
+  }
+  for (let at = 0; at < pieces.length; at++) {
+    const piece = pieces[at]
+    const run = at === from || bytes >= runBytes / 4 ? known.get(piece) : undefined
+    if (run?.pieces.every((each, index) => each === pieces[at + index])) {
+      end(at)
+      runs.push(run)
+      at += run.pieces.length - 1
+      from = at + 1
+      bytes = 0
+    } else bytes += piece?.bytes.length ?? 0
+  }
+  end(pieces.length)
+  return runs
+}
+
+/** Divides pieces of `bytes` bytes into new runs of about equal length. */
+function divided(pieces: readonly MaybePiece[], bytes: number, sums: KeyedSums): HostRun[] {
+  const share = bytes / Math.max(1, Math.round(bytes / runBytes))
+  const runs: HostRun[] = []
+  let from = 0
+  let length = 0
+  for (const [index, piece] of pieces.entries()) {
+    length += piece?.bytes.length ?? 0
+    if (length < share && index < pieces.length - 1) continue
+    runs.push(runOf(pieces.slice(from, index + 1), sums))
+    from = index + 1
+    length = 0
+  }
+  return runs
+}
+
+function runOf(pieces: readonly MaybePiece[], sums: KeyedSums): HostRun {
+  const bytes = Buffer.allocUnsafeSlow(pieces.reduce((sum, piece) => sum + (piece?.bytes.length ?? 0), 0))
   const offsets = new Uint32Array(pieces.length + 1)
   let offset = 0
   let sum = zeroSum
@@ -93,39 +170,80 @@ export function buildTable(name: string, pieces: readonly (HostPiece | undefined
     }
     offsets[index + 1] = offset
   }
-  return { name, block: new Block(bytes), sum, pieces, offsets }
+  return { pieces, block: new Block(bytes), offsets, sum }
+}
+
+/** What is left of a run that has hidden virtual hosts. */
+interface CutRun {
+  readonly slices: readonly Slice[]
+  readonly sum: Sum
+}
+
+/** What is left of a table without its hidden virtual hosts. */
+export interface CutTable {
+  readonly table: RouteTable
+  /** The runs that have hidden virtual hosts. */
+  readonly cuts: ReadonlyMap<HostRun, CutRun>
 }
 
 /**
- * Returns the route configuration of a namespace: the table without the pieces at the indices `without`, and with the namespace's own
- * pieces. `extra` are additional encoded fields of the message.
+ * Leaves the virtual hosts out of a table whose indices are hidden. `before`: what was left of an earlier table without the same virtual
+ * hosts, so that only other runs are looked at.
  */
-export function routeResource(table: RouteTable, without: Iterable<number>, own: readonly HostPiece[], extra: Uint8Array, sums: KeyedSums): Resource {
-  const cuts = [...without].filter((index) => table.pieces[index]).sort((one, other) => one - other)
-  const stretches: { start: number; end: number }[] = []
-  let from = 0
-  let sum = table.sum
-  for (const index of cuts) {
-    const [start, end] = [table.offsets[index] as number, table.offsets[index + 1] as number]
-    if (start > from) stretches.push({ start: from, end: start })
-    from = end
-    sum = subtractSums(sum, sums.ofPart(table.pieces[index] as HostPiece))
+export function cutTable(table: RouteTable, isHidden: (index: number) => boolean, sums: KeyedSums, before?: CutTable): CutTable {
+  const known = new Set(before?.table.runs)
+  const cuts = new Map<HostRun, CutRun>()
+  let first = 0
+  for (const run of table.runs) {
+    const cut = known.has(run) ? before?.cuts.get(run) : cutRun(run, first, isHidden, sums)
+    if (cut) cuts.set(run, cut)
+    first += run.pieces.length
   }
-  if (table.block.length > from) stretches.push({ start: from, end: table.block.length })
-  for (const piece of own) sum = addSums(sum, sums.ofPart(piece))
-  const length = [...stretches.map(({ start, end }) => end - start), ...own.map(({ bytes }) => bytes.length)].reduce((total, part) => total + part, 0)
+  return { table, cuts }
+}
+
+/** Leaves hidden virtual hosts out of a run, whose first virtual host has the index `first`. Undefined if none is hidden. */
+function cutRun({ pieces, block, offsets, sum }: HostRun, first: number, isHidden: (index: number) => boolean, sums: KeyedSums): CutRun | undefined {
+  const slices: Slice[] = []
+  let left = sum
+  let from = 0
+  let isCut = false
+  for (let index = 0; index < pieces.length; index++) {
+    const piece = pieces[index]
+    if (!piece || !isHidden(first + index)) continue
+    const start = offsets[index] as number
+    if (start > from) slices.push({ block, offset: from, length: start - from })
+    from = offsets[index + 1] as number
+    left = subtractSums(left, sums.ofPart(piece))
+    isCut = true
+  }
+  if (block.length > from) slices.push({ block, offset: from, length: block.length - from })
+  return isCut ? { slices, sum: left } : undefined
+}
+
+/**
+ * Returns the route configuration of a namespace: a table without what is hidden, and the namespace's own virtual hosts, which come first
+ * ({@link ownTable}). `extra` are additional encoded fields of the message.
+ */
+export function routeResource({ table, cuts }: CutTable, own: RouteTable, extra: Uint8Array, sums: KeyedSums): Resource {
+  const slices = own.runs.map(wholeRun)
+  const inHead = own.runs.length > 0 ? [] : own.pieces.map((piece) => (piece as HostPiece).bytes)
+  let { sum } = own
+  for (const run of table.runs) {
+    const cut = cuts.get(run)
+    if (cut) slices.push(...cut.slices)
+    else slices.push(wholeRun(run))
+    sum = addSums(sum, (cut ?? run).sum)
+  }
+  const length = [...slices, ...inHead].reduce((total, part) => total + part.length, 0)
   const before = textField(1, table.name)
   const after = Buffer.concat([commonFields, extra])
-  const head = new Block(
-    Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...own.map((piece) => piece.bytes)]),
-  )
+  const head = new Block(Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...inHead]))
   sum = addSums(sum, sums.of(`head|${contentVersion(Buffer.concat([before, after]))}`))
-  const slices: Slice[] = [
-    { block: head, offset: 0, length: head.length },
-    ...stretches.map(({ start, end }) => ({ block: table.block, offset: start, length: end - start })),
-  ]
-  return { name: table.name, version: versionOfSum(sum), slices }
+  return { name: table.name, version: versionOfSum(sum), slices: [{ block: head, offset: 0, length: head.length }, ...slices] }
 }
+
+const wholeRun = ({ block }: HostRun): Slice => ({ block, offset: 0, length: block.length })
 
 /**
  * Returns the route configuration for proxies that fetch virtual hosts separately (`RouteConfiguration.vhds`). It does not depend on the
