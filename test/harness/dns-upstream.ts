@@ -57,9 +57,19 @@ export class DnsUpstream {
         socket.once('error', reject)
         socket.bind(of, '127.0.0.1', () => resolve(socket))
       })
-    const udp = await bound(port)
-    const tcp = createServer()
-    await new Promise<void>((resolve) => tcp.listen(udp.address().port, '127.0.0.1', resolve))
+    const both = async (): Promise<[UdpSocket, Server]> => {
+      const udp = await bound(port)
+      const tcp = createServer()
+      try {
+        await new Promise<void>((resolve, reject) => tcp.once('error', reject).listen(udp.address().port, '127.0.0.1', resolve))
+        return [udp, tcp]
+      } catch (error) {
+        udp.close()
+        throw error
+      }
+    }
+    // A port that is free for UDP may be in use for TCP.
+    const [udp, tcp] = await both().catch((error) => (port === 0 ? both() : Promise.reject(error)))
     return new DnsUpstream(udp, await bound(0), tcp)
   }
 

@@ -158,7 +158,13 @@ describe('gateway secrets', () => {
       const name = `accounts-${delta}`
       const annotate = (accounts: string | null) =>
         service.write(`edge-${name}.json`, secretDocument(`edge/${name}`, pairValues(sites[0] as Pair), undefined, accounts))
+      const row = async () =>
+        (await service.debug<{ metadata: { name: string }; serviceAccounts: string[]; refused: string[] }[]>('configz')).find(
+          ({ metadata }) => metadata.name === name,
+        )
       annotate('gateway')
+      // Whoever asks before the Secret is read is told that it does not exist.
+      await until('the Secret', async () => (await row()) !== undefined)
       const [gateway, app] = ['edge', 'edge-app'].map((identity) => control.connect(node('router', 'edge'), delta, identity)) as [
         XdsClient,
         XdsClient,
@@ -169,10 +175,6 @@ describe('gateway secrets', () => {
         `Secret/edge/${name} in edge-${name}.json, document 1 is not for the service account ${account} of gateways that request it: its annotation security.mesh.io/service-accounts ${why}`
       await service.output.says(refused('app', 'names gateway only'), 1, 1)
       expect(held(app, `kubernetes://${name}`)).to.equal('')
-      const row = async () =>
-        (await service.debug<{ metadata: { name: string }; serviceAccounts: string[]; refused: string[] }[]>('configz')).find(
-          ({ metadata }) => metadata.name === name,
-        )
       const shown = await row()
       expect([shown?.serviceAccounts, shown?.refused]).to.deep.equal([['gateway'], ['app']])
       annotate('app')

@@ -41,7 +41,7 @@ describe('the table of limits', () => {
 
   it('has a row for each flag and variable by which a command listens', () => {
     /** A flag or variable that opens no port of these commands, although its name may sound so. */
-    const opensNone = /(^ctrlz_address$|^proxyAdminPort$|^CA_ADDR$|^PROXY_|^GCE_|_ADDRESSES$|^INSTANCE_)/
+    const opensNone = /(^ctrlz_address$|^proxyAdminPort$|^CA_ADDR$|^PROXY_|^GCE_|^ORCHESTRATOR_|_ADDRESSES$|^INSTANCE_)/
     const flags = Object.entries({ ...rootFlags, ...discoveryFlags, ...proxyFlags })
       .filter(([name, flag]) => /(Addr|Port|_port)$/.test(name) && !('notYet' in flag) && !opensNone.test(name))
       .map(([name]) => `--${name}`)

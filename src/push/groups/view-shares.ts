@@ -2,7 +2,7 @@
 import { sameItems } from '../../model/lists.ts'
 import { byNamespaceThenHost } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
-import { type Contribution, ListenerShares, type ShareInputs } from '../../xds/listeners/listener-shares.ts'
+import { type Contribution, hostsOf, ListenerShares, type ShareInputs } from '../../xds/listeners/listener-shares.ts'
 import type { ListenerChoice, OutboundInputs } from '../../xds/listeners/outbound.ts'
 import type { Collection, Dependencies, Topic } from '../dependencies/dependencies.ts'
 import { type HostList, listed, noHosts } from '../host-list.ts'
@@ -63,7 +63,7 @@ export class ViewShares {
 
   /** Forgets everything, and notes what that changes. */
   #clear(names: Set<string>, hosts: Set<string>): void {
-    for (const name of this.#shares.names) names.add(name)
+    for (const name of this.#shares.names) names.add(name).add(hostsOf(name))
     for (const host of this.#hosts.list) hosts.add(host)
     this.#shares = new ListenerShares()
     this.#cells.keep(new Set())
@@ -121,6 +121,7 @@ export class ViewShares {
     )
     for (const name of concerned) this.#record.read(this.#listeners, name, unanswered)
     const names = this.#shares.differing(now)
+    for (const name of names) this.#record.read(this.#listeners, hostsOf(name), unanswered)
     const others = new Set([...names].flatMap((name) => this.#shares.hostsOn(name)).filter((host) => !now.has(host)))
     const services = [...[...others].map((host) => shared.view.service(host)), ...hosts.map((host) => own.view.service(host))].flatMap(
       (state) => state ?? [],

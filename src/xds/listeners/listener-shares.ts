@@ -84,6 +84,9 @@ export function problemOf({ service }: ServiceState, reason: string): Problem {
 export const ownListenerProblem = (state: ServiceState, { bind, port }: Share): Problem =>
   problemOf(state, `the proxy itself listens at ${bind}:${port.number}`)
 
+/** What is noted as changed when other hosts contribute to a listener, or the same in another way. */
+export const hostsOf = (name: string): string => `hosts of ${name}`
+
 /** The hosts that contribute to a listener, by what they contribute. */
 type Contributors = Map<string, { readonly brought: Brought; readonly hosts: Set<string> }>
 
@@ -96,6 +99,11 @@ export class ListenerShares {
   readonly #listeners = new Map<string, Contributors>()
   /** Hosts with problems. */
   readonly #problems = new Set<string>()
+  /**
+   * The maximum number of hosts that one of the {@link differing} views had other contributions of, by listener. While more hosts contribute
+   * the same, it makes no difference to these views whether one comes or goes.
+   */
+  readonly #replaced = new Map<string, number>()
   #names: readonly string[] | undefined
 
   /** Returns what a service contributes. Equal contributions of several services are one object. */
@@ -125,7 +133,10 @@ export class ListenerShares {
     return this.#listeners.get(name)?.get(what)?.brought ?? { name, what }
   }
 
-  /** Sets or removes the contribution of a host. Adds the names of the listeners to `changed` that may be others by it. */
+  /**
+   * Sets or removes the contribution of a host. Adds the names of the listeners to `changed` that may be others by it, and {@link hostsOf}
+   * those to which other hosts contribute.
+   */
   set(host: string, now: Contribution | undefined, changed: Set<string>): void {
     const before = this.#contributions.get(host)
     if (before === now) return
@@ -134,7 +145,10 @@ export class ListenerShares {
     // A listener with TCP depends on the order of its services, one without only on their protocols.
     const isAlike = before?.namespace === now?.namespace && sameBrought(left, joined)
     if (!isAlike) {
-      for (const { name } of [...left, ...joined]) if (this.#hasBytes(name)) changed.add(name)
+      for (const { name } of [...left, ...joined]) {
+        changed.add(hostsOf(name))
+        if (this.#hasBytes(name)) changed.add(name)
+      }
       for (const brought of left) this.#leave(brought, host, changed)
       for (const brought of joined) this.#join(brought, host, changed)
     }
@@ -156,19 +170,22 @@ export class ListenerShares {
       this.#names &&= withNames(this.#names, { added: [name] })
     }
     const alike = listener.get(what)
+    if ((alike?.hosts.size ?? 0) <= this.#replacedOn(name)) changed.add(name)
     if (alike) alike.hosts.add(host)
-    else {
-      listener.set(what, { brought, hosts: new Set([host]) })
-      changed.add(name)
-    }
+    else listener.set(what, { brought, hosts: new Set([host]) })
+  }
+
+  #replacedOn(name: string): number {
+    return this.#replaced.get(name) ?? 0
   }
 
   #leave({ name, what }: Brought, host: string, changed: Set<string>): void {
     const listener = this.#listeners.get(name)
     const alike = listener?.get(what)
-    if (!listener || !alike?.hosts.delete(host) || alike.hosts.size > 0) return
+    if (!listener || !alike?.hosts.delete(host)) return
+    if (alike.hosts.size <= this.#replacedOn(name)) changed.add(name)
+    if (alike.hosts.size > 0) return
     listener.delete(what)
-    changed.add(name)
     if (listener.size > 0) return
     this.#listeners.delete(name)
     this.#names &&= withNames(this.#names, { removed: [name] })
@@ -221,6 +238,7 @@ export class ListenerShares {
       for (const { name, what } of new Set(this.#contributions.get(host)?.brought)) append(before, name, what)
       for (const { name, what } of distinct(now?.brought ?? none)) append(after, name, what)
     }
+    for (const [name, { length }] of before) if (length > this.#replacedOn(name)) this.#replaced.set(name, length)
     return new Set([...before.keys(), ...after.keys()].filter((name) => !this.#isSame(name, before.get(name) ?? none, after.get(name) ?? none)))
   }
 

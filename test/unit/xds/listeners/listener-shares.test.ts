@@ -56,4 +56,22 @@ describe('contributions to listeners', () => {
       { numRuns: runs(2000) },
     )
   })
+
+  it('name a listener that differs for others, or no longer, by a host that is not theirs', () => {
+    const http = (host: string): Contribution => ({ host, namespace: 'n2', brought: [{ name: '0.0.0.0_80', what: 'http' }], problems: [] })
+    const shares = new ListenerShares()
+    shares.set('a.com', http('a.com'), new Set())
+    const withoutA = () => [...shares.differing([['a.com', undefined]])]
+    expect(withoutA()).to.deep.equal(['0.0.0.0_80'])
+    const changes = ['b.com', 'c.com'].map((host) => {
+      const changed = new Set<string>()
+      shares.set(host, http(host), changed)
+      return [changed.has('0.0.0.0_80'), ...withoutA()]
+    })
+    expect(changes).to.deep.equal([[true], [false]])
+    const left = new Set<string>()
+    shares.set('b.com', undefined, new Set())
+    shares.set('c.com', undefined, left)
+    expect([left.has('0.0.0.0_80'), ...withoutA()]).to.deep.equal([true, '0.0.0.0_80'])
+  })
 })
