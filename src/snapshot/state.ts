@@ -121,6 +121,20 @@ export class MeshState {
     return this.#arbiter.leftOut(key)
   }
 
+  /** The objects that would count if their namespaces were discovered. */
+  undiscovered(): ConfigObject[] {
+    if ((this.meshes.inForce.value.discoverySelectors ?? []).length === 0) return []
+    return this.#arbiter.keysIn('all').flatMap((key) => {
+      const { object } = this.#arbiter.verdict(key)
+      return object && !this.#isDiscovered(object) ? object : []
+    })
+  }
+
+  /** Whether the namespace of an object is discovered. Policies count in every namespace, so that no label of a namespace opens a workload. */
+  #isDiscovered({ kind, namespace, cluster }: ConfigObject): boolean {
+    return isPolicyKind(kind) || this.#discovery.covers(namespace, cluster)
+  }
+
   /** Returns the reference to the object with a key, with its place if some source defines it. */
   reference(key: string): ObjectReference {
     return referenceTo(key, this.object(key) ?? this.#arbiter.verdict(key).object, this.#settings.names.domain)
@@ -141,9 +155,7 @@ export class MeshState {
   #setConfig(key: string, defined: ConfigObject | undefined): boolean {
     const kind = kindOfKey(key)
     if (clusterKinds.has(kind)) return this.#clusters.set(key, defined)
-    // Policies count in every namespace, so that no label of a namespace opens a workload.
-    const isDiscovered = defined && (isPolicyKind(kind) || this.#discovery.covers(defined.namespace, defined.cluster))
-    const given = isDiscovered ? defined : undefined
+    const given = defined && this.#isDiscovered(defined) ? defined : undefined
     const records = given && kind === 'ServiceEntry' ? this.#entries.recordsOf(given as ServiceEntry) : []
     const change = this.objects.set(key, given)
     if (!change) return false

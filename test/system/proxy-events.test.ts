@@ -209,6 +209,7 @@ describe('streams about the service', () => {
     await until('the end', () => watcher.ended !== undefined)
     expect(watcher.ended?.code).to.equal(8)
     expect(watcher.ended?.details).to.match(/events come faster than this stream takes them/)
+    await service.output.says('a stream about the service is ended: events come faster than this stream takes them')
     expect(watcher.of('mesh.io/nack').length).to.be.below(40)
   })
 

@@ -41,6 +41,8 @@ export interface StatusStreamParts {
   readonly nonce: () => string
   /** Returns the version of a response. */
   readonly version: () => string
+  /** Logs a line, at most now and then for each kind. */
+  readonly warn: (kind: string, line: string) => void
 }
 
 /** A request for a type, as far as these streams use it. */
@@ -73,8 +75,11 @@ class StatusStream {
   #eventBytes = 0
   #isWriting = false
 
-  constructor(connection: Connection) {
+  readonly #warn: StatusStreamParts['warn']
+
+  constructor(connection: Connection, warn: StatusStreamParts['warn']) {
     this.connection = connection
+    this.#warn = warn
   }
 
   /** Sends an answer. Resolves when it was taken. */
@@ -88,11 +93,11 @@ class StatusStream {
     for (const [typeUrl, watch] of this.watches) {
       if (watch.kind !== kind) continue
       const frame = this.#frame(typeUrl, '', '', [statusResource(nodeId, eventType(kind), message)])
-      if (this.#eventBytes + frame.length > mostWaiting)
-        return this.end(
-          status.resourceExhausted,
-          `events come faster than this stream takes them: more than ${mostWaiting} bytes wait; connect again`,
-        )
+      if (this.#eventBytes + frame.length > mostWaiting) {
+        const reason = `events come faster than this stream takes them: more than ${mostWaiting} bytes wait; connect again`
+        this.#warn('events', `${this.connection.id}: a stream about the service is ended: ${reason}`)
+        return this.end(status.resourceExhausted, reason)
+      }
       this.#eventBytes += frame.length
       this.#send(frame, () => (this.#eventBytes -= frame.length))
     }
@@ -147,7 +152,7 @@ export class StatusStreams {
         connection.stream.end(status.resourceExhausted, `${count(mostStreams, 'stream')} about the service are open at this writer already`)
         return true
       }
-      stream = new StatusStream(connection)
+      stream = new StatusStream(connection, this.#parts.warn)
       this.#streams.set(connection, stream)
       connection.stream.onClose(() => this.#streams.delete(connection))
     }

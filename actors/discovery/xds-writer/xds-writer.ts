@@ -196,9 +196,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
     const streams = {
       ...{ access, names: this.#names, nonce: this.#sessionParts.nonce, version: () => new Date(wallClockMs()).toISOString() },
       ask: <Answer>(question: string, ...details: unknown[]) => context.ask<Answer>(question, ...details),
+      warn: (kind: string, line: string) => this.#warn(kind, line),
     }
     this.#statusStreams = new StatusStreams(streams)
-    this.#configStreams = new ConfigStreams({ ...streams, meshNames: () => this.#secured.names, warn: (kind, line) => this.#warn(kind, line) })
+    this.#configStreams = new ConfigStreams({ ...streams, meshNames: () => this.#secured.names })
     this.#server = this.#serverOf(admission, access)
     // Added after the server, whose own tick determines first which streams made progress since the last one.
     this.#standstillTimer.add((ms) => this.#pushes.charge(ms))

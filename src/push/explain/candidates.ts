@@ -48,7 +48,7 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
     ...{ features: settings.features, domain: settings.domain, lockedKeys: settings.lockedKeys, plugins: settings.plugins },
     ...{ optOuts: [...settings.optOuts], mesh: snapshot.mesh, networks: snapshot.networks, keySets: [...snapshot.keySets] },
     ...{ node: proxy.node, typeUrl, name, objects, services: [...gathered.services.values()] },
-    leftOut: objects.flatMap((object) => planner.state.leftOut(configKey(object))),
+    leftOut: [...objects.flatMap((object) => planner.state.leftOut(configKey(object))), ...undiscovered(planner, asked)],
     ...(proxy.proxyClass ? foundIn(planner, proxy.proxyClass.id, typeUrl, name) : { exists: false, digest: undefined }),
     otherHosts: Math.max(0, asked.length - mostHosts) + gathered.left,
     told: planner.faults
@@ -90,6 +90,20 @@ function hostsAsked({ services }: MeshSnapshot, typeUrl: string, name: string, o
   const port = Number(/(\d+)$/.exec(name)?.[1] ?? Number.NaN)
   const named = [...services].filter(([, states]) => states.some(({ service }) => service.ports.some(({ number }) => number === port)))
   return [...new Set([...own, ...named.map(([hostname]) => hostname)])]
+}
+
+/** The services, routes and rules of some hosts that are left out because their namespaces are not discovered. */
+function undiscovered({ state }: Planner, hosts: readonly string[]): ExplainInput['leftOut'] {
+  const concerned = state.undiscovered().filter(({ spec }) => {
+    const { hosts: named = [], host = [] } = spec as { readonly hosts?: readonly string[]; readonly host?: string }
+    return [named, host].flat().some((one) => hosts.some((other) => hostsOverlap(one.toLowerCase(), other)))
+  })
+  return concerned
+    .slice(0, mostHosts)
+    .map((object) => ({
+      object,
+      reason: `namespace ${object.namespace} is not discovered: discoverySelectors do not select it (O3 in docs/resources.md)`,
+    }))
 }
 
 /** What has been gathered. */

@@ -161,6 +161,22 @@ describe('an explanation', () => {
     })
   })
 
+  it('names what discoverySelectors leave out', () => {
+    const planner = new Planner(testSettings())
+    planner.state.setMesh({ ...planner.snapshot.mesh, discoverySelectors: [{ matchLabels: { mesh: 'on' } }] })
+    for (const each of [service('ns/a', 'a.example', endpoints), service('ns/b', 'b.example', endpoints)])
+      planner.state.setConfig(configKey(each), each)
+    planner.advance()
+    planner.connect('p', node)
+    const input = explainInput(planner, 'p', clusterType, cluster)
+    if (!input) throw new Error('no such proxy')
+    const answer = explain(structuredClone(input), () => false)
+    expect(answer.exists).to.equal(false)
+    expect(said(answer)).to.deep.equal({
+      'ServiceEntry/ns/a': 'namespace ns is not discovered: discoverySelectors do not select it (O3 in docs/resources.md)',
+    })
+  })
+
   it('names the definition that counts and those of other sources, which are left out', () => {
     const [first, second] = ['b1.yaml', 'b2.yaml'].map((place) => ({ ...service('ns/a', 'a.example', endpoints), place, source: place }))
     const planner = new Planner(testSettings())
