@@ -452,7 +452,7 @@ function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>, fa
   const report = (fault: ResourceFault) => {
     countFault(fault)
     const line = faultLog.line(fault, monotonicMs(), placeOf)
-    if (line !== undefined) log('model')[fault.isLoss ? 'info' : 'warn'](line, { objects: fault.objects.join(',') })
+    if (line !== undefined) log('model')[fault.isLoss ? 'info' : 'warn'](line, fault.objects.length > 0 ? { objects: fault.objects.join(',') } : {})
   }
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
   const settings = { features, names: meshNames(features.MESH_DOMAIN), domain, ...secrets, plugins, optOuts }
