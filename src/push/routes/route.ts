@@ -336,8 +336,8 @@ export class OwnRoute extends Route {
       isUsable(known.resource)
     )
       return known.resource
-    const hidden = new Set(hiddenHosts)
-    const isHidden = (index: number) => hidden.has(shared?.hosts[index]?.candidate.host ?? '')
+    let hidden: ReadonlySet<string> | undefined
+    const isHidden = (index: number) => (hidden ??= new Set(hiddenHosts)).has(shared?.hosts[index]?.candidate.host ?? '')
     const left = cutTable(table, isHidden, sums, hidesSame ? known.shared : undefined)
     const own = ownTable(this.name, pieces, sums, known?.own)
     const resource = routeResource(left, own, extra, sums)

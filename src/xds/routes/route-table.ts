@@ -72,7 +72,8 @@ function messageOf({ bytes }: HostPiece): Buffer {
 /** Virtual hosts of a route configuration, in the form for callers in other namespaces, and where their bytes are. */
 export interface RouteTable {
   readonly name: string
-  readonly runs: readonly HostRun[]
+  /** In the order of their pieces. */
+  readonly runs: ReadonlySet<HostRun>
   readonly sum: Sum
   /** Undefined for a virtual host without domains. */
   readonly pieces: readonly MaybePiece[]
@@ -89,13 +90,17 @@ export interface HostRun {
   readonly sum: Sum
 }
 
+const noRuns: ReadonlySet<HostRun> = new Set()
+
 /** The usual length of a run in bytes: much more than one more write to a connection costs, and little beside a large table. */
 const runBytes = 65_536
+/** The minimum length in bytes of a namespace's own virtual hosts that have runs: a namespace with many is not to copy them with each change. */
+const ownBytes = 4096
 
 /** Creates a table of pieces, in their order. Runs of the table `before` that are still among the pieces are used again. */
 export function buildTable(name: string, pieces: readonly MaybePiece[], sums: KeyedSums, before?: RouteTable): RouteTable {
-  const runs = runsOf(pieces, sums, before?.runs ?? [])
-  return { name, runs, pieces, sum: runs.reduce((sum, run) => addSums(sum, run.sum), zeroSum) }
+  const runs = runsOf(pieces, sums, before?.runs ?? noRuns)
+  return { name, runs: new Set(runs), pieces, sum: runs.reduce((sum, run) => addSums(sum, run.sum), zeroSum) }
 }
 
 /**
@@ -104,12 +109,12 @@ export function buildTable(name: string, pieces: readonly MaybePiece[], sums: Ke
  */
 export function ownTable(name: string, pieces: readonly HostPiece[], sums: KeyedSums, before?: RouteTable): RouteTable {
   const length = pieces.reduce((total, { bytes }) => total + bytes.length, 0)
-  if (length >= runBytes) return buildTable(name, pieces, sums, before)
-  return { name, runs: [], pieces, sum: pieces.reduce((sum, piece) => addSums(sum, sums.ofPart(piece)), zeroSum) }
+  if (length >= ownBytes) return buildTable(name, pieces, sums, before)
+  return { name, runs: noRuns, pieces, sum: pieces.reduce((sum, piece) => addSums(sum, sums.ofPart(piece)), zeroSum) }
 }
 
 /** Whether the bytes of a table still exist. */
-export const isUsableTable = ({ runs }: RouteTable): boolean => runs.every(isUsableRun)
+export const isUsableTable = ({ runs }: RouteTable): boolean => [...runs].every(isUsableRun)
 
 const isUsableRun = ({ block }: HostRun): boolean => block.slab !== lost
 
@@ -117,7 +122,7 @@ const isUsableRun = ({ block }: HostRun): boolean => block.slab !== lost
  * Divides pieces into runs. Runs of `before` are used again, except one that follows a short stretch of new ones, with which it becomes one
  * run: otherwise runs would become shorter with every host that comes or goes.
  */
-function runsOf(pieces: readonly MaybePiece[], sums: KeyedSums, before: readonly HostRun[]): HostRun[] {
+function runsOf(pieces: readonly MaybePiece[], sums: KeyedSums, before: Iterable<HostRun>): HostRun[] {
   const known = new Map<MaybePiece, HostRun>()
   for (const run of before) if (run.pieces[0] && isUsableRun(run)) known.set(run.pieces[0], run)
   const runs: HostRun[] = []
@@ -191,11 +196,10 @@ export interface CutTable {
  * hosts, so that only other runs are looked at.
  */
 export function cutTable(table: RouteTable, isHidden: (index: number) => boolean, sums: KeyedSums, before?: CutTable): CutTable {
-  const known = new Set(before?.table.runs)
   const cuts = new Map<HostRun, CutRun>()
   let first = 0
   for (const run of table.runs) {
-    const cut = known.has(run) ? before?.cuts.get(run) : cutRun(run, first, isHidden, sums)
+    const cut = before?.table.runs.has(run) ? before.cuts.get(run) : cutRun(run, first, isHidden, sums)
     if (cut) cuts.set(run, cut)
     first += run.pieces.length
   }
@@ -226,8 +230,8 @@ function cutRun({ pieces, block, offsets, sum }: HostRun, first: number, isHidde
  * ({@link ownTable}). `extra` are additional encoded fields of the message.
  */
 export function routeResource({ table, cuts }: CutTable, own: RouteTable, extra: Uint8Array, sums: KeyedSums): Resource {
-  const slices = own.runs.map(wholeRun)
-  const inHead = own.runs.length > 0 ? [] : own.pieces.map((piece) => (piece as HostPiece).bytes)
+  const slices = Array.from(own.runs, wholeRun)
+  const inHead = own.runs.size > 0 ? [] : own.pieces.map((piece) => (piece as HostPiece).bytes)
   let { sum } = own
   for (const run of table.runs) {
     const cut = cuts.get(run)
