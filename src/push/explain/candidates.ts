@@ -98,12 +98,10 @@ function undiscovered({ state }: Planner, hosts: readonly string[]): ExplainInpu
     const { hosts: named = [], host = [] } = spec as { readonly hosts?: readonly string[]; readonly host?: string }
     return [named, host].flat().some((one) => hosts.some((other) => hostsOverlap(one.toLowerCase(), other)))
   })
-  return concerned
-    .slice(0, mostHosts)
-    .map((object) => ({
-      object,
-      reason: `namespace ${object.namespace} is not discovered: discoverySelectors do not select it (O3 in docs/resources.md)`,
-    }))
+  return concerned.slice(0, mostHosts).map((object) => ({
+    object,
+    reason: `namespace ${object.namespace} is not discovered: discoverySelectors do not select it (O3 in docs/resources.md)`,
+  }))
 }
 
 /** What has been gathered. */
