@@ -40,19 +40,28 @@ if (left.size > 0 && process.env.CI === 'true') {
   process.exit(1)
 }
 
+let failures = ''
+let failed = 0
+// Before the tests, since a build takes all cores. What it cannot build costs its layer, and no other.
+if (!missingCluster)
+  try {
+    buildCluster()
+  } catch (error) {
+    left.set('orchestrator', 'the programs of the test cluster cannot be built')
+    failures += `\nthe programs of the test cluster cannot be built: ${error.message}\n`
+    failed++
+  }
+
 const filesOf = (layer) => globSync(`test/${layer}/**/*.test.ts`).sort()
 const batches = batchesOf(
   layers.filter((layer) => !left.has(layer)).map((layer) => ({ layer, files: filesOf(layer) })),
   JSON.parse(readFileSync(timesFile, 'utf8')),
 )
-// Before the tests, since a build takes all cores.
-if (!missingCluster) buildCluster()
 // Processes load the same modules: their code is compiled once, into the folder that the commands use too.
 const env = { ...process.env, TEST_COMMANDS: buildCommands(), NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') }
-const sum = { passed: 0, failed: 0, skipped: 0 }
+const sum = { passed: 0, failed, skipped: 0 }
 const fileTimes = {}
 const layerTimes = new Map()
-let failures = ''
 let cpuBefore = 0
 const started = performance.now()
 newCpu()
