@@ -162,6 +162,13 @@ describe('gateway secrets', () => {
         (await service.debug<{ metadata: { name: string }; serviceAccounts: string[]; refused: string[] }[]>('configz')).find(
           ({ metadata }) => metadata.name === name,
         )
+      // A source that has no such Secret says so before or after the one that refuses it.
+      const empty = join(sources, `empty-${delta}`)
+      mkdirSync(empty)
+      service.write('mesh-config', `configSources: ${JSON.stringify([{ address: `fs://${empty}` }])}\n`)
+      await until('the other source', async () =>
+        (await service.debug<{ sources: { source: string }[] }>('filez')).sources.some(({ source }) => source === `fs://${empty}`),
+      )
       annotate('gateway')
       // Whoever asks before the Secret is read is told that it does not exist.
       await until('the Secret', async () => (await row()) !== undefined)
@@ -189,6 +196,7 @@ describe('gateway secrets', () => {
       annotate(null)
       await service.output.says(refused('app', 'is missing'))
       service.output.lacks(`request kubernetes://${name}, which does not exist`)
+      service.write('mesh-config', '')
     })
 
     it(`${variant}: of the first source that has one counts, and a withdrawn one brings that of the next`, async () => {

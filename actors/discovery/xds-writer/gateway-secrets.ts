@@ -19,6 +19,8 @@ import type { Connection } from './connection.ts'
 interface Served {
   readonly secrets: ReaderSecrets
   readonly connections: Set<Connection>
+  /** The names of Secrets that sources have and do not give to the reader, by source. */
+  readonly refused: Map<string, Set<string>>
 }
 
 /** Serves secrets to the gateways that are connected to one writer. */
@@ -98,7 +100,7 @@ export class GatewaySecrets {
     if (key === before) return
     let served = key === undefined ? undefined : this.#readers.get(key)
     if (reader && key !== undefined) {
-      served ??= { secrets: new ReaderSecrets(reader, this.#parts), connections: new Set() }
+      served ??= { secrets: new ReaderSecrets(reader, this.#parts), connections: new Set(), refused: new Map() }
       this.#readers.set(key, served)
       served.connections.add(connection)
       this.#readerOf.set(connection, key)
@@ -118,7 +120,12 @@ export class GatewaySecrets {
     const served = this.#readers.get(keyOf(reader))
     if (!served) return []
     const known = served.secrets.said(source, name, material)
-    if (!isRefused) this.#reportMissing(served, known)
+    const refused = served.refused.get(source) ?? new Set()
+    served.refused.set(source, refused)
+    if (isRefused) refused.add(name)
+    else refused.delete(name)
+    // What one source refuses exists, and the refusal has been told.
+    if (!this.#asked.some((each) => served.refused.get(each)?.has(name))) this.#reportMissing(served, known)
     for (const { session } of served.connections) session.secretsKnown(known)
     return served.connections
   }
