@@ -3,6 +3,7 @@ import { type IncomingMessage, request, type Server } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { createServer as createSecureServer } from 'node:https'
 import { createServer as createTcpServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import type { HealthChanged } from '../../protocols/messages/health.ts'
@@ -127,8 +128,14 @@ describe('the status server', () => {
       await until('the call', () => calls === 1)
       const others = Array.from({ length: 10 }, (_, index) => ask({ 'x-own': index }))
       for (const one of others) one.end()
-      // One client has at most four calls of a probe.
-      await until('four calls to be left', () => calls === 11 && open === 4)
+      // One client has at most four calls of a probe. One that gives way before it is connected never reaches the application, so their number is
+      // not known: it is over when no more come.
+      await until('four calls to be left', async () => {
+        const before = calls
+        await setTimeout(300)
+        return calls === before && calls > 4 && open === 4
+      })
+      expect(calls).to.be.at.most(11)
       for (const one of [...same, ...others]) one.destroy()
       await until('the application to be let go', () => open === 0)
     })
