@@ -17,10 +17,11 @@ import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { wallClockMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
-import { Counter, Gauge } from '../../../runtime/metrics.ts'
+import { Counter } from '../../../runtime/metrics.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
 import { sendEvent } from '../../source-events.ts'
 import { SecretDelivery } from '../secret-delivery.ts'
+import { measureSource } from '../source-metrics.ts'
 import { ObjectDirectory } from './object-directory.ts'
 import { SettingsFiles, type WatchParts } from './settings-files.ts'
 
@@ -113,26 +114,7 @@ export class FileWatcher implements Behaviour<SecretCommand, Sent> {
         this.#repeatReplay()
       },
     })
-    const { source } = config
-    const [size, isComplete] = [() => this.#objects.size, () => this.#isComplete]
-    new Gauge({
-      name: 'pilot_config_source_files',
-      help: 'files that a source of configuration objects reads',
-      labelNames: ['source'],
-      registers: [metrics],
-      collect() {
-        this.set({ source }, size())
-      },
-    })
-    new Gauge({
-      name: 'pilot_config_source_complete',
-      help: 'whether every object of a source could be read and identified',
-      labelNames: ['source'],
-      registers: [metrics],
-      collect() {
-        this.set({ source }, Number(isComplete()))
-      },
-    })
+    measureSource(config.source, { size: () => this.#objects.size, isComplete: () => this.#isComplete }, metrics)
     this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => this.#logUnknown())
     this.#audit = every(auditMs, () => {
       this.#settings.audit()

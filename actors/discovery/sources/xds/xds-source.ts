@@ -21,10 +21,10 @@ import { nodeMessage } from '../../../../src/xds/status/status-messages.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
-import { Gauge } from '../../../runtime/metrics.ts'
 import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
 import { sendEvent } from '../../source-events.ts'
 import type { FilesPage } from '../files/file-watcher.ts'
+import { measureSource } from '../source-metrics.ts'
 import { ControlPlaneStream, readTlsFiles } from './control-plane-stream.ts'
 import { ReceivedObjects } from './received-objects.ts'
 
@@ -66,26 +66,7 @@ class ControlPlaneSource implements Behaviour<never, SourceEvent> {
       },
       warn: (line) => log('validation').warn(line),
     })
-    const source = config.address
-    const [size, isCurrent] = [() => this.#objects.size, () => this.#objects.isCurrent]
-    new Gauge({
-      name: 'pilot_config_source_files',
-      help: 'files that a source of configuration objects reads; objects of another control plane',
-      labelNames: ['source'],
-      registers: [metrics],
-      collect() {
-        this.set({ source }, size())
-      },
-    })
-    new Gauge({
-      name: 'pilot_config_source_complete',
-      help: 'whether every object of a source could be read and identified',
-      labelNames: ['source'],
-      registers: [metrics],
-      collect() {
-        this.set({ source }, Number(isCurrent()))
-      },
-    })
+    measureSource(config.address, { size: () => this.#objects.size, isComplete: () => this.#objects.isCurrent }, metrics)
     if (this.#holdsReadiness) deadlineAfter(readinessMs, () => this.#waitNoLonger()).unref()
     this.#note()
     void this.#connect()
