@@ -54,7 +54,8 @@ export class FilesWatch {
   /** Reads the files now. Resolves when that is done, whether it succeeded or failed. */
   read(): Promise<void> {
     return this.#work.add('checking watched files', async () => {
-      await this.#listener.read()
+      // Files that are exchanged together may be so between the reading of one and of another: only what fails twice is a fault.
+      await this.#listener.read().catch(() => this.#listener.read())
       this.#fault = undefined
     })
   }

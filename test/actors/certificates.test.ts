@@ -75,6 +75,23 @@ describe('certificate files', () => {
     }
   })
 
+  it('are not refused for a pair that is exchanged while it is read', async () => {
+    const { watch, refused } = await watched()
+    try {
+      for (let time = 0; time < 2000; time++) {
+        const reading = watch.read()
+        // Other threads open the files meanwhile: at each time another step of the exchange falls between the two.
+        const exchangeAt = process.hrtime.bigint() + BigInt(time % 100) * 5000n
+        while (process.hrtime.bigint() < exchangeAt);
+        put(time % 2 === 0 ? 'two' : 'one')
+        await reading
+      }
+      expect(refused).to.deep.equal([])
+    } finally {
+      watch.close()
+    }
+  })
+
   for (const [first, second] of [
     ['tls.key', 'tls.crt'],
     ['tls.crt', 'tls.key'],
