@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { ClusterConnection } from '../../actors/discovery/cluster-connection.ts'
+import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 

@@ -16,7 +16,7 @@ import { bookmarkOf, codeOf, eventOf, type ReadEvent, readPage, refusalOf, versi
 import { chance } from '../../../runtime/chance.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
-import type { ApiRequest, ApiSession, RequestEvents } from './api-session.ts'
+import type { ApiRequest, ApiSession, RequestEvents } from '../../cluster/api-session.ts'
 
 /** What a followed resource reports. */
 export interface ResourceEvents {
@@ -145,7 +145,7 @@ export class FollowedResource {
     this.#stop()
     this.#verb = verbOf(request)
     const path = requestPath(this.resource, request, chance())
-    this.#request = this.#session.get(path, accept.objects, request.mode === 'page' ? this.#pageEvents() : this.#watchEvents())
+    this.#request = this.#session.send({ method: 'GET', path, accept: accept.objects }, request.mode === 'page' ? this.#pageEvents() : this.#watchEvents())
   }
 
   #broken = (reason: string): void => this.#tell({ type: 'broken', reason })
@@ -197,7 +197,7 @@ export class FollowedResource {
       const page = readPage(text)
       this.#tell({ type: 'auditPage', versions: versionsIn(page), version: page.version, next: page.next })
     })
-    this.#audit = this.#session.get(pagePath(this.resource.path, next), accept.versions, events)
+    this.#audit = this.#session.send({ method: 'GET', path: pagePath(this.resource.path, next), accept: accept.versions }, events)
   }
 
   /** The events of a request whose answer is read as a whole. */

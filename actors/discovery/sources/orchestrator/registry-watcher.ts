@@ -21,7 +21,7 @@ import { patient } from '../../../runtime/ask.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer, Replay } from '../../../runtime/link.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
-import { ApiSession } from './api-session.ts'
+import { ApiSession } from '../../cluster/api-session.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
 

@@ -7,11 +7,11 @@ import { isIPv6 } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { parse } from 'yaml'
-import type { ClusterAccess, ClusterOrigin } from '../../protocols/messages/orchestrator.ts'
-import { isMapping } from '../../src/config/shape.ts'
-import type { BoundedAnswers } from '../runtime/actor.ts'
-import { readBoundedFile } from '../runtime/bounded-file.ts'
-import { monotonicMs } from '../runtime/clock.ts'
+import type { ClusterAccess, ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
+import { isMapping } from '../../../src/config/shape.ts'
+import type { BoundedAnswers } from '../../runtime/actor.ts'
+import { readBoundedFile } from '../../runtime/bounded-file.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 
 /** How long tokens and certificates are used before their files are read again, in milliseconds. */
 const keptMs = 10_000

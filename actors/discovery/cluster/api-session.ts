@@ -3,10 +3,10 @@
  * stays silent is pinged, and closed when the ping is not answered.
  */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
-import type { ClusterAccess } from '../../../../protocols/messages/orchestrator.ts'
-import { RequestBudget } from '../../../../src/orchestrator/request-budget.ts'
-import { monotonicMs } from '../../../runtime/clock.ts'
-import { after, checkEvery, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
+import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
+import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import { after, checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
 
 /** Settings of a session. */
 export interface SessionParts {
@@ -15,6 +15,16 @@ export interface SessionParts {
   readonly userAgent: string
   /** Returns how the server is reached; `isRefused` after it refused the credential. */
   readonly access: (isRefused: boolean) => Promise<ClusterAccess>
+}
+
+/** A request to an API server. */
+export interface ApiCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** The path with its query. */
+  readonly path: string
+  readonly accept: string
+  /** The text that is sent, and its media type. */
+  readonly body?: { readonly text: string; readonly type: string }
 }
 
 /** What becomes of a request. Exactly one of `ended` and `broken` is called last, and nothing after {@link ApiRequest.abandon}. */
@@ -57,11 +67,11 @@ export class ApiSession {
     this.#budget = new RequestBudget(parts.perSecond, parts.burst, monotonicMs())
   }
 
-  /** Sends a GET request when the budget permits. */
-  get(path: string, accept: string, events: RequestEvents): ApiRequest {
+  /** Sends a request when the budget permits. */
+  send(call: ApiCall, events: RequestEvents): ApiRequest {
     const request = new Request(events)
     const timer = after(this.#budget.take(monotonicMs()), () => {
-      this.#send(path, accept, request).catch((error: Error) => request.broken(error.message))
+      this.#send(call, request).catch((error: Error) => request.broken(error.message))
     })
     request.abandons(() => timer.cancel())
     return request
@@ -77,7 +87,7 @@ export class ApiSession {
     for (const session of this.#open) session.destroy()
   }
 
-  async #send(path: string, accept: string, request: Request): Promise<void> {
+  async #send({ method, path, accept, body }: ApiCall, request: Request): Promise<void> {
     const isRefused = this.#isRefused
     this.#isRefused = false
     const access = await this.#parts.access(isRefused)
@@ -85,10 +95,12 @@ export class ApiSession {
     const { session, keepalive } = this.#connectionFor(access)
     const { pathname } = new URL(access.server)
     const stream = session.request({
-      ...{ ':method': 'GET', ':path': `${pathname === '/' ? '' : pathname}${path}` },
+      ...{ ':method': method, ':path': `${pathname === '/' ? '' : pathname}${path}` },
       ...{ accept, 'user-agent': this.#parts.userAgent },
+      ...(body ? { 'content-type': body.type } : {}),
       ...access.headers,
     })
+    if (method !== 'GET') stream.end(body?.text)
     stream.on('data', () => keepalive.heard())
     request.follows(stream)
   }

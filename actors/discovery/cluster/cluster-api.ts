@@ -1,0 +1,164 @@
+/**
+ * Single calls to the API server of a cluster, on the main thread: the operations and types of the client library over the HTTP/2 connection of
+ * {@link ApiSession}. The library's own transport would make a connection for each call.
+ */
+import type { Configuration, RequestContext } from '@kubernetes/client-node'
+import { deadlineAfter } from '../../runtime/timers.ts'
+import type { ApiSession } from './api-session.ts'
+
+/** What a call does: the verb and the resource as in RBAC rules (`create`, `tokenreviews.authentication.k8s.io`). */
+export interface CallName {
+  readonly verb: 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete'
+  readonly resource: string
+  /** The object: `<namespace>/<name>`, or a name; undefined for one that has none yet. */
+  readonly object?: string
+}
+
+/** A call that failed. `code`: the HTTP status; 0: the server was not reached, or its answer cannot be read. */
+export class ApiFailure extends Error {
+  readonly code: number
+  /** The word of the server for the reason: `AlreadyExists`, `Conflict`, `Expired`; empty without one. */
+  readonly reason: string
+
+  constructor(message: string, code: number, reason: string) {
+    super(message)
+    this.code = code
+    this.reason = reason
+  }
+
+  /** Whether the object does not exist. A server that cannot be reached does not say that. */
+  get isMissing(): boolean {
+    return this.code === 404
+  }
+
+  /** Whether somebody else has created or changed the object meanwhile. */
+  get isConflict(): boolean {
+    return this.code === 409
+  }
+
+  /** Whether the same call may succeed later: the server was not reached, is overloaded, or has a fault. */
+  get mayPass(): boolean {
+    return this.code === 0 || this.code === 401 || this.code === 429 || this.code >= 500
+  }
+}
+
+/** The longest time of a call, and the largest answer. */
+const limits = { callMs: 10_000, answerBytes: 32 * 1024 * 1024 }
+
+/** Calls the API server of one cluster. */
+export class ClusterApi {
+  readonly #session: ApiSession
+  #configuration: Promise<Configuration> | undefined
+  readonly #apis = new Map<unknown, unknown>()
+
+  constructor(session: ApiSession) {
+    this.#session = session
+  }
+
+  /**
+   * Calls an operation of the client library. `apiOf` picks the class of its API. Rejects with {@link ApiFailure} after at most 10 s. A
+   * credential that the server refuses is replaced and the call repeated once.
+   */
+  async call<Api, Answer>(
+    name: CallName,
+    apiOf: (library: typeof import('@kubernetes/client-node')) => new (configuration: Configuration) => Api,
+    operation: (api: Api) => Promise<Answer>,
+  ): Promise<Answer> {
+    const library = await import('@kubernetes/client-node')
+    const type = apiOf(library)
+    const configuration = await (this.#configuration ??= this.#configure())
+    const api = (this.#apis.get(type) as Api | undefined) ?? new type(configuration)
+    this.#apis.set(type, api)
+    const attempt = () => operation(api).catch((error: unknown) => Promise.reject(failureOf(name, error)))
+    return attempt().catch((failure: ApiFailure) => {
+      if (failure.code !== 401) throw failure
+      this.#session.refused()
+      return attempt()
+    })
+  }
+
+  /** Ends the connection. Calls under way fail. */
+  close(): void {
+    this.#session.close()
+  }
+
+  async #configure(): Promise<Configuration> {
+    const { createConfiguration, ResponseContext, ServerConfiguration, wrapHttpLibrary } = await import('@kubernetes/client-node')
+    return createConfiguration({
+      // The session knows the address, which may change, and adds it and the credential.
+      baseServer: new ServerConfiguration('https://cluster', {}),
+      httpApi: wrapHttpLibrary({
+        send: async (request) => {
+          const { status, headers, body } = await this.#exchange(request)
+          const text = body.toString('utf8')
+          return new ResponseContext(status, headers, { text: async () => text, binary: async () => body, stream: () => null })
+        },
+      }),
+    })
+  }
+
+  #exchange(request: RequestContext): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
+    const { pathname, search } = new URL(request.getUrl())
+    const given = request.getHeaders()
+    const text = request.getBody()
+    const type = given['Content-Type'] ?? 'application/json'
+    return new Promise((resolve, reject) => {
+      const parts: Uint8Array[] = []
+      let [status, length] = [0, 0]
+      let headers: Record<string, string> = {}
+      const fail = (reason: string) => {
+        late.cancel()
+        reject(new Error(reason))
+      }
+      const sent = this.#session.send(
+        {
+          method: request.getHttpMethod() as 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+          path: `${pathname}${search}`,
+          accept: 'application/json',
+          ...(typeof text === 'string' ? { body: { text, type } } : {}),
+        },
+        {
+          answered: (code, all) => {
+            status = code
+            headers = Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
+          },
+          received: (bytes) => {
+            length += bytes.length
+            if (length > limits.answerBytes) throw new Error(`the answer has more than ${limits.answerBytes} bytes`)
+            parts.push(bytes)
+          },
+          ended: () => {
+            late.cancel()
+            resolve({ status, headers, body: Buffer.concat(parts) })
+          },
+          broken: fail,
+        },
+      )
+      const late = deadlineAfter(limits.callMs, () => {
+        sent.abandon()
+        fail(`no answer within ${limits.callMs / 1000} s`)
+      })
+    })
+  }
+}
+
+/** Describes what went wrong with a call, in words for an operator. */
+function failureOf({ verb, resource, object }: CallName, error: unknown): ApiFailure {
+  const what = `${verb} of ${resource}${object === undefined ? '' : ` ${object}`}`
+  const { code, body, message } = error as { code?: unknown; body?: unknown; message?: string }
+  if (typeof code !== 'number') return new ApiFailure(`${what} failed: ${message}`, 0, '')
+  const status = statusIn(body)
+  const reason = status.message ?? `status ${code}`
+  const permitted = code === 403 ? `the role of this service account does not permit "${verb}" of "${resource}"` : `${what} failed`
+  return new ApiFailure(`${permitted}: ${reason.slice(0, 500)}`, code, status.reason ?? '')
+}
+
+/** The `Status` object of a refusal, which the library leaves as text where it does not know the HTTP status. */
+function statusIn(body: unknown): { readonly message?: string; readonly reason?: string } {
+  try {
+    const value: unknown = typeof body === 'string' ? JSON.parse(body) : body
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
