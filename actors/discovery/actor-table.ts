@@ -8,13 +8,13 @@ import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
-import { buildInfo } from '../../src/cli/build-info.ts'
 import { actorOfSource, type ConfigSource, directoryOf, isControlPlane } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type LateActor, type Wiring, wire, wireLate } from '../runtime/wiring.ts'
+import { requestSettings } from './cluster/cluster-api.ts'
 import { orchestratorSource } from './given-sources.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 
@@ -206,9 +206,8 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
 
 /** The watcher of the cluster. */
 function clusterRow({ options, features, hasCluster, mode }: TableParts): Row<RegistryWatcher> {
-  const { domain, orchestratorApiQPS: perSecond, orchestratorApiBurst: burst, resync: auditMs } = options
-  const userAgent = `pilot-discovery/${buildInfo().version} (${process.platform}/${process.arch})`
-  const config = { features, domain, cluster: features.CLUSTER_ID, perSecond, burst, auditMs, userAgent }
+  const { domain, resync: auditMs } = options
+  const config = { features, domain, cluster: features.CLUSTER_ID, auditMs, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: {},

@@ -24,6 +24,7 @@ import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
+import { ClusterApi, requestSettings } from './cluster/cluster-api.ts'
 import { ClusterConnection } from './cluster/cluster-connection.ts'
 import { ConfiguredSources } from './configured-sources.ts'
 import { exposure, type Notice } from './exposure.ts'
@@ -147,7 +148,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
       await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
-      await Promise.all([admin.close(), explanations.close()])
+      await Promise.all([admin.close(), explanations.close(), cluster?.api.close()])
       await claim.release()
       await passing?.remove()
       await opened.flush()
@@ -163,9 +164,10 @@ async function checkGiven(given: DiscoveryOptions) {
   const { features, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   const sources = givenSources(given, features)
-  const cluster = sources.cluster && new ClusterConnection(sources.cluster)
+  const connection = sources.cluster && new ClusterConnection(sources.cluster)
   // A configuration that cannot be used is told at once, and not by a service that stays not ready.
-  await cluster?.access(false)
+  await connection?.access(false)
+  const cluster = connection && { answers: connection.answers, api: new ClusterApi(connection, requestSettings(given)) }
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
@@ -184,7 +186,23 @@ async function checkGiven(given: DiscoveryOptions) {
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
   const passing = given.grpcAddr === '' ? await passedPlaces(writers) : undefined
-  return { features, warnings, sources, cluster, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing }
+  return {
+    features,
+    warnings,
+    sources,
+    cluster,
+    clusterApi,
+    identity,
+    authority,
+    secrets,
+    serving,
+    files,
+    certificate,
+    openOnLoopback,
+    writers,
+    claim,
+    passing,
+  }
 }
 
 /** The listening addresses of the writers. `passed`: where they take the connections that the main thread passes on. */

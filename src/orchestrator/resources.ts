@@ -1,30 +1,24 @@
 /** The resources of an API server that are followed: their paths, and what is asked for (docs/operation.md, C3). */
 import type { WatchRequest } from './list-watch.ts'
-import type { FollowedKind } from './objects.ts'
 
 /** A resource of the API. */
 export interface Resource {
-  readonly kind: FollowedKind
+  readonly kind: string
   /** The path of all its objects. */
   readonly path: string
   /** Its name in RBAC rules, with its API group: `endpointslices.discovery.k8s.io`. */
   readonly name: string
 }
 
-const core = (kind: FollowedKind, plural: string): Resource => ({ kind, path: `/api/v1/${plural}`, name: plural })
+/** A resource of the core API. */
+export const coreResource = (kind: string, plural: string): Resource => ({ kind, path: `/api/v1/${plural}`, name: plural })
 
-/** The resources that are followed. */
-export const resources: readonly Resource[] = [
-  core('Namespace', 'namespaces'),
-  core('Node', 'nodes'),
-  core('Service', 'services'),
-  core('Pod', 'pods'),
-  {
-    kind: 'EndpointSlice',
-    path: '/apis/discovery.k8s.io/v1/endpointslices',
-    name: 'endpointslices.discovery.k8s.io',
-  },
-]
+/** A resource of an API group. */
+export const groupResource = (kind: string, group: string, version: string, plural: string): Resource => ({
+  kind,
+  path: `/apis/${group}/${version}/${plural}`,
+  name: `${plural}.${group}`,
+})
 
 /** The number of objects on a page of a list. */
 const pageLength = 500

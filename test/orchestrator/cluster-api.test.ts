@@ -1,6 +1,5 @@
 /** Single calls to a real API server, with the library's operations over one HTTP/2 connection (docs/operation.md, C8). */
 import { expect } from 'chai'
-import { ApiSession } from '../../actors/discovery/cluster/api-session.ts'
 import { type ApiFailure, ClusterApi } from '../../actors/discovery/cluster/cluster-api.ts'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 import { TestCluster } from '../harness/cluster.ts'
@@ -14,10 +13,7 @@ describe('calls to a real API server', () => {
       (error: ApiFailure) => error,
     )
   const api = (path: string): ClusterApi => {
-    const connection = new ClusterConnection({ from: 'file', path })
-    const made = new ClusterApi(
-      new ApiSession({ perSecond: 100, burst: 100, userAgent: 'test', access: (isRefused) => connection.access(isRefused) }),
-    )
+    const made = new ClusterApi(new ClusterConnection({ from: 'file', path }), { perSecond: 100, burst: 100, userAgent: 'test' })
     apis.push(made)
     return made
   }

@@ -3,8 +3,11 @@
  * {@link ApiSession}. The library's own transport would make a connection for each call.
  */
 import type { Configuration, RequestContext } from '@kubernetes/client-node'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import { buildInfo } from '../../../src/cli/build-info.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
-import type { ApiSession } from './api-session.ts'
+import { ApiSession, type SessionParts } from './api-session.ts'
+import type { ClusterConnection } from './cluster-connection.ts'
 
 /** What a call does: the verb and the resource as in RBAC rules (`create`, `tokenreviews.authentication.k8s.io`). */
 export interface CallName {
@@ -42,6 +45,16 @@ export class ApiFailure extends Error {
   }
 }
 
+/** The settings of requests to an API server: of each thread that sends some. */
+export type RequestSettings = Omit<SessionParts, 'access'>
+
+/** The settings of requests that flags give. */
+export const requestSettings = (options: Pick<DiscoveryOptions, 'orchestratorApiQPS' | 'orchestratorApiBurst'>): RequestSettings => ({
+  perSecond: options.orchestratorApiQPS,
+  burst: options.orchestratorApiBurst,
+  userAgent: `pilot-discovery/${buildInfo().version} (${process.platform}/${process.arch})`,
+})
+
 /** The longest time of a call, and the largest answer. */
 const limits = { callMs: 10_000, answerBytes: 32 * 1024 * 1024 }
 
@@ -51,8 +64,8 @@ export class ClusterApi {
   #configuration: Promise<Configuration> | undefined
   readonly #apis = new Map<unknown, unknown>()
 
-  constructor(session: ApiSession) {
-    this.#session = session
+  constructor(connection: Pick<ClusterConnection, 'access'>, settings: RequestSettings) {
+    this.#session = new ApiSession({ ...settings, access: (isRefused) => connection.access(isRefused) })
   }
 
   /**

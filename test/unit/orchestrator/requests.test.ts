@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { Lines } from '../../../src/orchestrator/lines.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
 import { isNewer } from '../../../src/orchestrator/resource-versions.ts'
-import { pagePath, requestPath, resources } from '../../../src/orchestrator/resources.ts'
+import { coreResource, groupResource, pagePath, requestPath } from '../../../src/orchestrator/resources.ts'
 import { bookmarkOf, codeOf, eventOf, keyAndVersion, readPage, refusalOf, versionsIn } from '../../../src/orchestrator/responses.ts'
 
 describe('requests to an API server', () => {
@@ -17,7 +17,7 @@ describe('requests to an API server', () => {
   })
 
   it('ask for a streamed list, a page, or a watch, which the server is to end after a time that differs', () => {
-    const [pods] = resources.filter(({ kind }) => kind === 'Pod') as [(typeof resources)[number]]
+    const pods = coreResource('Pod', 'pods')
     expect(requestPath(pods, { mode: 'stream' }, 0)).to.equal(
       '/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=300&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
     )
@@ -25,6 +25,8 @@ describe('requests to an API server', () => {
       '/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=450&resourceVersion=7',
     )
     expect(requestPath(pods, { mode: 'page', next: '' }, 0)).to.equal('/api/v1/pods?limit=500')
+    const slices = groupResource('EndpointSlice', 'discovery.k8s.io', 'v1', 'endpointslices')
+    expect([slices.path, slices.name]).to.deep.equal(['/apis/discovery.k8s.io/v1/endpointslices', 'endpointslices.discovery.k8s.io'])
     expect(pagePath(pods.path, 'a=b')).to.equal('/api/v1/pods?limit=500&continue=a%3Db')
   })
 })

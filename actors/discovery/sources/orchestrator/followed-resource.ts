@@ -10,7 +10,6 @@ import {
   type WatchInput,
   type WatchRequest,
 } from '../../../../src/orchestrator/list-watch.ts'
-import type { CutObjects, FollowedKind } from '../../../../src/orchestrator/objects.ts'
 import { pagePath, type Resource, requestPath, verbOf } from '../../../../src/orchestrator/resources.ts'
 import { bookmarkOf, codeOf, eventOf, type ReadEvent, readPage, refusalOf, versionsIn } from '../../../../src/orchestrator/responses.ts'
 import { chance } from '../../../runtime/chance.ts'
@@ -19,10 +18,10 @@ import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
 import type { ApiRequest, ApiSession, RequestEvents } from '../../cluster/api-session.ts'
 
 /** What a followed resource reports. */
-export interface ResourceEvents {
+export interface ResourceEvents<Item> {
   /** Reads an object of the server. Undefined where it has no name. */
-  read(value: Readonly<Record<string, unknown>>): Listed<CutObjects[FollowedKind]> | undefined
-  set(key: string, object: CutObjects[FollowedKind]): void
+  read(value: Readonly<Record<string, unknown>>): Listed<Item> | undefined
+  set(key: string, object: Item): void
   remove(key: string): void
   /** Everything that exists has been told. */
   complete(): void
@@ -46,11 +45,11 @@ const most = { event: 16 * 1024 * 1024, page: 512 * 1024 * 1024, refusal: 65_536
 const accept = { objects: 'application/json', versions: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json' }
 
 /** Follows a resource until it is closed. */
-export class FollowedResource {
+export class FollowedResource<Item = unknown> {
   readonly resource: Resource
   readonly #session: ApiSession
-  readonly #events: ResourceEvents
-  readonly #state = new ListWatch<CutObjects[FollowedKind]>()
+  readonly #events: ResourceEvents<Item>
+  readonly #state = new ListWatch<Item>()
   #request: ApiRequest | undefined
   #verb = 'list'
   #audit: ApiRequest | undefined
@@ -61,7 +60,7 @@ export class FollowedResource {
   #heardAt: number | undefined
   #isClosed = false
 
-  constructor(resource: Resource, session: ApiSession, events: ResourceEvents) {
+  constructor(resource: Resource, session: ApiSession, events: ResourceEvents<Item>) {
     this.resource = resource
     this.#session = session
     this.#events = events
@@ -96,12 +95,12 @@ export class FollowedResource {
     })
   }
 
-  #tell(input: WatchInput<CutObjects[FollowedKind]>): void {
+  #tell(input: WatchInput<Item>): void {
     if (this.#isClosed) return
     for (const action of this.#state.take(input)) this.#do(action)
   }
 
-  #do(action: WatchAction<CutObjects[FollowedKind]>): void {
+  #do(action: WatchAction<Item>): void {
     switch (action.type) {
       case 'set':
         return this.#events.set(action.key, action.object)
@@ -145,7 +144,10 @@ export class FollowedResource {
     this.#stop()
     this.#verb = verbOf(request)
     const path = requestPath(this.resource, request, chance())
-    this.#request = this.#session.send({ method: 'GET', path, accept: accept.objects }, request.mode === 'page' ? this.#pageEvents() : this.#watchEvents())
+    this.#request = this.#session.send(
+      { method: 'GET', path, accept: accept.objects },
+      request.mode === 'page' ? this.#pageEvents() : this.#watchEvents(),
+    )
   }
 
   #broken = (reason: string): void => this.#tell({ type: 'broken', reason })

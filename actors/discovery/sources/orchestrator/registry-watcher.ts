@@ -1,63 +1,69 @@
 /**
- * The actor that follows a cluster: lists and watches its Services, EndpointSlices, Pods, Nodes and Namespaces, and emits `ServiceChanged`,
- * `EndpointsChanged` and `ConfigChanged` to the push queue. Its replay ends when all kinds have been listed. Asks the main thread how the
- * server is reached (`clusterAccess`).
+ * The actor that follows a cluster: lists and watches the kinds that its parts name, and emits what they tell (`ServiceChanged`,
+ * `EndpointsChanged`, `ConfigChanged`) to the push queue. Its replay ends when all awaited kinds have been listed. Asks the main thread how
+ * the server is reached (`clusterAccess`).
  */
 
 import { attentionNote } from '../../../../protocols/messages/notes.ts'
 import type { RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
-import { configKey } from '../../../../src/config/kinds.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
-import { ClusterRegistry, type RegistryChange } from '../../../../src/orchestrator/cluster-registry.ts'
+import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
-import { type ClusterObject, type CutObjects, cut, type FollowedKind, type ObjectOrigin } from '../../../../src/orchestrator/objects.ts'
-import { type Resource, resources } from '../../../../src/orchestrator/resources.ts'
+import type { Resource } from '../../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
-import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer, Replay } from '../../../runtime/link.ts'
-import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
+import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
+import { RegistryPart } from './registry-part.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
+import type { Follower, Following, WatcherPart } from './watcher-part.ts'
 
-class RegistryWatcher implements Behaviour<never, SourceEvent> {
+/** A kind that is followed: what is done with it, and its list and watch. */
+interface Followed {
+  readonly follower: Follower
+  readonly watch: FollowedResource
+}
+
+class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   readonly #context: ActorContext<RegistryWatcherConfig>
-  readonly #registry: ClusterRegistry
-  readonly #origin: ObjectOrigin
   readonly #session: ApiSession
-  readonly #followed: readonly FollowedResource[]
+  readonly #parts: readonly WatcherPart[]
+  /** By the path of the resource. */
+  readonly #followed = new Map<string, Followed>()
   readonly #metrics: WatcherMetrics
-  /** The objects of kinds that the push queue decides on, by kind and key. */
-  readonly #objects = new Map<string, ClusterObject>()
-  /** The kinds that have been listed. */
-  readonly #listed = new Set<FollowedKind>()
-  /** What `/ready` says of kinds that cannot be followed at present. */
-  readonly #troubles = new Map<FollowedKind, string>()
+  /** The paths of the resources that have been listed. */
+  readonly #listed = new Set<string>()
+  /** What `/ready` says of resources that cannot be followed at present, by path. */
+  readonly #troubles = new Map<string, string>()
+  #isListed = false
   #queue: Peer<SourceEvent> | undefined
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, perSecond, burst, userAgent, auditMs } = context.config
+    const { features, domain, cluster, perSecond, burst, userAgent } = context.config
     const names = meshNames((features as Features).MESH_DOMAIN)
+    const origin = { names, source: sourceOfActor(context.name), cluster }
+    const registry = new ClusterRegistry({ names, domain, cluster })
     this.#context = context
-    this.#origin = { names, source: sourceOfActor(context.name), cluster }
-    this.#registry = new ClusterRegistry({ names, domain, cluster })
     this.#session = new ApiSession({ perSecond, burst, userAgent, access: (isRefused) => context.askFor(patient, 'clusterAccess', isRefused) })
-    this.#followed = resources.map((resource) => new FollowedResource(resource, this.#session, this.#eventsOf(resource)))
-    this.#metrics = new WatcherMetrics(context.metrics, this.#followed, this.#registry)
-    for (const followed of this.#followed) followed.start(auditMs)
+    this.#metrics = new WatcherMetrics(context.metrics, () => [...this.#followed.values()].map(({ watch }) => watch), registry)
+    const send = (event: SourceEvent) => {
+      if (this.#queue) sendEvent(this.#queue, event)
+    }
+    this.#parts = [new RegistryPart(registry, origin, send)]
+    for (const part of this.#parts) for (const follower of part.followers) this.follow(follower)
   }
 
   linked(peer: Peer<SourceEvent>): void {
     this.#queue = peer
     this.#replay = peer.replay()
-    for (const object of this.#objects.values()) this.#sendObject(object)
-    if (this.#isListed) for (const change of this.#registry.all()) this.#sendChange(change)
+    for (const part of this.#parts) part.replay()
     this.#finishReplay()
   }
 
@@ -69,88 +75,96 @@ class RegistryWatcher implements Behaviour<never, SourceEvent> {
   receive(): void {}
 
   async drain(): Promise<void> {
-    for (const followed of this.#followed) followed.close()
+    for (const { watch } of this.#followed.values()) watch.close()
     this.#session.close()
   }
 
-  get #isListed(): boolean {
-    return this.#listed.size === resources.length
+  follow(follower: Follower): void {
+    const { path } = follower.resource
+    if (this.#followed.has(path)) return
+    const watch = new FollowedResource(follower.resource, this.#session, this.#eventsOf(follower))
+    this.#followed.set(path, { follower, watch })
+    watch.start(this.#context.config.auditMs)
   }
 
-  #eventsOf(resource: Resource): ResourceEvents {
-    const { kind } = resource
+  unfollow(path: string): void {
+    this.#followed.get(path)?.watch.close()
+    this.#followed.delete(path)
+    this.#listed.delete(path)
+    if (this.#troubles.delete(path)) this.#noteTroubles()
+    this.#completed()
+  }
+
+  #eventsOf(follower: Follower): ResourceEvents<unknown> {
+    const { resource } = follower
+    const { kind, name, path } = resource
     return {
-      read: (value) => this.#read(kind, value),
-      set: (key, object) => this.#set(kind, key, object),
-      remove: (key) => this.#set(kind, key, undefined),
-      complete: () => this.#complete(kind),
-      failed: (verb, refusal, reason) => this.#failed(resource, verb, refusal, reason),
+      read: (value) => this.#read(follower, value),
+      set: (key, object) => {
+        this.#metrics.changed(kind, 'update')
+        follower.set(key, object)
+      },
+      remove: (key) => {
+        this.#metrics.changed(kind, 'delete')
+        follower.set(key, undefined)
+      },
+      complete: () => {
+        this.#listed.add(path)
+        follower.listed?.()
+        this.#completed()
+      },
+      failed: (verb, refusal, reason) => this.#failed(follower, verb, refusal, reason),
       recovered: () => this.#recovered(resource),
       audited: (missed) => {
         this.#metrics.audited(kind, missed)
         if (missed > 0)
           this.#context
             .log('orch')
-            .warn(
-              `${resource.name}: the watch had not told of ${count(missed, 'object')} that a list of the server has otherwise; all are listed again`,
-            )
+            .warn(`${name}: the watch had not told of ${count(missed, 'object')} that a list of the server has otherwise; all are listed again`)
       },
-      settled: () => this.#flush(),
+      settled: () => this.#settled(),
     }
   }
 
   /** Cuts an object to what is used. One that cannot be used is told, and keeps its last state. */
-  #read(kind: FollowedKind, value: Readonly<Record<string, unknown>>): Listed<CutObjects[FollowedKind]> | undefined {
+  #read({ resource, cut }: Follower, value: Readonly<Record<string, unknown>>): Listed<unknown> | undefined {
     const known = keyAndVersion(value)
     if (!known) return undefined
     const [key, version] = known
-    const { object, faults } = cut(kind, value, this.#origin)
+    const { object, faults } = cut(value)
     for (const { path, reason } of faults)
       this.#context
         .log('orch')
         .error(
-          `${kind} ${key} of cluster ${this.#origin.cluster}, field ${path}: ${reason}; ${object ? 'this part is left out' : 'its last good state stays'}`,
+          `${resource.kind} ${key} of cluster ${this.#context.config.cluster}, field ${path}: ${reason}; ${object ? 'this part is left out' : 'its last good state stays'}`,
         )
     this.#metrics.read(faults.length === 0)
     return { key, version, object }
   }
 
-  #set(kind: FollowedKind, key: string, object: CutObjects[FollowedKind] | undefined): void {
-    this.#metrics.changed(kind, object === undefined ? 'delete' : 'update')
-    this.#registry.set(kind, key, object)
-    if (kind === 'Service' || kind === 'EndpointSlice') return
-    const at = `${kind} ${key}`
-    const before = this.#objects.get(at)
-    if (object) this.#objects.set(at, object as ClusterObject)
-    else this.#objects.delete(at)
-    if (object) this.#sendObject(object as ClusterObject)
-    else if (before) this.#send({ type: 'ConfigChanged', key: configKey(before.object), object: undefined, at: monotonicMs() })
-  }
-
-  #complete(kind: FollowedKind): void {
-    const wasListed = this.#isListed
-    this.#listed.add(kind)
-    if (wasListed || !this.#isListed) return
-    this.#context
-      .log('orch')
-      .info(`cluster ${this.#origin.cluster}: ${this.#followed.map(({ resource, size }) => `${resource.name} ${size}`).join(', ')}`)
-    this.#flush()
+  /** Ends the replay once all awaited kinds have been listed. */
+  #completed(): void {
+    if (this.#isListed || [...this.#followed].some(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))) return
+    this.#isListed = true
+    const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${follower.resource.name} ${watch.size}`)
+    this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${sizes.join(', ')}`)
+    this.#settled()
     this.#finishReplay()
   }
 
-  #failed({ kind, name }: Resource, verb: string, refusal: Refusal | undefined, reason: string): void {
+  #failed({ resource: { kind, name, path }, isAwaited }: Follower, verb: string, refusal: Refusal | undefined, reason: string): void {
     this.#metrics.failed(kind)
     const forbidden = refusal?.code === 403 ? `the role of this service account does not permit "${verb}" of "${name}"` : undefined
     const what = forbidden ?? `${verb} of ${name} failed`
-    const kept = this.#listed.has(kind) ? 'the last state stays' : 'the service is not ready before they are listed'
-    const trouble = `cluster ${this.#origin.cluster}: ${what}: ${reason}; ${kept}`
-    if (this.#troubles.get(kind) !== trouble) this.#context.log('orch').error(trouble)
-    this.#troubles.set(kind, trouble)
+    const kept = this.#listed.has(path) ? '; the last state stays' : isAwaited ? '; the service is not ready before they are listed' : ''
+    const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}${kept}`
+    if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)
+    this.#troubles.set(path, trouble)
     this.#noteTroubles()
   }
 
-  #recovered({ kind, name }: Resource): void {
-    if (this.#troubles.delete(kind)) this.#context.log('orch').info(`cluster ${this.#origin.cluster}: ${name} are followed again`)
+  #recovered({ name, path }: Resource): void {
+    if (this.#troubles.delete(path)) this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${name} are followed again`)
     this.#noteTroubles()
   }
 
@@ -158,29 +172,14 @@ class RegistryWatcher implements Behaviour<never, SourceEvent> {
     this.#context.note(attentionNote, [...this.#troubles.values()])
   }
 
-  /** Sends what has changed of services, once all kinds have been listed: before, endpoints would lack their pods. */
-  #flush(): void {
-    if (this.#isListed) for (const change of this.#registry.take()) this.#sendChange(change)
+  #settled(): void {
+    for (const part of this.#parts) part.settled()
   }
 
   #finishReplay(): void {
     if (!this.#isListed) return
     this.#replay?.finish()
     this.#replay = undefined
-  }
-
-  #sendObject({ object }: ClusterObject): void {
-    this.#send({ type: 'ConfigChanged', key: configKey(object), object, at: monotonicMs() })
-  }
-
-  #sendChange(change: RegistryChange): void {
-    const parts = { registry: this.#registry.id, key: change.key, at: monotonicMs() }
-    if (change.type === 'service') this.#send({ type: 'ServiceChanged', ...parts, service: change.service, slices: change.slices })
-    else this.#send({ type: 'EndpointsChanged', ...parts, part: change.part, slice: change.slice })
-  }
-
-  #send(event: SourceEvent): void {
-    if (this.#queue) sendEvent(this.#queue, event)
   }
 }
 

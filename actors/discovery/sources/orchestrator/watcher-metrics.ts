@@ -1,6 +1,5 @@
 /** The metrics of the watcher of a cluster (docs/metrics.md). */
 import type { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
-import type { FollowedKind } from '../../../../src/orchestrator/objects.ts'
 import { Counter, Gauge, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
 import type { FollowedResource } from './followed-resource.ts'
 
@@ -13,7 +12,7 @@ export class WatcherMetrics {
   readonly #audits: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
 
-  constructor(registry: MetricRegistry, followed: readonly FollowedResource[], cluster: ClusterRegistry) {
+  constructor(registry: MetricRegistry, followed: () => readonly FollowedResource[], cluster: ClusterRegistry) {
     const registers = [registry]
     const labelNames = ['kind'] as const
     this.#events = new Counter({
@@ -51,12 +50,12 @@ export class WatcherMetrics {
       labelNames,
       registers,
       collect() {
-        for (const { resource, age } of followed) if (age !== undefined) this.set({ kind: resource.kind }, age / 1000)
+        for (const { resource, age } of followed()) if (age !== undefined) this.set({ kind: resource.kind }, age / 1000)
       },
     })
   }
 
-  changed(kind: FollowedKind, event: 'update' | 'delete'): void {
+  changed(kind: string, event: 'update' | 'delete'): void {
     this.#events.inc({ type: kind, event })
   }
 
@@ -65,11 +64,11 @@ export class WatcherMetrics {
     else this.#unread.inc()
   }
 
-  failed(kind: FollowedKind): void {
+  failed(kind: string): void {
     this.#failures.inc({ kind })
   }
 
-  audited(kind: FollowedKind, missed: number): void {
+  audited(kind: string, missed: number): void {
     this.#audits.inc({ kind })
     this.#repairs.inc({ kind }, missed)
   }

@@ -1,0 +1,38 @@
+/** What the watcher of a cluster is made of: each part follows some kinds of objects and tells other actors what comes of them. */
+import type { Fault } from '../../../../src/config/shape.ts'
+import type { Resource } from '../../../../src/orchestrator/resources.ts'
+
+type Mapping = Readonly<Record<string, unknown>>
+
+/** A kind of objects that is followed, and what becomes of them. Keys are `<namespace>/<name>`, `/<name>` without a namespace. */
+export interface Follower<Item = unknown> {
+  readonly resource: Resource
+  /** Whether the service is not ready, and serves nothing, before this kind has been listed. */
+  readonly isAwaited: boolean
+  /**
+   * Cuts an object to what is used; undefined if it cannot be used, for the reasons in `faults`: its last good state stays. Faults of parts of
+   * an object cost these parts. Never throws.
+   */
+  cut(value: Mapping): { readonly object: Item | undefined; readonly faults: readonly Fault[] }
+  /** An object was added or replaced; undefined: it was removed. */
+  set(key: string, object: Item | undefined): void
+  /** All objects of this kind have been told, the first time or again. */
+  listed?(): void
+}
+
+/** A part of the watcher. */
+export interface WatcherPart {
+  /** What it follows from the start. Others are followed later with {@link PartEvents.follow}. */
+  readonly followers: readonly Follower[]
+  /** The push queue is linked: sends all that is known. */
+  replay(): void
+  /** What was set before belongs together: sends what has changed. */
+  settled(): void
+}
+
+/** What a part may do. */
+export interface Following {
+  follow(follower: Follower): void
+  /** Ends the following of a kind, by the path of its resource. Nothing of it is told any more; what was told stays. */
+  unfollow(path: string): void
+}
