@@ -76,9 +76,9 @@ module.exports = {
     {
       name: 'service-actors-import-no-other-actor',
       severity: 'error',
-      comment: 'the folder of an actor imports no other folder in actors/discovery; admin/ and the files beside the folders may',
+      comment: 'the folder of an actor imports no other folder in actors/discovery but cluster/; admin/ and the files beside the folders may',
       from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity|authority|distribution)/' },
-      to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
+      to: { path: '^actors/discovery/(?!$1/|cluster/)[^/]+/' },
     },
     {
       name: 'agent-actors-import-no-other-actor',

@@ -191,7 +191,6 @@ async function checkGiven(given: DiscoveryOptions) {
     warnings,
     sources,
     cluster,
-    clusterApi,
     identity,
     authority,
     secrets,
