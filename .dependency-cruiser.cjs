@@ -76,9 +76,10 @@ module.exports = {
     {
       name: 'service-actors-import-no-other-actor',
       severity: 'error',
-      comment: 'the folder of an actor imports no other folder in actors/discovery but cluster/; admin/ and the files beside the folders may',
+      comment:
+        'the folder of an actor imports no other folder in actors/discovery but cluster/ and leader/; admin/ and the files beside the folders may',
       from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity|authority|distribution)/' },
-      to: { path: '^actors/discovery/(?!$1/|cluster/)[^/]+/' },
+      to: { path: '^actors/discovery/(?!$1/|cluster/|leader/)[^/]+/' },
     },
     {
       name: 'agent-actors-import-no-other-actor',

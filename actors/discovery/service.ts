@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import { readFeatures } from '../../src/config/features.ts'
+import { type Features, readFeatures } from '../../src/config/features.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
 import { optOutWarnings } from '../../src/config/policy-checks.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
@@ -34,6 +34,7 @@ import { checkGivenFiles } from './given-files.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
+import { Elections } from './leader/elections.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets } from './process-secrets.ts'
 
@@ -77,6 +78,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   sayAtStart(log, options, warnings, said)
 
   const metrics = new MetricRegistry()
+  const elections = cluster && new Elections({ ...cluster, ...leaderSettings(given, features), log, metrics })
   const answers = {} as Record<string, unknown>
   const supervisor = new Supervisor({
     mode,
@@ -115,7 +117,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     },
   }
   const explanations = new Explanations()
-  Object.assign(answers, cluster?.answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
+  Object.assign(answers, cluster?.answers, elections?.answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   configured.follow(supervisor, wiring.configured)
@@ -135,19 +137,13 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     fatal: opened.fatal,
     reload() {
       opened.reopen()
-      log('default').info(
-        'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
-      )
-      for (const name of [
-        ...supervisor.states().flatMap((state) => (/^source[/](files|fs[/])/.test(state.name) ? state.name : [])),
-        ...(isSecured && files ? ['certificate-watcher'] : []),
-        ...(authority.signs ? ['certificate-authority'] : []),
-      ])
-        supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
+      reloadFiles(supervisor, log, [...(isSecured && files ? ['certificate-watcher'] : []), ...(authority.signs ? ['certificate-authority'] : [])])
     },
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
+      const released = elections?.close()
       await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
+      await released
       await Promise.all([admin.close(), explanations.close(), cluster?.api.close()])
       await claim.release()
       await passing?.remove()
@@ -167,7 +163,7 @@ async function checkGiven(given: DiscoveryOptions) {
   const connection = sources.cluster && new ClusterConnection(sources.cluster)
   // A configuration that cannot be used is told at once, and not by a service that stays not ready.
   await connection?.access(false)
-  const cluster = connection && { answers: connection.answers, api: new ClusterApi(connection, requestSettings(given)) }
+  const cluster = connection && { connection, answers: connection.answers, api: new ClusterApi(connection, requestSettings(given)) }
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
@@ -217,6 +213,20 @@ function listenOn(
   const ownHosts = serving.from === 'authority' ? serving.hosts : undefined
   return { plain, secure: { ...hostAndPort(secureGRPCAddr), trustSources, signs, ownHosts } }
 }
+
+/** Has the sources and these actors read their files again. */
+function reloadFiles(supervisor: Supervisor, log: Logger, others: readonly string[]): void {
+  log('default').info(
+    'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
+  )
+  const sources = supervisor.states().flatMap((state) => (/^source[/](files|fs[/])/.test(state.name) ? state.name : []))
+  for (const name of [...sources, ...others]) supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
+}
+
+/** The settings of elections. */
+const leaderSettings = (given: DiscoveryOptions, { POD_NAMESPACE, REVISION: revision }: Features) => ({
+  ...{ settings: requestSettings(given), namespace: given.namespace || POD_NAMESPACE, revision },
+})
 
 /** Writes the first lines of the log: the given flags, warnings, and who may reach what. */
 function sayAtStart(log: Logger, { given, notices }: DiscoveryOptions, warnings: readonly string[], said: readonly Notice[]): void {

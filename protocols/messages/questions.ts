@@ -1,6 +1,7 @@
 /** The questions with deadlines of their own: who answers what, and how long the asker waits. */
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion } from './identity.ts'
+import type { Duty } from './leadership.ts'
 import type { ClusterAccess } from './orchestrator.ts'
 
 /**
@@ -16,6 +17,8 @@ export interface BoundedQuestions {
   signServingCertificate(request: ServingCertificateRequest): CertificateAnswer
   /** Answered by the main thread. `isRefused`: the API server has refused the last credential. */
   clusterAccess(isRefused: boolean): ClusterAccess
+  /** Answered by the main thread: the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
+  leadership(duty: Duty, known: number): number
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -28,6 +31,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   signServingCertificate: 13_000,
   // The credential may come from a program that asks a server for it.
   clusterAccess: 30_000,
+  // Whoever asks is told of a change, and asks again.
+  leadership: 60_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

@@ -2,6 +2,7 @@
  * The connection to an API server: one of HTTP/2 for all requests, opened with the first and opened again when it is lost. A connection that
  * stays silent is pinged, and closed when the ping is not answered.
  */
+import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
 import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
@@ -25,6 +26,8 @@ export interface ApiCall {
   readonly accept: string
   /** The text that is sent, and its media type. */
   readonly body?: { readonly text: string; readonly type: string }
+  /** Throws an Error when the request must not be sent any more; called at the moment at which it would be. */
+  readonly permit?: (() => void) | undefined
 }
 
 /** What becomes of a request. Exactly one of `ended` and `broken` is called last, and nothing after {@link ApiRequest.abandon}. */
@@ -87,12 +90,21 @@ export class ApiSession {
     for (const session of this.#open) session.destroy()
   }
 
-  async #send({ method, path, accept, body }: ApiCall, request: Request): Promise<void> {
+  /** Closes the connection when its requests are over, so that the next request opens another. */
+  renew(): void {
+    this.#connection?.session.close()
+  }
+
+  async #send({ method, path, accept, body, permit }: ApiCall, request: Request): Promise<void> {
     const isRefused = this.#isRefused
     this.#isRefused = false
     const access = await this.#parts.access(isRefused)
     if (request.isOver || this.#isClosed) return
     const { session, keepalive } = this.#connectionFor(access)
+    // A request of an open connection leaves at once; otherwise it would wait in the session until it is connected.
+    if (permit && session.connecting) await once(session, 'connect')
+    if (request.isOver) return
+    permit?.()
     const { pathname } = new URL(access.server)
     const stream = session.request({
       ...{ ':method': method, ':path': `${pathname === '/' ? '' : pathname}${path}` },

@@ -58,18 +58,30 @@ export const requestSettings = (options: Pick<DiscoveryOptions, 'orchestratorApi
 /** The longest time of a call, and the largest answer. */
 const limits = { callMs: 10_000, answerBytes: 32 * 1024 * 1024 }
 
+/** What permits calls to be made. */
+export interface Fence {
+  /** Throws an Error when nothing may be sent any more. Called immediately before each request is sent, after all that it had to wait for. */
+  permit(): void
+  /** Aborted when calls under way are to be given up. */
+  readonly signal: AbortSignal
+}
+
 /** Calls the API server of one cluster. */
-export class ClusterApi {
+export class ClusterCalls {
   readonly #session: ApiSession
+  readonly #callMs: number
+  readonly #fence: Fence | undefined
   #configuration: Promise<Configuration> | undefined
   readonly #apis = new Map<unknown, unknown>()
 
-  constructor(connection: Pick<ClusterConnection, 'access'>, settings: RequestSettings) {
-    this.#session = new ApiSession({ ...settings, access: (isRefused) => connection.access(isRefused) })
+  constructor(session: ApiSession, callMs: number, fence?: Fence) {
+    this.#session = session
+    this.#callMs = callMs
+    this.#fence = fence
   }
 
   /**
-   * Calls an operation of the client library. `apiOf` picks the class of its API. Rejects with {@link ApiFailure} after at most 10 s. A
+   * Calls an operation of the client library. `apiOf` picks the class of its API. Rejects with {@link ApiFailure}, after at most 10 s unless told otherwise. A
    * credential that the server refuses is replaced and the call repeated once.
    */
   async call<Api, Answer>(
@@ -88,11 +100,6 @@ export class ClusterApi {
       this.#session.refused()
       return attempt()
     })
-  }
-
-  /** Ends the connection. Calls under way fail. */
-  close(): void {
-    this.#session.close()
   }
 
   async #configure(): Promise<Configuration> {
@@ -119,16 +126,28 @@ export class ClusterApi {
       const parts: Uint8Array[] = []
       let [status, length] = [0, 0]
       let headers: Record<string, string> = {}
-      const fail = (reason: string) => {
+      const { signal } = this.#fence ?? {}
+      const end = () => {
         late.cancel()
+        signal?.removeEventListener('abort', given)
+      }
+      const fail = (reason: string) => {
+        end()
         reject(new Error(reason))
       }
+      const giveUp = (reason: string) => {
+        sent.abandon()
+        fail(reason)
+      }
+      const given = () => giveUp('the call was given up')
+      signal?.addEventListener('abort', given)
       const sent = this.#session.send(
         {
           method: request.getHttpMethod() as 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
           path: `${pathname}${search}`,
           accept: 'application/json',
           ...(typeof text === 'string' ? { body: { text, type } } : {}),
+          permit: this.#fence && (() => this.#fence?.permit()),
         },
         {
           answered: (code, all) => {
@@ -141,17 +160,43 @@ export class ClusterApi {
             parts.push(bytes)
           },
           ended: () => {
-            late.cancel()
+            end()
             resolve({ status, headers, body: Buffer.concat(parts) })
           },
           broken: fail,
         },
       )
-      const late = deadlineAfter(limits.callMs, () => {
-        sent.abandon()
-        fail(`no answer within ${limits.callMs / 1000} s`)
-      })
+      const late = deadlineAfter(this.#callMs, () => giveUp(`no answer within ${this.#callMs / 1000} s`))
     })
+  }
+}
+
+/** Calls the API server of one cluster over a connection of its own, which is opened with the first call. */
+export class ClusterApi extends ClusterCalls {
+  readonly #session: ApiSession
+  readonly #callMs: number
+
+  /** `callMs`: the longest time of a call. */
+  constructor(connection: Pick<ClusterConnection, 'access'>, settings: RequestSettings, callMs = limits.callMs) {
+    const session = new ApiSession({ ...settings, access: (isRefused) => connection.access(isRefused) })
+    super(session, callMs)
+    this.#session = session
+    this.#callMs = callMs
+  }
+
+  /** Returns one on the same connection whose calls are sent only while a fence permits it. */
+  fenced(fence: Fence): ClusterCalls {
+    return new ClusterCalls(this.#session, this.#callMs, fence)
+  }
+
+  /** Has the next call open another connection: the present one may be dead without having been closed. */
+  reconnect(): void {
+    this.#session.renew()
+  }
+
+  /** Ends the connection. Calls under way fail. */
+  close(): void {
+    this.#session.close()
   }
 }
 

@@ -1,0 +1,96 @@
+/** Elections on the Leases of a real API server (docs/operation.md, L1 to L4). */
+import { expect } from 'chai'
+import { ClusterApi } from '../../actors/discovery/cluster/cluster-api.ts'
+import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
+import { Elections } from '../../actors/discovery/leader/elections.ts'
+import { type Leadership, NotLeading } from '../../actors/discovery/leader/leadership.ts'
+import { MetricRegistry } from '../../actors/runtime/metrics.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { until } from '../harness/until.ts'
+
+describe('elections on real Leases', () => {
+  let cluster: TestCluster
+  const open: Elections[] = []
+  const apis: ClusterApi[] = []
+  const said: string[] = []
+  const log = () => {
+    const say = (line: string) => void said.push(line)
+    return { debug: say, info: say, warn: say, error: say }
+  }
+  const elections = (path: string, revision = ''): Elections => {
+    const connection = new ClusterConnection({ from: 'file', path })
+    const settings = { perSecond: 100, burst: 100, userAgent: 'test' }
+    const api = new ClusterApi(connection, settings)
+    apis.push(api)
+    const made = new Elections({ connection, settings, api, namespace: 'mesh-system', revision, log, metrics: new MetricRegistry() })
+    open.push(made)
+    return made
+  }
+  const leads = (leadership: Leadership) => until('a term', () => leadership.term > 0)
+  const lease = (name: string) =>
+    JSON.parse(cluster.kubectl(['get', 'lease', '-n', 'mesh-system', name, '-o', 'json'])) as {
+      spec: { holderIdentity?: string; leaseDurationSeconds: number; leaseTransitions: number; acquireTime: string; renewTime: string }
+      metadata: { labels?: Record<string, string> }
+    }
+  const write = (leadership: Leadership, term: number, name: string) =>
+    leadership.inTerm(term).call(
+      { verb: 'create', resource: 'configmaps', object: `default/${name}` },
+      (library) => library.CoreV1Api,
+      (core) => core.createNamespacedConfigMap({ namespace: 'default', body: { metadata: { name } } }),
+    )
+  const isThere = (name: string) => cluster.kubectl(['get', 'configmap', name, '--ignore-not-found', '-o', 'name']).trim() !== ''
+
+  before(async () => {
+    cluster = await TestCluster.start('n1=region1/zone1')
+    cluster.apply(
+      'apiVersion: v1\nkind: Namespace\nmetadata: {name: mesh-system}',
+      'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: poor, namespace: default}',
+    )
+  })
+  after(async () => {
+    for (const each of open) await each.close()
+    for (const each of apis) each.close()
+    await cluster?.dispose()
+  })
+
+  it('one of two replicas leads; when it ends, it writes nothing more and the other takes the Lease at once', async () => {
+    const [one, other] = [elections(cluster.kubeconfig), elections(cluster.kubeconfig)]
+    const first = one.of('status')
+    await leads(first)
+    const second = other.of('status')
+    const { spec } = lease('mesh-status-leader')
+    expect(spec.leaseDurationSeconds).to.equal(30)
+    cluster.kubectl(['label', 'lease', '-n', 'mesh-system', 'mesh-status-leader', 'team=x'])
+    await write(first, first.term, 'by-first')
+    const { term } = first
+    await one.close()
+    const failure = await write(first, term, 'late').catch((error: Error) => error)
+    expect(failure).to.be.instanceOf(NotLeading)
+    expect(lease('mesh-status-leader').spec.holderIdentity ?? '').not.to.equal(spec.holderIdentity)
+    expect(await second.changed(0, AbortSignal.timeout(60_000))).to.equal(1)
+    await write(second, 1, 'by-second')
+    expect(lease('mesh-status-leader')).to.deep.include({ metadata: { ...lease('mesh-status-leader').metadata, labels: { team: 'x' } } })
+    expect([isThere('by-first'), isThere('late'), isThere('by-second')]).to.deep.equal([true, false, true])
+    await other.close()
+  })
+
+  it('each revision has a leader of its own; a write of another term is refused', async () => {
+    const canary = elections(cluster.kubeconfig, 'canary')
+    const leadership = canary.of('ingress')
+    expect((await write(leadership, 0, 'none').catch((error: Error) => error)) instanceof NotLeading).to.equal(true)
+    await leads(leadership)
+    expect(lease('mesh-leader-canary').spec.leaseTransitions).to.equal(0)
+    expect((await write(leadership, 7, 'none').catch((error: Error) => error)) instanceof NotLeading).to.equal(true)
+    expect(isThere('none')).to.equal(false)
+  })
+
+  it('a Lease that may not be used is told with verb and resource', async () => {
+    const poor = elections(cluster.tokenConfig('poor', cluster.kubectl(['create', 'token', 'poor']).trim()))
+    poor.of('ingress')
+    await until('the error', () =>
+      said.some((line) =>
+        line.startsWith('lease mesh-system/mesh-leader: the role of this service account does not permit "get" of "leases.coordination.k8s.io"'),
+      ),
+    )
+  })
+})
