@@ -28,6 +28,7 @@ export class FilesWatch {
   /** Why the files could not be used at the last read; undefined when they could. */
   #fault: string | undefined
   #quiet: Timer | undefined
+  #isClosed = false
   readonly #quietMs: number
 
   constructor(files: readonly string[], listener: FilesListener, quietMs = usualQuietMs) {
@@ -55,13 +56,17 @@ export class FilesWatch {
   read(): Promise<void> {
     return this.#work.add('checking watched files', async () => {
       // Files that are exchanged together may be so between the reading of one and of another: only what fails twice is a fault.
-      await this.#listener.read().catch(() => this.#listener.read())
+      await this.#listener.read().catch((error: unknown) => {
+        if (this.#isClosed) throw error
+        return this.#listener.read()
+      })
       this.#fault = undefined
     })
   }
 
   /** Ends the watch: no read begins and no callback is called any more. A read in progress goes on, and its result is the listener's to drop. */
   close(): void {
+    this.#isClosed = true
     this.#work.close()
     this.#audit.cancel()
     this.#quiet?.cancel()
