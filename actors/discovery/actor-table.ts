@@ -232,6 +232,7 @@ function writerActors({ options, features, writers, listen, statusOnLoopback, id
       index,
       versionKey,
       tokenRules: identity.rules,
+      reviewsTokens: identity.reviewsTokens,
       permits,
       knownAddresses,
       connections,

@@ -24,8 +24,8 @@ import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
 import { ReadinessJudge } from './admin/readiness.ts'
 import { statusAnswers } from './admin/status-answers.ts'
-import { ClusterApi, requestSettings } from './cluster/cluster-api.ts'
-import { ClusterConnection } from './cluster/cluster-connection.ts'
+import { requestSettings } from './cluster/cluster-api.ts'
+import { MainCluster } from './cluster/main-cluster.ts'
 import { ConfiguredSources } from './configured-sources.ts'
 import { exposure, type Notice } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
@@ -78,7 +78,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   sayAtStart(log, options, warnings, said)
 
   const metrics = new MetricRegistry()
-  const elections = cluster && new Elections({ ...cluster, ...leaderSettings(given, features), log, metrics })
+  const elections = cluster && new Elections({ connection: cluster.connection, api: cluster.api, ...leaderSettings(given, features), log, metrics })
   const answers = {} as Record<string, unknown>
   const supervisor = new Supervisor({
     mode,
@@ -117,7 +117,12 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     },
   }
   const explanations = new Explanations()
-  Object.assign(answers, cluster?.answers, elections?.answers, statusAnswers(supervisor, { features, log, readiness, levels, explanations }))
+  Object.assign(
+    answers,
+    cluster?.answers(log, metrics),
+    elections?.answers,
+    statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
+  )
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   configured.follow(supervisor, wiring.configured)
@@ -144,7 +149,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       const released = elections?.close()
       await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await released
-      await Promise.all([admin.close(), explanations.close(), cluster?.api.close()])
+      await Promise.all([admin.close(), explanations.close(), cluster?.close()])
       await claim.release()
       await passing?.remove()
       await opened.flush()
@@ -160,11 +165,8 @@ async function checkGiven(given: DiscoveryOptions) {
   const { features, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   const sources = givenSources(given, features)
-  const connection = sources.cluster && new ClusterConnection(sources.cluster)
-  // A configuration that cannot be used is told at once, and not by a service that stays not ready.
-  await connection?.access(false)
-  const cluster = connection && { connection, answers: connection.answers, api: new ClusterApi(connection, requestSettings(given)) }
-  const identity = authenticatorConfig(features)
+  const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given))
+  const identity = authenticatorConfig(features, cluster !== undefined)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
   // The authority has made its directory by now, if it has one.

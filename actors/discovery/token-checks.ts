@@ -2,7 +2,7 @@
  * Verifies workload tokens (docs/identity.md, K1 to K9), on the thread that was presented them. Keys are public, so every thread may have
  * them; the authenticator obtains them. No tokens and no callers are kept.
  */
-import type { Caller, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
+import type { Caller, TokenAnswer, TokenQuestion, TokenVerdict } from '../../protocols/messages/identity.ts'
 import { RefusedTokens } from '../../src/identity/refused-tokens.ts'
 import { type ServiceAccount, workloadId } from '../../src/identity/spiffe-id.ts'
 import { checkClaims, longestToken, rulesFor } from '../../src/identity/token-check.ts'
@@ -19,12 +19,6 @@ import { Counter, type MetricRegistry } from '../runtime/metrics.ts'
  * their size in bytes. Clients take turns, and one has at most half of those under way.
  */
 const signatureChecks = { atOnce: 16, ofClient: 8, waiting: 1024, bytes: 8_388_608 }
-
-/** The result of one authenticator for a token. */
-export type TokenVerdict =
-  | { readonly account: ServiceAccount; readonly expiresAt: number }
-  /** `unavailable`: it could not be decided. */
-  | { readonly refused: string; readonly unavailable: boolean }
 
 /** Provides the keys of a token rule. */
 export interface KeySource {
@@ -43,15 +37,18 @@ export interface TokenCheckParts {
   /** The trust domain of the mesh; undefined while it is not known. */
   trustDomain(): string | undefined
   /** Decides on a token that no rule accepts; undefined where nobody else can. */
-  readonly review: ((token: ReadToken, clusterId: string | undefined) => Promise<TokenVerdict>) | undefined
+  readonly review: TokenReview | undefined
   readonly log: Logger
   readonly metrics: MetricRegistry
 }
 
 const refuse = (refused: string, unavailable = false): TokenVerdict => ({ refused, unavailable })
 
+/** Decides on a token, of the cluster that the call names. Never rejects. */
+export type TokenReview = (token: ReadToken, clusterId: string | undefined, asker: TokenAsker) => Promise<TokenVerdict>
+
 /** Whose token it is, and whether anybody waits for the verdict. */
-interface TokenAsker {
+export interface TokenAsker {
   readonly client: string
   readonly signal: AbortSignal
 }
@@ -89,7 +86,7 @@ export class TokenChecks {
     if (accepted) return accepted
     const answers = (await Promise.all(checks)).flatMap((answer) => ('caller' in answer ? [] : answer))
     if (review) {
-      const answer = this.#count('token-review', await review(read, clusterId))
+      const answer = this.#count('token-review', await review(read, clusterId, asker))
       if ('caller' in answer) return answer
       answers.push(answer)
     }

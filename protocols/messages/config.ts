@@ -61,6 +61,8 @@ export interface XdsWriterConfig {
   readonly versionKey: string
   /** The rules for workload tokens: a list of `TokenRule` values. Keys are those of the authenticator's rule with the same index. */
   readonly tokenRules: readonly object[]
+  /** Whether there is a cluster whose API server reviews tokens. */
+  readonly reviewsTokens: boolean
   /** The memory in which the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
   /** The memory in which all writers keep the addresses of clients that presented a credential. */

@@ -38,6 +38,27 @@ export type TokenAnswer =
       readonly unavailable?: true
     }
 
+/** The question `reviewToken`: what does the API server of the cluster say of a token? */
+export interface TokenReviewQuestion {
+  readonly token: string
+  /** The audiences one of which the token must be for; undefined: none is demanded. */
+  readonly audiences: readonly string[] | undefined
+  /** The `exp` of the token, in Unix milliseconds; undefined for a token that does not expire. */
+  readonly expiresAt: number | undefined
+  /** The client that presents the token, for turns among clients. */
+  readonly client: string
+}
+
+/** The verdict of one authenticator on a token. */
+export type TokenVerdict =
+  | {
+      readonly account: { readonly namespace: string; readonly account: string }
+      /** Until when the verdict counts, in Unix milliseconds. */
+      readonly expiresAt: number
+    }
+  /** `unavailable`: it could not be decided. */
+  | { readonly refused: string; readonly unavailable: boolean }
+
 /** The keys of a token rule, which are public. */
 export interface TokenKeySet {
   /** A JSON Web Key Set; undefined when there is none. */

@@ -1,6 +1,6 @@
 /** The questions with deadlines of their own: who answers what, and how long the asker waits. */
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
-import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion } from './identity.ts'
+import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { Duty } from './leadership.ts'
 import type { ClusterAccess } from './orchestrator.ts'
 
@@ -19,6 +19,8 @@ export interface BoundedQuestions {
   clusterAccess(isRefused: boolean): ClusterAccess
   /** Answered by the main thread: the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
   leadership(duty: Duty, known: number): number
+  /** Answered by the main thread, which has the API server review the token. */
+  reviewToken(question: TokenReviewQuestion): TokenVerdict
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -33,6 +35,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   clusterAccess: 30_000,
   // Whoever asks is told of a change, and asks again.
   leadership: 60_000,
+  // A review may wait for its turn.
+  reviewToken: 7000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

@@ -8,8 +8,6 @@ import { canonicalEnvironment } from '../names/mesh-names.ts'
 import { unbuiltVariables } from './unbuilt-variables.ts'
 import { type DeclaredVariable, defaultOf, longest, readVariable, type ValuesOf } from './variable.ts'
 
-const review = 'it is about TokenReview, and the orchestrator client has no such part yet'
-
 /** The table of variables. */
 export const variables = {
   ENABLE_ADMIN_ENDPOINTS: {
@@ -299,9 +297,8 @@ export const variables = {
     default: 'mesh.io',
     meaning: 'domain of mesh-owned API groups, labels and annotations; istio.io is accepted as an alias of it',
   },
-  JWT_POLICY: { without: review, type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
+  JWT_POLICY: { type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
   REQUIRE_3P_TOKEN: {
-    without: review,
     type: 'boolean',
     default: false,
     meaning: 'when true, orchestrator default tokens without audience are rejected; when false they are accepted',

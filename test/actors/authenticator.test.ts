@@ -4,13 +4,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { SignJWT } from 'jose'
-import { authenticatorWith } from '../../actors/discovery/identity/authenticator.ts'
+import { actor } from '../../actors/discovery/identity/authenticator.ts'
 import { authenticatorConfig } from '../../actors/discovery/identity/settings.ts'
-import type { TokenReviewer } from '../../actors/discovery/identity/token-reviewer.ts'
-import type { TokenVerdict } from '../../actors/discovery/token-checks.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
-import type { MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
+import type { MeshNamesEvent, TokenAnswer, TokenQuestion, TokenReviewQuestion, TokenVerdict } from '../../protocols/messages/identity.ts'
 import type { TrustEvent } from '../../protocols/messages/trust.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { startActor } from '../harness/actor.ts'
@@ -29,6 +27,9 @@ const names: MeshNamesEvent = {
   discoveryAddress: '',
 }
 
+/** Answers the question `reviewToken`. */
+type Reviewer = (question: TokenReviewQuestion) => Promise<TokenVerdict>
+
 /** An authenticator with its log and metrics. */
 class Subject {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-authn-'))
@@ -36,10 +37,11 @@ class Subject {
   readonly metrics = new MetricRegistry()
   #actor: Behaviour<MeshNamesEvent, TrustEvent> | undefined
 
-  async start(environment: Record<string, string>, reviewer?: TokenReviewer, event: MeshNamesEvent | undefined = names): Promise<this> {
+  async start(environment: Record<string, string>, reviewer?: Reviewer, event: MeshNamesEvent | undefined = names): Promise<this> {
     const { features } = readFeatures({ PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1', MESHD_CA_STATE_DIR: this.dir, ...environment })
     const logged = ({ level, message }: { level: string; message: string }) => this.log.push(`${level} ${message}`)
-    this.#actor = await startActor(authenticatorWith(reviewer), authenticatorConfig(features), { logged, metrics: this.metrics })
+    const ask = (_: string, question: unknown) => reviewer?.(question as TokenReviewQuestion) ?? Promise.reject(new Error('nobody answers'))
+    this.#actor = await startActor(actor, authenticatorConfig(features, reviewer !== undefined), { logged, metrics: this.metrics, ask })
     if (event) this.#actor.receive(event, undefined as never)
     return this
   }
@@ -71,7 +73,7 @@ describe('workload tokens', () => {
   const issuer = new Issuer('https://issuer.example')
   let subject: Subject
   const rule = (more: object = {}) => JSON.stringify({ issuer: issuer.name, jwks_uri: issuer.jwksUri, ...more })
-  const started = async (environment: Record<string, string> = {}, reviewer?: TokenReviewer) => {
+  const started = async (environment: Record<string, string> = {}, reviewer?: Reviewer) => {
     subject = await new Subject().start({ JWT_RULE: rule(), ...environment }, reviewer)
     return subject
   }
@@ -363,22 +365,26 @@ describe('workload tokens', () => {
   it('are reviewed by an orchestrator if no rule accepts them', async () => {
     const reviews: unknown[] = []
     let verdict: TokenVerdict = { account: { namespace: 'a', account: 'b' }, expiresAt: 7 }
-    const reviewer: TokenReviewer = {
-      review: async (token, audiences, clusterId) => {
-        reviews.push([token.length, audiences, clusterId])
-        return verdict
-      },
-    }
-    await started({}, reviewer)
+    await started({ CLUSTER_ID: 'own' }, async ({ token, audiences }) => {
+      reviews.push([token.length, audiences])
+      return verdict
+    })
     expect(await subject.whose(await issuer.token({ sub, aud }))).to.equal(identity)
     expect(reviews).to.deep.equal([])
-    const token = await issuer.token({ iss: 'orchestrator', aud })
-    expect(await subject.ask(token, { clusterId: 'remote' })).to.deep.equal({
+    const token = await issuer.token({ iss: 'orchestrator', sub, aud })
+    expect(await subject.ask(token, { clusterId: 'own' })).to.deep.equal({
       caller: { identities: ['spiffe://td.example/ns/a/sa/b'], via: 'token', method: 'token-review', expiresAt: 7 },
     })
-    expect(reviews).to.deep.equal([[token.length, ['mesh-ca'], 'remote']])
+    expect(reviews).to.deep.equal([[token.length, ['mesh-ca']]])
     verdict = { refused: 'no', unavailable: true }
     expect(await subject.whose(await issuer.token({ sub, aud: 'x' }))).to.match(/^unavailable: jwt-rule .*audience "x".*; token-review: no$/)
+    reviews.length = 0
+    expect(await subject.whose(token, { clusterId: 'other' }))
+      .to.contain('the call is for the cluster "other"')
+      .and.not.contain('unavailable')
+    expect(await subject.whose(await issuer.token({ iss: 'orchestrator', sub: 'jane', aud }))).to.contain('sub is "jane"')
+    expect(await subject.whose(await issuer.token({ iss: 'orchestrator', sub, aud, exp: 1_000_000_000 }))).to.contain('it expired ')
+    expect(reviews).to.deep.equal([])
   })
 
   it('are unavailable before the trust domain is known', async () => {

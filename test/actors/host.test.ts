@@ -44,6 +44,7 @@ describe('the host of an XDS writer', () => {
       statusOnLoopback: true,
       versionKey: 'key',
       tokenRules: [],
+      reviewsTokens: false,
       writers: 1,
       index: 0,
       connections,

@@ -385,6 +385,7 @@ const writerConfig = (port: number) => ({
   secure: undefined,
   versionKey: 'key',
   tokenRules: [],
+  reviewsTokens: false,
   statusOnLoopback: true,
   writers: 1,
   index: 0,

@@ -1,4 +1,4 @@
-/** Single calls to a real API server, with the library's operations over one HTTP/2 connection (docs/operation.md, C8). */
+/** Single calls to a real API server, with the library's operations over one HTTP/2 connection (docs/operation.md, C2). */
 import { expect } from 'chai'
 import { type ApiFailure, ClusterApi } from '../../actors/discovery/cluster/cluster-api.ts'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'

@@ -5,8 +5,7 @@
  */
 import type { MeshNamesEvent, TokenKeySet, TokenKeysEvent, TokenKeysQuestion } from '../../../protocols/messages/identity.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
-import { reviewAudiences } from '../../../src/identity/token-review.ts'
-import { keyUrlFault, localIssuer, type TokenRule } from '../../../src/identity/token-rules.ts'
+import { keyUrlFault, localIssuer, type TokenRule, tokenAudiences } from '../../../src/identity/token-rules.ts'
 import { FetchThread } from '../../http/fetch-thread.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
@@ -14,10 +13,10 @@ import type { ActorContext, ActorDefinition, Behaviour, BoundedAnswers } from '.
 import { patient } from '../../runtime/ask.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { TokenChecks } from '../token-checks.ts'
+import { reviewedByCluster } from '../token-reviewer.ts'
 import { BundleFetches } from './bundle-fetches.ts'
 import { RuleKeys } from './rule-keys.ts'
 import type { AuthenticatorConfig } from './settings.ts'
-import type { TokenReviewer } from './token-reviewer.ts'
 
 type Sent = TrustEvent | TokenKeysEvent
 
@@ -38,9 +37,9 @@ class Authenticator implements Behaviour<MeshNamesEvent, Sent> {
   readonly #fetchThread = new FetchThread()
   #names: MeshNamesEvent | undefined
 
-  constructor(context: ActorContext<AuthenticatorConfig>, reviewer: TokenReviewer | undefined) {
+  constructor(context: ActorContext<AuthenticatorConfig>) {
     const { config, log, metrics } = context
-    const { features, rules, endpoints } = config
+    const { features, rules, endpoints, reviewsTokens } = config
     const bounds = fetchBounds(fetchMs, features.PILOT_JWKS_ALLOWED_ADDRESSES, (reason) => log('authn').error(reason))
     const requests = outgoingMetrics(metrics)
     const thread = this.#fetchThread
@@ -55,12 +54,17 @@ class Authenticator implements Behaviour<MeshNamesEvent, Sent> {
       rules,
       keysOf: (rule) => this.#keys[rules.indexOf(rule)] as RuleKeys,
       trustDomain: () => this.#names?.trustDomain,
-      review: reviewer && ((token, cluster) => reviewer.review(token.text, reviewAudiences(token, features), cluster)),
+      review: reviewsTokens ? reviewedByCluster(features, context.askFor) : undefined,
       log,
       metrics,
     })
     for (const rule of rules) log('authn').info(describe(rule))
-    if (!reviewer) log('authn').info('tokens of an orchestrator are not accepted: there is no orchestrator to review them')
+    const audiences = tokenAudiences(features.TOKEN_AUDIENCES).join(', ')
+    log('authn').info(
+      reviewsTokens
+        ? `tokens of service accounts of the cluster ${features.CLUSTER_ID} for ${audiences} are accepted: its API server reviews them`
+        : 'tokens of an orchestrator are not accepted: there is no orchestrator to review them',
+    )
   }
 
   linked(peer: Peer<Sent>): void {
@@ -110,10 +114,8 @@ function describe({ authenticator, issuer, audiences, origin, onlyForCa }: Token
   return `${who} for ${audiences.join(', ')} are accepted${onlyForCa ? ' by the certificate authority' : ''}: ${origins[origin.type]}`
 }
 
-/** Returns the definition of an authenticator with an optional reviewer of orchestrator tokens. */
-export function authenticatorWith(reviewer: TokenReviewer | undefined): ActorDefinition<AuthenticatorConfig, MeshNamesEvent, Sent> {
-  return { kind: 'authenticator', start: (context) => new Authenticator(context, reviewer) }
+/** The actor definition of the authenticator. */
+export const actor: ActorDefinition<AuthenticatorConfig, MeshNamesEvent, Sent> = {
+  kind: 'authenticator',
+  start: (context) => new Authenticator(context),
 }
-
-/** The actor definition of the authenticator. There is no orchestrator client yet, and so no reviewer. */
-export const actor = authenticatorWith(undefined)

@@ -12,6 +12,8 @@ export interface AuthenticatorConfig {
   readonly features: Features
   readonly rules: readonly TokenRule[]
   readonly endpoints: readonly BundleEndpoint[]
+  /** Whether there is a cluster whose API server reviews tokens. */
+  readonly reviewsTokens: boolean
 }
 
 /** Paths at which this process's own token may be mounted, by `JWT_POLICY`. */
@@ -20,14 +22,15 @@ const ownTokens: Readonly<Record<string, readonly string[]>> = {
   'first-party-jwt': ['/var/run/secrets/kubernetes.io/serviceaccount/token'],
 }
 
-/** Reads the settings. Throws an Error that names the invalid variable, and the field or tuple within it. */
-export function authenticatorConfig(features: Features): AuthenticatorConfig {
+/** Reads the settings. `reviewsTokens`: whether there is a cluster whose API server reviews tokens. Throws an Error that names the invalid variable, and the field or tuple within it. */
+export function authenticatorConfig(features: Features, reviewsTokens = false): AuthenticatorConfig {
   checkJwtPolicy(features)
   const stateDir = resolve(features.MESHD_CA_STATE_DIR)
   return {
     features,
     rules: tokenRules(features, stateDir, ownToken(ownTokens[features.JWT_POLICY] ?? [])),
     endpoints: readBundleEndpoints(features.SPIFFE_BUNDLE_ENDPOINTS),
+    reviewsTokens,
   }
 }
 

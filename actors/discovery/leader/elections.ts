@@ -1,6 +1,6 @@
 /**
  * The elections of this process, on the main thread: for each duty that a part of the service has, one Lease in the namespace of the control
- * plane (docs/operation.md, L1 to L5). Other threads ask for the term (`leadership`).
+ * plane (docs/operation.md, L1 to L4). Other threads ask for the term (`leadership`).
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'

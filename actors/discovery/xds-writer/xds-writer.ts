@@ -47,6 +47,7 @@ import { patient } from '../../runtime/ask.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { TokenChecks } from '../token-checks.ts'
+import { reviewedByCluster } from '../token-reviewer.ts'
 import { Acknowledgements } from './acknowledgements.ts'
 import { adminPassing } from './admin-passing.ts'
 import { Admission } from './admission.ts'
@@ -175,8 +176,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       rules: tokenRules,
       keysOf: (rule) => this.#tokenKeys.of(rule),
       trustDomain: () => this.#secured.names?.trustDomain,
-      // There is no orchestrator that could review tokens.
-      review: undefined,
+      review: context.config.reviewsTokens ? reviewedByCluster(this.#features, context.askFor) : undefined,
       log: context.log,
       metrics: context.metrics,
     })

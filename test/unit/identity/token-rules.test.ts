@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import { readFeatures } from '../../../src/config/features.ts'
-import { checkJwtPolicy, reviewAudiences } from '../../../src/identity/token-review.ts'
 import { localIssuer, tokenRules } from '../../../src/identity/token-rules.ts'
 
 const keys = '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'
@@ -103,33 +102,5 @@ describe('token rules', () => {
   it('are rejected without an audience', () => {
     expect(rules({ TOKEN_AUDIENCES: ' a , ,b' })[0]?.audiences).to.deep.equal(['a', 'b'])
     expect(() => rules({ TOKEN_AUDIENCES: ' , ' })).to.throw('environment variable TOKEN_AUDIENCES: names no audience')
-  })
-})
-
-describe('token reviews by an orchestrator', () => {
-  const token = (aud?: unknown) => ({ text: '', algorithm: 'RS256', kid: undefined, claims: aud === undefined ? {} : { aud } })
-  const demanded = (aud: unknown, environment: Record<string, string> = {}) => reviewAudiences(token(aud), readFeatures(environment).features)
-
-  it('require TOKEN_AUDIENCES of every token with an audience, and of all tokens with REQUIRE_3P_TOKEN', () => {
-    expect(demanded('x')).to.deep.equal(['mesh-ca'])
-    expect(demanded(['x', 'y'], { TOKEN_AUDIENCES: 'a,b' })).to.deep.equal(['a', 'b'])
-    expect(demanded(undefined)).to.equal(undefined)
-    expect(demanded(undefined, { REQUIRE_3P_TOKEN: 'true' })).to.deep.equal(['mesh-ca'])
-  })
-
-  it("require no audience of the orchestrator's own tokens under the policy first-party-jwt", () => {
-    const first = { JWT_POLICY: 'first-party-jwt' }
-    expect(demanded(['kubernetes.default.svc'], first)).to.equal(undefined)
-    expect(demanded('kubernetes.default.svc', first)).to.equal(undefined)
-    expect(demanded(['kubernetes.default.svc', 'x'], first)).to.deep.equal(['mesh-ca'])
-    expect(demanded(['kubernetes.default.svc'])).to.deep.equal(['mesh-ca'])
-    expect(demanded(['kubernetes.default.svc'], { ...first, REQUIRE_3P_TOKEN: 'true' })).to.deep.equal(['mesh-ca'])
-  })
-
-  it('are configured by one of two values of JWT_POLICY', () => {
-    expect(() => checkJwtPolicy({ JWT_POLICY: 'none' })).to.throw(
-      'environment variable JWT_POLICY: "none" is none of third-party-jwt, first-party-jwt',
-    )
-    checkJwtPolicy({ JWT_POLICY: 'first-party-jwt' })
   })
 })

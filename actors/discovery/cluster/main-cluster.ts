@@ -1,0 +1,41 @@
+/** A cluster as the main thread has it: the connection, single calls, and the answers to actors on other threads. */
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import type { MetricRegistry } from '../../runtime/metrics.ts'
+import { ClusterApi, requestSettings } from './cluster-api.ts'
+import { ClusterConnection } from './cluster-connection.ts'
+import { clusterReviews, reviewMs, TokenReviews } from './token-reviews.ts'
+
+/** The cluster of the service. */
+export class MainCluster {
+  readonly connection: ClusterConnection
+  /** For the calls of the service itself. */
+  readonly api: ClusterApi
+  /** For what callers have reviewed: with a budget of requests of its own, so that it does not delay the calls of the service itself. */
+  readonly #reviewApi: ClusterApi
+
+  private constructor(connection: ClusterConnection, options: DiscoveryOptions) {
+    this.connection = connection
+    this.api = new ClusterApi(connection, requestSettings(options))
+    this.#reviewApi = new ClusterApi(connection, requestSettings(options), reviewMs)
+  }
+
+  /** Opens the cluster. Rejects when its configuration cannot be used, which is told at once, and not by a service that stays not ready. */
+  static async open(origin: ClusterOrigin, options: DiscoveryOptions): Promise<MainCluster> {
+    const connection = new ClusterConnection(origin)
+    await connection.access(false)
+    return new MainCluster(connection, options)
+  }
+
+  /** The answers to actors. */
+  answers(log: Logger, metrics: MetricRegistry) {
+    return { ...this.connection.answers, ...new TokenReviews(clusterReviews(this.#reviewApi), log, metrics).answers }
+  }
+
+  /** Ends the connections. Calls under way fail. */
+  close(): void {
+    this.api.close()
+    this.#reviewApi.close()
+  }
+}
