@@ -45,6 +45,8 @@ export type Form =
         Record<string, { readonly form: Form; readonly required: boolean; readonly unused: string | undefined; readonly only?: string | undefined }>
       >
       readonly hasUnused: boolean
+      /** Whether unknown fields are faults. */
+      readonly isStrict: boolean
     }
   | { readonly type: 'flag' }
   | { readonly type: 'anything' }
@@ -263,6 +265,7 @@ export function record<F extends Fields>(
         Object.entries(fields).map(([name, { form, required = false, unused, only }]) => [name, { form, required, unused, only }]),
       ),
       hasUnused: Object.values(fields).some(({ form, unused }) => unused !== undefined || hasUnused(form)),
+      isStrict: unknown === 'fault',
     },
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)

@@ -95,6 +95,9 @@ export function canonicalCloudName(name: string): string {
 /** Returns the TLS mode for mesh certificates in the mesh form. Other modes are returned unchanged. */
 export const canonicalTlsMode = (mode: string): string => (mode === 'ISTIO_MUTUAL' ? 'MESH_MUTUAL' : mode)
 
+/** Returns the names of a TLS mode: its own, and the alias if there is one. */
+export const tlsModeNames = (mode: string): string[] => (mode === 'MESH_MUTUAL' ? [mode, 'ISTIO_MUTUAL'] : [mode])
+
 /** Whether the value of the label `tlsMode` of a workload says that its proxy accepts mutual TLS. */
 export const isMutualTlsLabel = (value: string): boolean => value === 'mesh' || value === 'istio'
 

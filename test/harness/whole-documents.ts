@@ -176,6 +176,10 @@ export interface OddSpec {
   readonly what: string
 }
 
+/** The specs without unusual values. */
+export const wholeSpecs = (): { readonly kind: string; readonly spec: unknown }[] =>
+  Object.entries(whole).flatMap(([kind, texts]) => texts.map((text) => ({ kind, spec: parse(text) as unknown })))
+
 type Path = readonly (string | number)[]
 
 /**
