@@ -46,6 +46,8 @@ export interface PodSpec {
   readonly hostNetwork: boolean
   /** Whether it takes traffic. */
   readonly readiness: Readiness
+  /** The TCP ports of its containers that have a name, by name; undefined: none. */
+  readonly ports?: Readonly<Record<string, number>>
 }
 
 /** A reference to an object, for people and programs. Fields that are not known are empty. */
@@ -64,7 +66,22 @@ export interface ServicePort {
   readonly protocol: Protocol
   /** The port of the workload if it differs from `number`, else 0. */
   readonly targetPort: number
+  /** The name of the workload's port, where the target port is given by name. */
+  readonly targetName?: string
 }
+
+/** How a service is reached from outside of its cluster (docs/resources.md, O12). */
+export interface OutsideAccess {
+  /** The addresses of load balancers, external addresses, or those of nodes; IP addresses and host names. */
+  readonly addresses: readonly string[]
+  /** By service port the port at these addresses, where it is another one: a port of nodes. */
+  readonly ports: Readonly<Record<number, number>>
+  /** The network that the service is the gateway of, and the service port of the gateway; undefined: of none. */
+  readonly gateway?: { readonly network: string; readonly port: number }
+}
+
+/** Which endpoints of a service its callers prefer: those of their zone, or before these those of their node. */
+export type TrafficDistribution = 'PreferSameZone' | 'PreferSameNode'
 
 /** How the endpoints of a service are found: from a list, by DNS, or as the original destination of the connection. */
 export type Resolution = 'static' | 'dns' | 'passthrough'
@@ -89,9 +106,14 @@ export interface Service extends RegistryId {
   readonly external: boolean
   /** Namespaces to which it is visible: `.` its own, `*` all, `~` none; an empty list means the default of the mesh. */
   readonly exportTo: readonly string[]
+  /** The names in certificates of its endpoints; for a service of the orchestrator those beside the names of the accounts of its endpoints. */
   readonly serviceAccounts: readonly string[]
-  /** The labels of the workload entries that are its endpoints; undefined if endpoints are listed. */
+  /** Service accounts of its namespace that its endpoints may have, beside those that are known of them. */
+  readonly ownAccounts?: readonly string[]
+  /** The labels of the workloads that are its endpoints; undefined if endpoints are listed. */
   readonly selector: Readonly<Record<string, string>> | undefined
+  readonly outside?: OutsideAccess
+  readonly distribution?: TrafficDistribution
   readonly createdAt: number
 }
 

@@ -206,8 +206,9 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
 
 /** The watcher of the cluster. */
 function clusterRow({ options, features, hasCluster, mode }: TableParts): Row<RegistryWatcher> {
-  const { domain, resync: auditMs } = options
-  const config = { features, domain, cluster: features.CLUSTER_ID, auditMs, ...requestSettings(options) }
+  const { domain, resync: auditMs, appNamespace } = options
+  const namespaces = appNamespace.length > 0 ? [...new Set([options.namespace || features.POD_NAMESPACE, ...appNamespace])] : []
+  const config = { features, domain, namespaces, cluster: features.CLUSTER_ID, auditMs, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: {},

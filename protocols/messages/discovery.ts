@@ -23,6 +23,8 @@ export interface DiscoveryOptions {
   readonly domain: string
   /** Namespace of this process; empty if no flag sets it. */
   readonly namespace: string
+  /** The namespaces whose objects are followed beside the own one (`--appNamespace`); empty: all. */
+  readonly appNamespace: readonly string[]
   /** The cluster of this process, in place of `CLUSTER_ID`; empty if no flag sets it. */
   readonly clusterID: string
   readonly registries: readonly string[]

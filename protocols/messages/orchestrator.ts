@@ -29,6 +29,8 @@ export interface RegistryWatcherConfig {
   /** The domain of services, and the id of the cluster. */
   readonly domain: string
   readonly cluster: string
+  /** The namespaces whose objects are followed (`--appNamespace`, and the own one); empty: all. */
+  readonly namespaces: readonly string[]
   /** Requests a second, and at once (`--orchestratorApiQPS`, `--orchestratorApiBurst`). */
   readonly perSecond: number
   readonly burst: number

@@ -6,7 +6,6 @@ import { controlZ, meshConfigPath } from './defaults.ts'
 import { duration, float32, int, list, notYet, text, toggle, uint16 } from './flags.ts'
 import { loggingFlags } from './logging-flags.ts'
 
-const namespaces = 'all namespaces are followed'
 const remotes = 'there are no remote clusters yet'
 const webhooks = 'there are no webhooks yet'
 
@@ -44,14 +43,12 @@ export const discoveryFlags = {
     description:
       'becomes ready although files cannot be read at the first start, or contain documents that may be policies and cannot be identified: their content is not in force; without this flag the process waits until they are fixed or removed',
   }),
-  appNamespace: notYet(
-    namespaces,
-    text({
-      char: 'a',
-      default: '',
-      description: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched',
-    }),
-  ),
+  appNamespace: list({
+    char: 'a',
+    default: [],
+    description:
+      'comma-separated namespaces whose applications the controller manages, beside that of the controller; when unset, all namespaces are watched',
+  }),
   caCertFile: text({
     default: '',
     description: 'file with x509 CA certificates that client certificates may come from, beside those of the own authority; needs --tlsCertFile',

@@ -46,12 +46,16 @@ export function discoveryOptions(values: Values, texts: ReadonlyMap<string, stri
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (values.secureGRPCAddr === '' && values.tlsCertFile !== '')
     notices.push({ level: 'warn', message: 'flags --tlsCertFile and --tlsKeyFile have no effect: --secureGRPCAddr is empty' })
+  const appNamespace = values.appNamespace.flatMap((name) => name.trim() || [])
+  for (const name of appNamespace)
+    if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)) throw new Error(`--appNamespace: ${JSON.stringify(name)} is not the name of a namespace`)
   const namespace = given.includes('namespace') ? values.namespace : ''
   const clusterID = given.includes('clusterID') ? values.clusterID : ''
   const ctrlzAddr = values.ctrlz_port === 0 ? '' : `${values.ctrlz_address}:${values.ctrlz_port}`
   return {
     ...values,
     registries,
+    appNamespace,
     ctrlzAddr,
     trustDomain,
     namespace,

@@ -33,8 +33,21 @@ function podSpec(value: Mapping, metadata: Mapping, report: Report): PodSpec {
     serviceAccount: textAt(spec, 'spec', 'serviceAccountName', report) || 'default',
     hostNetwork: spec.hostNetwork === true,
     readiness: readinessOf(status, metadata),
+    ...namedPorts(spec),
   }
 }
+
+/** The TCP ports with a name of the containers, and of the init containers that go on running beside them. The first of a name counts. */
+function namedPorts({ containers, initContainers }: Mapping): Pick<PodSpec, 'ports'> {
+  const all = (value: unknown): readonly Mapping[] => (Array.isArray(value) ? value.filter(isMapping) : [])
+  const running = [...all(containers), ...all(initContainers).filter(({ restartPolicy }) => restartPolicy === 'Always')]
+  const found = new Map<string, number>()
+  for (const { name, containerPort, protocol } of running.flatMap(({ ports }) => all(ports)))
+    if (typeof name === 'string' && isPort(containerPort) && (protocol ?? 'TCP') === 'TCP' && !found.has(name)) found.set(name, containerPort)
+  return found.size > 0 ? { ports: Object.fromEntries(found) } : {}
+}
+
+const isPort = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535
 
 /** The addresses of a pod: `podIPs`, and `podIP`, which is the first of them. */
 function addressesOf(status: Mapping, report: Report): string[] {

@@ -199,6 +199,17 @@ export const variables = {
     meaning: 'custom host names, separated by commas, for which the discovery component signs the server certificate',
   },
   PILOT_CERT_PROVIDER: { type: 'string', default: 'meshd', meaning: 'provider of the DNS certificate' },
+  PILOT_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES: {
+    type: 'boolean',
+    default: true,
+    meaning: 'orchestrator services with selectors select workload entries with matching labels',
+  },
+  PILOT_USE_ENDPOINT_SLICE: {
+    type: 'boolean',
+    default: true,
+    meaning:
+      'uses EndpointSlices instead of Endpoints as the source of endpoints; false reads Endpoints, which have at most 1,000 addresses of a service and one address family',
+  },
   PILOT_ENABLE_SERVICEENTRY_SELECT_PODS: {
     type: 'boolean',
     default: true,

@@ -151,10 +151,7 @@ const meshFields = {
   tlsDefaults: unused(anything),
   defaultTrafficPolicy: unused(anything),
   serviceEntryVisibility: unused(anything),
-  serviceSettings: unused(
-    list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
-    'there are no registries of other clusters yet, whose endpoints would be left out',
-  ),
+  serviceSettings: list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
   configSources: configSourcesShape,
   certificates: unused(anything, 'the orchestrator client has no such part yet, whose API signs them'),
   thriftConfig: unused(record({ rateLimitUrl: text(), rateLimitTimeout: duration() }), 'Thrift calls are not limited yet'),

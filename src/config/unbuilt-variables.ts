@@ -53,12 +53,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'validates CRDs when retrieved from the orchestrator cache; for deployments without galley',
   },
-  PILOT_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES: {
-    without: orchestrator,
-    type: 'boolean',
-    default: true,
-    meaning: 'orchestrator services with selectors select workload entries with matching labels',
-  },
   PILOT_ENABLE_MYSQL_FILTER: {
     without: mysql,
     type: 'boolean',
@@ -96,13 +90,6 @@ export const unbuiltVariables = {
     default: 100,
     range: [0, 1000000000],
     meaning: 'QPS of status updates when status is enabled',
-  },
-  PILOT_USE_ENDPOINT_SLICE: {
-    without: 'EndpointSlices are always read',
-    type: 'boolean',
-    default: false,
-    meaning:
-      'uses EndpointSlices instead of Endpoints as the source of endpoints; the two are mutually exclusive; requires the orchestrator’s EndpointSlice controller',
   },
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: {
     without: orchestrator,

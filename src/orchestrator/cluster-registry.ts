@@ -1,9 +1,10 @@
 /** The services and endpoints of a cluster, from its Services, EndpointSlices, Pods and Nodes (docs/resources.md, O6 to O9). */
-import type { Endpoint, EndpointSlice, RegistryId, Service } from '../../protocols/data.ts'
+import type { Endpoint, EndpointSlice, OutsideAccess, RegistryId, Service, TrafficDistribution } from '../../protocols/data.ts'
+import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
 import { localityLabel, type MeshNames } from '../names/mesh-names.ts'
 import { nodeLocality } from '../registry/node-localities.ts'
-import type { ClusterObject, CutObjects, FollowedKind, ServiceObject, SliceEndpoint, SliceObject } from './objects.ts'
+import type { ClusterObject, CutObjects, EndpointsObject, FollowedKind, ServiceObject, SliceEndpoint, SliceObject } from './objects.ts'
 
 /** What has changed of a service. */
 export type RegistryChange =
@@ -33,8 +34,15 @@ export class ClusterRegistry {
   readonly #slicesWith = { pod: new Map<string, Set<string>>(), node: new Map<string, Set<string>>() }
   /** The pods on a node. */
   readonly #podsOn = new Map<string, Set<string>>()
+  /** The number of slices of each Endpoints object. */
+  readonly #subsets = new Map<string, number>()
+  /** The preferences of namespaces for the endpoints of their Services. */
+  readonly #distributions = new Map<string, TrafficDistribution>()
+  /** The Services that are reached by the addresses of nodes. */
+  readonly #atNodes = new Set<string>()
   /** The pods that endpoints wait for, by slice. */
   readonly #awaited = new Map<string, ReadonlySet<string>>()
+  #awaitedEver = 0
   readonly #changedServices = new Set<string>()
   readonly #changedSlices = new Map<string, string>()
 
@@ -50,11 +58,18 @@ export class ClusterRegistry {
     return sum
   }
 
+  /** The number of times that an endpoint came whose pod was not known. */
+  get awaitedEver(): number {
+    return this.#awaitedEver
+  }
+
   /** Adds, replaces or removes an object. What follows from it is told by {@link take}. */
   set<Kind extends FollowedKind>(kind: Kind, key: string, object: CutObjects[Kind] | undefined): void {
     if (kind === 'Service') this.#setService(key, object as ServiceObject | undefined)
     else if (kind === 'EndpointSlice') this.#setSlice(key, object as SliceObject | undefined)
+    else if (kind === 'Endpoints') this.#setEndpoints(key, object as EndpointsObject | undefined)
     else if (kind === 'Pod') this.#setPod(key, object as ClusterObject | undefined)
+    else if (kind === 'Namespace') this.#setNamespace(key.slice(key.indexOf('/') + 1), object as ClusterObject | undefined)
     else if (kind === 'Node') this.#setNode(key, object as ClusterObject | undefined)
   }
 
@@ -98,7 +113,18 @@ export class ClusterRegistry {
   #setService(key: string, service: ServiceObject | undefined): void {
     if (service) this.#services.set(key, service)
     else if (!this.#services.delete(key)) return
+    if (service?.outside.nodes) this.#atNodes.add(key)
+    else this.#atNodes.delete(key)
     this.#changedServices.add(key)
+  }
+
+  /** An Endpoints object is as many slices as it has subsets. */
+  #setEndpoints(key: string, endpoints: EndpointsObject | undefined): void {
+    const slices = endpoints?.slices ?? []
+    for (let at = slices.length; at < (this.#subsets.get(key) ?? 0); at++) this.#setSlice(`${key} ${at}`, undefined)
+    for (const [at, slice] of slices.entries()) this.#setSlice(`${key} ${at}`, slice)
+    if (slices.length > 0) this.#subsets.set(key, slices.length)
+    else this.#subsets.delete(key)
   }
 
   #setSlice(key: string, slice: SliceObject | undefined): void {
@@ -141,11 +167,24 @@ export class ClusterRegistry {
     this.#remake(this.#slicesWith.pod.get(key))
   }
 
+  #setNamespace(name: string, namespace: ClusterObject | undefined): void {
+    const before = this.#distributions.get(name)
+    if (namespace?.distribution) this.#distributions.set(name, namespace.distribution)
+    else this.#distributions.delete(name)
+    if (before === namespace?.distribution) return
+    for (const key of this.#services.keys()) if (key.startsWith(`${name}/`)) this.#changedServices.add(key)
+  }
+
   #setNode(key: string, node: ClusterObject | undefined): void {
     const name = key.slice(key.indexOf('/') + 1)
     const before = this.#nodes.get(name)
     if (node) this.#nodes.set(name, node)
     else this.#nodes.delete(name)
+    for (const service of this.#atNodes) {
+      const { nodes } = (this.#services.get(service) as ServiceObject).outside
+      const [had, has] = [before, node].map((each) => (each ? outsideAddresses(each, nodes) : []).join())
+      if (had !== has) this.#changedServices.add(service)
+    }
     if (localityOf(before, this.#settings.names) === localityOf(node, this.#settings.names)) return
     this.#remake(this.#slicesWith.node.get(name))
     for (const pod of this.#podsOn.get(name) ?? []) this.#remake(this.#slicesWith.pod.get(pod))
@@ -156,22 +195,39 @@ export class ClusterRegistry {
   }
 
   #serviceOf(of: ServiceObject): Service {
-    const { namespace, name, addresses, isHeadless, externalName, ports, exportTo = [], createdAt } = of
+    const { namespace, name, addresses, isHeadless, externalName, ports, exportTo = [], createdAt, selector, identities, accounts } = of
+    const distribution = of.distribution ?? this.#distributions.get(namespace)
+    const outside = this.#outsideOf(of)
     return {
       hostname: this.#hostname(namespace, name),
       ...{ namespace, name, ...this.id, addresses },
-      ports: ports.map(({ name: port, number, protocol, targetPort }) => ({
+      ports: ports.map(({ name: port, number, protocol, targetPort, targetName }) => ({
         number,
         name: port,
         protocol: selectProtocol(protocol, port, number),
         targetPort,
+        ...(targetName === '' ? {} : { targetName }),
       })),
       resolution: externalName !== '' ? 'dns' : isHeadless ? 'passthrough' : 'static',
       external: externalName !== '',
       exportTo,
-      serviceAccounts: [],
-      selector: undefined,
+      serviceAccounts: identities,
+      ...(accounts.length > 0 ? { ownAccounts: accounts } : {}),
+      selector,
+      ...(outside ? { outside } : {}),
+      ...(distribution ? { distribution } : {}),
       createdAt,
+    }
+  }
+
+  #outsideOf({ outside: { addresses, nodes, gateway }, ports }: ServiceObject): OutsideAccess | undefined {
+    const ofNodes = nodes ? [...this.#nodes.values()].flatMap((node) => outsideAddresses(node, nodes)) : []
+    const isOfNodes = ofNodes.length > 0
+    if (addresses.length === 0 && !isOfNodes) return undefined
+    return {
+      addresses: isOfNodes ? [...new Set(ofNodes)].sort() : addresses,
+      ports: isOfNodes ? Object.fromEntries(ports.flatMap(({ number, nodePort }) => (nodePort > 0 ? [[number, nodePort]] : []))) : {},
+      ...(gateway ? { gateway } : {}),
     }
   }
 
@@ -189,6 +245,8 @@ export class ClusterRegistry {
       const common = this.#endpointParts(slice, endpoint, pod)
       return endpoint.addresses.map((address): Endpoint => ({ address, ports: byName, ...(serves ? { serves } : {}), ...common }))
     })
+    const before = this.#awaited.get(key)
+    for (const pod of awaited) if (!before?.has(pod)) this.#awaitedEver++
     if (awaited.size > 0) this.#awaited.set(key, awaited)
     else this.#awaited.delete(key)
     return { key, version: '', endpoints }
@@ -221,6 +279,10 @@ export class ClusterRegistry {
 
 const slicesService = ({ namespace, service }: SliceObject): string => `${namespace}/${service}`
 const nodeOf = ({ object }: ClusterObject): string => (object.spec as { readonly node: string }).node
+
+/** The first external address of a node that a Service is reached at, if the node has the labels. */
+const outsideAddresses = (node: ClusterObject, wanted: Readonly<Record<string, string>> | undefined): readonly string[] =>
+  labelsMatch(wanted, node.object.labels) ? node.outside.slice(0, 1) : []
 
 /** The one endpoint of a Service of type ExternalName: the host that it stands for. */
 function externalSlice({ externalName, namespace }: ServiceObject): EndpointSlice {

@@ -2,7 +2,7 @@
  * What the mesh needs of the objects of a cluster: each is cut to that as soon as it is read. Fields that the mesh does not need are not read,
  * since the orchestrator and its operators set many of them.
  */
-import type { ConfigObject, Readiness } from '../../protocols/data.ts'
+import type { ConfigObject, OutsideAccess, Readiness, TrafficDistribution } from '../../protocols/data.ts'
 import { canonicalAddress, isIp } from '../config/addresses.ts'
 import { readClusterSpec, readLabels } from '../config/cluster-documents.ts'
 import { type Fault, isMapping, type Report } from '../config/shape.ts'
@@ -21,6 +21,23 @@ export interface ServiceObject {
   readonly ports: readonly ServiceObjectPort[]
   /** The annotation `networking.mesh.io/exportTo`; undefined without one. */
   readonly exportTo: readonly string[] | undefined
+  /** The labels of its pods and WorkloadEntries; undefined without a selector. */
+  readonly selector: Readonly<Record<string, string>> | undefined
+  /** Names in certificates, and service accounts of its namespace, that annotations give its endpoints. */
+  readonly identities: readonly string[]
+  readonly accounts: readonly string[]
+  readonly distribution: TrafficDistribution | undefined
+  readonly outside: ServiceOutside
+}
+
+/** How a Service is reached from outside of the cluster. */
+export interface ServiceOutside {
+  /** The addresses of load balancers, and external addresses; IP addresses and host names. */
+  readonly addresses: readonly string[]
+  /** The labels of the nodes at which it is reached; undefined: it is not reached by its ports at nodes. */
+  readonly nodes: Readonly<Record<string, string>> | undefined
+  /** The network that it is the gateway of, and the port; undefined: of none. */
+  readonly gateway: OutsideAccess['gateway']
 }
 
 /** A port of a Service. */
@@ -31,6 +48,10 @@ export interface ServiceObjectPort {
   readonly protocol: string
   /** The port of the pods where it is a number; 0 where it is named or not set. */
   readonly targetPort: number
+  /** The name of the port of the pods; empty where it is a number. */
+  readonly targetName: string
+  /** The port at nodes; 0: it has none. */
+  readonly nodePort: number
 }
 
 /** An EndpointSlice, as far as the mesh needs it. */
@@ -52,16 +73,27 @@ export interface SliceEndpoint {
   readonly node: string
 }
 
-/** A Pod, Node or Namespace, and for a Pod the name of the workload that made it. */
+/** An Endpoints object: as many slices as it has subsets. */
+export interface EndpointsObject {
+  readonly slices: readonly SliceObject[]
+}
+
+/** A Pod, Node or Namespace. */
 export interface ClusterObject {
   readonly object: ConfigObject
+  /** For a Pod the name of the workload that made it. */
   readonly workload: string
+  /** For a Node its addresses outside of the cluster. */
+  readonly outside: readonly string[]
+  /** For a Namespace the preference of its Services that have none. */
+  readonly distribution: TrafficDistribution | undefined
 }
 
 /** What the objects of each kind are cut to. */
 export interface CutObjects {
   Service: ServiceObject
   EndpointSlice: SliceObject
+  Endpoints: EndpointsObject
   Pod: ClusterObject
   Node: ClusterObject
   Namespace: ClusterObject
@@ -96,6 +128,7 @@ export function cut<Kind extends FollowedKind>(kind: Kind, value: Mapping, origi
 function cutAs(kind: FollowedKind, value: Mapping, metadata: Mapping, origin: ObjectOrigin, report: Report): CutObjects[FollowedKind] | undefined {
   if (kind === 'Service') return cutService(value, metadata, origin, report)
   if (kind === 'EndpointSlice') return cutSlice(value, metadata, report)
+  if (kind === 'Endpoints') return cutEndpoints(value, metadata, report)
   return cutClusterObject(kind, value, metadata, origin, report)
 }
 
@@ -109,13 +142,16 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
     }
     const targetPort = isPort(port.targetPort) ? port.targetPort : 0
     const protocol = port.protocol === 'UDP' ? 'udp' : protocolOf(text(port.appProtocol))
-    return [{ name: text(port.name), number: port.port, protocol, targetPort: targetPort === port.port ? 0 : targetPort }]
+    const nodePort = isPort(port.nodePort) ? port.nodePort : 0
+    const target = { targetPort: targetPort === port.port ? 0 : targetPort, targetName: text(port.targetPort) }
+    return [{ name: text(port.name), number: port.port, protocol, ...target, nodePort }]
   })
-  const listed = list(spec.clusterIPs)
-  const given = (listed.length > 0 ? listed : [spec.clusterIP]).filter((address) => address !== undefined && address !== '' && address !== 'None')
+  const all = list(spec.clusterIPs)
+  const given = (all.length > 0 ? all : [spec.clusterIP]).filter((address) => address !== undefined && address !== '' && address !== 'None')
   const addresses = given.flatMap((address) => ipAddress(address, 'spec.clusterIPs', report))
   const annotations = names.canonicalKeys(textValues(metadata.annotations))
   const exported = annotations[`networking.${names.domain}/exportTo`]
+  const accounts = (name: string) => listed(annotations[`alpha.${names.domain}/${name}`])
   const isExternal = spec.type === 'ExternalName'
   if (isExternal && text(spec.externalName) === '') {
     report.faults.push({ path: 'spec.externalName', reason: 'required for the type ExternalName, but missing' })
@@ -128,8 +164,68 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
     isHeadless: !isExternal && spec.clusterIP === 'None',
     externalName: isExternal ? text(spec.externalName).toLowerCase() : '',
     ports,
-    exportTo: exported?.split(',').flatMap((item) => item.trim() || []),
+    exportTo: exported === undefined ? undefined : listed(exported),
+    selector: isExternal ? undefined : selectorOf(spec, names),
+    identities: accounts('canonical-serviceaccounts'),
+    accounts: accounts('kubernetes-serviceaccounts'),
+    distribution: distributions.get(text(spec.trafficDistribution)) ?? annotatedDistribution(annotations, names),
+    outside: outsideOf(value, metadata, annotations, names, report),
   }
+}
+
+const listed = (value = ''): string[] => value.split(',').flatMap((item) => item.trim() || [])
+
+function selectorOf({ selector }: Mapping, names: MeshNames): Readonly<Record<string, string>> | undefined {
+  const labels = names.canonicalKeys(textValues(selector))
+  return Object.keys(labels).length > 0 ? labels : undefined
+}
+
+const distributions: ReadonlyMap<string, TrafficDistribution> = new Map([
+  ['PreferClose', 'PreferSameZone'],
+  ['PreferSameZone', 'PreferSameZone'],
+  ['PreferSameNode', 'PreferSameNode'],
+])
+
+/** Other values than those that are known here are hints that nobody has to follow. */
+const annotatedDistribution = (annotations: Readonly<Record<string, string>>, { domain }: MeshNames): TrafficDistribution | undefined =>
+  distributions.get(annotations[`networking.${domain}/traffic-distribution`] ?? '')
+
+/** The port of the gateway of a network where no label names another. */
+const gatewayPort = 15_443
+
+function outsideOf(value: Mapping, metadata: Mapping, annotations: Record<string, string>, names: MeshNames, report: Report): ServiceOutside {
+  const spec = mapping(value.spec)
+  const labels = names.canonicalKeys(textValues(metadata.labels))
+  const ingress = list(mapping(mapping(value.status).loadBalancer).ingress).map(mapping)
+  const balanced = spec.type === 'LoadBalancer' ? ingress.flatMap(({ ip, hostname }) => text(ip) || text(hostname) || []) : []
+  const addresses = [...list(spec.externalIPs).map(text), ...balanced].filter((address) => address !== '')
+  const network = labels[`topology.${names.domain}/network`]
+  const named = labels[`networking.${names.domain}/gatewayPort`]
+  const port = named === undefined ? gatewayPort : Number(named)
+  if (!isPort(port))
+    report.faults.push({ path: `metadata.labels[networking.${names.domain}/gatewayPort]`, reason: `${shown(named)} is not a port number` })
+  return {
+    addresses: [...new Set(addresses.map((address) => (isIp(address) ? canonicalAddress(address) : address.toLowerCase())))],
+    nodes: spec.type === 'NodePort' ? nodesOf(annotations[`traffic.${names.domain}/nodeSelector`], names, report) : undefined,
+    gateway: network && isPort(port) ? { network, port } : undefined,
+  }
+}
+
+/** The labels in the annotation `traffic.mesh.io/nodeSelector`, a mapping in JSON; undefined without it, and where it cannot be read. */
+function nodesOf(annotation: string | undefined, names: MeshNames, report: Report): Readonly<Record<string, string>> | undefined {
+  if (annotation === undefined) return undefined
+  try {
+    const value: unknown = JSON.parse(annotation.trim() === '' ? '{}' : annotation)
+    if (isMapping(value) && Object.values(value).every((each) => typeof each === 'string'))
+      return names.canonicalKeys(value as Record<string, string>)
+  } catch {
+    // Told below.
+  }
+  report.faults.push({
+    path: `metadata.annotations[traffic.${names.domain}/nodeSelector]`,
+    reason: `expected labels in JSON, such as {"kubernetes.io/os":"linux"}, got ${shown(annotation)}`,
+  })
+  return undefined
 }
 
 /** The application protocols of the orchestrator that have other names in the mesh; `appProtocol` may also name a protocol of the mesh. */
@@ -143,11 +239,6 @@ const protocolOf = (appProtocol: string): string => appProtocols.get(appProtocol
 
 function cutSlice(value: Mapping, metadata: Mapping, report: Report): SliceObject {
   const labels = mapping(metadata.labels)
-  const ports = list(value.ports).flatMap((item) => {
-    const port = mapping(item)
-    // A port without a number is every port, which no service of the mesh has.
-    return isPort(port.port) ? [{ name: text(port.name), number: port.port }] : []
-  })
   const isAddressed = value.addressType === 'IPv4' || value.addressType === 'IPv6'
   if (!isAddressed) report.faults.push({ path: 'addressType', reason: `expected IPv4 or IPv6, got ${shown(value.addressType)}` })
   const { namespace, name } = nameIn(metadata)
@@ -155,12 +246,44 @@ function cutSlice(value: Mapping, metadata: Mapping, report: Report): SliceObjec
     const endpoint = mapping(item)
     const addresses = list(endpoint.addresses).flatMap((address) => ipAddress(address, `endpoints[${index}].addresses`, report))
     if (addresses.length === 0) return []
-    const target = mapping(endpoint.targetRef)
-    const pod = target.kind === 'Pod' ? `${text(target.namespace) || namespace}/${text(target.name)}` : ''
+    const pod = podIn(mapping(endpoint.targetRef), namespace)
     return [{ addresses, readiness: readinessOf(mapping(endpoint.conditions)), pod, node: text(endpoint.nodeName) }]
   })
-  return { namespace, name, service: text(labels['kubernetes.io/service-name']), ports, endpoints }
+  return { namespace, name, service: text(labels['kubernetes.io/service-name']), ports: portsIn(value), endpoints }
 }
+
+/** Each subset of an Endpoints object becomes a slice: its ready addresses, and those that are not ready. */
+function cutEndpoints(value: Mapping, metadata: Mapping, report: Report): EndpointsObject {
+  const capacity = textValues(metadata.annotations)['endpoints.kubernetes.io/over-capacity']
+  if (capacity !== undefined)
+    report.faults.push({
+      path: 'metadata.annotations[endpoints.kubernetes.io/over-capacity]',
+      reason: 'the Service has more than 1,000 endpoints, of which the Endpoints object has only 1,000: PILOT_USE_ENDPOINT_SLICE=true reads all',
+    })
+  const { namespace, name } = nameIn(metadata)
+  const slices = list(value.subsets).map((item, index): SliceObject => {
+    const subset = mapping(item)
+    const endpointsIn = (field: 'addresses' | 'notReadyAddresses', readiness: Readiness) =>
+      list(subset[field]).flatMap((each): SliceEndpoint[] => {
+        const { ip, targetRef, nodeName } = mapping(each)
+        const addresses = ipAddress(ip, `subsets[${index}].${field}`, report)
+        return addresses.length > 0 ? [{ addresses, readiness, pod: podIn(mapping(targetRef), namespace), node: text(nodeName) }] : []
+      })
+    const endpoints = [...endpointsIn('addresses', 'ready'), ...endpointsIn('notReadyAddresses', 'unready')]
+    return { namespace, name, service: name, ports: portsIn(subset), endpoints }
+  })
+  return { slices }
+}
+
+const podIn = (target: Mapping, namespace: string): string =>
+  target.kind === 'Pod' ? `${text(target.namespace) || namespace}/${text(target.name)}` : ''
+
+/** A port without a number is every port, which no service of the mesh has. */
+const portsIn = ({ ports }: Mapping): SliceObject['ports'] =>
+  list(ports).flatMap((item) => {
+    const port = mapping(item)
+    return isPort(port.port) ? [{ name: text(port.name), number: port.port }] : []
+  })
 
 /** Conditions that are not set count as true for `ready`, which `serving` then follows. */
 function readinessOf({ ready, serving, terminating }: Mapping): Readiness {
@@ -172,7 +295,7 @@ function cutClusterObject(
   kind: 'Pod' | 'Node' | 'Namespace',
   value: Mapping,
   metadata: Mapping,
-  { source, cluster }: ObjectOrigin,
+  { names, source, cluster }: ObjectOrigin,
   report: Report,
 ): ClusterObject | undefined {
   const labels = readLabels(metadata, report)
@@ -190,7 +313,17 @@ function cutClusterObject(
     ...{ source, cluster, uid: text(metadata.uid), resourceVersion },
     place: `cluster ${cluster}`,
   }
-  return { object, workload: kind === 'Pod' ? workloadOf(metadata, object.name) : '' }
+  return {
+    object,
+    workload: kind === 'Pod' ? workloadOf(metadata, object.name) : '',
+    outside: kind === 'Node' ? externalAddresses(value) : [],
+    distribution: kind === 'Namespace' ? annotatedDistribution(names.canonicalKeys(textValues(metadata.annotations)), names) : undefined,
+  }
+}
+
+function externalAddresses({ status }: Mapping): string[] {
+  const given = list(mapping(status).addresses).map(mapping)
+  return given.flatMap(({ type, address }) => (type === 'ExternalIP' && isIp(text(address)) ? [canonicalAddress(text(address))] : []))
 }
 
 /** The name of the workload of a pod: of what owns it, without the hash of its template for a Deployment; its own without an owner. */

@@ -8,6 +8,8 @@ export interface Resource {
   readonly path: string
   /** Its name in RBAC rules, with its API group: `endpointslices.discovery.k8s.io`. */
   readonly name: string
+  /** The namespace whose objects these are; undefined: those of all namespaces, or objects without one. */
+  readonly namespace?: string
 }
 
 /** A resource of the core API. */
@@ -19,6 +21,20 @@ export const groupResource = (kind: string, group: string, version: string, plur
   path: `/apis/${group}/${version}/${plural}`,
   name: `${plural}.${group}`,
 })
+
+/**
+ * The resources to follow for the objects of a kind in some namespaces (`--appNamespace`); without any the one for all namespaces. A Role in
+ * each of them permits it.
+ */
+export function inNamespaces(resource: Resource, namespaces: readonly string[]): readonly Resource[] {
+  if (namespaces.length === 0) return [resource]
+  const slash = resource.path.lastIndexOf('/')
+  const [group, plural] = [resource.path.slice(0, slash), resource.path.slice(slash + 1)]
+  return namespaces.map((namespace) => ({ ...resource, path: `${group}/namespaces/${encodeURIComponent(namespace)}/${plural}`, namespace }))
+}
+
+/** The name of a resource for people: `pods`, or `pods of namespace shop`. */
+export const shownResource = ({ name, namespace }: Resource): string => (namespace === undefined ? name : `${name} of namespace ${namespace}`)
 
 /** The number of objects on a page of a list. */
 const pageLength = 500

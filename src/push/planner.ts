@@ -81,7 +81,7 @@ export class Planner {
 
   /** The service instances of a proxy's workload. */
   instancesOf(node: ProxyNode): readonly ServiceInstance[] {
-    return this.#instances.of(node)
+    return this.#instances.of(node, this.builder.snapshot.podOf(node))
   }
 
   /** The labels of a proxy that selectors look at. */
@@ -99,7 +99,7 @@ export class Planner {
     return this.#classes.size
   }
 
-  /** The number of connected sidecars whose addresses no endpoint of a service has. */
+  /** The number of connected sidecars that are the workload of no service. */
   get sidecarsWithoutEndpoint(): number {
     let count = 0
     for (const { proxyClass, connections } of this.#classes)

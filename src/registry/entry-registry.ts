@@ -1,11 +1,25 @@
-/** The registry of ServiceEntries and WorkloadEntries: updates the services that they define, namespace by namespace. */
-import type { Endpoint } from '../../protocols/data.ts'
+/**
+ * The registry of ServiceEntries and WorkloadEntries: updates the services that they define, namespace by namespace, and the endpoints that
+ * Services of the orchestrator have by selecting WorkloadEntries (docs/resources.md, O10).
+ */
+import type { Endpoint, Service } from '../../protocols/data.ts'
 import type { Faults } from '../model/faults.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
-import type { MergedServices, ServiceRecord } from './merged-services.ts'
+import { type MergedServices, registryName, type ServiceRecord } from './merged-services.ts'
 import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type Workload } from './service-entries.ts'
-import { slicesOf } from './slices.ts'
-import { WorkloadIndex } from './workload-index.ts'
+import { selectedSlices, slicesOf } from './slices.ts'
+import { type Selector, WorkloadIndex } from './workload-index.ts'
+
+const selectorOf = ({ spec }: ServiceEntry): Selector => ({ labels: spec.workloadSelector?.labels ?? {}, takesPods: true })
+/** The source of the endpoints that a Service of a source has by selecting WorkloadEntries. */
+const selectedSource = (source: string): string => `${source} WorkloadEntries`
+
+/** A Service that selects WorkloadEntries. */
+interface SelectingService {
+  readonly source: string
+  readonly key: string
+  readonly service: Service
+}
 
 /** Converts entries into service records and passes these to the merged services. */
 export class EntryRegistry {
@@ -15,6 +29,9 @@ export class EntryRegistry {
   readonly #namespaces = new Map<string, WorkloadIndex>()
   /** Namespaces whose workloads changed since the last {@link reselect}. */
   readonly #touched = new Set<string>()
+  /** The entries that select workloads, and the Services that do, by their keys in the index of their namespace. */
+  readonly #entries = new Map<string, ServiceEntry>()
+  readonly #selecting = new Map<string, SelectingService>()
   /** Keys of services by the entry that defines them. */
   readonly #held = new Map<string, ReadonlySet<string>>()
 
@@ -27,7 +44,7 @@ export class EntryRegistry {
   /** Returns the service record of each host of an entry. Throws when the entry cannot be read. */
   recordsOf(entry: ServiceEntry): ServiceRecord[] {
     if (!entry.spec.workloadSelector) return this.#records(entry, endpointsOf(entry, this.#names))
-    return this.#records(entry, this.#namespaces.get(entry.namespace)?.endpointsOf(entry) ?? [])
+    return this.#records(entry, this.#namespaces.get(entry.namespace)?.endpointsOf(selectorOf(entry)) ?? [])
   }
 
   /** Returns the records for given endpoints. Undefined: each host is its own endpoint. */
@@ -38,9 +55,35 @@ export class EntryRegistry {
   /** Sets an entry with its records, or removes it. */
   setEntry(key: string, before: ServiceEntry | undefined, now: ServiceEntry | undefined, records: readonly ServiceRecord[]): void {
     if (before?.spec.workloadSelector) this.#change(before.namespace, (index) => index.setEntry(key, undefined))
-    if (now?.spec.workloadSelector) this.#change(now.namespace, (index) => index.setEntry(key, now))
+    if (now?.spec.workloadSelector) this.#change(now.namespace, (index) => index.setEntry(key, selectorOf(now)))
+    if (now?.spec.workloadSelector) this.#entries.set(key, now)
+    else this.#entries.delete(key)
     this.#setRecords(key, records)
     this.#faults.clear(`workloads|${key}`)
+  }
+
+  /** Sets or removes a service of a source; a Service of a cluster may select WorkloadEntries of its namespace. */
+  setService(source: string, key: string, service: Service | undefined): void {
+    const id = `${source} ${key}`
+    const before = this.#selecting.get(id)
+    // The endpoints that are added here come back as those of another source.
+    const isOwn = service && source === registryName(service) && service.provider === 'Orchestrator'
+    const now = isOwn && service.selector && service.resolution !== 'dns' ? { source, key, service } : undefined
+    const of = now ?? before
+    if (!of) return
+    const labels = now?.service.selector ?? {}
+    const { namespace } = of.service
+    if (now) this.#selecting.set(id, now)
+    else this.#selecting.delete(id)
+    if (!before || !now || JSON.stringify(before.service.selector) !== JSON.stringify(labels))
+      this.#change(namespace, (index) => index.setEntry(id, now && { labels, takesPods: false }))
+    const endpoints = now ? (this.#namespaces.get(namespace)?.endpointsAfter(id, new Set()) ?? []) : []
+    this.#setSelected({ source, key, service: service as Service }, endpoints)
+  }
+
+  #setSelected({ source, key, service }: SelectingService, endpoints: readonly Endpoint[]): undefined {
+    const record = endpoints.length > 0 ? { service, slices: selectedSlices(endpoints, service.ports) } : undefined
+    this.#services.set(selectedSource(source), key, record)
   }
 
   /** Sets or removes a workload. Selectors are evaluated by {@link reselect}. */
@@ -57,13 +100,19 @@ export class EntryRegistry {
   reselect(): void {
     for (const namespace of this.#touched) {
       const index = this.#namespaces.get(namespace)
-      for (const [key, entry, workloads] of index?.takeTouched() ?? []) {
+      for (const [key, workloads] of index?.takeTouched() ?? []) {
         const subject = { type: 'object', resource: key, objects: [key] }
-        const reselect = () => this.#setRecords(key, this.#records(entry, index?.endpointsAfter(key, entry, workloads)))
+        const reselect = () => this.#reselect(key, index?.endpointsAfter(key, workloads) ?? [])
         this.#faults.attempt(`workloads|${key}`, subject, reselect, undefined, true)
       }
     }
     this.#touched.clear()
+  }
+
+  #reselect(key: string, endpoints: readonly Endpoint[]): undefined {
+    const [entry, selecting] = [this.#entries.get(key), this.#selecting.get(key)]
+    if (entry) this.#setRecords(key, this.#records(entry, endpoints))
+    else if (selecting) this.#setSelected(selecting, endpoints)
   }
 
   #setRecords(key: string, records: readonly ServiceRecord[]): undefined {

@@ -64,10 +64,13 @@ export const registryName = ({ provider, cluster }: RegistryId): string => (clus
 export class MergedServices {
   readonly #faults: Faults
   readonly #covers: (service: Service) => boolean
+  readonly #defined: (source: string, key: string, service: Service | undefined) => void
   /** Records by service and source. */
   readonly #records = new Map<string, Map<string, KeptRecord>>()
   readonly #touched = new Set<string>()
   readonly #nodes = new NodeLocalities()
+  /** The services that are gateways of networks, by source and key. */
+  readonly #gateways = new Map<string, Service>()
   /** Slices restricted to the ports of their own definition, by slice. */
   readonly #narrowed = new WeakMap<Slice, { readonly ports: readonly ServicePort[]; readonly slice: Slice }>()
   #onlyEndpoints = true
@@ -75,15 +78,30 @@ export class MergedServices {
   #definitions = 0
   #unready = 0
 
-  /** `covers`: whether services of a registry's namespace count (docs/resources.md, O3); those of entries have been decided on before. */
-  constructor(faults: Faults, covers: (service: Service) => boolean = () => true) {
+  /**
+   * `covers`: whether services of a registry's namespace count (docs/resources.md, O3); those of entries have been decided on before.
+   * `defined` is told of every definition that came, changed or went, with its source.
+   */
+  constructor(
+    faults: Faults,
+    covers: (service: Service) => boolean = () => true,
+    defined: (source: string, key: string, service: Service | undefined) => void = () => {},
+  ) {
     this.#faults = faults
     this.#covers = covers
+    this.#defined = defined
   }
 
   /** Whether all changes since the last merge are of endpoints. */
   get onlyEndpoints(): boolean {
     return this.#onlyEndpoints
+  }
+
+  /** The services of all clusters that are gateways of networks (docs/resources.md, O12), in the order of their sources and keys. */
+  get networkGateways(): readonly Service[] {
+    if (this.#gateways.size === 0) return []
+    const all = [...this.#gateways].sort(([one], [other]) => compare(one, other)).map(([, service]) => service)
+    return all.filter((service) => this.#covers(service))
   }
 
   /** The number of endpoints that are not ready, as of the last merge. */
@@ -162,6 +180,11 @@ export class MergedServices {
     this.#nodes.changed(key, before?.slices ?? [], now?.slices ?? [])
     this.#onlyEndpoints &&= now !== undefined && now.service === before?.service
     this.#touched.add(key)
+    if (now?.service !== before?.service) {
+      if (now?.service.outside?.gateway) this.#gateways.set(`${source} ${key}`, now.service)
+      else this.#gateways.delete(`${source} ${key}`)
+      this.#defined(source, key, now?.service)
+    }
     return true
   }
 
@@ -322,7 +345,7 @@ function shardsOf(records: readonly KeptRecord[], before: readonly Shard[]): Sha
  */
 export function reachesClusters(now: ServiceState, before: ServiceState): boolean {
   if (now.service.resolution !== 'static') return true
-  if (now.service.serviceAccounts.length > 0) return false
+  if (now.service.serviceAccounts.length > 0 && now.service.provider !== 'Orchestrator') return false
   const [one, other] = [accountsIn(now), accountsIn(before)]
   return one.size !== other.size || ![...one].every((account) => other.has(account))
 }

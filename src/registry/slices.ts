@@ -1,5 +1,5 @@
 /** Slices of endpoints: how lists are cut into them, and how a slice is compared with its predecessor, endpoint by endpoint. */
-import type { Endpoint, EndpointSlice } from '../../protocols/data.ts'
+import type { Endpoint, EndpointSlice, ServicePort } from '../../protocols/data.ts'
 import { leadsToCaller } from '../config/addresses.ts'
 import { fnv1a } from '../model/digest.ts'
 import { compare } from '../model/order.ts'
@@ -56,6 +56,28 @@ export function slicesOf(endpoints: readonly Endpoint[]): EndpointSlice[] {
     start = end
   }
   return [...slices.values()]
+}
+
+/** The beginning of the keys of slices of selected WorkloadEntries. */
+const selectedKey = 'WorkloadEntries '
+
+/** Whether the endpoints of a slice of a registry are WorkloadEntries that a Service selects. */
+export const isOfWorkloadEntries = ({ key }: EndpointSlice): boolean => key.startsWith(selectedKey)
+
+/**
+ * Returns the slices of WorkloadEntries that a Service with some ports selects. The port of a workload is what it calls by the name of the
+ * service port, else by the name of its target port, else the number of that (docs/resources.md, O10).
+ */
+export function selectedSlices(endpoints: readonly Endpoint[], ports: readonly ServicePort[]): EndpointSlice[] {
+  const named = ports.filter(({ targetName = '' }) => targetName !== '')
+  const withPorts = (endpoint: Endpoint): Endpoint => {
+    const found = named.flatMap(({ name, targetName = '' }): [string, number][] => {
+      const port = Object.hasOwn(endpoint.ports, name) || !Object.hasOwn(endpoint.ports, targetName) ? undefined : endpoint.ports[targetName]
+      return port === undefined ? [] : [[name, port]]
+    })
+    return found.length > 0 ? { ...endpoint, ports: { ...endpoint.ports, ...Object.fromEntries(found) } } : endpoint
+  }
+  return slicesOf(endpoints.map(withPorts)).map((slice) => ({ ...slice, key: `${selectedKey}${slice.key}` }))
 }
 
 /** Where the slice that begins at `start` ends. */

@@ -1,6 +1,6 @@
 /**
- * The workloads (WorkloadEntries and pods) and the selecting ServiceEntries of one namespace, indexed by labels, so that a change of one workload concerns only
- * the entries that select it before or after, and only its endpoint in them.
+ * The workloads (WorkloadEntries and pods) of one namespace, and what selects them: ServiceEntries, and Services of the orchestrator. Indexed
+ * by labels, so that a change of one workload concerns only those that select it before or after, and only its endpoint in them.
  */
 import type { Endpoint } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
@@ -9,18 +9,23 @@ import { addTo } from '../model/lists.ts'
 import { labelsMatch } from '../model/match.ts'
 import { byAge, compare } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
-import { type ServiceEntry, type Workload, workloadEndpoint, workloadLabels } from './service-entries.ts'
+import { type Workload, workloadEndpoint, workloadLabels } from './service-entries.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-/** A workload that an entry selects, with its endpoint. */
+/** What selects workloads. Pods are no endpoints of a Service by its selector, since its slices list them. */
+export interface Selector {
+  readonly labels: Labels
+  readonly takesPods: boolean
+}
+
+/** A workload that is selected, with its endpoint. */
 interface Selected {
   readonly key: string
   readonly workload: Workload
   readonly endpoint: Endpoint
 }
 
-const selectorOf = ({ spec }: ServiceEntry): Labels => spec.workloadSelector?.labels ?? {}
 /** A label as the key of an index. Labels with equal keys only cause a needless comparison. */
 const labelKey = (name: string, value: string): string => `${name}=${value}`
 
@@ -31,8 +36,8 @@ export class WorkloadIndex {
   readonly #labels = new LabelIndex()
   /** Workloads whose labels cannot be read. They concern every entry, and selecting for it fails. */
   readonly #unreadable = new Set<string>()
-  /** Entries with a selector, by key. */
-  readonly #entries = new Map<string, ServiceEntry>()
+  /** What selects, by key. */
+  readonly #entries = new Map<string, Selector>()
   /** Keys of entries by one label of their selector. A selector without labels is under the empty text. */
   readonly #byLabel = new Map<string, Set<string>>()
   /** What entries select, the oldest workload first, for entries that were selected for since they changed. */
@@ -49,7 +54,7 @@ export class WorkloadIndex {
   }
 
   /** Adds, replaces or removes an entry with a selector. */
-  setEntry(key: string, entry: ServiceEntry | undefined): void {
+  setEntry(key: string, entry: Selector | undefined): void {
     const before = this.#entries.get(key)
     if (before) this.#byLabel.get(placeOf(before))?.delete(key)
     if (before && this.#byLabel.get(placeOf(before))?.size === 0) this.#byLabel.delete(placeOf(before))
@@ -67,7 +72,7 @@ export class WorkloadIndex {
   setWorkload(key: string, workload: Workload | undefined): void {
     const before = this.#workloads.get(key)
     const labels = workload && labelsOf(workload)
-    const concerned = [...(before ? this.#concerned(labelsOf(before)) : []), ...(workload ? this.#concerned(labels) : [])]
+    const concerned = [...(before ? this.#concerned(before, labelsOf(before)) : []), ...(workload ? this.#concerned(workload, labels) : [])]
     for (const entry of concerned) addTo(this.#touched, entry, key)
     if (workload) this.#workloads.set(key, workload)
     else this.#workloads.delete(key)
@@ -77,26 +82,25 @@ export class WorkloadIndex {
     else this.#unreadable.delete(key)
   }
 
-  /** Returns the entries whose workloads changed since the last call, by key. */
-  takeTouched(): [key: string, entry: ServiceEntry, workloads: ReadonlySet<string>][] {
-    const touched = [...this.#touched].flatMap(([key, workloads]): [string, ServiceEntry, Set<string>][] => {
-      const entry = this.#entries.get(key)
-      return entry ? [[key, entry, workloads]] : []
-    })
+  /** Returns the keys of what selects workloads that changed since the last call, with the keys of these. */
+  takeTouched(): [key: string, workloads: ReadonlySet<string>][] {
+    const touched = [...this.#touched].filter(([key]) => this.#entries.has(key))
     this.#touched = new Map()
     return touched
   }
 
-  /** The endpoints of the workloads that an entry selects, the oldest first. All of them are made. */
-  endpointsOf(entry: ServiceEntry): Endpoint[] {
+  /** The endpoints of the workloads that are selected, the oldest first. All of them are made. */
+  endpointsOf(entry: Selector): Endpoint[] {
     return this.#all(entry).map(({ endpoint }) => endpoint)
   }
 
   /**
-   * The same for an entry of the index. Only endpoints of the workloads with the given keys are made again; all of them when the entry was
-   * not asked about since it changed.
+   * The same for a selector of the index. Only endpoints of the workloads with the given keys are made again; all of them when it was not
+   * asked about since it changed.
    */
-  endpointsAfter(key: string, entry: ServiceEntry, workloads: ReadonlySet<string>): Endpoint[] {
+  endpointsAfter(key: string, workloads: ReadonlySet<string>): Endpoint[] {
+    const entry = this.#entries.get(key)
+    if (!entry) return []
     const known = this.#selected.get(key)
     // It is set again when all workloads were read.
     this.#selected.delete(key)
@@ -105,28 +109,28 @@ export class WorkloadIndex {
     return selected.map(({ endpoint }) => endpoint)
   }
 
-  #all(entry: ServiceEntry): Selected[] {
-    const wanted = selectorOf(entry)
+  #all({ labels: wanted, takesPods }: Selector): Selected[] {
     const keys = Object.keys(wanted).length > 0 ? [...this.#labels.having(wanted), ...this.#unreadable] : this.#workloads.keys()
-    return [...keys].flatMap((key) => this.#select(key, wanted)).sort(bySelectedAge)
+    return [...keys].flatMap((key) => this.#select(key, wanted, takesPods)).sort(bySelectedAge)
   }
 
-  #replaced(known: readonly Selected[], entry: ServiceEntry, keys: ReadonlySet<string>): Selected[] {
-    const wanted = selectorOf(entry)
+  #replaced(known: readonly Selected[], { labels: wanted, takesPods }: Selector, keys: ReadonlySet<string>): Selected[] {
     const kept = known.filter(({ key }) => !keys.has(key))
-    const added = [...keys].flatMap((key) => this.#select(key, wanted))
+    const added = [...keys].flatMap((key) => this.#select(key, wanted, takesPods))
     // The sort takes the part that is in order as it is.
     return added.length === 0 ? kept : [...kept, ...added].sort(bySelectedAge)
   }
 
   /** The workload with this key, if it has the labels. */
-  #select(key: string, wanted: Labels): Selected | [] {
+  #select(key: string, wanted: Labels, takesPods: boolean): Selected | [] {
     const workload = this.#workloads.get(key)
-    return workload && labelsMatch(wanted, workloadLabels(workload)) ? { key, workload, endpoint: workloadEndpoint(workload, this.#names) } : []
+    return workload && (takesPods || !workload.ofPod) && labelsMatch(wanted, workloadLabels(workload))
+      ? { key, workload, endpoint: workloadEndpoint(workload, this.#names) }
+      : []
   }
 
-  /** Keys of the entries that a workload with these labels concerns: those that select it. */
-  *#concerned(labels: Labels | undefined): Generator<string> {
+  /** Keys of what a workload with these labels concerns: of all that selects it. */
+  *#concerned({ ofPod }: Workload, labels: Labels | undefined): Generator<string> {
     if (!labels) {
       yield* this.#entries.keys()
       return
@@ -134,7 +138,7 @@ export class WorkloadIndex {
     for (const place of ['', ...Object.entries(labels).map(([name, value]) => labelKey(name, value))])
       for (const key of this.#byLabel.get(place) ?? []) {
         const entry = this.#entries.get(key)
-        if (entry && labelsMatch(selectorOf(entry), labels)) yield key
+        if (entry && (entry.takesPods || !ofPod) && labelsMatch(entry.labels, labels)) yield key
       }
   }
 }
@@ -148,8 +152,8 @@ const labelsOf = (workload: Workload): Labels | undefined =>
     () => undefined,
   )
 
-/** The key under which an entry is found: the first label of its selector. */
-function placeOf(entry: ServiceEntry): string {
-  const [first] = Object.entries(selectorOf(entry)).sort(([one], [other]) => compare(one, other))
+/** The key under which a selector is found: its first label. */
+function placeOf({ labels }: Selector): string {
+  const [first] = Object.entries(labels).sort(([one], [other]) => compare(one, other))
   return first ? labelKey(...first) : ''
 }

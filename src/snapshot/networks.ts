@@ -1,23 +1,26 @@
 /** Networks (docs/resources.md, S7, S8): finds the network of an endpoint, and the gateways through which other networks reach it. */
 import ipaddr from 'ipaddr.js'
-import type { Endpoint, RegistryId } from '../../protocols/data.ts'
+import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'
 import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
 import { portOf, servesPort, takingTraffic } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
+import { serviceKey } from './objects.ts'
 import type { NetworkGateway } from './snapshot.ts'
 
 /** The default port of a gateway that forwards mutual TLS by SNI. */
 const sniPort = 15_443
 
 /**
- * Returns the gateways of each network: those given by address, and the endpoints of those given as a service. Host names of gateways have
- * to be resolved before. A gateway without a usable address is reported as a fault.
+ * Returns the gateways of each network: those given by address, the addresses outside of the cluster, or else the endpoints, of those given as
+ * a service, and the services that say of themselves that they are gateways. Host names of gateways have to be resolved before. A gateway
+ * without a usable address is reported as a fault.
  */
 export function networkGateways(
   networks: MeshNetworks,
   services: ServicesByHost,
+  labelled: readonly Service[] = [],
 ): { gateways: ReadonlyMap<string, readonly NetworkGateway[]>; faults: ResourceFault[] } {
   const found = new Map<string, readonly NetworkGateway[]>()
   const faults: ResourceFault[] = []
@@ -32,12 +35,36 @@ export function networkGateways(
       if (name === undefined) return report('a gateway has neither address nor registryServiceName')
       const states = services.get(name.toLowerCase())
       if (!states) return report(`gateway ${name}: there is no such service`)
-      const entries = states.flatMap((state) => gatewaysOf(state, port))
+      const entries = states.flatMap((state) => {
+        const outside = state.service.outside ? outsideGateways(state.service, port).gateways : []
+        return outside.length > 0 ? outside : gatewaysOf(state, port)
+      })
       return entries.length > 0 ? entries : report(`gateway ${name}: the service has no IP address`)
     })
     if (usable.length > 0) found.set(network, usable)
   }
+  for (const service of labelled) {
+    const { network = '', port = sniPort } = service.outside?.gateway ?? {}
+    const { gateways, faults: own } = outsideGateways(service, port)
+    faults.push(
+      ...own.map((reason) => ({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })),
+    )
+    const known = found.get(network) ?? []
+    const added = gateways.filter(({ address, port: at }) => !known.some((each) => each.address === address && each.port === at))
+    if (added.length > 0) found.set(network, [...known, ...added])
+  }
   return { gateways: found, faults }
+}
+
+/** The addresses at which a service is reached from outside of its cluster, with the port there, and why some cannot be used. */
+function outsideGateways({ hostname, outside, ports }: Service, port: number): { gateways: NetworkGateway[]; faults: string[] } {
+  if (!outside) return { gateways: [], faults: [] }
+  if (!ports.some(({ number }) => number === port)) return { gateways: [], faults: [`gateway ${hostname}: the service has no port ${port}`] }
+  const odd = outside.addresses.filter((address) => !isIp(address))
+  return {
+    gateways: outside.addresses.flatMap((address) => (isIp(address) ? [{ address, port: outside.ports[port] ?? port }] : [])),
+    faults: odd.map((address) => `gateway ${hostname}: its address ${address} is a host name, which endpoints cannot have`),
+  }
 }
 
 /** The addresses of a service that is a gateway, with the target port of its service port. */

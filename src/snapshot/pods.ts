@@ -5,6 +5,7 @@ import { append } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
 import { OverlaidMap } from '../model/overlaid-map.ts'
 import { proxyName } from '../model/proxy.ts'
+import { sameFields } from '../registry/slices.ts'
 
 /**
  * The pods of all clusters by what proxies are found by: `<namespace>/<name>`, and `<namespace>@<address>` for pods with addresses of their
@@ -49,7 +50,8 @@ export function samePods(one: readonly Pod[], other: readonly Pod[]): boolean {
 }
 
 /** Labels keep their identity while they are equal (`ClusterObjects`). */
-const isAlike = (one: Pod, other: Pod): boolean => one.cluster === other.cluster && one.labels === other.labels
+const isAlike = (one: Pod, other: Pod): boolean =>
+  one.cluster === other.cluster && one.labels === other.labels && sameFields(one.spec.ports ?? {}, other.spec.ports ?? {})
 
 /** The keys under which an index has a pod. */
 function keysOf({ namespace, name, spec }: Pod): string[] {

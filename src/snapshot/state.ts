@@ -59,7 +59,13 @@ export class MeshState {
     this.objects = new ObjectStore(settings.features.PILOT_DISTRIBUTION_HISTORY_RETENTION)
     this.#arbiter = new Arbiter(!settings.optOuts.has('file-readability'))
     this.#discovery = new Discovery(settings.names, this.meshes.inForce.value)
-    this.services = new MergedServices(faults, ({ namespace, cluster }) => this.#discovery.covers(namespace, cluster))
+    this.services = new MergedServices(
+      faults,
+      ({ namespace, cluster }) => this.#discovery.covers(namespace, cluster),
+      (source, key, service) => {
+        if (settings.features.PILOT_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES) this.#entries.setService(source, key, service)
+      },
+    )
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
     this.#clusters = new ClusterObjects({
       namespaceChanged: (change) => this.#namespaceChanged(change),
@@ -277,7 +283,7 @@ export class MeshState {
   #findGateways({ services }: Merge): void {
     const before = this.#gateways
     const found = contain(
-      () => networkGateways(this.networks.inForce.value, services),
+      () => networkGateways(this.networks.inForce.value, services, this.services.networkGateways),
       (reason) => {
         const fault = { type: 'network', resource: 'gateways of all networks', objects: [], reason, consequence: consequences.kept }
         return { gateways: before, faults: [fault] }

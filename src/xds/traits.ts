@@ -21,7 +21,7 @@ export interface Traits {
   readonly clusterKey: string
   /** Covers endpoints on the proxy's own machine: whether traffic is redirected, and the ports of the proxy and its agent. */
   readonly machineKey: string
-  /** Covers endpoints: network, network view, locality and the own machine. */
+  /** Covers endpoints: network, network view, locality, the own machine and the cluster. */
   readonly placeKey: string
   /** Covers outbound listeners before EnvoyFilters change them. */
   readonly listenerShape: string
@@ -168,7 +168,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
   const { proxyAdminPort, statusPort } = shape.proxyConfig
   const machineKey = JSON.stringify([shape.interception === 'NONE', proxyAdminPort, statusPort, shape.tokenPort, shape.bootstrapPorts])
-  const placeKey = JSON.stringify([place, requested, machineKey])
+  const placeKey = JSON.stringify([place, requested, machineKey, node.clusterId])
   const listenerShape = JSON.stringify(shape)
   const listenerKey = JSON.stringify([listenerShape, filtersOf.listeners.key])
   return {
@@ -179,7 +179,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     takesVirtualHosts,
     capturesDns,
     allocates: capturesDns && isSet('DNS_AUTO_ALLOCATE') && shape.interception !== 'NONE' ? (shape.ipv6 ? 'ipv6' : 'ipv4') : undefined,
-    key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts, capturesDns, largestProgram]),
+    key: JSON.stringify([listenerKey, filterKey, placeKey, takesVirtualHosts, capturesDns, largestProgram]),
     clusterKey: clusterKeyOf(shape, filtersOf.clusters.key),
     machineKey,
     placeKey,

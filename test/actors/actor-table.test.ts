@@ -8,7 +8,7 @@ import { readFeatures } from '../../src/config/features.ts'
 
 const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFiles, hasCluster = false) =>
   actorTable({
-    options: { registries: [], configDir: '', ...options } as unknown as DiscoveryOptions,
+    options: { registries: [], configDir: '', appNamespace: [], ...options } as unknown as DiscoveryOptions,
     features: readFeatures({}).features,
     hasCluster,
     missingSources: [],

@@ -46,6 +46,7 @@ export class LocalDiscovery {
         meshConfig: '',
         networksConfig: '',
         domain: 'cluster.local',
+        appNamespace: [],
         registries: ['Mock'],
         orchconfig: '',
         orchestratorApiBurst: 160,

@@ -138,7 +138,7 @@ describe('pilot-discovery on the command line', () => {
   describe('a running discovery service', () => {
     const service = new Service({
       env: { PILOT_MOCK_SERVICES: '10', PILOT_ENABLE_STATUS: 'true' },
-      flags: ['--appNamespace', 'shop', '--log_as_json', '--log_caller', 'default', '--log_output_level', 'default:info,ads:debug'],
+      flags: ['--clusterRegistriesNamespace', 'shop', '--log_as_json', '--log_caller', 'default', '--log_output_level', 'default:info,ads:debug'],
     })
     let share = 1
     before(async () => {
@@ -163,9 +163,9 @@ describe('pilot-discovery on the command line', () => {
         .map((line) => JSON.parse(line) as Record<string, string>)
       const messages = lines.map((line) => line.msg)
       for (const wanted of [
-        'flag --appNamespace has no effect yet: all namespaces are followed',
+        'flag --clusterRegistriesNamespace has no effect yet: there are no remote clusters yet',
         'environment variable PILOT_ENABLE_STATUS has no effect: the orchestrator client has no such part yet',
-        'FLAG: --appNamespace="shop"',
+        'FLAG: --clusterRegistriesNamespace="shop"',
       ])
         expect(messages).to.include(wanted)
       expect(messages.join('\n')).to.contain('in plain text')

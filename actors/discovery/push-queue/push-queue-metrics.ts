@@ -55,7 +55,7 @@ export function pushQueueMetrics(registry: MetricRegistry, planner: Planner) {
   gauge('pilot_eds_no_instances', 'clusters without instances', () => counts().withoutInstances)
   gauge('pilot_duplicate_proxy_clusters', 'duplicate proxy clusters caused by service entries with the same hostname', () => counts().definedTwice)
   gauge('pilot_endpoint_not_ready', 'endpoints that are not ready', () => planner.state.services.unready)
-  gauge('pilot_no_ip', 'sidecars whose addresses no endpoint has', () => planner.sidecarsWithoutEndpoint)
+  gauge('pilot_no_ip', 'sidecars that are the workload of no service', () => planner.sidecarsWithoutEndpoint)
   gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
   gauge('pilot_invalid_out_listeners', 'invalid outbound listeners', () => planner.faults.all().filter((fault) => fault.type === 'lds').length)
   gauge(

@@ -4,6 +4,7 @@ import type { ProxyNode } from '../../../protocols/data.ts'
 import type { ClassAssignment, Manifest } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../config/kinds.ts'
 import type { Faults } from '../../model/faults.ts'
+import type { ServiceInstance } from '../../model/workload.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import type { Product } from '../dependencies/dependencies.ts'
 import type { GroupBuilder } from '../group-builder.ts'
@@ -137,17 +138,22 @@ export class Classes {
 
   /** The class of a proxy without its refusals. */
   baseOf(node: ProxyNode): ProxyClass {
-    return classOf(node, this.#inputs.instances.of(node), this.#inputs.builder.snapshot)
+    return classOf(node, this.#instancesOf(node), this.#inputs.builder.snapshot)
+  }
+
+  #instancesOf(node: ProxyNode): readonly ServiceInstance[] {
+    const { instances, builder } = this.#inputs
+    return instances.of(node, builder.snapshot.podOf(node))
   }
 
   /** The class of a proxy, without what the proxy refused. */
   #classWithout(connection: string, node: ProxyNode): ProxyClass {
-    const { refusals, faults, builder, instances } = this.#inputs
+    const { refusals, faults, builder } = this.#inputs
     const proxyClass = this.baseOf(node)
     if (!refusals.concerns(connection)) return proxyClass
     const present = new Set(proxyClass.traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
     if (refusals.prune(connection, present)) faults.replace(`refused|${connection}`, refusals.faults(connection))
-    return classOf(node, instances.of(node), builder.snapshot, refusals.fallback(connection))
+    return classOf(node, this.#instancesOf(node), builder.snapshot, refusals.fallback(connection))
   }
 
   /**

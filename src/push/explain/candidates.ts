@@ -7,7 +7,7 @@ import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import type { ExplainInput, RegistryService } from '../../../protocols/messages/explain.ts'
 import { configKey, keyAt, kindOfKey } from '../../config/kinds.ts'
 import { hostCovers, hostsOverlap } from '../../model/match.ts'
-import type { ServiceState } from '../../registry/merged-services.ts'
+import { registryName, type ServiceState } from '../../registry/merged-services.ts'
 import { podOf } from '../../snapshot/pods.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
@@ -40,6 +40,7 @@ export function explainInput(planner: Planner, connection: string, typeUrl: stri
   gathered.routes(isOfPort ? undefined : asked.slice(0, mostHosts), proxy.proxyClass?.gateways ?? [])
   for (const { gateways = [] } of Object.values(snapshot.networks.networks ?? {}))
     for (const { registryServiceName } of gateways) if (registryServiceName !== undefined) gathered.host(registryServiceName.toLowerCase())
+  for (const { hostname } of planner.state.services.networkGateways) gathered.host(hostname)
   gathered.rules()
   gathered.ofProxy(proxy.node, typeUrl)
   gathered.ofClusters(proxy.node)
@@ -136,7 +137,8 @@ class Gathered {
     const path = `${service.namespace}/${service.hostname}`
     for (const [source, record] of state.services.recordsAt(path)) {
       if (kindOfKey(source) === 'ServiceEntry') this.#key(source)
-      else {
+      // Endpoints that the Service has by selecting WorkloadEntries follow from these.
+      else if (source === registryName(record.service)) {
         const { provider, cluster } = record.service
         this.services.set(`${source} ${path}`, { registry: { provider, cluster }, key: path, service: record.service, slices: record.slices })
       }

@@ -2,10 +2,11 @@
 import type { RegistryId, ServicePort } from '../../../protocols/data.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { Slice } from '../../registry/slices.ts'
+import { isClusterLocal } from '../../snapshot/cluster-local.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { objectsOf } from '../../xds/clusters/outbound.ts'
-import { type PolicyInForce, policyFor } from '../../xds/clusters/traffic-policy.ts'
+import { type PolicyInForce, servicePolicy } from '../../xds/clusters/traffic-policy.ts'
 import { makeEncoded, type Outcome } from '../../xds/draft.ts'
 import { encodedAssignment, useOf } from '../../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
@@ -44,6 +45,7 @@ export function placeKeyOf(state: ServiceState, rule: MergedRule | undefined, { 
     traits.network,
     traits.networkView && [...traits.networkView],
     policies.some((policy) => dependsOnLocality(policy, snapshot)) ? traits.locality : '',
+    isClusterLocal(state.service.hostname, snapshot) ? traits.clusterId : '',
     traits.sniDnat,
     traits.isProxyless,
     allowedEndpointsKey(viewer, state, traits),
@@ -96,7 +98,7 @@ function edsClusters({ service }: ServiceState, rule: MergedRule | undefined, { 
       subsets.flatMap((subset) =>
         names.map((nameOf): EdsCluster => {
           const name = nameOf(port.number, subset?.name ?? '', service.hostname)
-          return { name, port, subset, policy: policyFor(rule, subset, port.number) }
+          return { name, port, subset, policy: servicePolicy(service, rule, subset, port.number) }
         }),
       ),
     )

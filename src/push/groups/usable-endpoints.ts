@@ -10,6 +10,7 @@ import { consequences } from '../../model/faults.ts'
 import { append } from '../../model/lists.ts'
 import { type ServiceState, serviceState, shardOf } from '../../registry/merged-services.ts'
 import { type Slice, sliceOf } from '../../registry/slices.ts'
+import { isClusterLocal } from '../../snapshot/cluster-local.ts'
 import { withNetworks } from '../../snapshot/networks.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -45,11 +46,16 @@ export function usableSlice(
   traits: Traits,
   snapshot: MeshSnapshot,
 ): UsableSlice {
+  if (isElsewhere(service, registry, traits, snapshot)) return { endpoints: [], refused: [], odd: [], hidden: [], unreachable: new Map() }
   const { endpoints: allowed, refused, hidden } = allowedEndpoints(viewer, service, slice, traits, snapshot)
   const odd = type === 'eds' ? allowed.filter((endpoint) => !hasAddress(endpoint)) : []
   const endpoints = withNetworks(odd.length > 0 ? allowed.filter(hasAddress) : allowed, registry, snapshot.networks)
   return { endpoints, refused, odd, hidden, unreachable: unreachableEndpoints(endpoints, service, snapshot, traits) }
 }
+
+/** Whether a registry is that of another cluster than the caller's, whose endpoints a host that is local to clusters does not have. */
+const isElsewhere = ({ hostname }: Service, { cluster }: RegistryId, { clusterId }: Traits, snapshot: MeshSnapshot): boolean =>
+  cluster !== '' && clusterId !== '' && cluster !== clusterId && isClusterLocal(hostname, snapshot)
 
 const hasAddress = ({ address }: Endpoint): boolean => address === '' || isIp(address) || address.startsWith('unix://')
 

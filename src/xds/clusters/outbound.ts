@@ -34,7 +34,7 @@ import {
   http2Options,
   type PolicyInForce,
   plainSocket,
-  policyFor,
+  servicePolicy,
   tlsSocket,
 } from './traffic-policy.ts'
 
@@ -87,7 +87,7 @@ function outboundClusterOf(
   const name = nameOf(port.number, subset?.name ?? '', service.hostname)
   const cluster: ClusterInit = { name, altStatName: statName(snapshot.mesh.outboundClusterStatName, service, port, subset) }
   if (!applyDiscovery(cluster, state, port, subset, rule, snapshot, traits)) return undefined
-  const policy = policyFor(rule, subset, port.number)
+  const policy = servicePolicy(service, rule, subset, port.number)
   applyPolicy(cluster, policy, snapshot, port.protocol)
   const http2 = applyHttp(cluster, port, policy, snapshot, traits)
   if (usesLocalityWeights(policy, snapshot))
@@ -115,7 +115,7 @@ function applyDiscovery(
   const { service } = state
   const { features, mesh } = { features: snapshot.settings.features, mesh: snapshot.mesh }
   if (service.resolution === 'dns') {
-    const policy = policyFor(rule, subset, port.number)
+    const policy = servicePolicy(service, rule, subset, port.number)
     const targets = sliceTargets(state.endpoints, useOf(cluster.name as string, port, subset, policy), snapshot, traits)
     const assignment = loadAssignment(cluster.name as string, [targets], policy, snapshot, traits)
     if (assignment.endpoints.length === 0) return false
@@ -213,13 +213,16 @@ function applyTls(
     ]
 }
 
-/** Returns the SPIFFE ids that a service may have: those declared for it, else those of its endpoints. */
+/**
+ * Returns the names that certificates of a service's endpoints may have: those declared for it, else those of its endpoints. For a service of
+ * the orchestrator the declared ones add to those of its endpoints (docs/resources.md, O11).
+ */
 export function accountsOf({ service, endpoints }: ServiceState, snapshot: MeshSnapshot): readonly string[] {
-  if (service.serviceAccounts.length > 0) return service.serviceAccounts
-  const names = endpoints
-    .filter((endpoint) => endpoint.serviceAccount !== '')
-    .map((endpoint) => `spiffe://${snapshot.mesh.trustDomain}/ns/${endpoint.namespace}/sa/${endpoint.serviceAccount}`)
-  return [...new Set(names)].sort()
+  const { provider, serviceAccounts, ownAccounts = [], namespace } = service
+  if (serviceAccounts.length > 0 && provider !== 'Orchestrator') return serviceAccounts
+  const nameOf = (of: string, account: string) => `spiffe://${snapshot.mesh.trustDomain}/ns/${of}/sa/${account}`
+  const names = endpoints.flatMap((endpoint) => (endpoint.serviceAccount === '' ? [] : nameOf(endpoint.namespace, endpoint.serviceAccount)))
+  return [...new Set([...names, ...serviceAccounts, ...ownAccounts.map((account) => nameOf(namespace, account))])].sort()
 }
 
 function metadataOf(

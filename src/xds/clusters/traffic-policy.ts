@@ -1,6 +1,6 @@
 /** Translates policies of DestinationRules to fields of `envoy.config.cluster.v3.Cluster` (docs/resources.md, C5 to C9). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import type { Protocol } from '../../../protocols/data.ts'
+import type { Protocol, Service, TrafficDistribution } from '../../../protocols/data.ts'
 import {
   Cluster_DiscoveryType,
   Cluster_LbPolicy,
@@ -27,7 +27,10 @@ export type ClusterInit = MessageInitShape<typeof ClusterSchema>
 
 /** The effective settings for one port of a service or subset. */
 export type PolicyInForce = Pick<PortPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'> &
-  Pick<TrafficPolicy, 'proxyProtocol' | 'retryBudget'>
+  Pick<TrafficPolicy, 'proxyProtocol' | 'retryBudget'> & {
+    /** The preference of the service, where no rule has locality settings (docs/resources.md, E10). */
+    readonly distribution?: TrafficDistribution
+  }
 
 type ConnectionPool = NonNullable<PolicyInForce['connectionPool']>
 
@@ -47,6 +50,12 @@ export function policyFor(rule: MergedRule | undefined, subset: Subset | undefin
   const top = settingsOf(levelOf(rule?.policy, port) ?? rule?.policy)
   if (own) return { ...settingsOf(own), proxyProtocol: top.proxyProtocol, retryBudget: top.retryBudget }
   return subset?.policy ? { ...top, ...defined(settingsOf(subset.policy)) } : top
+}
+
+/** Returns the effective policy of a port of a service, with the preference that the service has for endpoints near its callers. */
+export function servicePolicy({ distribution }: Service, rule: MergedRule | undefined, subset: Subset | undefined, port: number): PolicyInForce {
+  const policy = policyFor(rule, subset, port)
+  return distribution === undefined || policy.loadBalancer?.localityLbSetting ? policy : { ...policy, distribution }
 }
 
 const levelOf = (policy: TrafficPolicy | undefined, port: number): PortPolicy | undefined =>

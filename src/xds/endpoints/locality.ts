@@ -1,11 +1,14 @@
-/** Locality-aware load balancing: weights from `distribute`, priorities from `failover` (docs/resources.md, E6). */
+/** Locality-aware load balancing: weights from `distribute`, priorities from `failover` (docs/resources.md, E6, E10). */
 import type { LocalityLb } from '../../config/shapes/connections.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 
+/** The settings of a service that prefers endpoints near its callers: priorities alone. */
+const preferred: LocalityLb = { enabled: true }
+
 /** Returns the effective locality settings; undefined if there are none or they are disabled. */
 export function localitySettings(policy: PolicyInForce, snapshot: MeshSnapshot): LocalityLb | undefined {
-  const settings = policy.loadBalancer?.localityLbSetting ?? snapshot.mesh.localityLbSetting
+  const settings = policy.loadBalancer?.localityLbSetting ?? (policy.distribution ? preferred : snapshot.mesh.localityLbSetting)
   return settings?.enabled === false ? undefined : settings
 }
 
@@ -17,6 +20,7 @@ export function usesLocalityWeights(policy: PolicyInForce, snapshot: MeshSnapsho
 
 /** Whether the endpoints of the cluster depend on the locality of the proxy. */
 export function dependsOnLocality(policy: PolicyInForce, snapshot: MeshSnapshot): boolean {
+  if (policy.distribution) return true
   const settings = localitySettings(policy, snapshot)
   if (settings?.distribute?.length) return true
   const off =
@@ -40,7 +44,8 @@ export function placeLocalities(groups: PlacedLocality[], own: string, policy: P
   const settings = localitySettings(policy, snapshot)
   const rule = settings?.distribute?.find((entry) => covers(entry.from, own))
   if (rule) return distribute(groups, rule.to)
-  if (settings?.distribute?.length || policy.outlierDetection === undefined) return groups
+  // What a service prefers holds without outlier detection: its endpoints elsewhere are used when there is none here.
+  if (settings?.distribute?.length || (policy.outlierDetection === undefined && !policy.distribution)) return groups
   return failover(groups, own, settings)
 }
 

@@ -120,12 +120,11 @@ describe('fields of the mesh configuration', () => {
   })
 
   it('give a warning if they have no effect', () => {
-    const fields = 'ingressClass: x\nserviceSettings: []\ncertificates: []\nthriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
+    const fields = 'ingressClass: x\ncertificates: []\nthriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
     const read = readMeshConfig(fields)
     expect('warnings' in read && read.warnings).to.deep.equal(
       Object.entries({
         ingressClass: 'the orchestrator client has no such part yet, which reads Ingresses',
-        serviceSettings: 'there are no registries of other clusters yet, whose endpoints would be left out',
         certificates: 'the orchestrator client has no such part yet, whose API signs them',
         thriftConfig: 'Thrift calls are not limited yet',
         'defaultConfig.statNameLength': 'not implemented',

@@ -76,7 +76,7 @@ describe('the registry of a cluster', () => {
           provider: 'Orchestrator',
           cluster: 'c1',
           addresses: ['10.1.0.1', 'fd00::1'],
-          ports: [{ number: 80, name: 'http', protocol: 'http', targetPort: 0 }],
+          ports: [{ number: 80, name: 'http', protocol: 'http', targetPort: 0, targetName: 'web' }],
           resolution: 'static',
           external: false,
           exportTo: [],
@@ -199,6 +199,115 @@ describe('the registry of a cluster', () => {
     expect(made?.exportTo).to.deep.equal(['.', 'other'])
   })
 
+  const madeOf = (document: Document, ...more: [FollowedKind, string, Document][]) => {
+    const fixture = new Fixture().set('Service', 'shop/web', document)
+    for (const [kind, key, each] of more) fixture.set(kind, key, each)
+    const [change] = fixture.take()
+    return change?.type === 'service' ? change.service : undefined
+  }
+
+  it('reads selectors, accounts and preferences of Services, and preferences of their Namespace', () => {
+    const annotated = service(
+      { clusterIP: '10.1.0.1', selector: { app: 'web', 'service.istio.io/canonical-name': 'w' }, trafficDistribution: 'PreferSameNode' },
+      { 'alpha.istio.io/kubernetes-serviceaccounts': 'seller, buyer', 'alpha.mesh.io/canonical-serviceaccounts': 'spiffe://a/b,spiffe://c' },
+    )
+    const preferring: Document = { metadata: { name: 'shop', annotations: { 'networking.istio.io/traffic-distribution': 'PreferClose' } } }
+    expect(madeOf(annotated, ['Namespace', '/shop', preferring])).to.deep.include({
+      selector: { app: 'web', 'service.mesh.io/canonical-name': 'w' },
+      ownAccounts: ['seller', 'buyer'],
+      serviceAccounts: ['spiffe://a/b', 'spiffe://c'],
+      distribution: 'PreferSameNode',
+    })
+    expect(madeOf(usual, ['Namespace', '/shop', preferring])?.distribution).to.equal('PreferSameZone')
+    expect(madeOf(service({ trafficDistribution: 'Other', selector: {} })))
+      .to.include({ selector: undefined })
+      .and.not.to.have.property('distribution')
+    const fixture = Fixture.web().set('Namespace', '/shop', preferring)
+    fixture.take()
+    expect(fixture.set('Namespace', '/shop', { metadata: { name: 'shop' } }).take()).to.have.length(1)
+    expect(fixture.set('Namespace', '/shop', { metadata: { name: 'shop', labels: { a: 'b' } } }).take()).to.have.length(0)
+  })
+
+  it('knows how Services are reached from outside, as nodes come, change and go', () => {
+    const gateway = (spec: Document, annotations: Document = {}, labels: Document = {}) => ({
+      metadata: { namespace: 'shop', name: 'web', annotations, labels: { 'topology.istio.io/network': 'far', ...labels } },
+      spec: { ports: [{ name: 'tls', port: 15443, nodePort: 30443 }], ...spec },
+      status: { loadBalancer: { ingress: [{ ip: '203.0.113.1' }, { hostname: 'LB.Example.com' }, {}, 7] } },
+    })
+    const far = { network: 'far', port: 15443 }
+    expect(madeOf(gateway({ type: 'LoadBalancer', externalIPs: ['203.0.113.9'] }))?.outside).to.deep.equal({
+      addresses: ['203.0.113.9', '203.0.113.1', 'lb.example.com'],
+      ports: {},
+      gateway: far,
+    })
+    expect(madeOf(gateway({ type: 'ClusterIP' }))?.outside).to.equal(undefined)
+    const machine = (labels: Document, ...addresses: string[]) => ({
+      metadata: { name: 'n1', labels },
+      status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }, ...addresses.map((address) => ({ type: 'ExternalIP', address }))] },
+    })
+    const byNodes = gateway({ type: 'NodePort' }, { 'traffic.istio.io/nodeSelector': '{"edge":"yes"}' }, { 'networking.mesh.io/gatewayPort': '443' })
+    const fixture = new Fixture().set('Service', 'shop/web', byNodes)
+    const outside = () => fixture.take().map((change) => (change.type === 'service' ? change.service?.outside : 'slice'))
+    expect(outside()).to.deep.equal([undefined])
+    fixture.set('Node', '/n1', machine({ edge: 'yes' }, '203.0.113.5', '203.0.113.6'))
+    expect(outside()).to.deep.equal([{ addresses: ['203.0.113.5'], ports: { 15443: 30443 }, gateway: { network: 'far', port: 443 } }])
+    fixture.set('Node', '/n1', machine({ edge: 'yes', more: '1' }, '203.0.113.5'))
+    expect(outside()).to.deep.equal([])
+    fixture.set('Node', '/n1', machine({}, '203.0.113.5'))
+    expect(outside()).to.deep.equal([undefined])
+    const faultsOf = (document: Document) => cut('Service', document, origin).faults.map(({ path }) => path)
+    expect(faultsOf(gateway({ type: 'NodePort' }, { 'traffic.mesh.io/nodeSelector': '[' }, { 'networking.mesh.io/gatewayPort': 'x' }))).to.deep.equal(
+      ['metadata.labels[networking.mesh.io/gatewayPort]', 'metadata.annotations[traffic.mesh.io/nodeSelector]'],
+    )
+  })
+
+  it('reads Endpoints as it reads slices: ready addresses, others, their pods and the ports of each subset', () => {
+    const subset = (port: number, addresses: readonly Document[], notReadyAddresses: readonly Document[] = []) => ({
+      ports: [{ name: 'http', port }],
+      addresses,
+      notReadyAddresses,
+    })
+    const of = (ip: string, name: string) => ({ ip, nodeName: 'n1', targetRef: { kind: 'Pod', namespace: 'shop', name } })
+    const endpoints = (...subsets: readonly Document[]) => ({ metadata: { namespace: 'shop', name: 'web' }, subsets })
+    const fixture = Fixture.web().set('EndpointSlice', 'shop/web-x', undefined).set('Pod', 'shop/web-2', pod('web-2'))
+    fixture.set(
+      'Endpoints',
+      'shop/web',
+      endpoints(subset(8080, [of('10.2.0.1', 'web-1')], [of('10.2.0.2', 'web-2')]), subset(8081, [{ ip: '192.0.2.1' }])),
+    )
+    const seen = () =>
+      fixture.registry
+        .all()
+        .flatMap((change) => endpointsIn([change]))
+        .map(({ address, ports, readiness = 'ready', workload }) => [address, ports.http, readiness, workload])
+    expect(seen()).to.deep.equal([
+      ['10.2.0.1', 8080, 'ready', 'web'],
+      ['10.2.0.2', 8080, 'unready', 'web'],
+      ['192.0.2.1', 8081, 'ready', ''],
+    ])
+    fixture.set('Endpoints', 'shop/web', endpoints(subset(8080, [of('10.2.0.9', 'web-9')])))
+    expect(seen()).to.deep.equal([])
+    expect([fixture.registry.awaitedPods, fixture.registry.awaitedEver]).to.deep.equal([1, 1])
+    fixture.set('Pod', 'shop/web-9', pod('web-9'))
+    expect([seen(), fixture.registry.awaitedPods, fixture.registry.awaitedEver]).to.deep.equal([[['10.2.0.9', 8080, 'ready', 'web']], 0, 1])
+    fixture.set('Endpoints', 'shop/web', undefined)
+    expect(seen()).to.deep.equal([])
+    const over = {
+      ...endpoints(),
+      metadata: { namespace: 'shop', name: 'web', annotations: { 'endpoints.kubernetes.io/over-capacity': 'truncated' } },
+    }
+    expect(cut('Endpoints', over, origin).faults.map(({ reason }) => reason)[0]).to.match(/more than 1,000 endpoints/)
+  })
+
+  it('has the endpoints of slices of both families', () => {
+    const fixture = Fixture.web().set('EndpointSlice', 'shop/web-6', slice('web-6', [at('2001:db8:0::1', 'web-1')], { addressType: 'IPv6' }))
+    expect(
+      endpointsIn(fixture.take())
+        .map(({ address }) => address)
+        .sort(),
+    ).to.deep.equal(['10.2.0.1', '2001:db8::1'])
+  })
+
   it('gives an endpoint only the ports of its slice', () => {
     const two = service({ clusterIP: '10.1.0.1', ports: [http, { name: 'admin', port: 81 }] })
     const [change] = Fixture.web().set('Service', 'shop/web', two).take()
@@ -240,8 +349,8 @@ describe('the registry of a cluster', () => {
     expect(read('EndpointSlice', slice('x', [at('10.2.0', 'web-1')]))).to.deep.equal([true, ['endpoints[0].addresses']])
     expect(read('EndpointSlice', slice('x', [], { addressType: 'FQDN' }))).to.deep.equal([true, ['addressType']])
     expect(read('Pod', { metadata: { name: 'p', namespace: 'shop', labels: 7 } })[0]).to.equal(false)
-    for (const kind of ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'] as const)
-      for (const document of [{}, { metadata: 1, spec: [], status: 'x' }, { metadata: { labels: [] }, endpoints: [1], ports: 'x' }])
+    for (const kind of ['Service', 'EndpointSlice', 'Endpoints', 'Pod', 'Node', 'Namespace'] as const)
+      for (const document of [{}, { metadata: 1, spec: [], status: 'x' }, { metadata: { labels: [] }, endpoints: [1], ports: 'x', subsets: [1, {}] }])
         expect(() => cut(kind, document, origin)).not.to.throw()
   })
 })

@@ -49,7 +49,7 @@ describe('the index of service instances', () => {
             return stateOf(host, namespace, made)
           })
           last.set(host, now ?? [])
-          const affected = index.update(host, now)
+          const { addresses: affected } = index.update(host, now)
           const fresh = new InstanceIndex()
           for (const [name, held] of [...last].reverse()) fresh.update(name, held)
           for (const [address, answer] of answers()) {
@@ -65,7 +65,9 @@ describe('the index of service instances', () => {
     const index = new InstanceIndex()
     const [slice] = [keptSlice(undefined, { key: '1', version: '', endpoints: [endpointAt('10.0.0.1')] })]
     index.update('a.example', [stateOf('a.example', 'a', [slice]), stateOf('a.example', 'b', [])])
-    expect(index.update('a.example', [stateOf('a.example', 'a', []), stateOf('a.example', 'b', [slice])])).to.deep.equal(new Set(['10.0.0.1']))
+    expect(index.update('a.example', [stateOf('a.example', 'a', []), stateOf('a.example', 'b', [slice])]).addresses).to.deep.equal(
+      new Set(['10.0.0.1']),
+    )
     expect(index.of(['10.0.0.1'], undefined).map(({ service }) => service.namespace)).to.deep.equal(['b'])
   })
 })

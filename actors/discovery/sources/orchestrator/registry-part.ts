@@ -1,12 +1,12 @@
 /**
- * The part of a cluster's watcher that follows Services, EndpointSlices, Pods, Nodes and Namespaces: tells services and endpoints
+ * The part of a cluster's watcher that follows Services, EndpointSlices or Endpoints, Pods, Nodes and Namespaces: tells services and endpoints
  * (`ServiceChanged`, `EndpointsChanged`), and the objects that the push queue itself decides on (`ConfigChanged`).
  */
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
 import type { ClusterRegistry, RegistryChange } from '../../../../src/orchestrator/cluster-registry.ts'
 import { type ClusterObject, type CutObjects, cut, type FollowedKind, type ObjectOrigin } from '../../../../src/orchestrator/objects.ts'
-import { coreResource, groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
+import { coreResource, groupResource, inNamespaces, type Resource } from '../../../../src/orchestrator/resources.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Follower, WatcherPart } from './watcher-part.ts'
 
@@ -16,6 +16,18 @@ const resources: { readonly [Kind in FollowedKind]: Resource } = {
   Service: coreResource('Service', 'services'),
   Pod: coreResource('Pod', 'pods'),
   EndpointSlice: groupResource('EndpointSlice', 'discovery.k8s.io', 'v1', 'endpointslices'),
+  Endpoints: coreResource('Endpoints', 'endpoints'),
+}
+
+/** Kinds whose objects are in no namespace. */
+const clusterScoped: ReadonlySet<FollowedKind> = new Set(['Namespace', 'Node'])
+
+/** What is followed. */
+export interface Followed {
+  /** The namespaces whose objects are followed; empty: all. */
+  readonly namespaces: readonly string[]
+  /** Whether endpoints come from EndpointSlices, and not from Endpoints. */
+  readonly usesSlices: boolean
 }
 
 /** Follows what services and endpoints follow from. */
@@ -25,19 +37,24 @@ export class RegistryPart implements WatcherPart {
   readonly #send: (event: SourceEvent) => void
   /** The objects of kinds that the push queue decides on, by kind and key. */
   readonly #objects = new Map<string, ClusterObject>()
-  /** The kinds that have been listed. */
-  readonly #listed = new Set<FollowedKind>()
+  /** The paths of the resources that have been listed. */
+  readonly #listed = new Set<string>()
 
-  constructor(registry: ClusterRegistry, origin: ObjectOrigin, send: (event: SourceEvent) => void) {
+  constructor(registry: ClusterRegistry, origin: ObjectOrigin, { namespaces, usesSlices }: Followed, send: (event: SourceEvent) => void) {
     this.#registry = registry
     this.#send = send
-    this.followers = (Object.keys(resources) as FollowedKind[]).map((kind) => ({
-      resource: resources[kind],
-      isAwaited: true,
-      cut: (value) => cut(kind, value, origin),
-      set: (key, object) => this.#set(kind, key, object as CutObjects[FollowedKind] | undefined),
-      listed: () => void this.#listed.add(kind),
-    }))
+    const kinds = (Object.keys(resources) as FollowedKind[]).filter((kind) => kind !== (usesSlices ? 'Endpoints' : 'EndpointSlice'))
+    this.followers = kinds.flatMap((kind) =>
+      inNamespaces(resources[kind], clusterScoped.has(kind) ? [] : namespaces).map(
+        (resource): Follower => ({
+          resource,
+          isAwaited: true,
+          cut: (value) => cut(kind, value, origin),
+          set: (key, object) => this.#set(kind, key, object as CutObjects[FollowedKind] | undefined),
+          listed: () => void this.#listed.add(resource.path),
+        }),
+      ),
+    )
   }
 
   replay(): void {
@@ -56,7 +73,7 @@ export class RegistryPart implements WatcherPart {
 
   #set(kind: FollowedKind, key: string, object: CutObjects[FollowedKind] | undefined): void {
     this.#registry.set(kind, key, object)
-    if (kind === 'Service' || kind === 'EndpointSlice') return
+    if (kind === 'Service' || kind === 'EndpointSlice' || kind === 'Endpoints') return
     const at = `${kind} ${key}`
     const before = this.#objects.get(at)
     if (object) this.#objects.set(at, object as ClusterObject)

@@ -12,7 +12,7 @@ import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
-import type { Resource } from '../../../../src/orchestrator/resources.ts'
+import { type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
@@ -46,7 +46,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, perSecond, burst, userAgent } = context.config
+    const { features, domain, cluster, namespaces, perSecond, burst, userAgent } = context.config
     const names = meshNames((features as Features).MESH_DOMAIN)
     const origin = { names, source: sourceOfActor(context.name), cluster }
     const registry = new ClusterRegistry({ names, domain, cluster })
@@ -56,7 +56,14 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     const send = (event: SourceEvent) => {
       if (this.#queue) sendEvent(this.#queue, event)
     }
-    this.#parts = [new RegistryPart(registry, origin, send)]
+    const usesSlices = (features as Features).PILOT_USE_ENDPOINT_SLICE
+    if (!usesSlices)
+      context
+        .log('orch')
+        .warn(
+          'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
+        )
+    this.#parts = [new RegistryPart(registry, origin, { namespaces, usesSlices }, send)]
     for (const part of this.#parts) for (const follower of part.followers) this.follow(follower)
   }
 
@@ -97,7 +104,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
 
   #eventsOf(follower: Follower): ResourceEvents<unknown> {
     const { resource } = follower
-    const { kind, name, path } = resource
+    const { kind, path } = resource
     return {
       read: (value) => this.#read(follower, value),
       set: (key, object) => {
@@ -120,7 +127,9 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
         if (missed > 0)
           this.#context
             .log('orch')
-            .warn(`${name}: the watch had not told of ${count(missed, 'object')} that a list of the server has otherwise; all are listed again`)
+            .warn(
+              `${shownResource(resource)}: the watch had not told of ${count(missed, 'object')} that a list of the server has otherwise; all are listed again`,
+            )
       },
       settled: () => this.#settled(),
     }
@@ -146,16 +155,20 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   #completed(): void {
     if (this.#isListed || [...this.#followed].some(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))) return
     this.#isListed = true
-    const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${follower.resource.name} ${watch.size}`)
+    const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${shownResource(follower.resource)} ${watch.size}`)
     this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${sizes.join(', ')}`)
     this.#settled()
     this.#finishReplay()
   }
 
-  #failed({ resource: { kind, name, path }, isAwaited }: Follower, verb: string, refusal: Refusal | undefined, reason: string): void {
+  #failed({ resource, isAwaited }: Follower, verb: string, refusal: Refusal | undefined, reason: string): void {
+    const { kind, name, path, namespace } = resource
     this.#metrics.failed(kind)
-    const forbidden = refusal?.code === 403 ? `the role of this service account does not permit "${verb}" of "${name}"` : undefined
-    const what = forbidden ?? `${verb} of ${name} failed`
+    const forbidden =
+      refusal?.code === 403
+        ? `the role of this service account does not permit "${verb}" of "${name}"${namespace === undefined ? '' : ` in the namespace ${namespace}`}`
+        : undefined
+    const what = forbidden ?? `${verb} of ${shownResource(resource)} failed`
     const kept = this.#listed.has(path) ? '; the last state stays' : isAwaited ? '; the service is not ready before they are listed' : ''
     const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}${kept}`
     if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)
@@ -163,8 +176,9 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     this.#noteTroubles()
   }
 
-  #recovered({ name, path }: Resource): void {
-    if (this.#troubles.delete(path)) this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${name} are followed again`)
+  #recovered(resource: Resource): void {
+    if (this.#troubles.delete(resource.path))
+      this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${shownResource(resource)} are followed again`)
     this.#noteTroubles()
   }
 
@@ -174,6 +188,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
 
   #settled(): void {
     for (const part of this.#parts) part.settled()
+    this.#metrics.settled()
   }
 
   #finishReplay(): void {

@@ -11,6 +11,10 @@ export class WatcherMetrics {
   readonly #failures: Counter<'kind'>
   readonly #audits: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
+  readonly #withoutPods: Counter
+  readonly #cluster: ClusterRegistry
+  /** The endpoints without pods that have been counted. */
+  #counted = 0
 
   constructor(registry: MetricRegistry, followed: () => readonly FollowedResource[], cluster: ClusterRegistry) {
     const registers = [registry]
@@ -44,13 +48,21 @@ export class WatcherMetrics {
     const gauge = gaugesOf(registry)
     gauge('endpoint_no_pod', 'endpoints of the orchestrator whose pods are not known', () => cluster.awaitedPods)
     gauge('pilot_orch_endpoints_pending_pod', 'the same', () => cluster.awaitedPods)
+    this.#cluster = cluster
+    this.#withoutPods = new Counter({
+      name: 'pilot_orch_endpoints_with_no_pods',
+      help: 'endpoints that came while their pods were not known',
+      registers,
+    })
     new Gauge({
       name: 'pilot_orch_watch_age_seconds',
       help: 'seconds since the API server was last heard of a kind',
       labelNames,
       registers,
       collect() {
-        for (const { resource, age } of followed()) if (age !== undefined) this.set({ kind: resource.kind }, age / 1000)
+        const oldest = new Map<string, number>()
+        for (const { resource, age } of followed()) if (age !== undefined) oldest.set(resource.kind, Math.max(age, oldest.get(resource.kind) ?? 0))
+        for (const [kind, age] of oldest) this.set({ kind }, age / 1000)
       },
     })
   }
@@ -62,6 +74,12 @@ export class WatcherMetrics {
   read(isWhole: boolean): void {
     if (isWhole) this.#read.inc()
     else this.#unread.inc()
+  }
+
+  /** What is known of endpoints and pods may have changed. */
+  settled(): void {
+    this.#withoutPods.inc(this.#cluster.awaitedEver - this.#counted)
+    this.#counted = this.#cluster.awaitedEver
   }
 
   failed(kind: string): void {
