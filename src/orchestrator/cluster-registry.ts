@@ -263,8 +263,11 @@ export class ClusterRegistry {
     const labels = pod?.object.labels ?? {}
     const ofNode = localityOf(this.#nodes.get(on), names)
     const locality = localityLabel(labels) ?? ofNode
+    // Without a proxy beside it, which the label tells, a pod accepts no mutual TLS, whatever its service account.
+    const mode = `security.${names.domain}/tlsMode`
+    const plain = pod && !Object.hasOwn(labels, mode) ? { [mode]: 'disabled' } : {}
     return {
-      labels: { ...labels, ...topologyLabels(locality, names), [`topology.${names.domain}/cluster`]: cluster },
+      labels: { ...labels, ...plain, ...topologyLabels(locality, names), [`topology.${names.domain}/cluster`]: cluster },
       locality,
       network: labels[`topology.${names.domain}/network`] ?? '',
       weight: 1,

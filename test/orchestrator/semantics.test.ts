@@ -80,8 +80,8 @@ describe('the semantics of a real cluster', () => {
     cluster = await TestCluster.start('n1=region1/zone1,n2=region1/zone2')
     cluster.apply(
       ...['shop', 'other', 'mesh-system'].map(namespace),
-      pod('web-1', 'app: web', 'nodeName: n1'),
-      pod('web-2', 'app: web', 'nodeName: n2'),
+      pod('web-1', 'app: web, security.istio.io/tlsMode: istio', 'nodeName: n1'),
+      pod('web-2', 'app: web, security.istio.io/tlsMode: istio', 'nodeName: n2'),
       service('web', `selector: {app: web}, ${http}`),
       service('elsewhere', `selector: {app: web}, ${http}`, '', 'other'),
     )
@@ -163,7 +163,7 @@ describe('the semantics of a real cluster', () => {
         `labels: {topology.istio.io/network: far}, annotations: {${annotations}}`,
       )
     cluster.apply(
-      pod('distant', 'app: distant, topology.istio.io/network: far'),
+      pod('distant', 'app: distant, security.istio.io/tlsMode: istio, topology.istio.io/network: far'),
       service('distant', `selector: {app: distant}, ${http}`),
       'apiVersion: v1\nkind: Node\nmetadata: {name: edge, labels: {edge: "yes"}}',
     )

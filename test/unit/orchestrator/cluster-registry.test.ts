@@ -95,6 +95,7 @@ describe('the registry of a cluster', () => {
                 labels: {
                   'pod-template-hash': 'abc',
                   app: 'web',
+                  'security.mesh.io/tlsMode': 'disabled',
                   'topology.kubernetes.io/region': 'r1',
                   'topology.kubernetes.io/zone': 'z1',
                   'topology.mesh.io/cluster': 'c1',
