@@ -86,7 +86,7 @@ for (const entryPoints of [own(discovery), own(agent), ofPlugins]) {
     splitting: true,
     format: 'esm',
     platform: 'node',
-    target: 'node22.18',
+    target: 'node22.19',
     outdir: 'dist/bin',
     // These find files of their own beside them, or are loaded by name.
     external: ['piscina', 'typescript'],

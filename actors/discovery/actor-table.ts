@@ -208,7 +208,8 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
 function clusterRow({ options, features, hasCluster, mode }: TableParts): Row<RegistryWatcher> {
   const { domain, resync: auditMs, appNamespace } = options
   const namespaces = appNamespace.length > 0 ? [...new Set([options.namespace || features.POD_NAMESPACE, ...appNamespace])] : []
-  const config = { features, domain, namespaces, cluster: features.CLUSTER_ID, auditMs, ...requestSettings(options) }
+  const staleMs = features.PILOT_ORCH_STALE_AFTER
+  const config = { features, domain, namespaces, cluster: features.CLUSTER_ID, auditMs, staleMs, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: {},

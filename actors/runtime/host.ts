@@ -56,7 +56,8 @@ class Host {
   readonly #pending: Control[] = []
   #behaviour: Behaviour<unknown> | undefined
   #links: Links<unknown> | undefined
-  #supervisor: Asks | undefined
+  /** The supervisor, which may be asked soon after the thread has begun. */
+  readonly #supervisor = Promise.withResolvers<Asks>()
   #processed = 0
   #awake = false
   #stopped = false
@@ -93,8 +94,8 @@ class Host {
         log: this.#log,
         metrics: this.#metrics,
         note: (name, value) => this.#report({ type: 'Noted', name, value }),
-        ask: (question: string, ...details: unknown[]) => askWithin<never>(this.#supervisor, question, details),
-        askFor: (asking, question, ...details) => askWithin<never>(this.#supervisor, question, details, { asking }),
+        ask: async (question: string, ...details: unknown[]) => askWithin<never>(await this.#supervisor.promise, question, details),
+        askFor: async (asking, question, ...details) => askWithin<never>(await this.#supervisor.promise, question, details, { asking }),
       })
       if (this.#stopped) return this.#release(behaviour)
       this.#behaviour = behaviour
@@ -153,6 +154,8 @@ class Host {
       Object.assign(this.#levels, control.levels)
       return this.#report({ type: 'LogLevelsSet' })
     }
+    // Not after the start, which may ask.
+    if (control.type === 'UseAsks') return this.#supervisor.resolve(useAsks(control.port))
     const actor = this.#behaviour
     const links = this.#links
     if (!actor || !links) {
@@ -171,9 +174,6 @@ class Host {
           metrics: () => this.#collect(),
           ...(this.#owner ? {} : this.#profileAnswers()),
         })
-      case 'UseAsks':
-        this.#supervisor = useAsks(control.port)
-        return
       case 'Drain':
         void this.#drain(actor)
     }

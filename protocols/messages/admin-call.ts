@@ -15,6 +15,7 @@ export const adminMethods = [
   'ListFaults',
   'GetFiles',
   'ListActors',
+  'ListClusters',
   'ListScopes',
   'GetAuthority',
   'ListHolders',

@@ -11,6 +11,8 @@ export type ClusterOrigin =
 export interface ClusterAccess {
   /** The address: `https://10.0.0.1:6443`, with a path where the server is behind one. */
   readonly server: string
+  /** The proxy in front of it, with its credential (`proxy-url`); undefined: there is none. */
+  readonly proxy: string | undefined
   /** Certificates and key in PEM; undefined: the authorities of the system, and no client certificate. */
   readonly ca: string | undefined
   readonly cert: string | undefined
@@ -37,4 +39,48 @@ export interface RegistryWatcherConfig {
   /** The interval of audits in milliseconds (`--resync`); 0: there are none. */
   readonly auditMs: number
   readonly userAgent: string
+  /** The time in milliseconds without a word of the server after which a kind counts as stale (`PILOT_ORCH_STALE_AFTER`). */
+  readonly staleMs: number
+}
+
+/** A followed cluster: how it is connected and what is known of it. Durations are milliseconds. */
+export interface ClusterStatus {
+  readonly name: string
+  /** The address of its API server; undefined: it has not been connected to yet. */
+  readonly server: string | undefined
+  /** How long the present connection has lasted; undefined: there is none. */
+  readonly connectedMs: number | undefined
+  /** The number of connections since the start, and why the last one ended. */
+  readonly connections: number
+  readonly lastError: string | undefined
+  /** Whether all kinds that readiness waits for have been listed. */
+  readonly isComplete: boolean
+  readonly kinds: readonly KindStatus[]
+}
+
+/** A kind that is followed. Durations are milliseconds. */
+export interface KindStatus {
+  readonly kind: string
+  /** Its name in RBAC rules. */
+  readonly resource: string
+  /** `paused` (before the next attempt), `paging` or `streaming` (a list), or `watching`. */
+  readonly mode: string
+  readonly objects: number
+  /** The resource version that was reached; empty: everything is to be listed. */
+  readonly version: string
+  /** How long ago the server was last heard of it; undefined: never. */
+  readonly ageMs: number | undefined
+  /** Whether that is longer than `PILOT_ORCH_STALE_AFTER`. */
+  readonly isStale: boolean
+  /** Failed attempts, the reason of the last one and how long ago it was. */
+  readonly failures: number
+  readonly lastError: string | undefined
+  readonly lastErrorMs: number | undefined
+  /** Objects that were added or changed, and removed. */
+  readonly updates: number
+  readonly deletes: number
+  /** Lists that were read whole, comparisons with lists, and objects of which a watch had not told. */
+  readonly lists: number
+  readonly audits: number
+  readonly repairs: number
 }

@@ -241,6 +241,13 @@ export const variables = {
     range: ['1s', longest],
     meaning: 'how long a part (actor) of the service may leave the watchdog unanswered before it is ended and restarted',
   },
+  PILOT_ORCH_STALE_AFTER: {
+    type: 'duration',
+    default: '5m',
+    range: ['1s', longest],
+    meaning:
+      'how long the API server may send nothing about a kind of objects before the kind counts as stale, which is logged, in the body of /ready and in metrics; bookmarks come about once a minute',
+  },
   PILOT_JWKS_ALLOWED_ADDRESSES: {
     type: 'string',
     default: '',

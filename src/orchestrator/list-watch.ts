@@ -23,8 +23,10 @@ export interface Refusal {
 export type WatchInput<Item> =
   /** It begins, or a pause is over. */
   | { readonly type: 'due' }
-  /** A page of a list. `next`: the token of the next page; empty: it is the last one. */
-  | { readonly type: 'page'; readonly items: readonly Listed<Item>[]; readonly version: string; readonly next: string }
+  /** An object of a page of a list. */
+  | { readonly type: 'listed'; readonly item: Listed<Item> }
+  /** The end of a page of a list. `next`: the token of the next page; empty: it is the last one. */
+  | { readonly type: 'page'; readonly version: string; readonly next: string }
   /** The server has accepted the request of a watch. */
   | { readonly type: 'opened' }
   | { readonly type: 'event'; readonly isGone: boolean; readonly item: Listed<Item> }
@@ -82,7 +84,8 @@ interface Audit {
   version: string
 }
 
-type Phase = 'paused' | 'paging' | 'streaming' | 'watching'
+/** What a list and watch does: it waits for its next attempt, reads pages of a list, reads a streamed list, or watches. */
+export type Phase = 'paused' | 'paging' | 'streaming' | 'watching'
 
 /** The number of removed objects of which the version is kept, so that late events of them have no effect. */
 const mostGone = 10_000
@@ -114,12 +117,24 @@ export class ListWatch<Item> {
     return this.#known.size
   }
 
+  get phase(): Phase {
+    return this.#phase
+  }
+
+  /** The resource version that was reached; empty: everything has to be listed. */
+  get version(): string {
+    return this.#version
+  }
+
   /** Takes what has happened. Returns what is to be done. */
   take(input: WatchInput<Item>): readonly WatchAction<Item>[] {
     this.#actions = []
     switch (input.type) {
       case 'due':
         if (this.#phase === 'paused') this.#begin()
+        break
+      case 'listed':
+        if (this.#phase === 'paging') this.#list(input.item)
         break
       case 'page':
         if (this.#phase === 'paging') this.#page(input)
@@ -174,9 +189,8 @@ export class ListWatch<Item> {
     this.#begin()
   }
 
-  #page({ items, version, next }: Extract<WatchInput<Item>, { type: 'page' }>): void {
+  #page({ version, next }: Extract<WatchInput<Item>, { type: 'page' }>): void {
     this.#heard()
-    for (const item of items) this.#list(item)
     if (next !== '') return this.#do({ type: 'request', request: { mode: 'page', next } })
     this.#complete(version)
     this.#watch()

@@ -19,9 +19,8 @@ export function eventOf(line: string): ReadEvent {
   return value as unknown as ReadEvent
 }
 
-/** A page of a list. */
+/** A page of a list, without its objects. */
 export interface Page {
-  readonly items: readonly Mapping[]
   readonly version: string
   /** The token of the next page; empty: it is the last one. */
   readonly next: string
@@ -33,8 +32,14 @@ export function readPage(text: string): Page {
   if (!isMapping(value) || !(Array.isArray(value.items) || value.items === null)) throw new Error('there are no items')
   const { resourceVersion, continue: next } = mapping(value.metadata)
   if (typeof resourceVersion !== 'string') throw new Error('the list has no resource version')
-  const items = ((value.items ?? []) as readonly unknown[]).filter(isMapping)
-  return { items, version: resourceVersion, next: typeof next === 'string' ? next : '' }
+  return { version: resourceVersion, next: typeof next === 'string' ? next : '' }
+}
+
+/** Reads an object of a list. Throws an Error when it is none. */
+export function objectOf(text: string): Mapping {
+  const value: unknown = JSON.parse(text)
+  if (!isMapping(value)) throw new Error('the list has an item that is no object')
+  return value
 }
 
 /** The key of an object and its resource version; undefined where it has no name. */
@@ -43,10 +48,6 @@ export function keyAndVersion(object: Mapping): [key: string, version: string] |
   if (typeof name !== 'string' || name === '') return undefined
   return [`${typeof namespace === 'string' ? namespace : ''}/${name}`, typeof resourceVersion === 'string' ? resourceVersion : '']
 }
-
-/** The keys and versions of all objects of a page. */
-export const versionsIn = ({ items }: Page): ReadonlyMap<string, string> =>
-  new Map(items.flatMap((item) => [keyAndVersion(item)].filter((known) => known !== undefined)))
 
 /** The annotation of the bookmark that follows the last object of a streamed list. */
 const endOfList = 'k8s.io/initial-events-end'

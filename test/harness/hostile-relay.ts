@@ -1,6 +1,16 @@
-/** A relay in front of an API server that loses, repeats and reorders the events of watches, or falls silent. */
+/**
+ * A relay in front of an API server that loses, repeats and reorders the events of watches, refuses streamed lists, makes pages short, or is
+ * away for a while.
+ */
 import { readFileSync } from 'node:fs'
-import { type ClientHttp2Session, connect, createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  connect,
+  createSecureServer,
+  type Http2SecureServer,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { seededRandom } from '../../src/registry/mock.ts'
@@ -8,22 +18,46 @@ import { seededRandom } from '../../src/registry/mock.ts'
 /** What a relay does with an event. */
 type Harm = 'lose' | 'repeat' | 'delay'
 
+type Headers = Record<string, string | string[] | undefined>
+
 /** A running relay. It presents the certificate of the server, so that clients need not know of it. */
 export class HostileRelay {
   readonly #server: Http2SecureServer
-  readonly #upstream: ClientHttp2Session
+  readonly #target: string
+  readonly #ca: Buffer
+  #upstream: ClientHttp2Session | undefined
+  readonly #sessions = new Set<ServerHttp2Session>()
   readonly #random = seededRandom(7)
+  #isAway = false
   /** The share of events that are lost, repeated or delayed. */
   harm = 0
   /** The number of events that were lost, repeated and delayed. */
   readonly done: Record<Harm, number> = { lose: 0, repeat: 0, delay: 0 }
+  /** Which events are lost besides: lines of JSON. */
+  loses: (event: string) => boolean = () => false
+  /** Whether streamed lists are refused as servers without them do. */
+  refusesStreams = false
+  /** The number of objects of a page instead of what was asked for. */
+  pageLength: number | undefined
+  /** Called before a page of a list is asked for, with its path, whose token is empty for the first page; the page waits for it. */
+  beforePage: (path: string, token: string) => Promise<void> | undefined = () => undefined
+  /** The paths of the pages that were asked for. */
+  readonly pages: string[] = []
 
-  private constructor(server: Http2SecureServer, upstream: ClientHttp2Session) {
+  private constructor(server: Http2SecureServer, target: string, ca: Buffer) {
     this.#server = server
-    this.#upstream = upstream
+    this.#target = target
+    this.#ca = ca
+    server.on('session', (session) => {
+      if (this.#isAway) return session.destroy()
+      this.#sessions.add(session)
+      session.on('close', () => this.#sessions.delete(session))
+      session.on('error', () => undefined)
+    })
     server.on('stream', (stream, headers) => {
       const { ':method': method, ':path': path, authorization, accept, 'user-agent': agent } = headers
-      this.#relay(stream, String(path), { ':method': method, ':path': path, authorization, accept, 'user-agent': agent })
+      stream.on('error', () => undefined)
+      void this.#answer(stream, String(path), { ':method': method, authorization, accept, 'user-agent': agent })
     })
   }
 
@@ -31,7 +65,7 @@ export class HostileRelay {
   static async start(target: string, directory: string): Promise<HostileRelay> {
     const file = (name: string) => readFileSync(join(directory, 'pki', name))
     const server = createSecureServer({ cert: file('serving.crt'), key: file('serving.key') })
-    const relay = new HostileRelay(server, connect(target, { ca: file('ca.crt') }))
+    const relay = new HostileRelay(server, target, file('ca.crt'))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     return relay
   }
@@ -41,14 +75,47 @@ export class HostileRelay {
     return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
+  /** Ends all connections, and each new one, until {@link back}. */
+  away(): void {
+    this.#isAway = true
+    for (const session of this.#sessions) session.destroy()
+  }
+
+  back(): void {
+    this.#isAway = false
+  }
+
   close(): void {
-    this.#upstream.destroy()
+    this.away()
+    this.#upstream?.destroy()
     this.#server.close()
   }
 
-  #relay(stream: ServerHttp2Stream, path: string, headers: Record<string, string | string[] | undefined>): void {
-    const answer = this.#upstream.request(headers)
-    const isWatch = path.includes('watch=1')
+  async #answer(stream: ServerHttp2Stream, path: string, headers: Headers): Promise<void> {
+    const url = new URL(path, this.#target)
+    if (this.refusesStreams && url.searchParams.has('sendInitialEvents')) {
+      const message = 'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled'
+      stream.respond({ ':status': 422, 'content-type': 'application/json' })
+      return void stream.end(JSON.stringify({ kind: 'Status', status: 'Failure', code: 422, reason: 'Invalid', message }))
+    }
+    if (url.searchParams.has('limit')) {
+      if (this.pageLength !== undefined) url.searchParams.set('limit', `${this.pageLength}`)
+      this.pages.push(url.pathname)
+      await this.beforePage(url.pathname, url.searchParams.get('continue') ?? '')
+    }
+    if (!stream.destroyed) this.#relay(stream, url.searchParams.has('watch'), { ...headers, ':path': `${url.pathname}${url.search}` })
+  }
+
+  #connection(): ClientHttp2Session {
+    if (this.#upstream && !this.#upstream.closed && !this.#upstream.destroyed) return this.#upstream
+    const upstream = connect(this.#target, { ca: this.#ca })
+    upstream.on('error', () => undefined)
+    upstream.on('goaway', () => upstream.close())
+    return (this.#upstream = upstream)
+  }
+
+  #relay(stream: ServerHttp2Stream, isWatch: boolean, headers: Headers): void {
+    const answer = this.#connection().request(headers)
     let rest = ''
     let held: string | undefined
     const write = (text: string) => {
@@ -75,15 +142,22 @@ export class HostileRelay {
       rest = lines.pop() ?? ''
       for (const each of lines) line(`${each}\n`)
     })
-    answer.on('end', () => stream.end())
+    answer.on('end', () => {
+      // A stream that is reset ends too.
+      if (answer.rstCode === 0 && !answer.aborted) stream.end()
+    })
     answer.on('error', () => stream.destroy())
-    stream.on('error', () => undefined)
+    answer.on('close', () => {
+      if (answer.rstCode !== 0 || answer.aborted) stream.destroy()
+    })
     stream.on('close', () => answer.destroy())
   }
 
   /** What happens to an event. Those of the list that begins a watch, and bookmarks, are as they are. */
   #harm(event: string): Harm | undefined {
-    if (!/^\{"type":"(?:MODIFIED|DELETED)"/.test(event) || this.#random() >= this.harm) return undefined
+    if (!/^\{"type":"(?:MODIFIED|DELETED)"/.test(event)) return undefined
+    if (this.loses(event)) return 'lose'
+    if (this.#random() >= this.harm) return undefined
     return (['lose', 'repeat', 'delay'] as const)[Math.floor(this.#random() * 3)]
   }
 }

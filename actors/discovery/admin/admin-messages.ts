@@ -12,6 +12,8 @@ import {
   type GetProxyConfigRequest,
   type ListActorsResponse,
   ListActorsResponseSchema,
+  type ListClustersResponse,
+  ListClustersResponseSchema,
   type ListFaultsResponse,
   ListFaultsResponseSchema,
   type ListProxiesResponse,
@@ -28,7 +30,7 @@ import { scanFields } from '../../../src/xds/slab/wire.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ExplainAnswer } from './explain-answers.ts'
-import type { ActorAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
+import type { ActorAnswer, ClusterAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
 
@@ -158,6 +160,11 @@ export function faultsMessage(faults: readonly FaultAnswer[]): ListFaultsRespons
 export function filesMessage(files: FilesPage, domain: string): GetFilesResponse {
   const standIns = files.standIns.map(({ key, source, place, reason }) => ({ object: { ...readKey(key, domain), source, place }, reason }))
   return messageOf(GetFilesResponseSchema, { ...files, standIns })
+}
+
+/** Returns the answer about followed clusters. */
+export function clustersMessage(clusters: readonly ClusterAnswer[]): ListClustersResponse {
+  return messageOf(ListClustersResponseSchema, { clusters })
 }
 
 /** Returns the answer about actors. */

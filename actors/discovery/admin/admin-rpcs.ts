@@ -27,6 +27,7 @@ import type { RpcHandler } from '../../rpc/rpc-methods.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import {
   actorsMessage,
+  clustersMessage,
   describedRequest,
   explainedMessage,
   explanationMessage,
@@ -38,7 +39,19 @@ import {
 } from './admin-messages.ts'
 import { explainedFor } from './explain-answers.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
-import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, proxyNamed, pushAgain } from './mesh-answers.ts'
+import {
+  actorsOf,
+  clustersOf,
+  disconnect,
+  explanationOf,
+  faultsOf,
+  filesOf,
+  holdersOf,
+  longestLedger,
+  proxiesOf,
+  proxyNamed,
+  pushAgain,
+} from './mesh-answers.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 import { pushRpcs, type StreamPlace } from './push-rpcs.ts'
@@ -144,6 +157,7 @@ function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
     listFaults: async (_, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(sources))),
     getFiles: async (_, context) => filesMessage(await operatorsOnly(viewerOf(context), () => filesOf(sources)), domain),
     listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
+    listClusters: async (_, context) => clustersMessage(await operatorsOnly(viewerOf(context), () => clustersOf(sources))),
     listScopes: (_, context) => operatorsOnly(viewerOf(context), scopes),
     async setScope(request, context) {
       acting(viewerOf(context), log, `SetScope ${quoted(request.name)}`)

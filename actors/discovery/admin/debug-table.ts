@@ -17,7 +17,19 @@ import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
 import { explainedFor } from './explain-answers.ts'
-import { actorsOf, disconnect, explanationOf, faultsOf, filesOf, holdersOf, longestLedger, proxiesOf, pushAgain, type Sees } from './mesh-answers.ts'
+import {
+  actorsOf,
+  clustersOf,
+  disconnect,
+  explanationOf,
+  faultsOf,
+  filesOf,
+  holdersOf,
+  longestLedger,
+  proxiesOf,
+  pushAgain,
+  type Sees,
+} from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 import { pushesOf } from './push-answers.ts'
@@ -102,9 +114,17 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources, _, sees) => (await sources.queue<EffectRow[]>('withoutEffect')).filter(({ namespace }) => sees(namespace)),
   },
   registryz: {
-    what: 'all services',
+    what: 'all services; parameter cluster (those of one cluster)',
     shows: 'namespaces',
-    page: async (sources, _, sees) => (await sources.list<Service>('services')).filter(({ namespace }) => sees(namespace)),
+    page: async (sources, query, sees) => {
+      const of = query.get('cluster')
+      return (await sources.list<Service>('services')).filter(({ namespace, cluster }) => sees(namespace) && (of === null || cluster === of))
+    },
+  },
+  clusterz: {
+    what: 'followed clusters: the connection, and of each kind the number of objects, what is done (streaming, paging, watching, paused), version, age, failures and audits',
+    shows: 'mesh',
+    page: clustersOf,
   },
   endpointz: {
     what: 'endpoints of each service port; ?brief=1 for addresses only',

@@ -5,12 +5,14 @@
 import type { ObjectReference } from '../../../protocols/data.ts'
 import type { LedgerPage } from '../../../protocols/messages/authority-status.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import type { ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
+import { orchestratorSource } from '../given-sources.ts'
 import { findConnection, findExactly } from '../named-connection.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
@@ -88,6 +90,23 @@ export async function actorsOf(supervisor: Supervisor): Promise<ActorAnswer[]> {
     notes: Object.fromEntries(state.notes),
     ...stats.get(state.name),
   }))
+}
+
+/** A followed cluster, and the actor that follows it. */
+export type ClusterAnswer = ClusterStatus & { readonly actor: string }
+
+/** The clusters that are followed; one whose actor does not run at present is left out. */
+export async function clustersOf({ supervisor }: PageSources): Promise<ClusterAnswer[]> {
+  const actors = supervisor.states().filter(({ name }) => name === orchestratorSource || name.startsWith(`${orchestratorSource}/`))
+  const answers = await Promise.all(
+    actors.map(({ name: actor }) =>
+      supervisor.ask<ClusterStatus>(actor, 'cluster').then(
+        (status) => ({ ...status, actor }),
+        () => undefined,
+      ),
+    ),
+  )
+  return answers.filter((answer) => answer !== undefined)
 }
 
 /** Maximum number of identities in one answer about the ledger. */

@@ -4,10 +4,12 @@
  */
 import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
-import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
+import type { ClusterAccess, ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
+import { openApiSocket } from './api-socket.ts'
 
 /** Settings of a session. */
 export interface SessionParts {
@@ -16,7 +18,12 @@ export interface SessionParts {
   readonly userAgent: string
   /** Returns how the server is reached; `isRefused` after it refused the credential. */
   readonly access: (isRefused: boolean) => Promise<ClusterAccess>
+  /** Where connections and requests are logged. */
+  readonly log: ScopedLogger
 }
+
+/** The present state of a session. */
+export type SessionStatus = Pick<ClusterStatus, 'server' | 'connectedMs' | 'connections' | 'lastError'>
 
 /** A request to an API server. */
 export interface ApiCall {
@@ -45,8 +52,8 @@ export interface ApiRequest {
   abandon(): void
 }
 
-/** How long connecting, the first bytes of an answer, and the answer to a ping may take, and the pause after which one is sent, in ms. */
-const limits = { connectMs: 10_000, answerMs: 60_000, pingMs: 15_000, idleMs: 15_000, checkMs: 5000 }
+/** How long the first bytes of an answer and the answer to a ping may take, and the pause after which one is sent, in ms. */
+const limits = { answerMs: 60_000, pingMs: 15_000, idleMs: 15_000, checkMs: 5000 }
 /** The window of a connection, in bytes: that of HTTP/2 would make a long list wait for the distance to the server. */
 const windowBytes = 4 * 1024 * 1024
 
@@ -54,15 +61,23 @@ interface Connection {
   readonly session: ClientHttp2Session
   readonly access: ClusterAccess
   readonly keepalive: SessionKeepalive
+  readonly since: number
 }
+
+/** A request waits this long for the budget before it is logged, in milliseconds. */
+const longWaitMs = 1000
 
 /** Sends requests to an API server. */
 export class ApiSession {
   readonly #parts: SessionParts
   readonly #budget: RequestBudget
   #connection: Connection | undefined
+  /** The connection that is being opened. */
+  #opening: { readonly access: ClusterAccess; readonly connection: Promise<Connection> } | undefined
   #isRefused = false
   readonly #open = new Set<ClientHttp2Session>()
+  #connections = 0
+  #lastError: string | undefined
   #isClosed = false
 
   constructor(parts: SessionParts) {
@@ -73,11 +88,24 @@ export class ApiSession {
   /** Sends a request when the budget permits. */
   send(call: ApiCall, events: RequestEvents): ApiRequest {
     const request = new Request(events)
-    const timer = after(this.#budget.take(monotonicMs()), () => {
+    const waitMs = this.#budget.take(monotonicMs())
+    if (waitMs > longWaitMs)
+      this.#parts.log.info(`${call.method} ${call.path} waits for ${Math.round(waitMs / 1000)} s: --orchestratorApiQPS and --orchestratorApiBurst`)
+    const timer = after(waitMs, () => {
       this.#send(call, request).catch((error: Error) => request.broken(error.message))
     })
     request.abandons(() => timer.cancel())
     return request
+  }
+
+  get status(): SessionStatus {
+    const { session, access, since } = this.#connection ?? {}
+    const isOpen = session !== undefined && !session.closed && !session.destroyed
+    return {
+      server: access?.server,
+      connectedMs: isOpen && since !== undefined ? monotonicMs() - since : undefined,
+      ...{ connections: this.#connections, lastError: this.#lastError },
+    }
   }
 
   /** The server has refused the credential: the next request has another one, if there is another. */
@@ -100,7 +128,7 @@ export class ApiSession {
     this.#isRefused = false
     const access = await this.#parts.access(isRefused)
     if (request.isOver || this.#isClosed) return
-    const { session, keepalive } = this.#connectionFor(access)
+    const { session, keepalive } = await this.#connectionFor(access)
     // A request of an open connection leaves at once; otherwise it would wait in the session until it is connected.
     if (permit && session.connecting) await once(session, 'connect')
     if (request.isOver) return
@@ -114,49 +142,64 @@ export class ApiSession {
     })
     if (method !== 'GET') stream.end(body?.text)
     stream.on('data', () => keepalive.heard())
+    const { log } = this.#parts
+    stream.on('response', (headers) => log.debug(`${method} ${path}: ${headers[':status']}`))
     request.follows(stream)
   }
 
   /** The connection, or another one where certificates have changed: streams of the one before stay until they end. */
-  #connectionFor(access: ClusterAccess): Connection {
+  async #connectionFor(access: ClusterAccess): Promise<Connection> {
     const known = this.#connection
     if (known && !known.session.closed && !known.session.destroyed) {
-      const isSame = (['server', 'ca', 'cert', 'key', 'serverName', 'verifies'] as const).every((part) => known.access[part] === access[part])
-      if (isSame) return known
+      if (isSameWay(known.access, access)) return known
       known.session.close()
     }
-    return (this.#connection = this.#connect(access))
+    if (this.#opening && isSameWay(this.#opening.access, access)) return this.#opening.connection
+    const opening = { access, connection: this.#connect(access) }
+    this.#opening = opening
+    try {
+      return (this.#connection = await opening.connection)
+    } catch (error) {
+      this.#ended(access.server, (error as Error).message)
+      throw error
+    } finally {
+      if (this.#opening === opening) this.#opening = undefined
+    }
   }
 
-  #connect(access: ClusterAccess): Connection {
-    const { server, ca, cert, key, serverName, verifies } = access
-    const session = connect(server, {
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert, key }),
-      ...(serverName === undefined ? {} : { servername: serverName }),
-      rejectUnauthorized: verifies,
-      settings: { enablePush: false, initialWindowSize: windowBytes / 4 },
-    })
+  #ended(server: string, reason: string): void {
+    this.#lastError = reason
+    this.#parts.log.info(`the connection to ${server}: ${reason}`)
+  }
+
+  async #connect(access: ClusterAccess): Promise<Connection> {
+    const { server } = access
+    const socket = await openApiSocket(access)
+    if (this.#isClosed) {
+      socket.destroy()
+      throw new Error('the session is closed')
+    }
+    const settings = { enablePush: false, initialWindowSize: windowBytes / 4 }
+    const session = connect(server, { createConnection: () => socket, settings })
     this.#open.add(session)
-    const unconnected = deadlineAfter(limits.connectMs, () =>
-      session.destroy(new Error(`no connection to ${server} within ${limits.connectMs / 1000} s`)),
-    )
     const keepalive = new SessionKeepalive(session)
-    session.on('connect', () => {
-      unconnected.cancel()
-      session.setLocalWindowSize(windowBytes)
-    })
+    session.on('connect', () => session.setLocalWindowSize(windowBytes))
     // Its streams are told of the error.
-    session.on('error', () => undefined)
+    session.on('error', (error) => this.#ended(server, error.message))
     session.on('goaway', () => session.close())
     session.on('close', () => {
-      unconnected.cancel()
       keepalive.close()
       this.#open.delete(session)
+      this.#parts.log.debug(`the connection to ${server} is closed`)
     })
-    return { session, access, keepalive }
+    this.#connections++
+    this.#parts.log.debug(`connected to ${server}`)
+    return { session, access, keepalive, since: monotonicMs() }
   }
 }
+
+const isSameWay = (one: ClusterAccess, other: ClusterAccess): boolean =>
+  (['server', 'proxy', 'ca', 'cert', 'key', 'serverName', 'verifies'] as const).every((part) => one[part] === other[part])
 
 /** Pings a session that has been silent, and ends it when the ping is not answered. */
 class SessionKeepalive {

@@ -5,6 +5,7 @@
 import type { Configuration, RequestContext } from '@kubernetes/client-node'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { ApiSession, type SessionParts } from './api-session.ts'
 import type { ClusterConnection } from './cluster-connection.ts'
@@ -46,7 +47,7 @@ export class ApiFailure extends Error {
 }
 
 /** The settings of requests to an API server: of each thread that sends some. */
-export type RequestSettings = Omit<SessionParts, 'access'>
+export type RequestSettings = Omit<SessionParts, 'access' | 'log'>
 
 /** The settings of requests that flags give. */
 export const requestSettings = (options: Pick<DiscoveryOptions, 'orchestratorApiQPS' | 'orchestratorApiBurst'>): RequestSettings => ({
@@ -175,10 +176,17 @@ export class ClusterCalls {
 export class ClusterApi extends ClusterCalls {
   readonly #session: ApiSession
   readonly #callMs: number
+  #log: ScopedLogger | undefined
 
   /** `callMs`: the longest time of a call. */
   constructor(connection: Pick<ClusterConnection, 'access'>, settings: RequestSettings, callMs = limits.callMs) {
-    const session = new ApiSession({ ...settings, access: (isRefused) => connection.access(isRefused) })
+    // The log is opened later.
+    const line = (level: 'debug' | 'info' | 'warn' | 'error') => (text: string) => this.#log?.[level](text)
+    const session = new ApiSession({
+      ...settings,
+      access: (isRefused) => connection.access(isRefused),
+      log: { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') },
+    })
     super(session, callMs)
     this.#session = session
     this.#callMs = callMs
@@ -187,6 +195,11 @@ export class ClusterApi extends ClusterCalls {
   /** Returns one on the same connection whose calls are sent only while a fence permits it. */
   fenced(fence: Fence): ClusterCalls {
     return new ClusterCalls(this.#session, this.#callMs, fence)
+  }
+
+  /** Sets where connections and requests are logged. */
+  logTo(log: ScopedLogger): void {
+    this.#log = log
   }
 
   /** Has the next call open another connection: the present one may be dead without having been closed. */

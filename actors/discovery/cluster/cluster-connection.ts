@@ -9,19 +9,31 @@ import type { KubeConfig } from '@kubernetes/client-node'
 import { parse } from 'yaml'
 import type { ClusterAccess, ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import { isMapping } from '../../../src/config/shape.ts'
+import { readPlugin } from '../../../src/orchestrator/exec-credential.ts'
+import { readProxy } from '../../../src/orchestrator/proxies.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
+import { CredentialPlugin } from './exec-plugin.ts'
+
+type Mapping = Readonly<Record<string, unknown>>
 
 /** How long tokens and certificates are used before their files are read again, in milliseconds. */
 const keptMs = 10_000
+
+/** A configuration that was loaded, and the plugin of its user. */
+interface Loaded {
+  readonly config: KubeConfig
+  readonly text: string
+  readonly plugin: CredentialPlugin | undefined
+}
 
 /** The connection to a cluster. */
 export class ClusterConnection {
   readonly answers: BoundedAnswers<'clusterAccess'> = { clusterAccess: (isRefused) => this.access(isRefused) }
   readonly #origin: ClusterOrigin
   /** The configuration as it was last loaded, with what its plugins keep; and its text. */
-  #loaded: { readonly config: KubeConfig; readonly text: string } | undefined
+  #loaded: Loaded | undefined
   #access: { readonly access: ClusterAccess; readonly at: number } | undefined
 
   constructor(origin: ClusterOrigin) {
@@ -41,24 +53,34 @@ export class ClusterConnection {
   }
 
   async #read(isRefused: boolean): Promise<ClusterAccess> {
-    const config = this.#origin.from === 'file' ? await this.#fromFile(this.#origin.path, isRefused) : await ofPod(this.#origin)
+    const config = this.#origin.from === 'file' ? await this.#fromFile(this.#origin.path) : await ofPod(this.#origin)
     const where = this.#origin.from === 'file' ? `--orchconfig: ${this.#origin.path}` : 'the cluster of this pod'
     const cluster = config.getCurrentCluster()
     if (!cluster) throw new Error(`${where}: ${noCluster(config)}`)
     const server = URL.parse(cluster.server)
     if (server?.protocol !== 'https:')
       throw new Error(`${where}: the server ${JSON.stringify(cluster.server)} of the cluster ${cluster.name} has no https address`)
-    if (cluster.proxyUrl) throw new Error(`${where}: proxy-url of the cluster ${cluster.name}: connections through a proxy are not supported`)
+    try {
+      if (cluster.proxyUrl) readProxy(cluster.proxyUrl)
+    } catch (error) {
+      throw new Error(`${where}: proxy-url of the cluster ${cluster.name}: ${(error as Error).message}`)
+    }
     const options: RequestOptions & { readonly servername?: string } = { headers: {} }
     try {
       await config.applyToHTTPSOptions(options)
+      const credential = await this.#loaded?.plugin?.credential(isRefused)
+      if (credential) {
+        const { token, cert, key } = credential
+        if (token !== undefined) options.headers = { ...options.headers, authorization: `Bearer ${token}` }
+        if (cert !== undefined) Object.assign(options, { cert, key })
+      }
     } catch (error) {
       throw new Error(`${where}: the credential of the user ${config.getCurrentUser()?.name}: ${(error as Error).message.trim()}`)
     }
     const headers = Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), String(value).trim()])
     if (options.auth) headers.push(['authorization', `Basic ${Buffer.from(options.auth).toString('base64')}`])
     return {
-      server: cluster.server,
+      ...{ server: cluster.server, proxy: cluster.proxyUrl || undefined },
       ...{ ca: pem(options.ca), cert: pem(options.cert), key: pem(options.key) },
       serverName: options.servername,
       verifies: !cluster.skipTLSVerify,
@@ -66,39 +88,61 @@ export class ClusterConnection {
     }
   }
 
-  async #fromFile(path: string, isRefused: boolean): Promise<KubeConfig> {
+  async #fromFile(path: string): Promise<KubeConfig> {
     const text = await readBoundedFile(path).catch((error: Error) => {
       throw new Error(`--orchconfig: ${error.message}`)
     })
     // Only what a plugin gave is kept: the library reads a token's file as it loads the configuration.
-    if (!isRefused && this.#loaded?.text === text && this.#loaded.config.getCurrentUser()?.exec) return this.#loaded.config
+    const known = this.#loaded?.text === text ? this.#loaded : undefined
+    if (known?.plugin) return known.config
     const { KubeConfig: Config } = await import('@kubernetes/client-node')
     const config = new Config()
     try {
-      config.loadFromString(withTokenFiles(text, dirname(path)))
+      const given: unknown = parse(text)
+      if (!isMapping(given)) throw new Error('there is no configuration in it')
+      config.loadFromString(loadable(given, dirname(path)))
+      config.makePathsAbsolute(dirname(path))
+      this.#loaded = { config, text, plugin: await pluginOf(config, given, dirname(path)) }
     } catch (error) {
       throw new Error(`--orchconfig: ${path}: ${(error as Error).message.split('\n')[0]}`)
     }
-    config.makePathsAbsolute(dirname(path))
-    this.#loaded = { config, text }
     return config
   }
 }
 
 /**
- * Returns a configuration in which users with a token's file (`tokenFile`) have it where the library looks for it, with its whole path. Throws
- * an Error when the text is no configuration.
+ * Returns a configuration as the library is to read it. Users with a token's file (`tokenFile`) have it where the library looks for it, with
+ * its whole path. Plugins are left out, since the library neither tells them of the cluster nor ends them.
  */
-function withTokenFiles(text: string, directory: string): string {
-  const config: unknown = parse(text)
-  if (!isMapping(config)) throw new Error('there is no configuration in it')
-  const users = (Array.isArray(config.users) ? config.users : []).map((item: unknown) => {
-    if (!isMapping(item) || !isMapping(item.user) || typeof item.user.tokenFile !== 'string') return item
-    const { tokenFile, token: _overruled, ...user } = item.user
-    return { ...item, user: { ...user, 'auth-provider': { name: 'tokenFile', config: { tokenFile: resolve(directory, tokenFile as string) } } } }
+function loadable(config: Mapping, directory: string): string {
+  const users = listOf(config.users).map((item) => {
+    if (!isMapping(item) || !isMapping(item.user)) return item
+    const { exec: _own, ...user } = item.user
+    if (typeof user.tokenFile !== 'string') return { ...item, user }
+    const { tokenFile, token: _overruled, ...others } = user
+    return { ...item, user: { ...others, 'auth-provider': { name: 'tokenFile', config: { tokenFile: resolve(directory, tokenFile as string) } } } }
   })
   return JSON.stringify({ ...config, users })
 }
+
+/** Returns the plugin of the current user; undefined without one. Throws an Error with the reason when it cannot be used. */
+async function pluginOf(loaded: KubeConfig, config: Mapping, directory: string): Promise<CredentialPlugin | undefined> {
+  const context = mapping(named(config.contexts, loaded.getCurrentContext()).context)
+  const { exec } = mapping(named(config.users, context.user).user)
+  if (!isMapping(exec)) return undefined
+  const plugin = readPlugin(exec)
+  const cluster = mapping(named(config.clusters, context.cluster).cluster)
+  const { 'certificate-authority-data': data, 'certificate-authority': file } = cluster
+  const isRead = plugin.takesCluster && typeof data !== 'string' && typeof file === 'string'
+  const read = isRead ? Buffer.from(await readBoundedFile(resolve(directory, file))).toString('base64') : undefined
+  // A path is relative to the file; a name is looked up in the usual places.
+  const command = plugin.command.includes('/') ? resolve(directory, plugin.command) : plugin.command
+  return new CredentialPlugin({ ...plugin, command }, cluster, typeof data === 'string' ? data : read)
+}
+
+const named = (items: unknown, name: unknown): Mapping => mapping(listOf(items).find((item) => isMapping(item) && item.name === name))
+const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** Reads the files of a pod's service account. They are read each time, since the token is replaced long before it expires. */
 async function ofPod({ host, port, directory }: Extract<ClusterOrigin, { from: 'pod' }>): Promise<KubeConfig> {

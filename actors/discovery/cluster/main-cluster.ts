@@ -28,8 +28,9 @@ export class MainCluster {
     return new MainCluster(connection, options)
   }
 
-  /** The answers to actors. */
+  /** The answers to actors. Connections and requests are logged from now on. */
   answers(log: Logger, metrics: MetricRegistry) {
+    for (const api of [this.api, this.#reviewApi]) api.logTo(log('klog'))
     return { ...this.connection.answers, ...new TokenReviews(clusterReviews(this.#reviewApi), log, metrics).answers }
   }
 

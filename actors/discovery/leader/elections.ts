@@ -57,6 +57,7 @@ export class Elections {
   constructor(parts: ElectionsParts) {
     this.#parts = parts
     this.#api = new ClusterApi(parts.connection, parts.settings, callMs)
+    this.#api.logTo(parts.log('klog'))
     const common = { labelNames: ['lease'] as const, registers: [parts.metrics] }
     const standing = () => this.#standing.values()
     new Gauge({

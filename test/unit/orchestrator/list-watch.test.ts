@@ -41,6 +41,10 @@ class Told {
 const item = (key: string, version: number | string): Listed<Item> => ({ key, version: `${version}`, object: `${key}${version}` })
 const event = (key: string, version: number, isGone = false): WatchInput<Item> => ({ type: 'event', isGone, item: item(key, version) })
 const bookmark = (version: number, endsList = false): WatchInput<Item> => ({ type: 'bookmark', version: `${version}`, endsList })
+const page = (items: readonly Listed<Item>[], version: string, next: string): WatchInput<Item>[] => [
+  ...items.map((each) => ({ type: 'listed', item: each }) as const),
+  { type: 'page', version, next },
+]
 const due: WatchInput<Item> = { type: 'due' }
 const broken: WatchInput<Item> = { type: 'broken', reason: 'lost' }
 const refused = (code: number, askedMs = 0): WatchInput<Item> => ({ type: 'refused', refusal: { code, reason: 'no', askedMs } })
@@ -74,14 +78,14 @@ describe('a list and watch', () => {
     const told = new Told()
     for (const input of [due, refused(422)]) told.tell(input)
     expect(told.request).to.deep.equal({ mode: 'page', next: '' })
-    told.tell({ type: 'page', items: [item('a', 3)], version: '5', next: 'more' })
+    for (const input of page([item('a', 3)], '5', 'more')) told.tell(input)
     expect([told.request, told.completions]).to.deep.equal([{ mode: 'page', next: 'more' }, 0])
-    told.tell({ type: 'page', items: [item('b', 4)], version: '5', next: '' })
+    for (const input of page([item('b', 4)], '5', '')) told.tell(input)
     expect([told.request, told.completions]).to.deep.equal([{ mode: 'watch', version: '5' }, 1])
     for (const input of [broken, due, refused(410), due]) told.tell(input)
     expect(told.request).to.deep.equal({ mode: 'page', next: '' })
     // The token of a page has expired: the list begins anew.
-    told.tell({ type: 'page', items: [item('a', 3)], version: '9', next: 'more' })
+    for (const input of page([item('a', 3)], '9', 'more')) told.tell(input)
     for (const input of [refused(410), due]) told.tell(input)
     expect(told.request).to.deep.equal({ mode: 'page', next: '' })
     expect(told.state).to.deep.equal({ a: 'a3', b: 'b4' })
@@ -318,7 +322,13 @@ class HostileServer {
       this.#way.push(bookmark(this.#version, true))
     } else if (request.mode === 'page') {
       const next = request.next === '' ? 'more' : ''
-      this.#way.push({ type: 'page', items: listed.filter((_, index) => (index % 2 === 0) === (next !== '')), version: `${this.#version}`, next })
+      this.#way.push(
+        ...page(
+          listed.filter((_, index) => (index % 2 === 0) === (next !== '')),
+          `${this.#version}`,
+          next,
+        ),
+      )
     } else if (Number(request.version) < this.#oldest) this.#way.push(refused(410))
     else for (const { version, input } of this.#history) if (version > Number(request.version)) this.#way.push(input)
   }

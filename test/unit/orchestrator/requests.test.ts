@@ -1,9 +1,10 @@
 import { expect } from 'chai'
 import { Lines } from '../../../src/orchestrator/lines.ts'
+import { ListItems } from '../../../src/orchestrator/list-items.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
 import { isNewer } from '../../../src/orchestrator/resource-versions.ts'
 import { coreResource, groupResource, pagePath, requestPath } from '../../../src/orchestrator/resources.ts'
-import { bookmarkOf, codeOf, eventOf, keyAndVersion, readPage, refusalOf, versionsIn } from '../../../src/orchestrator/responses.ts'
+import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, readPage, refusalOf } from '../../../src/orchestrator/responses.ts'
 
 describe('requests to an API server', () => {
   it('are as many as the burst at once, then as many a second as permitted', () => {
@@ -52,12 +53,30 @@ describe('responses of an API server', () => {
     expect(codeOf({ code: 410, message: 'too old' })).to.deep.equal({ code: 410, reason: 'too old', askedMs: 0 })
   })
 
-  it('are pages of lists', () => {
-    const page = readPage(
-      '{"metadata":{"resourceVersion":"9","continue":"t"},"items":[{"metadata":{"namespace":"n","name":"a","resourceVersion":"3"}},{}]}',
-    )
-    expect([page.version, page.next, page.items.length, [...versionsIn(page)]]).to.deep.equal(['9', 't', 2, [['n/a', '3']]])
-    expect(readPage('{"metadata":{"resourceVersion":"9"},"items":null}')).to.deep.equal({ items: [], version: '9', next: '' })
+  it('are pages of lists, whose objects are told as they come, wherever the bytes are divided', () => {
+    const objects = [{ metadata: { namespace: 'n', name: 'ü"]}', resourceVersion: '3' }, items: [{ a: [1] }] }, {}, { text: '\\"items":[{' }]
+    const around = '"metadata":{"resourceVersion":"9","continue":"t","items":[{}]}'
+    for (const text of [
+      `{${around},"items":[${objects.map((each) => JSON.stringify(each))}]}\n`,
+      `{\n  "items" : [\n${objects.map((each) => JSON.stringify(each, undefined, 2)).join(' ,\n')} ] , "x": [[1]],\n${around}}`,
+    ]) {
+      const bytes = Buffer.from(text)
+      for (let size = 1; size <= bytes.length; size++) {
+        const items = new ListItems(200)
+        const found: string[] = []
+        for (let start = 0; start < bytes.length; start += size) found.push(...items.take(bytes.subarray(start, start + size)))
+        expect(found.map(objectOf)).to.deep.equal(objects)
+        expect(items.end()).to.deep.equal({ version: '9', next: 't' })
+      }
+    }
+    expect(() => new ListItems(5).take(Buffer.from('{"items":[{"a":"bcdef"}]'))).to.throw('an object of a list has more than 5 bytes')
+    expect(() => new ListItems(5).take(Buffer.alloc(65_537, 'x'))).to.throw('a list has more than 65536 bytes besides its objects')
+    expect(() => new ListItems(99).end()).to.throw()
+    for (const text of ['7', '[]', '{']) expect(() => objectOf(text)).to.throw()
+  })
+
+  it('are pages with a version', () => {
+    expect(readPage('{"metadata":{"resourceVersion":"9"},"items":null}')).to.deep.equal({ version: '9', next: '' })
     for (const text of ['', '{}', '{"items":[]}', '{"metadata":{},"items":[]}']) expect(() => readPage(text)).to.throw()
     expect(keyAndVersion({ metadata: { name: 'n1' } })).to.deep.equal(['/n1', ''])
   })

@@ -1,7 +1,9 @@
 /** Follows one resource of an API server: does what its list and watch says, and tells it what comes of that. */
 import type { IncomingHttpHeaders } from 'node:http2'
+import type { KindStatus } from '../../../../protocols/messages/orchestrator.ts'
 import { pauseAfter } from '../../../../src/model/back-off.ts'
 import { Lines } from '../../../../src/orchestrator/lines.ts'
+import { ListItems } from '../../../../src/orchestrator/list-items.ts'
 import {
   type Listed,
   ListWatch,
@@ -10,8 +12,8 @@ import {
   type WatchInput,
   type WatchRequest,
 } from '../../../../src/orchestrator/list-watch.ts'
-import { pagePath, type Resource, requestPath, verbOf } from '../../../../src/orchestrator/resources.ts'
-import { bookmarkOf, codeOf, eventOf, type ReadEvent, readPage, refusalOf, versionsIn } from '../../../../src/orchestrator/responses.ts'
+import { pagePath, type Resource, requestPath, shownResource, verbOf } from '../../../../src/orchestrator/resources.ts'
+import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, type ReadEvent, refusalOf } from '../../../../src/orchestrator/responses.ts'
 import { chance } from '../../../runtime/chance.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
@@ -39,10 +41,20 @@ const pauses = { firstMs: 500, longestMs: 30_000, jitter: 0.5, longestAskedMs: 1
 const silentMs = 180_000
 /** The time that a watch has to tell what the list of an audit had before it. */
 const settleMs = 5000
-/** The longest event, and the longest page of a list, in bytes. */
-const most = { event: 16 * 1024 * 1024, page: 512 * 1024 * 1024, refusal: 65_536 }
+/** The longest object, and the longest text of a refusal, in bytes. */
+const most = { object: 16 * 1024 * 1024, refusal: 65_536 }
 
 const accept = { objects: 'application/json', versions: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json' }
+
+/** What comes of the page of a list. */
+interface ListEvents {
+  item(object: Readonly<Record<string, unknown>>): void
+  /** Bytes have come, and the objects that end in them were told. */
+  received(): void
+  end(page: { readonly version: string; readonly next: string }): void
+  refused(refusal: Refusal): void
+  broken(reason: string): void
+}
 
 /** Follows a resource until it is closed. */
 export class FollowedResource<Item = unknown> {
@@ -56,8 +68,12 @@ export class FollowedResource<Item = unknown> {
   #pause: Timer | undefined
   #silence: Timer | undefined
   #auditTimer: Timer | undefined
+  readonly #startedAt = monotonicMs()
   /** When the server was last heard of this resource. */
   #heardAt: number | undefined
+  #failures = 0
+  #lastFailure: { readonly reason: string; readonly at: number } | undefined
+  readonly #done = { updates: 0, deletes: 0, lists: 0, audits: 0, repairs: 0 }
   #isClosed = false
 
   constructor(resource: Resource, session: ApiSession, events: ResourceEvents<Item>) {
@@ -74,6 +90,25 @@ export class FollowedResource<Item = unknown> {
   /** Milliseconds since the server was last heard of this resource; undefined: never. */
   get age(): number | undefined {
     return this.#heardAt === undefined ? undefined : monotonicMs() - this.#heardAt
+  }
+
+  /** Milliseconds since the server was last heard of this resource, or since it is followed. */
+  get silentMs(): number {
+    return monotonicMs() - (this.#heardAt ?? this.#startedAt)
+  }
+
+  /** What it does, and what it has done. */
+  get status(): Omit<KindStatus, 'isStale'> {
+    const { kind } = this.resource
+    const { phase: mode, version, size: objects } = this.#state
+    const last = this.#lastFailure
+    return {
+      ...{ kind, resource: shownResource(this.resource), mode, objects, version },
+      ageMs: this.age,
+      failures: this.#failures,
+      ...{ lastError: last?.reason, lastErrorMs: last && monotonicMs() - last.at },
+      ...this.#done,
+    }
   }
 
   start(auditMs: number): void {
@@ -103,8 +138,10 @@ export class FollowedResource<Item = unknown> {
   #do(action: WatchAction<Item>): void {
     switch (action.type) {
       case 'set':
+        this.#done.updates++
         return this.#events.set(action.key, action.object)
       case 'remove':
+        this.#done.deletes++
         return this.#events.remove(action.key)
       case 'request':
         return this.#send(action.request)
@@ -115,9 +152,12 @@ export class FollowedResource<Item = unknown> {
         )
         return
       case 'complete':
+        this.#done.lists++
         return this.#events.complete()
       case 'failed':
         if (action.refusal?.code === 401) this.#session.refused()
+        this.#failures++
+        this.#lastFailure = { reason: action.reason, at: monotonicMs() }
         return this.#events.failed(this.#verb, action.refusal, action.reason)
       case 'recovered':
         return this.#events.recovered()
@@ -130,6 +170,8 @@ export class FollowedResource<Item = unknown> {
         }).unref()
         return
       case 'audited':
+        this.#done.audits++
+        this.#done.repairs += action.missed
         return this.#events.audited(action.missed)
     }
   }
@@ -153,7 +195,7 @@ export class FollowedResource<Item = unknown> {
   #broken = (reason: string): void => this.#tell({ type: 'broken', reason })
 
   #watchEvents(): RequestEvents {
-    const lines = new Lines(most.event)
+    const lines = new Lines(most.object)
     const refusal = new Refused((found) => this.#tell({ type: 'refused', refusal: found }))
     return {
       answered: (status, headers) => {
@@ -181,49 +223,59 @@ export class FollowedResource<Item = unknown> {
   }
 
   #pageEvents(): RequestEvents {
-    return this.#wholeEvents(
-      this.#broken,
-      (refusal) => this.#tell({ type: 'refused', refusal }),
-      (text) => {
+    return this.#listEvents({
+      item: (object) => {
+        const item = this.#events.read(object)
+        if (item) this.#tell({ type: 'listed', item })
+      },
+      received: () => {
         this.#heard()
-        const { items, version, next } = readPage(text)
-        this.#tell({ type: 'page', items: items.flatMap((item) => this.#events.read(item) ?? []), version, next })
         this.#events.settled()
       },
-    )
+      end: ({ version, next }) => {
+        this.#tell({ type: 'page', version, next })
+        this.#events.settled()
+      },
+      refused: (refusal) => this.#tell({ type: 'refused', refusal }),
+      broken: this.#broken,
+    })
   }
 
   #sendAudit(next: string): void {
     const failed = () => this.#tell({ type: 'auditFailed' })
-    const events = this.#wholeEvents(failed, failed, (text) => {
-      const page = readPage(text)
-      this.#tell({ type: 'auditPage', versions: versionsIn(page), version: page.version, next: page.next })
+    const versions = new Map<string, string>()
+    const events = this.#listEvents({
+      item: (object) => {
+        const known = keyAndVersion(object)
+        if (known) versions.set(...known)
+      },
+      received: () => undefined,
+      end: (page) => this.#tell({ type: 'auditPage', versions, ...page }),
+      ...{ refused: failed, broken: failed },
     })
     this.#audit = this.#session.send({ method: 'GET', path: pagePath(this.resource.path, next), accept: accept.versions }, events)
   }
 
-  /** The events of a request whose answer is read as a whole. */
-  #wholeEvents(broken: (reason: string) => void, refused: (refusal: Refusal) => void, take: (text: string) => void): RequestEvents {
-    const parts: Uint8Array[] = []
-    let length = 0
-    const refusal = new Refused(refused)
+  /** The events of a request whose answer is a page of a list, whose objects are read as they come. */
+  #listEvents(list: ListEvents): RequestEvents {
+    const items = new ListItems(most.object)
+    const refusal = new Refused(list.refused)
     return {
       answered: (status, headers) => void refusal.answered(status, headers),
       received: (bytes) => {
         if (refusal.received(bytes)) return
-        length += bytes.length
-        if (length > most.page) throw new Error(`a page of a list has more than ${most.page} bytes`)
-        parts.push(bytes)
+        for (const text of items.take(bytes)) list.item(objectOf(text))
+        list.received()
       },
       ended: () => {
         if (refusal.ended()) return
         try {
-          take(Buffer.concat(parts).toString('utf8'))
+          list.end(items.end())
         } catch (error) {
-          broken(`a page of a list cannot be read: ${(error as Error).message}`)
+          list.broken(`a page of a list cannot be read: ${(error as Error).message}`)
         }
       },
-      broken,
+      broken: list.broken,
     }
   }
 

@@ -5,7 +5,7 @@
  */
 
 import { attentionNote } from '../../../../protocols/messages/notes.ts'
-import type { RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
+import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { count } from '../../../../src/model/counts.ts'
@@ -16,7 +16,9 @@ import { type Resource, shownResource } from '../../../../src/orchestrator/resou
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer, Replay } from '../../../runtime/link.ts'
+import { checkEvery, type Timer } from '../../../runtime/timers.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
@@ -41,18 +43,31 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   readonly #listed = new Set<string>()
   /** What `/ready` says of resources that cannot be followed at present, by path. */
   readonly #troubles = new Map<string, string>()
+  /** The kinds of which nothing was heard for too long, by path: since when, in monotonic milliseconds. */
+  readonly #stale = new Map<string, number>()
+  readonly #staleCheck: Timer
   #isListed = false
+  readonly asks = { cluster: (): ClusterStatus => this.#status() }
   #queue: Peer<SourceEvent> | undefined
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, namespaces, perSecond, burst, userAgent } = context.config
+    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs } = context.config
     const names = meshNames((features as Features).MESH_DOMAIN)
     const origin = { names, source: sourceOfActor(context.name), cluster }
     const registry = new ClusterRegistry({ names, domain, cluster })
     this.#context = context
-    this.#session = new ApiSession({ perSecond, burst, userAgent, access: (isRefused) => context.askFor(patient, 'clusterAccess', isRefused) })
-    this.#metrics = new WatcherMetrics(context.metrics, () => [...this.#followed.values()].map(({ watch }) => watch), registry)
+    this.#session = new ApiSession({
+      ...{ perSecond, burst, userAgent },
+      access: (isRefused) => context.askFor(patient, 'clusterAccess', isRefused),
+      log: context.log('klog'),
+    })
+    this.#metrics = new WatcherMetrics(
+      context.metrics,
+      () => [...this.#followed].map(([path, { watch }]) => ({ kind: watch.resource.kind, age: watch.age, isStale: this.#stale.has(path) })),
+      registry,
+    )
+    this.#staleCheck = checkEvery(Math.min(staleMs / 4, 5000), () => this.#checkStale())
     const send = (event: SourceEvent) => {
       if (this.#queue) sendEvent(this.#queue, event)
     }
@@ -82,6 +97,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   receive(): void {}
 
   async drain(): Promise<void> {
+    this.#staleCheck.cancel()
     for (const { watch } of this.#followed.values()) watch.close()
     this.#session.close()
   }
@@ -98,7 +114,8 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     this.#followed.get(path)?.watch.close()
     this.#followed.delete(path)
     this.#listed.delete(path)
-    if (this.#troubles.delete(path)) this.#noteTroubles()
+    const wasNoted = [this.#troubles.delete(path), this.#stale.delete(path)]
+    if (wasNoted.includes(true)) this.#noteTroubles()
     this.#completed()
   }
 
@@ -117,6 +134,11 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
       },
       complete: () => {
         this.#listed.add(path)
+        this.#context
+          .log('source')
+          .debug(
+            `cluster ${this.#context.config.cluster}: ${shownResource(follower.resource)}: a list was read whole: ${count(this.#followed.get(path)?.watch.size ?? 0, 'object')}`,
+          )
         follower.listed?.()
         this.#completed()
       },
@@ -157,6 +179,8 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     this.#isListed = true
     const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${shownResource(follower.resource)} ${watch.size}`)
     this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${sizes.join(', ')}`)
+    const { server } = this.#session.status
+    this.#context.log('source').info(`the objects of cluster ${this.#context.config.cluster} (${server}) have been read, and are followed`)
     this.#settled()
     this.#finishReplay()
   }
@@ -183,7 +207,42 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   }
 
   #noteTroubles(): void {
-    this.#context.note(attentionNote, [...this.#troubles.values()])
+    const { cluster } = this.#context.config
+    const stale = [...this.#stale.keys()].flatMap((path) => {
+      const followed = this.#followed.get(path)
+      return followed ? [`cluster ${cluster}: ${shownResource(followed.follower.resource)} are stale: ${this.#staleness}`] : []
+    })
+    this.#context.note(attentionNote, [...this.#troubles.values(), ...stale])
+  }
+
+  get #staleness(): string {
+    return `the API server has sent nothing about them for ${this.#context.config.staleMs / 1000} s; the last state stays`
+  }
+
+  /** Finds the kinds that have become stale, and those that no longer are. */
+  #checkStale(): void {
+    const { cluster, staleMs } = this.#context.config
+    const log = this.#context.log('orch')
+    const before = this.#stale.size
+    let isChanged = false
+    for (const [path, { follower, watch }] of this.#followed) {
+      const name = shownResource(follower.resource)
+      const since = this.#stale.get(path)
+      if (watch.silentMs > staleMs && since === undefined) {
+        this.#stale.set(path, monotonicMs() - watch.silentMs)
+        log.error(`cluster ${cluster}: ${name} are stale: ${this.#staleness}`)
+      } else if (watch.silentMs <= staleMs && since !== undefined) {
+        this.#stale.delete(path)
+        log.info(`cluster ${cluster}: ${name} are no longer stale, after ${Math.round((monotonicMs() - since) / 1000)} s`)
+        isChanged = true
+      }
+    }
+    if (isChanged || this.#stale.size !== before) this.#noteTroubles()
+  }
+
+  #status(): ClusterStatus {
+    const kinds = [...this.#followed].map(([path, { watch }]) => ({ ...watch.status, isStale: this.#stale.has(path) }))
+    return { name: this.#context.config.cluster, ...this.#session.status, isComplete: this.#isListed, kinds }
   }
 
   #settled(): void {

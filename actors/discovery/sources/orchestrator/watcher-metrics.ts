@@ -1,7 +1,13 @@
 /** The metrics of the watcher of a cluster (docs/metrics.md). */
 import type { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import { Counter, Gauge, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
-import type { FollowedResource } from './followed-resource.ts'
+
+/** What metrics say of a followed kind: how long ago the server was last heard of it, in milliseconds (undefined: never). */
+interface HeardKind {
+  readonly kind: string
+  readonly age: number | undefined
+  readonly isStale: boolean
+}
 
 /** Counts what the watcher of a cluster sees. */
 export class WatcherMetrics {
@@ -16,7 +22,7 @@ export class WatcherMetrics {
   /** The endpoints without pods that have been counted. */
   #counted = 0
 
-  constructor(registry: MetricRegistry, followed: () => readonly FollowedResource[], cluster: ClusterRegistry) {
+  constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry) {
     const registers = [registry]
     const labelNames = ['kind'] as const
     this.#events = new Counter({
@@ -61,8 +67,18 @@ export class WatcherMetrics {
       registers,
       collect() {
         const oldest = new Map<string, number>()
-        for (const { resource, age } of followed()) if (age !== undefined) oldest.set(resource.kind, Math.max(age, oldest.get(resource.kind) ?? 0))
+        for (const { kind, age } of followed()) if (age !== undefined) oldest.set(kind, Math.max(age, oldest.get(kind) ?? 0))
         for (const [kind, age] of oldest) this.set({ kind }, age / 1000)
+      },
+    })
+    new Gauge({
+      name: 'pilot_orch_watch_stale',
+      help: 'whether the API server has sent nothing about a kind for longer than PILOT_ORCH_STALE_AFTER',
+      labelNames,
+      registers,
+      collect() {
+        const kinds = followed()
+        for (const { kind } of kinds) this.set({ kind }, kinds.some((each) => each.kind === kind && each.isStale) ? 1 : 0)
       },
     })
   }

@@ -1,0 +1,219 @@
+/**
+ * Discovery behind a relay that harms what passes between it and a real API server: it has in the end what a fresh process has, and removes
+ * nothing because the server is away (docs/operation.md, C3 to C10).
+ */
+import { expect } from 'chai'
+import type { ClusterStatus, KindStatus } from '../../protocols/messages/orchestrator.ts'
+import { endpointType } from '../../src/xds/type-urls.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { HostileRelay } from '../harness/hostile-relay.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const namespace = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}'
+const workload = (name: string, replicas: number) => `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ${name}, namespace: shop}
+spec:
+  replicas: ${replicas}
+  selector: {matchLabels: {app: ${name}}}
+  template:
+    metadata: {labels: {app: ${name}}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: idle, image: idle}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ${name}, namespace: shop}
+spec: {selector: {app: ${name}}, ports: [{name: http, port: 80, targetPort: 8080}]}`
+
+describe('discovery behind a hostile relay', () => {
+  let cluster: TestCluster
+  let relay: HostileRelay
+  /** The process that all is done to, and a proxy of it. */
+  let one: Service
+  let client: XdsClient
+  const running: Service[] = []
+  const clients: XdsClient[] = []
+
+  const discovery = (server: string, env: Record<string, string> = {}): Service => {
+    const name = `admin-${running.length}`
+    const made = new Service({
+      env: { PILOT_DEBOUNCE_AFTER: '10ms', ...env },
+      flags: ['--registries', 'Orchestrator', '--orchconfig', cluster.tokenConfig(name, token, server), '--resync', '2s'],
+    })
+    running.push(made)
+    return made
+  }
+  let token: string
+  const connect = async (to: Service): Promise<XdsClient> => {
+    const client = new XdsClient(to.grpcPort, sidecarNode('10.99.0.1', `a-${clients.length}`, 'shop'), true)
+    clients.push(client.connect())
+    return client.ready()
+  }
+  const kind = async (of: Service, name: string): Promise<KindStatus> => {
+    const [status] = await of.debug<ClusterStatus[]>('clusterz')
+    return status?.kinds.find((each) => each.kind === name) as KindStatus
+  }
+  const metric = async (of: Service, series: string) =>
+    Number(
+      (await of.metrics())
+        .split('\n')
+        .find((line) => line.startsWith(`${series} `))
+        ?.slice(series.length + 1) ?? 0,
+    )
+  /** All that a process knows of services, endpoints and objects. */
+  const model = async (of: Service): Promise<string> => {
+    const sorted = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row)).sort()
+    const [services, endpoints, objects] = await Promise.all([
+      of.debug<object[]>('registryz'),
+      of.debug<{ ep: object[] }[]>('endpointz'),
+      of.debug<object[]>('configz'),
+    ])
+    return JSON.stringify([sorted(services), sorted(endpoints.map((row) => ({ ...row, ep: sorted(row.ep) }))), sorted(objects)], undefined, 1)
+  }
+  /** Waits until a process knows what a fresh one does that is connected to the server itself. */
+  const converges = async (one: Service) => {
+    const fresh = discovery(cluster.server)
+    await fresh.start()
+    try {
+      await until('the model of a fresh process', async () => (await model(one)) === (await model(fresh)))
+    } finally {
+      await fresh.stop()
+    }
+  }
+  const scale = (name: string, replicas: number) => cluster.kubectl(['scale', 'deployment', name, '-n', 'shop', '--replicas', `${replicas}`])
+  /** Waits until as many pods are ready, so that the slices of the service do not change any more. */
+  const settles = (name: string, replicas: number) =>
+    until(`${replicas} pods of ${name}`, () => {
+      const words = (args: readonly string[]) =>
+        cluster
+          .kubectl(['get', '-n', 'shop', ...args])
+          .split(/\s+/)
+          .filter(Boolean)
+      const pods = words(['pods', '-l', `app=${name}`, '-o', 'jsonpath={.items[*].status.podIP}'])
+      const path = 'jsonpath={range .items[*].endpoints[?(@.conditions.ready==true)]}{.addresses[0]} {end}'
+      const endpoints = words(['endpointslices', '-l', `kubernetes.io/service-name=${name}`, '-o', path])
+      return pods.length === replicas && JSON.stringify(pods.sort()) === JSON.stringify(endpoints.sort())
+    })
+  const seen = (client: XdsClient) =>
+    [...(client.resources.get(endpointType) ?? [])].map(([name, bytes]) => `${name} ${Buffer.from(bytes).toString('base64')}`)
+
+  before(async () => {
+    cluster = await TestCluster.start('n1=region1/zone1,n2=region1/zone2')
+    cluster.apply(namespace, workload('web', 3), workload('api', 2), 'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: pilot, namespace: shop}')
+    cluster.kubectl(['create', 'clusterrolebinding', 'pilot', '--clusterrole', 'cluster-admin', '--serviceaccount', 'shop:pilot'])
+    token = cluster.kubectl(['create', 'token', '-n', 'shop', 'pilot']).trim()
+    relay = await HostileRelay.start(cluster.server, cluster.dir)
+    await Promise.all([settles('web', 3), settles('api', 2)])
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await Promise.all(running.map((each) => each.dispose()))
+    relay?.close()
+    await cluster?.dispose()
+  })
+  afterEach(function () {
+    relay.harm = 0
+    relay.loses = () => false
+    relay.back()
+    if (this.currentTest?.state === 'failed') for (const each of running) console.error(each.output.soFar().slice(-3000))
+  })
+
+  it('reads pages where streamed lists are refused, from the beginning when the store has removed the list under way', async () => {
+    relay.refusesStreams = true
+    relay.pageLength = 2
+    const path = '/api/v1/pods'
+    let isCompacted = false
+    relay.beforePage = async (of, next) => {
+      if (of !== path || next === '' || isCompacted) return
+      isCompacted = true
+      scale('web', 4)
+      await settles('web', 4)
+      cluster.compactStore()
+      // What it keeps in memory of the list goes with it.
+      cluster.signalServer('SIGKILL')
+      await until('the API server to be there again', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
+    }
+    const paging = discovery(relay.address)
+    await paging.start()
+    await paging.output.says(/list of pods failed: .*(continue|too old)/)
+    expect(relay.pages.filter((each) => each === path).length).to.be.greaterThan(3)
+    const pods = await kind(paging, 'Pod')
+    expect([pods.mode, pods.lists, pods.objects >= 6]).to.deep.equal(['watching', 1, true])
+    await converges(paging)
+    relay.refusesStreams = false
+    relay.pageLength = undefined
+    await paging.stop()
+  })
+
+  it('lists again after the store has removed what its watches would go on from, and keeps serving meanwhile', async () => {
+    one = discovery(relay.address)
+    await one.start()
+    client = await connect(one)
+    const before = seen(client)
+    const lists = (await kind(one, 'Pod')).lists
+    relay.away()
+    await one.output.says(/pods failed: .*the last state stays/)
+    scale('web', 2)
+    await settles('web', 2)
+    cluster.compactStore()
+    cluster.signalServer('SIGKILL')
+    await until('the API server to be there again', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
+    expect(seen(client), 'while the server is away').to.deep.equal(before)
+    relay.back()
+    await until('another list', async () => (await kind(one, 'Pod')).lists > lists)
+    await converges(one)
+    expect([client.removed, client.closed]).to.deep.equal([[], undefined])
+    expect(seen(client)).not.to.deep.equal(before)
+  })
+
+  it('repairs, and counts, what a watch was never told', async () => {
+    const repairs = () => metric(one, 'pilot_orch_audit_repairs_total{kind="EndpointSlice"}')
+    expect(await repairs()).to.equal(0)
+    relay.loses = (event) => event.includes('"kind":"EndpointSlice"') && event.includes('"kubernetes.io/service-name":"api"')
+    scale('api', 1)
+    await settles('api', 1)
+    await until('a repair', async () => (await repairs()) >= 1)
+    expect(relay.done.lose).to.be.greaterThan(0)
+    await converges(one)
+    expect((await kind(one, 'EndpointSlice')).repairs).to.equal(await repairs())
+  })
+
+  it('has what a fresh process has after a history of losses, repetitions, disorder, and a server that is away', async () => {
+    relay.harm = 0.5
+    for (const [web, api] of [
+      [4, 3],
+      [1, 2],
+      [3, 1],
+    ] as const) {
+      scale('web', web)
+      relay.away()
+      scale('api', api)
+      await settles('web', web)
+      relay.back()
+      await settles('api', api)
+    }
+    cluster.kubectl(['delete', 'service', '-n', 'shop', 'api'])
+    relay.harm = 0
+    await converges(one)
+    expect(client.closed).to.equal(undefined)
+  })
+
+  it('says which kinds have become stale, and that they no longer are', async () => {
+    const quiet = discovery(cluster.server, { PILOT_ORCH_STALE_AFTER: '3s' })
+    await quiet.start()
+    await quiet.output.says(/cluster Orchestrator: namespaces are stale: the API server has sent nothing about them for 3 s; the last state stays/)
+    expect(await metric(quiet, 'pilot_orch_watch_stale{kind="Namespace"}')).to.equal(1)
+    expect((await kind(quiet, 'Namespace')).isStale).to.equal(true)
+    const ready = await fetch(`http://127.0.0.1:${quiet.httpPort}/ready`)
+    expect([ready.status, await ready.text()]).to.satisfy(
+      ([status, text]: [number, string]) => status === 200 && text.includes('namespaces are stale'),
+    )
+    cluster.kubectl(['label', 'namespace', 'shop', 'touched=yes'])
+    await quiet.output.says(/namespaces are no longer stale, after \d+ s/)
+    await quiet.output.says('namespaces are stale', 1, 1)
+  })
+})
