@@ -122,8 +122,8 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     actors: options.registries.includes('Mock') ? [{ name: 'source/mock', config: { features, domain } }] : [],
   }
   const cluster = clusterRow(parts)
-  const settingSources = [...files.actors, ...mock.actors].map(({ name }) => name)
-  const sources = [...settingSources, ...cluster.actors.map(({ name }) => name), ...parts.missingSources]
+  const settingSources = [...files.actors, ...mock.actors, ...cluster.actors].map(({ name }) => name)
+  const sources = [...settingSources, ...parts.missingSources]
   const own = { ...features, POD_NAMESPACE: options.namespace || features.POD_NAMESPACE }
   const forQueue = { features: own, secrets, domain, trustDomain, plugins, sources, settingSources }
   const queue: Row<PushQueue> = {
@@ -206,10 +206,12 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
 
 /** The watcher of the cluster. */
 function clusterRow({ options, features, hasCluster, mode }: TableParts): Row<RegistryWatcher> {
-  const { domain, resync: auditMs, appNamespace } = options
-  const namespaces = appNamespace.length > 0 ? [...new Set([options.namespace || features.POD_NAMESPACE, ...appNamespace])] : []
+  const { domain, resync: auditMs, appNamespace, allowUnreadableConfig: allowUnreadable, configDir, trustDomain } = options
+  const namespace = options.namespace || features.POD_NAMESPACE
+  const namespaces = appNamespace.length > 0 ? [...new Set([namespace, ...appNamespace])] : []
+  const settings = { namespace, allowUnreadable, configDir, trustDomain }
   const staleMs = features.PILOT_ORCH_STALE_AFTER
-  const config = { features, domain, namespaces, cluster: features.CLUSTER_ID, auditMs, staleMs, ...requestSettings(options) }
+  const config = { features, domain, namespaces, cluster: features.CLUSTER_ID, auditMs, staleMs, settings, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: {},

@@ -25,6 +25,18 @@ export interface ClusterAccess {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** What the mesh configuration and the networks of a cluster are read with. */
+export interface ClusterSettings {
+  /** The namespace of the control plane, in which their ConfigMap is. */
+  readonly namespace: string
+  /** Whether the process becomes ready without a setting that exists and cannot be used. */
+  readonly allowUnreadable: boolean
+  /** The directory that is read anyway (`--configDir`); empty: none. */
+  readonly configDir: string
+  /** Overrides the trust domain of the mesh configuration; empty: no override. */
+  readonly trustDomain: string
+}
+
 /** Configuration of the watcher of a cluster. */
 export interface RegistryWatcherConfig {
   readonly features: object
@@ -38,6 +50,7 @@ export interface RegistryWatcherConfig {
   readonly burst: number
   /** The interval of audits in milliseconds (`--resync`); 0: there are none. */
   readonly auditMs: number
+  readonly settings: ClusterSettings
   readonly userAgent: string
   /** The time in milliseconds without a word of the server after which a kind counts as stale (`PILOT_ORCH_STALE_AFTER`). */
   readonly staleMs: number

@@ -4,7 +4,7 @@ import type { WatchRequest } from './list-watch.ts'
 /** A resource of the API. */
 export interface Resource {
   readonly kind: string
-  /** The path of all its objects. */
+  /** The path of its objects: of all, or of one by its name, which is then in a query. */
   readonly path: string
   /** Its name in RBAC rules, with its API group: `endpointslices.discovery.k8s.io`. */
   readonly name: string
@@ -36,6 +36,13 @@ export function inNamespaces(resource: Resource, namespaces: readonly string[]):
 /** The name of a resource for people: `pods`, or `pods of namespace shop`. */
 export const shownResource = ({ name, namespace }: Resource): string => (namespace === undefined ? name : `${name} of namespace ${namespace}`)
 
+/** One object of the core API, by its name; it need not exist. */
+export const namedResource = (kind: string, plural: string, namespace: string, name: string): Resource => ({
+  kind,
+  path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/${plural}?${new URLSearchParams({ fieldSelector: `metadata.name=${name}` })}`,
+  name: `${plural} ${namespace}/${name}`,
+})
+
 /** The number of objects on a page of a list. */
 const pageLength = 500
 /** The shortest time after which the server is to end a watch, in seconds; up to as much again is added at random. */
@@ -50,12 +57,14 @@ export function requestPath({ path }: Resource, request: WatchRequest, chance: n
     query.set('sendInitialEvents', 'true')
     query.set('resourceVersionMatch', 'NotOlderThan')
   }
-  return `${path}?${query}`
+  return withQuery(path, query)
 }
 
 /** Returns the path of a page of a list. `next`: the token of the page; empty: the first one. */
 export const pagePath = (path: string, next: string): string =>
-  `${path}?${new URLSearchParams({ limit: String(pageLength), ...(next === '' ? {} : { continue: next }) })}`
+  withQuery(path, new URLSearchParams({ limit: String(pageLength), ...(next === '' ? {} : { continue: next }) }))
+
+const withQuery = (path: string, query: URLSearchParams): string => `${path}${path.includes('?') ? '&' : '?'}${query}`
 
 /** The verb of a request in RBAC rules. */
 export const verbOf = ({ mode }: WatchRequest): string => (mode === 'page' ? 'list' : 'watch')

@@ -21,7 +21,7 @@ const role = (verbs: { readonly reviews: boolean }) => `apiVersion: rbac.authori
 kind: ClusterRole
 metadata: {name: discovery}
 rules:
-- {apiGroups: [""], resources: [namespaces, nodes, services, pods], verbs: [list, watch]}
+- {apiGroups: [""], resources: [namespaces, nodes, services, pods, configmaps], verbs: [list, watch]}
 - {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
 ${verbs.reviews ? '- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}' : ''}`
 const pod = (name: string) => `apiVersion: v1

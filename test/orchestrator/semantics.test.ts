@@ -235,7 +235,7 @@ describe('the semantics of a real cluster', () => {
       role('ClusterRole', '', 'namespaces, nodes'),
       binding('ClusterRole', ''),
       ...['shop', 'mesh-system'].flatMap((of) => [
-        role('Role', `, namespace: ${of}`, 'services, pods, endpointslices'),
+        role('Role', `, namespace: ${of}`, 'services, pods, configmaps, endpointslices'),
         binding('Role', `, namespace: ${of}`),
       ]),
     )

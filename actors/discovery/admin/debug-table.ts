@@ -223,6 +223,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     }),
   },
   mesh: { what: 'mesh configuration', shows: 'mesh', page: (sources) => sources.queue('mesh') },
+  networkz: {
+    what: 'networks; the source and the place of the mesh configuration and of the networks that are in force, and of those that are overruled',
+    shows: 'mesh',
+    page: (sources) => sources.queue('settings'),
+  },
   resourcesz: {
     what: 'kinds of configuration objects that are present',
     shows: 'namespaces',

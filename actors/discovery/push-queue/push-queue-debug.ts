@@ -2,6 +2,7 @@
 
 import type { Service } from '../../../protocols/data.ts'
 import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
+import type { SettingOrigin } from '../../../protocols/messages/push.ts'
 import { configKey, keyAt } from '../../../src/config/kinds.ts'
 import { proxyPorts } from '../../../src/config/own-ports.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
@@ -114,6 +115,14 @@ function configurationAnswers(planner: Planner, lists: Listings, isLastSent: (di
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
     withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain, planner.faults.all()),
     mesh: () => planner.snapshot.mesh,
+    settings: () => {
+      const { meshes, networks } = planner.state
+      const origin = ({ source, place }: SettingOrigin) => ({ source, place })
+      return {
+        mesh: { inForce: origin(meshes.inForce), overruled: meshes.overruled.map(origin) },
+        networks: { inForce: origin(networks.inForce), overruled: networks.overruled.map(origin), ...networks.inForce.value },
+      }
+    },
     /**
      * Generations of an object at the given digests. A digest that was the last one sent to a writer stands for the present one: nothing
      * that this writer serves has changed since.

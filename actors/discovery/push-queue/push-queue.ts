@@ -304,9 +304,12 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   /** Sets or withdraws the mesh configuration or the networks of a source, and says so if another source's count. */
   #setSetting<T>(settings: GivenSettings<T>, { source, place, at }: SettingOrigin & { at: number }, value: T | undefined, reason: string): void {
+    const before = settings.inForce
     this.#record(this.#planner.state.settingsMayDiffer(settings.set(source, place, value)), reason, at)
     const { inForce, overruled } = settings
     const what = reason === 'global' ? 'mesh configuration' : 'networks'
+    if (inForce.source !== before.source || inForce.place !== before.place)
+      this.#context.log('default').info(`${what} in force: ${inForce.source === '' ? 'the default' : `that of ${inForce.source} (${inForce.place})`}`)
     if (overruled.some((given) => given.source === source))
       this.#context.log('default').warn(`${what} of ${source} (${place}) not in force: those of ${inForce.source} (${inForce.place}) come first`)
   }

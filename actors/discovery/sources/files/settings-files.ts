@@ -5,22 +5,15 @@
 import { basename, dirname, resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
-import { separateSources } from '../../../../src/config/config-sources.ts'
-import {
-  defaultMeshConfig,
-  type MeshConfig,
-  type MeshNetworks,
-  type ReadResult,
-  readMeshConfig,
-  readMeshNetworks,
-} from '../../../../src/config/mesh-config.ts'
+import { type MeshConfig, type MeshNetworks, type ReadResult, readMeshConfig, readMeshNetworks } from '../../../../src/config/mesh-config.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
+import { NetworkLookups, SettingText, usableMesh } from '../given-settings.ts'
+import type { gatewayResolver } from '../resolve-gateways.ts'
 import { type Content, readFile, sameContent, signatureOf } from './file-content.ts'
-import { gatewayResolver } from './resolve-gateways.ts'
 
 /** The source of these settings and of the objects of `--configDir`, as events name it. */
 export const filesSource = 'files'
@@ -38,7 +31,7 @@ export interface WatchParts {
 export class SettingsFiles {
   readonly #config: FileWatcherConfig
   readonly #parts: WatchParts
-  readonly #resolve: ReturnType<typeof gatewayResolver>
+  readonly #lookups: NetworkLookups
   readonly #meshFile: SettingsFile<MeshConfig>
   readonly #networksFile: SettingsFile<MeshNetworks>
   readonly #work: WorkQueue
@@ -46,20 +39,15 @@ export class SettingsFiles {
   readonly #timeouts = new FileTimeouts()
   #mesh: SourceEvent | undefined
   #networks: SourceEvent | undefined
-  /** The networks as read from the file, and whether the host names of their gateways are being looked up. */
-  #given: MeshNetworks | undefined
-  #isResolving = false
-  /** Gateways whose host names were not found, with reason and consequence. */
-  #missing: readonly string[] = []
   #isClosed = false
   /** Why sources that the mesh configuration names are left out. */
   faults: readonly string[] = []
 
   /** `resolve` looks up gateways that are given by host name. */
-  constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
+  constructor(config: FileWatcherConfig, parts: WatchParts, resolve?: ReturnType<typeof gatewayResolver>) {
     this.#config = config
     this.#parts = parts
-    this.#resolve = resolve
+    this.#lookups = new NetworkLookups(parts.log, (networks) => this.#emitNetworks(networks), resolve)
     this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; the last state that was read stays in force`))
     this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#timeouts)
     this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#timeouts)
@@ -70,7 +58,7 @@ export class SettingsFiles {
     await this.#work.add('reading the settings', async () => {
       await Promise.all([this.#readMesh(true), this.#readNetworks(true)])
     })
-    await this.#resolveNetworks()
+    await this.#lookups.lookUp()
     if (this.#isClosed) return
     this.#watch(this.#config.meshConfig, () => this.#readMesh(true))
     this.#watch(this.#config.networksConfig, () => this.#networksMayDiffer(true))
@@ -110,13 +98,14 @@ export class SettingsFiles {
       await this.#readMesh(false)
       await this.#networksMayDiffer(false)
     })
-    if (this.#missing.length > 0) this.#lookUpGateways()
+    this.#lookups.retry()
   }
 
   /** Ends the watches. What is being read or looked up is dropped. */
   close(): void {
     this.#isClosed = true
     this.#work.close()
+    this.#lookups.close()
     for (const watch of this.#watches) watch.close()
   }
 
@@ -138,54 +127,27 @@ export class SettingsFiles {
   async #readMesh(always: boolean): Promise<void> {
     const mesh = await this.#meshFile.changed(always)
     if (!mesh || this.#isClosed) return
-    const { trustDomain, meshConfig } = this.#config
-    if (trustDomain !== '' && mesh.trustDomain !== trustDomain && mesh.trustDomain !== defaultMeshConfig().trustDomain)
-      this.#parts
-        .log('default')
-        .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
-    const usable = { ...mesh, ...this.#sourcesOf(mesh) }
-    this.#mesh = { type: 'MeshChanged', source: filesSource, place: meshConfig, mesh: usable, at: monotonicMs() }
+    const { meshConfig: place } = this.#config
+    const usable = usableMesh(mesh, place, this.#config, this.#parts.log)
+    this.faults = [...this.#meshFile.warnings, ...usable.faults].map((fault) => `mesh configuration ${place}: ${fault}`)
+    this.#mesh = { type: 'MeshChanged', source: filesSource, place, mesh: usable.mesh, at: monotonicMs() }
     this.#parts.emit(this.#mesh)
-  }
-
-  /** The sources that the mesh configuration names, without those whose directories are read already; these are reported. */
-  #sourcesOf({ configSources }: MeshConfig): Pick<MeshConfig, 'configSources'> {
-    const { configDir, meshConfig } = this.#config
-    const { usable, faults } = separateSources(configSources ?? [], configDir === '' ? '' : resolve(configDir))
-    this.faults = [...this.#meshFile.warnings, ...faults].map((fault) => `mesh configuration ${meshConfig}: ${fault}`)
-    for (const fault of faults) this.#parts.log('default').warn(`mesh configuration ${meshConfig}: ${fault}`)
-    return configSources ? { configSources: usable } : {}
   }
 
   /** Reads the networks, and has their gateways looked up if they differ. The file is read in turn, nothing waits for the lookup. */
   async #networksMayDiffer(always: boolean): Promise<void> {
-    if (await this.#readNetworks(always)) this.#lookUpGateways()
+    if (await this.#readNetworks(always)) void this.#lookups.lookUp()
   }
 
   /** Resolves to whether the networks differ from the last ones. */
   async #readNetworks(always: boolean): Promise<boolean> {
     const networks = await this.#networksFile.changed(always)
     if (!networks) return false
-    this.#given = networks
-    this.#isResolving = false
+    this.#lookups.give(networks)
     return true
   }
 
-  #lookUpGateways(): void {
-    this.#resolveNetworks().catch((error: Error) => this.#parts.log('default').error(`networks: gateways cannot be looked up: ${error.message}`))
-  }
-
-  /** Looks up the gateways and emits the networks. Names that are not found are retried at the next audit. */
-  async #resolveNetworks(): Promise<void> {
-    const given = this.#given
-    if (!given || this.#isResolving || this.#isClosed) return
-    this.#isResolving = true
-    const { networks, missing } = await this.#resolve(given)
-    // The file changed during the lookup.
-    if (this.#given !== given || this.#isClosed) return
-    this.#isResolving = false
-    for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
-    this.#missing = missing
+  #emitNetworks(networks: MeshNetworks): void {
     this.#networks = { type: 'NetworksChanged', source: filesSource, place: this.#config.networksConfig, networks, at: monotonicMs() }
     this.#parts.emit(this.#networks)
   }
@@ -197,35 +159,30 @@ function unusable(setting: 'mesh' | 'networks', path: string): SourceEvent | und
 
 /** One settings file and its last content. */
 class SettingsFile<T> {
-  readonly #what: string
   readonly #path: string
-  readonly #read: (content: string) => ReadResult<T>
-  readonly #log: Logger
+  readonly #text: SettingText<T>
   readonly #timeouts: FileTimeouts
   #content: Content | undefined
   #signature: string | undefined
-  /** Why it cannot be used at present. */
-  #reason: string | undefined
-  /** The warnings about the content in use. */
-  warnings: readonly string[] = []
-  /** Whether it could be used at any time. */
-  #isKnown = false
 
   constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger, timeouts: FileTimeouts) {
-    this.#timeouts = timeouts
-    this.#what = what
     this.#path = path
-    this.#read = read
-    this.#log = log
+    this.#text = new SettingText(what, read, log)
+    this.#timeouts = timeouts
   }
 
   get trouble(): { readonly path: string; readonly reason: string } | undefined {
-    return this.#reason === undefined ? undefined : { path: this.#path, reason: this.#reason }
+    return this.#text.trouble
   }
 
   /** Why its content was never known. Undefined if it was read before or does not exist. */
   get unknown(): string | undefined {
-    return this.#isKnown || this.#reason === undefined ? undefined : `${this.#what} ${this.#path}: ${this.#reason}`
+    return this.#text.unknown
+  }
+
+  /** The warnings about the content in use. */
+  get warnings(): readonly string[] {
+    return this.#text.warnings
   }
 
   /**
@@ -241,16 +198,8 @@ class SettingsFile<T> {
     this.#content = content
     this.#signature = signature
     if (sameContent(content, before)) return undefined
-    const log = this.#log('default')
-    const result = content === undefined ? { error: 'the file is gone' } : 'fault' in content ? { error: content.fault } : this.#read(content.text)
-    this.#reason = 'error' in result ? result.error : undefined
-    if ('error' in result) {
-      log.error(`${this.#what} ${this.#path}: ${result.error}; the settings in force stay`)
-      return undefined
-    }
-    this.#isKnown = true
-    this.warnings = result.warnings
-    for (const warning of result.warnings) log.warn(`${this.#what} ${this.#path}: ${warning}`)
-    return result.value
+    if (content) return this.#text.take(this.#path, content)
+    this.#text.gone(this.#path, 'the file is gone')
+    return undefined
   }
 }

@@ -4,7 +4,7 @@
  * the server is reached (`clusterAccess`).
  */
 
-import { attentionNote } from '../../../../protocols/messages/notes.ts'
+import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
@@ -23,6 +23,7 @@ import { ApiSession } from '../../cluster/api-session.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 import { RegistryPart } from './registry-part.ts'
+import { SettingsPart } from './settings-part.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
 import type { Follower, Following, WatcherPart } from './watcher-part.ts'
 
@@ -52,9 +53,11 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs } = context.config
-    const names = meshNames((features as Features).MESH_DOMAIN)
-    const origin = { names, source: sourceOfActor(context.name), cluster }
+    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs, settings } = context.config
+    const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE } = features as Features
+    const names = meshNames(MESH_DOMAIN)
+    const source = sourceOfActor(context.name)
+    const origin = { names, source, cluster }
     const registry = new ClusterRegistry({ names, domain, cluster })
     this.#context = context
     this.#session = new ApiSession({
@@ -71,14 +74,17 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     const send = (event: SourceEvent) => {
       if (this.#queue) sendEvent(this.#queue, event)
     }
-    const usesSlices = (features as Features).PILOT_USE_ENDPOINT_SLICE
+    const usesSlices = PILOT_USE_ENDPOINT_SLICE
     if (!usesSlices)
       context
         .log('orch')
         .warn(
           'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
         )
-    this.#parts = [new RegistryPart(registry, origin, { namespaces, usesSlices }, send)]
+    this.#parts = [
+      new RegistryPart(registry, origin, { namespaces, usesSlices }, send),
+      new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer: () => this.#completed() }),
+    ]
     for (const part of this.#parts) for (const follower of part.followers) this.follow(follower)
   }
 
@@ -99,6 +105,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   async drain(): Promise<void> {
     this.#staleCheck.cancel()
     for (const { watch } of this.#followed.values()) watch.close()
+    for (const part of this.#parts) part.close?.()
     this.#session.close()
   }
 
@@ -153,7 +160,10 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
               `${shownResource(resource)}: the watch had not told of ${count(missed, 'object')} that a list of the server has otherwise; all are listed again`,
             )
       },
-      settled: () => this.#settled(),
+      settled: () => {
+        this.#settled()
+        this.#completed()
+      },
     }
   }
 
@@ -173,15 +183,18 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     return { key, version, object }
   }
 
-  /** Ends the replay once all awaited kinds have been listed. */
+  /** Ends the replay once all awaited kinds have been listed, and no part waits for more. */
   #completed(): void {
     if (this.#isListed || [...this.#followed].some(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))) return
+    this.#settled()
+    const unknown = this.#parts.flatMap((part) => part.waitsFor?.() ?? [])
+    this.#context.note(unknownNote, unknown)
+    if (unknown.length > 0) return
     this.#isListed = true
     const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${shownResource(follower.resource)} ${watch.size}`)
     this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${sizes.join(', ')}`)
     const { server } = this.#session.status
     this.#context.log('source').info(`the objects of cluster ${this.#context.config.cluster} (${server}) have been read, and are followed`)
-    this.#settled()
     this.#finishReplay()
   }
 

@@ -28,6 +28,10 @@ export interface WatcherPart {
   replay(): void
   /** What was set before belongs together: sends what has changed. */
   settled(): void
+  /** Why what it has cannot be told completely yet, for people; empty: it can. Undefined: always. The replay does not end before. */
+  waitsFor?(): readonly string[]
+  /** The watcher ends. */
+  close?(): void
 }
 
 /** What a part may do. */

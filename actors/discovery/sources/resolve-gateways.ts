@@ -1,8 +1,8 @@
 /** Resolves the host names of network gateways when the file is read (docs/resources.md, S8). */
 import { lookup } from 'node:dns/promises'
-import { isIp } from '../../../../src/config/addresses.ts'
-import type { MeshNetworks } from '../../../../src/config/mesh-config.ts'
-import { deadlineAfter } from '../../../runtime/timers.ts'
+import { isIp } from '../../../src/config/addresses.ts'
+import type { MeshNetworks } from '../../../src/config/mesh-config.ts'
+import { deadlineAfter } from '../../runtime/timers.ts'
 
 /** Timeout of a lookup, in milliseconds. */
 const lookupMs = 5000
