@@ -1,4 +1,5 @@
 /** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
+import type { StatePlace } from '../../protocols/messages/authority.ts'
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
@@ -41,6 +42,8 @@ export interface TableParts {
   readonly identity: AuthenticatorConfig
   /** Secrets of the push queue and the writers. */
   readonly secrets: ProcessSecrets
+  /** Where the certificate authority has its state. */
+  readonly place: StatePlace
   /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
   /** Resolves the path of an actor's module, relative to this folder. */
@@ -159,7 +162,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     consumes: { MeshNamesEvent: true, IdentityEvent: true },
     emits: { TrustEvent: true },
     runs: 'in-thread',
-    actors: parts.listen.secure?.signs ? [{ name: 'certificate-authority', config: { features } }] : [],
+    actors: parts.listen.secure?.signs ? [{ name: 'certificate-authority', config: { features, place: parts.place } }] : [],
   }
   const distribution: Row<Distribution> = {
     module: 'distribution/distribution',

@@ -1,4 +1,5 @@
 /** Decides, from variables and directories, whether this process has a certificate authority. */
+import type { StatePlace } from '../../protocols/messages/authority.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
 
@@ -15,9 +16,13 @@ export interface GivenAuthority {
 
 /**
  * Certificates are signed with `ENABLE_CA_SERVER` if there is a secured port. Rejects with an Error that names the variable or file that
- * keeps the authority from starting.
+ * keeps the authority from starting. Secrets are looked at later: whether they can be read may change.
  */
-export async function givenAuthority(options: Pick<DiscoveryOptions, 'secureGRPCAddr'>, features: Features): Promise<GivenAuthority> {
+export async function givenAuthority(
+  options: Pick<DiscoveryOptions, 'secureGRPCAddr'>,
+  features: Features,
+  place: StatePlace,
+): Promise<GivenAuthority> {
   const { ENABLE_CA_SERVER, EXTERNAL_CA, ROOT_CA_DIR, MESHD_CA_STATE_DIR } = features
   if (EXTERNAL_CA !== '') {
     const reason = unusable.get(EXTERNAL_CA) ?? `is none of ${[...unusable.keys()].join(', ')}`
@@ -26,6 +31,6 @@ export async function givenAuthority(options: Pick<DiscoveryOptions, 'secureGRPC
   if (!ENABLE_CA_SERVER || options.secureGRPCAddr === '') return { signs: false }
   const [{ readPluggedIn }, { openFileStorage }] = await Promise.all([import('./authority/plugged-in.ts'), import('./authority/file-storage.ts')])
   await readPluggedIn(ROOT_CA_DIR)
-  await (await openFileStorage(MESHD_CA_STATE_DIR)).close()
+  if (place.kind === 'directory') await (await openFileStorage(MESHD_CA_STATE_DIR)).close()
   return { signs: true }
 }

@@ -1,4 +1,4 @@
-/** The only function that reads private keys in PEM from files, so that no error message quotes a key. */
+/** The only functions that read private keys in PEM from files and Secrets, so that no error message quotes a key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { checkOwnFile } from '../runtime/own-directory.ts'
@@ -13,10 +13,15 @@ const largestKey = 65_536
  */
 export function readPrivateKey(path: string, whose: 'own' | 'given'): KeyObject {
   const pem = readBoundedFileSync(path, { most: largestKey, ...(whose === 'own' ? { check: checkOwnFile, refusesLinks: true } : {}) })
+  return privateKeyOf(pem, path)
+}
+
+/** Returns the private key of a text in PEM without a password. Throws an Error that names where it is from, and does not quote it. */
+export function privateKeyOf(pem: string, from: string): KeyObject {
   try {
     return createPrivateKey(pem)
   } catch {
-    // The library's error may quote the file, so it is not passed on.
-    throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
+    // The library's error may quote the text, so it is not passed on.
+    throw new Error(`${from}: holds no private key in PEM, or one that is encrypted`)
   }
 }

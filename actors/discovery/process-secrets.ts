@@ -1,19 +1,23 @@
 /**
- * Random secrets that every push queue and writer of a process uses. They are kept in the state directory, so that a process that starts
- * again, and replicas that share the directory, give equal content equal versions: a proxy that reconnects is sent nothing that it has.
+ * Random secrets that every push queue and writer of a process uses. They are kept in the state directory or in a Secret, so that a process
+ * that starts again, and replicas that share the place, give equal content equal versions: a proxy that reconnects is sent nothing that it
+ * has.
  */
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { ProcessSecrets } from '../../protocols/messages/config.ts'
+import { secretNames, secretTypes } from '../../src/names/secret-names.ts'
 import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { createOnce } from '../runtime/durable-file.ts'
 import { checkOwnFile } from '../runtime/own-directory.ts'
+import { pause } from '../runtime/timers.ts'
+import type { CallSecret } from './cluster/secret-calls.ts'
 
 /** The name of the file in the state directory (docs/certificates.md, K7). */
 const secretsFile = 'version-secrets.json'
 
-/** The secrets of a process, and why they are not those of the state directory; undefined if they are, or if there is no such directory. */
+/** The secrets of a process, and why they are not those of the state; undefined if they are, or if there is no such directory. */
 export interface KeptSecrets {
   readonly secrets: ProcessSecrets
   readonly warning: string | undefined
@@ -26,9 +30,40 @@ export function keptSecrets(directory: string): KeptSecrets {
   try {
     return { secrets: read(path) ?? create(path), warning: undefined }
   } catch (error) {
-    const consequence = 'after the next start, proxies that reconnect are sent route configurations and name tables again that they have'
-    return { secrets: newSecrets(), warning: `the secrets of versions are not kept: ${(error as Error).message}; ${consequence}` }
+    return unkept((error as Error).message)
   }
+}
+
+/** How often a Secret is asked for whose API server does not answer, and the pause before that in milliseconds. */
+const attempts = { most: 4, pauseMs: 1000 }
+
+/** Like {@link keptSecrets}, with a Secret of a namespace. `call` makes one call to the API server. */
+export async function sharedSecrets({ call, namespace }: { readonly call: CallSecret; readonly namespace: string }): Promise<KeptSecrets> {
+  const { versions: name } = secretNames
+  const where = `Secret ${namespace}/${name}`
+  const made = newSecrets()
+  const data = { [secretsFile]: Buffer.from(JSON.stringify(made)).toString('base64') }
+  const secret = { name, type: secretTypes.state, data, resourceVersion: '' }
+  for (let attempt = 1; ; attempt++) {
+    const found = await call({ verb: 'get', name })
+    const answer = found.outcome === 'missing' ? await call({ verb: 'create', secret }) : found
+    if (answer.outcome === 'done') {
+      try {
+        return { secrets: secretsOf(Buffer.from(answer.secret.data[secretsFile] ?? '', 'base64').toString('utf8'), where), warning: undefined }
+      } catch (error) {
+        return unkept((error as Error).message)
+      }
+    }
+    // A conflict: another replica has made it meanwhile.
+    const isOver = attempt === attempts.most || (answer.outcome === 'failed' && !answer.mayPass)
+    if (isOver) return unkept(answer.outcome === 'failed' ? answer.reason : `${where}: is changed by others all the time`)
+    if (answer.outcome === 'failed') await pause(attempts.pauseMs)
+  }
+}
+
+function unkept(reason: string): KeptSecrets {
+  const consequence = 'after the next start, proxies that reconnect are sent route configurations and name tables again that they have'
+  return { secrets: newSecrets(), warning: `the secrets of versions are not kept: ${reason}; ${consequence}` }
 }
 
 /** If several processes create the file at the same time, all use the first. */

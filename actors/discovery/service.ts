@@ -31,12 +31,13 @@ import { exposure, type Notice } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
 import { type GivenAuthority, givenAuthority } from './given-authority.ts'
 import { checkGivenFiles } from './given-files.ts'
+import { givenPlace } from './given-place.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 import { Elections } from './leader/elections.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
-import { keptSecrets } from './process-secrets.ts'
+import { keptSecrets, sharedSecrets } from './process-secrets.ts'
 
 /** A running discovery service. */
 export interface DiscoveryService {
@@ -102,8 +103,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     writers,
     listen: listenOn(options, serving, authority, passing?.places ?? []),
     certificates: isSecured ? files : undefined,
-    identity,
-    secrets,
+    ...{ identity, secrets, place: authority.place },
     mode,
     module,
   })
@@ -162,15 +162,16 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
  * started.
  */
 async function checkGiven(given: DiscoveryOptions) {
-  const { features, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
+  const { features, named, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   const sources = givenSources(given, features)
-  const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given))
+  const place = givenPlace({ hasCluster: sources.cluster !== undefined, isNamed: named.has('MESHD_CA_STATE_DIR') }, given, features)
+  const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given, place.place))
   const identity = authenticatorConfig(features, cluster !== undefined)
   checkGivenFiles(given)
-  const authority = await givenAuthority(given, features)
+  const authority = { ...(await givenAuthority(given, features, place.place)), place: place.place }
   // The authority has made its directory by now, if it has one.
-  const { secrets, warning } = keptSecrets(features.MESHD_CA_STATE_DIR)
+  const { secrets, warning } = cluster?.secrets ? await sharedSecrets(cluster.secrets) : keptSecrets(features.MESHD_CA_STATE_DIR)
   if (warning !== undefined) warnings.push(warning)
   const serving = givenServing(given, features, authority)
   const files = serving.from === 'files' ? serving.files : undefined
@@ -187,7 +188,7 @@ async function checkGiven(given: DiscoveryOptions) {
   return {
     features,
     warnings,
-    sources,
+    sources: { ...sources, notices: [...sources.notices, ...place.notices] },
     cluster,
     identity,
     authority,

@@ -46,4 +46,9 @@ export type CertificateAnswer =
 export interface AuthorityConfig {
   /** A `Features` value. */
   readonly features: object
+  /** Where the state is: in `MESHD_CA_STATE_DIR`, or in Secrets of a namespace. */
+  readonly place: StatePlace
 }
+
+/** Where the control plane keeps its state: in a directory, or in Secrets of a namespace, which replicas share. */
+export type StatePlace = { readonly kind: 'directory' } | { readonly kind: 'secrets'; readonly namespace: string }

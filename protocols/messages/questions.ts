@@ -3,6 +3,7 @@ import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest }
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { Duty } from './leadership.ts'
 import type { ClusterAccess } from './orchestrator.ts'
+import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 
 /**
  * The questions whose work is bounded by what is left of their deadline, by name. Each is answered with one more argument, which says how
@@ -21,6 +22,8 @@ export interface BoundedQuestions {
   leadership(duty: Duty, known: number): number
   /** Answered by the main thread, which has the API server review the token. */
   reviewToken(question: TokenReviewQuestion): TokenVerdict
+  /** Answered by the main thread, of a service that keeps its state in Secrets. */
+  secretCall(call: SecretCall): SecretOutcome
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -37,6 +40,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   leadership: 60_000,
   // A review may wait for its turn.
   reviewToken: 7000,
+  // A call takes 10 s at most, and is repeated once with another credential.
+  secretCall: 25_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

@@ -175,6 +175,23 @@ export class Ledger {
   }
 
   /**
+   * Adds the records of another replica of the authority: of each holder the certificate that was issued last counts. What one of the two
+   * does not know for certain is not certain.
+   */
+  merge(head: LedgerHead, holders: Iterable<KeptHolder>): void {
+    this.#completeSince = Math.max(this.#completeSince, head.completeSince)
+    this.#longestLife = Math.max(this.#longestLife, head.longestLife)
+    for (const { epoch, root, until } of head.evictions) this.#evictions = withEvicted(this.#evictions, { epoch, root, notAfter: until })
+    const serving = new Map([...head.serving, ...this.#serving].map((record) => [record.serial, record]))
+    this.#serving = [...serving.values()].sort((one, other) => one.issuedAt - other.issuedAt).slice(-most.serving)
+    for (const [identity, held] of holders) {
+      const known = this.#identities.get(identity)?.holders.get(held.address)
+      if (known && (known.issuedAt > held.issuedAt || known.serial === held.serial)) continue
+      this.#hold(identity, held)
+    }
+  }
+
+  /**
    * The ledger of before is lost: the holders of its certificates are not known, and may be any until the last of them has expired, at the
    * latest after the longest lifetime from the Unix time `now` in milliseconds on.
    */
@@ -441,7 +458,10 @@ function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: 
 }
 
 /** The evictions and one more certificate. Beyond the maximum, all are taken as the oldest stage with any root, which lasts longest. */
-function withEvicted(evictions: readonly Evictions[], { epoch, root, notAfter }: HeldCertificate): readonly Evictions[] {
+function withEvicted(
+  evictions: readonly Evictions[],
+  { epoch, root, notAfter }: Pick<HeldCertificate, 'epoch' | 'root' | 'notAfter'>,
+): readonly Evictions[] {
   const isSame = (one: Evictions) => one.epoch === epoch && one.root === root
   const known = evictions.find(isSame)
   if (known && known.until >= notAfter) return evictions

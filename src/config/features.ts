@@ -339,7 +339,8 @@ export const variables = {
   MESHD_CA_STATE_DIR: {
     type: 'string',
     default: './var/lib/mesh/ca',
-    meaning: 'directory of the state of the certificate authority and of the issuer of tokens, for this user alone',
+    meaning:
+      'directory of the state of the certificate authority and of the issuer of tokens, for this user alone; with a cluster and without this variable, the authority is in Secrets',
   },
   JWT_RULE: {
     type: 'string',
@@ -409,18 +410,24 @@ export type Features = ValuesOf<typeof variables>
 export const discoveryVariables: Readonly<Record<string, DeclaredVariable>> = { ...variables, ...unbuiltVariables }
 
 /** Reads the variables from an environment. Throws one Error that names each variable with an invalid value, and the values it may have. */
-export function readFeatures(environment: Readonly<Record<string, string | undefined>>): { features: Features; warnings: string[] } {
+export function readFeatures(environment: Readonly<Record<string, string | undefined>>): {
+  readonly features: Features
+  /** The names of the variables that are set. */
+  readonly named: ReadonlySet<string>
+  readonly warnings: string[]
+} {
   const warnings: string[] = []
   const problems: string[] = []
   const values: Record<string, string | boolean | number> = {}
-  const named = canonicalEnvironment(environment)
+  const canonical = canonicalEnvironment(environment)
+  const named = new Set(Object.keys(canonical).filter((name) => canonical[name]))
   for (const [name, variable] of Object.entries(discoveryVariables)) {
-    const given = named[name] ?? ''
+    const given = canonical[name] ?? ''
     const read = given === '' ? { value: defaultOf(variable) } : readVariable(variable, given)
     if ('expected' in read) problems.push(`environment variable ${name}: ${JSON.stringify(given.slice(0, 100))} is not ${read.expected}`)
     else if (Object.hasOwn(variables, name)) values[name] = read.value
     if (given !== '' && variable.without !== undefined) warnings.push(`environment variable ${name} has no effect: ${variable.without}`)
   }
   if (problems.length > 0) throw new Error(problems.join('; '))
-  return { features: values as Features, warnings }
+  return { features: values as Features, named, warnings }
 }

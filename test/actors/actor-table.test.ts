@@ -19,6 +19,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     certificates,
     identity: authenticatorConfig(readFeatures({}).features),
     secrets: { versionKey: 'secret', lockedKeys: '' },
+    place: { kind: 'directory' },
     mode: 'threads',
     module: (name) => new URL(`file:///${name}`),
   })

@@ -32,7 +32,7 @@ describe('metrics of the authority', () => {
     const roots = [shortLived, signs.record.root]
     const chain = findChain(intermediate, '', roots.join(''))
     const by = { id: '', certificate: intermediate, key: { kind: 'file', path: '' } } as const
-    metrics.inForce(pluggedInForce({ by, keyStamp: '', exposed: undefined, chain, roots }, [], []))
+    metrics.inForce(pluggedInForce({ by, from: '', keyStamp: '', exposed: undefined, chain, roots }, [], []))
     const [rootExpiry, chainExpiry] = [expiryOf(signs.record.root), expiryOf(intermediate)]
     expect(rootExpiry, 'the roots expire at different times').to.be.greaterThan(expiryOf(shortLived) + 86_400)
     expect(chainExpiry).to.be.lessThan(rootExpiry)

@@ -38,7 +38,7 @@ describe('the authority during a root rotation', () => {
 
   before(async () => {
     const { features } = readFeatures({ MESHD_CA_STATE_DIR: join(directory, 'ca'), ROOT_CA_DIR: join(directory, 'plugged') })
-    authority = await startActor(actor, { features })
+    authority = await startActor(actor, { features, place: { kind: 'directory' } })
     authority.linked?.(writer)
     authority.receive(names, new RecordingPeer('source/files'))
     await until('a root', () => writer.received.length > 0)

@@ -60,10 +60,11 @@ describe('the certificate authority', () => {
   /** Starts the authority with a writer that receives its roots. */
   async function start(env: Record<string, string> = {}) {
     const { features } = readFeatures({ ROOT_CA_DIR: plugged, MESHD_CA_STATE_DIR: join(dir, 'state'), ...env })
-    const authority = (await startActor(actor, { features }, { logged: ({ message }) => logged.push(message) })) as unknown as Behaviour<
-      never,
-      TrustEvent
-    >
+    const authority = (await startActor(
+      actor,
+      { features, place: { kind: 'directory' } },
+      { logged: ({ message }) => logged.push(message) },
+    )) as unknown as Behaviour<never, TrustEvent>
     running.push(authority)
     writer = new RecordingPeer('xds-writer/0')
     authority.linked?.(writer)

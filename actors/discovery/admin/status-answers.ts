@@ -20,7 +20,7 @@ import type { ReadinessJudge } from './readiness.ts'
 /** Returns the answers to the questions with deadlines of their own, which are those of other actors. */
 function passedOn(
   supervisor: Supervisor,
-): BoundedAnswers<Exclude<keyof BoundedQuestions, 'authenticate' | 'clusterAccess' | 'leadership' | 'reviewToken'>> {
+): BoundedAnswers<Exclude<keyof BoundedQuestions, 'authenticate' | 'clusterAccess' | 'leadership' | 'reviewToken' | 'secretCall'>> {
   return {
     tokenKeys: (question, asking = patient) => supervisor.askFor(asking, 'authenticator', 'tokenKeys', question),
     signCertificate: (request, asking = patient) => supervisor.askFor(asking, 'certificate-authority', 'signCertificate', request),

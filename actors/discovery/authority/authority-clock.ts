@@ -11,7 +11,7 @@ import {
 } from '../../../src/ca/clock-record.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
-import type { CaStorage } from './storage.ts'
+import { type CaStorage, StorageAwayError } from './storage.ts'
 
 /** Dependencies of {@link AuthorityClock}. */
 export interface ClockParts {
@@ -112,6 +112,7 @@ async function storedRecord({ storage, since, log }: ClockParts): Promise<ClockR
     const text = await storage.readNote(note)
     if (text !== undefined) return readClockRecord(JSON.parse(text))
   } catch (error) {
+    if (error instanceof StorageAwayError) throw error
     log.warn(`the record of the clock cannot be read and begins anew: ${(error as Error).message}`)
   }
   return since === undefined ? undefined : recordSince(since)

@@ -1,19 +1,22 @@
-/** Decides which authority is in force: one that is plugged in as files (docs/certificates.md, A1 to A5), or the process's own root. */
+/** Decides which authority is in force: one that is plugged in (docs/certificates.md, A1 to A6), or the process's own root. */
 import { randomInt } from 'node:crypto'
 import { checkTrust } from '../../../src/ca/distrust.ts'
 import { rootValidity, validityWithin } from '../../../src/ca/lifetime.ts'
 import { chainExpiry } from '../../../src/ca/rotation.ts'
 import type { AuthorityRecord } from '../../../src/ca/state.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { readClocks } from '../../runtime/clock.ts'
+import { secretNames } from '../../../src/names/secret-names.ts'
+import { readClocks, wallClockMs } from '../../runtime/clock.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { logDropped } from './distrust.ts'
 import { openFileStorage } from './file-storage.ts'
 import { type InForce, isSameInForce, ownInForce, pluggedInForce } from './in-force.ts'
-import { invalidAt, type PluggedInFiles, pluggedInPaths, readPluggedIn } from './plugged-in.ts'
+import { invalidAt, type PluggedInFiles, pluggedInPaths, pluggedInSecret, readPluggedIn } from './plugged-in.ts'
 import { RootRotation } from './root-rotation.ts'
+import { type SecretAccess, textsOf } from './secret-access.ts'
+import { openSecretStorage } from './secret-storage.ts'
 import type { Signing } from './signing.ts'
 import type { CaStorage } from './storage.ts'
 
@@ -23,6 +26,8 @@ export interface SourceParts {
   readonly signing: Signing
   readonly log: Logger
   readonly metrics: MetricRegistry
+  /** The Secrets that have the state; undefined: it is in `MESHD_CA_STATE_DIR`. */
+  readonly secrets: SecretAccess | undefined
   /** Called when the authority in force has changed. */
   changed(inForce: InForce): void
 }
@@ -34,13 +39,17 @@ export class AuthoritySource {
   readonly #storage: CaStorage
   readonly #files: FilesWatch
   #plugged: PluggedInFiles = { by: undefined, roots: [] }
+  /** Whether the directory had files at the last read. */
+  #hadFiles = false
   #inForce: InForce | undefined
   #isClosed = false
 
   /** Opens the storage and watches the files. Rejects with an Error that names what is unusable in the storage. */
   static async open(parts: SourceParts, trustDomain: Promise<string>): Promise<AuthoritySource> {
-    const { features, log, metrics } = parts
-    const storage = await openFileStorage(features.MESHD_CA_STATE_DIR)
+    const { features, log, metrics, secrets, signing } = parts
+    const storage = secrets
+      ? await openSecretStorage({ access: secrets, held: signing.held, log: log('ca'), now: wallClockMs })
+      : await openFileStorage(features.MESHD_CA_STATE_DIR)
     let source: AuthoritySource | undefined
     const rotation = await RootRotation.open({
       storage,
@@ -83,7 +92,7 @@ export class AuthoritySource {
 
   /** The name of the authority in force in messages. */
   get described(): string {
-    return this.#plugged.by ? this.#parts.features.ROOT_CA_DIR : this.#storage.described
+    return this.#plugged.by ? this.#plugged.from : this.#storage.described
   }
 
   /** Where the state is stored. */
@@ -122,28 +131,44 @@ export class AuthoritySource {
    * in force.
    */
   async #establish(): Promise<void> {
-    const { features, signing } = this.#parts
-    const found = await readPluggedIn(features.ROOT_CA_DIR, this.#plugged.roots.length > 0)
-    const fault = this.#inForce && invalidAt(found, this.rotation.clock.now())
-    if (fault !== undefined) throw new Error(`${features.ROOT_CA_DIR}: ${fault}`)
+    const { signing } = this.#parts
+    const { found, key } = await this.#read()
+    const before = this.#plugged
+    const fault = found.by && this.#inForce && invalidAt(found, this.rotation.clock.now())
+    if (fault !== undefined) throw new Error(`${found.from}: ${fault}`)
     if (found.by) checkTrust(found.chain.root, this.rotation.state.distrusted)
     // With the same certificate, the key must be read again if its file changed: it may be the same key or a wrong one.
-    const before = this.#plugged
     const isSame = found.by && before.by?.id === found.by.id && before.keyStamp === found.keyStamp
-    const adopted = found.by && !isSame ? await signing.adopt(found.by) : undefined
+    const adopted = found.by && !isSame ? await signing.adopt(found.by, key) : undefined
     try {
       if (found.by) await this.rotation.usePlugged(found.roots)
-      else if (before.by) throw new Error(`${features.ROOT_CA_DIR}: no longer contains ca-key.pem`)
+      else if (before.by) throw new Error(`${before.from}: no longer contains ca-key.pem`)
       else await this.rotation.useOwn()
     } catch (error) {
       adopted?.drop()
       throw error
     }
+    if (found.by && key !== '') signing.held.set('plugged-in', new Map([[found.by.id, key]]))
     adopted?.use()
     if (adopted && found.by && found.exposed !== undefined)
-      this.#parts.log('ca').warn(`the key in ${features.ROOT_CA_DIR}: ${found.exposed}: whoever reads it can sign certificates of the mesh`)
+      this.#parts.log('ca').warn(`the key in ${found.from}: ${found.exposed}: whoever reads it can sign certificates of the mesh`)
     this.#plugged = found
     this.refresh()
+  }
+
+  /** Reads what is plugged in: the files, or without a key there the Secret, with its key. */
+  async #read(): Promise<{ readonly found: PluggedInFiles; readonly key: string }> {
+    const { features, secrets } = this.#parts
+    const { from: before } = this.#plugged
+    const files = await readPluggedIn(features.ROOT_CA_DIR, this.#hadFiles)
+    if (!files.by && before === features.ROOT_CA_DIR) throw new Error(`${before}: no longer contains ca-key.pem`)
+    this.#hadFiles = files.roots.length > 0
+    if (files.by || !secrets) return { found: files, key: '' }
+    const secret = await secrets.get(secretNames.pluggedIn)
+    const from = secrets.described(secretNames.pluggedIn)
+    if (!secret && before === from) throw new Error(`${from}: is not there any more`)
+    const { found, key } = secret ? pluggedInSecret(textsOf(secret), from) : { found: files, key: '' }
+    return { found: { ...found, roots: [...new Set([...found.roots, ...files.roots])] }, key }
   }
 }
 

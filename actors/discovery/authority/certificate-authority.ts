@@ -19,6 +19,7 @@ import { isValidAt, LifetimeFault, type Validity, validityWithin, workloadValidi
 import type { Features } from '../../../src/config/features.ts'
 import { identityToCertify } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import type { Pauses } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
@@ -27,12 +28,15 @@ import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { gaugesOf } from '../../runtime/metrics.ts'
-import { every, type Timer } from '../../runtime/timers.ts'
+import { Renewal } from '../../runtime/renewal.ts'
+import { after, every, type Timer } from '../../runtime/timers.ts'
 import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
 import { AuthoritySource } from './authority-source.ts'
 import { distrust, trust } from './distrust.ts'
 import type { InForce } from './in-force.ts'
 import { type AdmittedRequest, type CertificateIssuer, type Made, type NotMade, OwnIssuer } from './issuer.ts'
+import type { RootRotation } from './root-rotation.ts'
+import { SecretAccess } from './secret-access.ts'
 import { acceptTime, authorityStatus, ledgerRows, rotate, usedCertificates } from './shown-authority.ts'
 import { Signing } from './signing.ts'
 
@@ -45,6 +49,9 @@ const replacedRetry = 250
 /** Interval at which the clock and the validity of root and chain are examined, in milliseconds. */
 const watchMs = 5000
 
+/** The delays before the state is looked for again in Secrets that could not be read. */
+const openPauses: Pauses = { firstMs: 1000, longestMs: 15_000, jitter: 0.2 }
+
 /** Retry delay while there is no authority to sign with, in milliseconds. */
 const unreadyRetry = 1000
 
@@ -52,19 +59,19 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly asks = {
     signCertificate: (request: CertificateRequest, asking = patient) => this.#signWorkload(request, asking),
     signServingCertificate: (request: ServingCertificateRequest, asking = patient) => this.#signServing(request, asking),
-    /** Reads the files of `ROOT_CA_DIR` now. */
-    reload: () => this.#source.read(),
+    /** Reads the files of `ROOT_CA_DIR` now, and Secrets. */
+    reload: () => (this.#source ? this.#source.read() : this.#opening?.retryNow()),
     /** The content of the debug pages about the authority; undefined until one is in force. */
     status: () => this.#status(),
-    ledger: (start: number, length: number) => ledgerRows(this.#source.rotation, start, length),
+    ledger: (start: number, length: number) => ledgerRows(this.#rotation, start, length),
     /** Starts a rotation of the own root, or advances it by one stage. */
-    rotate: (force: boolean) => rotate(this.#source.rotation, force, () => this.#status()),
+    rotate: (force: boolean) => rotate(this.#rotation, force, () => this.#status()),
     /** Distrusts the root that the first digits of a fingerprint name, or says who would be cut off. */
-    distrust: (id: string, isDry: boolean) => distrust(this.#source.rotation, this.#source.inForce, id, isDry),
+    distrust: (id: string, isDry: boolean) => distrust(this.#rotation, this.#source?.inForce, id, isDry),
     /** Trusts a root again that was distrusted. */
-    trust: (id: string) => trust(this.#source.rotation, id),
+    trust: (id: string) => trust(this.#rotation, id),
     /** Takes the wall clock for right. */
-    acceptTime: () => acceptTime(this.#source.rotation).finally(() => this.#look()),
+    acceptTime: () => acceptTime(this.#rotation).finally(() => this.#look()),
   }
   readonly #context: ActorContext<AuthorityConfig>
   readonly #features: Features
@@ -72,54 +79,54 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly #metrics: AuthorityMetrics
   readonly #lines = new LineBounds()
   readonly #signing: Signing
-  readonly #source: AuthoritySource
-  readonly #issuer: CertificateIssuer
+  /** Undefined until the state has been read. */
+  #source: AuthoritySource | undefined
+  #issuer: CertificateIssuer | undefined
+  /** Reads the state, where it is not read before the start. */
+  #opening: Renewal<AuthoritySource> | undefined
+  /** Why the state has not been read. */
+  #unopened: string | undefined
+  /** The streams of proxies since the start, by their names, until the state has been read. */
+  readonly #early = new Map<string, Extract<IdentityEvent, { type: 'IdentityConnected' }>>()
   readonly #writers = new Map<string, Peer<TrustEvent>>()
   /** The serial number of the last serving certificate of each server. */
   readonly #served = new Map<string, string>()
-  readonly #named: (trustDomain: string) => void
+  readonly #trustDomain = Promise.withResolvers<string>()
   readonly #validity: ValidityReport
   readonly #timer: Timer
   #names: MeshNamesEvent | undefined
   #generation = 0
   /** What `/ready` says about this actor. */
   #noted: readonly string[] = []
+  #isDrained = false
 
+  /** A directory that cannot be used ends the actor. Secrets that cannot be read are waited for, and nothing is signed before that. */
   static async start(context: ActorContext<AuthorityConfig>): Promise<CertificateAuthority> {
-    const features = context.config.features as Features
-    const { MESHD_CA_SIGNERS } = features
-    const signing = new Signing(MESHD_CA_SIGNERS > 0 ? MESHD_CA_SIGNERS : Math.max(1, Math.floor(availableParallelism() / 2)))
-    const trustDomain = Promise.withResolvers<string>()
-    let authority: CertificateAuthority | undefined
-    const { log, metrics } = context
-    const changed = (inForce: InForce) => authority?.use(inForce)
-    const source = await AuthoritySource.open({ features, signing, log, metrics, changed }, trustDomain.promise)
-    authority = new CertificateAuthority(context, { signing, source, named: trustDomain.resolve })
-    if (source.inForce) authority.use(source.inForce)
+    const authority = new CertificateAuthority(context)
+    const { place } = context.config
+    if (place.kind === 'directory') authority.#use(await authority.#open(undefined))
+    else {
+      const access = new SecretAccess((call) => context.askFor(patient, 'secretCall', call), place.namespace)
+      authority.#openPatiently(access)
+    }
     return authority
   }
 
-  private constructor(
-    context: ActorContext<AuthorityConfig>,
-    parts: { readonly signing: Signing; readonly source: AuthoritySource; readonly named: (trustDomain: string) => void },
-  ) {
+  private constructor(context: ActorContext<AuthorityConfig>) {
     this.#context = context
     this.#features = context.config.features as Features
     this.#log = context.log
     this.#metrics = authorityMetrics(context.metrics, wallClockMs)
-    this.#signing = parts.signing
-    this.#source = parts.source
-    this.#issuer = new OwnIssuer(parts.signing, parts.source, () => this.#clock.now())
-    this.#named = parts.named
+    const { MESHD_CA_SIGNERS } = this.#features
+    this.#signing = new Signing(MESHD_CA_SIGNERS > 0 ? MESHD_CA_SIGNERS : Math.max(1, Math.floor(availableParallelism() / 2)))
     const gauge = gaugesOf(context.metrics)
     gauge(
       'citadel_server_clock_disputed',
       'whether the wall clock is believed: 0 it is, 1 not yet, after a start of the machine, 2 it is disputed',
-      () => ['agreed', 'unconfirmed', 'disputed'].indexOf(this.#clock.judge().verdict),
+      () => (this.#source ? ['agreed', 'unconfirmed', 'disputed'].indexOf(this.#clock.judge().verdict) : 0),
     )
     this.#validity = new ValidityReport({ kinds: ['root', 'chain'], metrics: context.metrics, log: context.log('ca'), noted: () => {} })
     this.#timer = every(watchMs, () => this.#look()).unref()
-    this.#look()
   }
 
   linked(peer: Peer<TrustEvent>): void {
@@ -131,26 +138,29 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   unlinked(peer: Peer): void {
     this.#writers.delete(peer.name)
     this.#served.delete(peer.name)
-    this.#source.rotation.ledger.allDisconnected(streamsOf(peer))
+    for (const name of [...this.#early.keys()]) if (name.startsWith(streamsOf(peer))) this.#early.delete(name)
+    this.#source?.rotation.ledger.allDisconnected(streamsOf(peer))
   }
 
   receive(event: MeshNamesEvent | IdentityEvent, from: Peer): void {
     if (event.type === 'MeshNamesChanged') {
       this.#names = event
-      return this.#named(event.trustDomain)
+      return this.#trustDomain.resolve(event.trustDomain)
     }
     const name = `${streamsOf(from)}${event.connection}`
-    if (event.type === 'IdentityGone') return this.#source.rotation.ledger.disconnected(name)
-    const { caller, node } = event
-    const presented =
-      caller?.via === 'certificate' && caller.issuedRoot !== undefined ? { root: caller.issuedRoot, notAfter: caller.expiresAt } : undefined
-    this.#source.rotation.connected(name, { node, identities: caller?.identities ?? [], presented })
+    if (event.type === 'IdentityGone') {
+      this.#early.delete(name)
+      this.#source?.rotation.ledger.disconnected(name)
+    } else if (this.#source) this.#connected(this.#source, name, event)
+    else this.#early.set(name, event)
   }
 
   async drain(): Promise<void> {
+    this.#isDrained = true
     this.#timer.cancel()
+    this.#opening?.close()
     await this.#signing.close()
-    await this.#source.close()
+    await this.#source?.close()
   }
 
   /** Called when another authority has come into force. */
@@ -160,34 +170,87 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#metrics.inForce(next)
     const { by, within } = next.workloads
     this.#log('ca').info(
-      `certificates are signed with ${by.id.slice(0, 16)} of ${this.#source.described} until ${new Date(within.notAfter).toISOString()}; roots that are handed out: ${next.bundle.length}`,
+      `certificates are signed with ${by.id.slice(0, 16)} of ${this.#source?.described} until ${new Date(within.notAfter).toISOString()}; roots that are handed out: ${next.bundle.length}`,
     )
     for (const writer of this.#writers.values()) this.#send(writer)
     this.#look()
   }
 
+  async #open(secrets: SecretAccess | undefined): Promise<AuthoritySource> {
+    const [features, signing] = [this.#features, this.#signing]
+    const { log, metrics } = this.#context
+    const changed = (inForce: InForce) => {
+      if (this.#source) this.use(inForce)
+    }
+    const source = await AuthoritySource.open({ features, signing, log, metrics, secrets, changed }, this.#trustDomain.promise)
+    if (this.#isDrained) await source.close()
+    return source
+  }
+
+  #openPatiently(secrets: SecretAccess): void {
+    this.#opening = new Renewal({
+      pauses: openPauses,
+      obtain: () => this.#open(secrets),
+      use: (source) => {
+        this.#unopened = undefined
+        this.#use(source)
+        return Number.POSITIVE_INFINITY
+      },
+      failed: ({ message }) => {
+        const line = `the state of the certificate authority cannot be used, and no certificate is signed until it can: ${message}`
+        if (this.#unopened !== line) this.#log('ca').error(line)
+        this.#unopened = line
+        this.#look()
+      },
+    })
+    // Questions are answered once the actor has started.
+    after(0, () => this.#opening?.start())
+  }
+
+  /** Called once when the state has been read. */
+  #use(source: AuthoritySource): void {
+    this.#source = source
+    this.#issuer = new OwnIssuer(this.#signing, source, () => this.#clock.now())
+    for (const [name, event] of this.#early) this.#connected(source, name, event)
+    this.#early.clear()
+    if (source.inForce) this.use(source.inForce)
+    this.#look()
+  }
+
+  #connected({ rotation }: AuthoritySource, name: string, { caller, node }: Extract<IdentityEvent, { type: 'IdentityConnected' }>): void {
+    const presented =
+      caller?.via === 'certificate' && caller.issuedRoot !== undefined ? { root: caller.issuedRoot, notAfter: caller.expiresAt } : undefined
+    rotation.connected(name, { node, identities: caller?.identities ?? [], presented })
+  }
+
+  get #rotation(): RootRotation {
+    if (!this.#source) throw new Error(this.#unopened ?? 'the state of the certificate authority has not been read yet')
+    return this.#source.rotation
+  }
+
   get #clock() {
-    return this.#source.rotation.clock
+    return this.#rotation.clock
   }
 
   /** Examines the clock and the validity of root and chain, and notes what is wrong for `/ready`. */
   #look(): void {
-    const { inForce } = this.#source
+    const inForce = this.#source?.inForce
     if (inForce) this.#validity.check(usedCertificates(inForce), wallClockMs())
-    const dispute = this.#clock.dispute()
-    const noted = [...(dispute === undefined ? [] : [dispute]), ...this.#validity.lines]
+    const faults = [this.#unopened, this.#source && this.#clock.dispute()].filter((fault) => fault !== undefined)
+    const noted = [...faults, ...this.#validity.lines]
     if (noted.join('\n') === this.#noted.join('\n')) return
     this.#noted = noted
     this.#context.note(attentionNote, noted)
   }
 
   #status(): AuthorityStatus | undefined {
+    if (!this.#source) return undefined
     const { inForce, rotation, keptIn } = this.#source
     return inForce && authorityStatus(inForce, rotation, keptIn, new Set(this.#served.values()))
   }
 
   #send(writer: Peer<TrustEvent>): void {
-    const { inForce } = this.#source
+    const inForce = this.#source?.inForce
     if (!inForce) return
     const event: TrustEvent = {
       type: 'TrustChanged',
@@ -207,11 +270,13 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       return this.#refuse(status.invalidArgument, 'UNKNOWN', named.refused, peer)
     }
     const { identity } = named
+    if (!this.#source) return this.#refuse(status.internal, 'CA_NOT_READY', 'the state has not been read', peer, unreadyRetry)
+    const { rotation } = this.#source
     const { DEFAULT_WORKLOAD_CERT_TTL, MAX_WORKLOAD_CERT_TTL } = this.#features
     const rules = { default: DEFAULT_WORKLOAD_CERT_TTL, most: MAX_WORKLOAD_CERT_TTL }
     const validity = (within: Validity) => workloadValidity(ttlMs, rules, this.#clock.judge(), within)
     try {
-      const within = this.#issuer.within('workloads')
+      const within = this.#issuer?.within('workloads')
       const isReady = within && isValidAt(within, this.#clock.now()) && validity(within).notAfter > this.#clock.now()
       if (!isReady) return this.#refuse(status.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
     } catch (error) {
@@ -221,26 +286,28 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity, asking }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
-    if (caller.issuedRoot !== undefined) this.#source.rotation.seen(caller.issuedRoot)
-    this.#source.rotation.issued({ identities: [identity], serial, root, issuedAt: this.#clock.now(), notAfter, peer })
+    if (caller.issuedRoot !== undefined) rotation.seen(caller.issuedRoot)
+    rotation.issued({ identities: [identity], serial, root, issuedAt: this.#clock.now(), notAfter, peer })
     const until = new Date(notAfter).toISOString()
     this.#log('serverca').info(`certificate ${serial} for ${identity}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)
     return { chain: made.chain }
   }
 
   async #signServing({ csr, server }: ServingCertificateRequest, asking: Asking): Promise<CertificateAnswer> {
+    if (!this.#source) return this.#refuse(status.internal, 'CA_NOT_READY', 'the state has not been read', 'a writer', unreadyRetry)
+    const { rotation } = this.#source
     const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
     const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, asking }, 'a writer')
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     this.#served.set(server, serial)
-    this.#source.rotation.issuedServing({ serial, root, issuedAt: this.#clock.now(), notAfter })
+    rotation.issuedServing({ serial, root, issuedAt: this.#clock.now(), notAfter })
     this.#log('serverca').info(`serving certificate ${serial}, valid until ${new Date(notAfter).toISOString()}`)
     return { chain: made.chain }
   }
 
   async #make(request: AdmittedRequest, peer: string): Promise<Made | Exclude<CertificateAnswer, { chain: unknown }>> {
-    const made = await this.#issuer.make(request)
+    const made = await (this.#issuer as CertificateIssuer).make(request)
     if (!('serial' in made)) return this.#failure(made, peer)
     this.#metrics.issued()
     return made

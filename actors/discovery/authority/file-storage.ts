@@ -5,23 +5,25 @@
 import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type AuthorityState, emptyState, readState } from '../../../src/ca/state.ts'
+import { type AuthorityState, emptyState } from '../../../src/ca/state.ts'
+import { readStateText, stateText } from '../../../src/ca/stored-state.ts'
 import { inFile, readIfThere } from '../../runtime/bounded-file.ts'
 import { replaceFile, syncDirectory, unfinished } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { type CaStorage, type KeyPlace, StaleVersionError, type Stored } from './storage.ts'
 
-/** Version of the format of `state.json`. */
-const format = 1
 /** Maximum size of a state and of a note, in bytes. */
 const largest = { state: 1_048_576, note: 67_108_864 }
 
 /** Size of the chunks in which a note is written, in characters: each takes about half a millisecond. */
 const pieceBytes = 65_536
 
+/** Delay before changes of the ledger are stored, in milliseconds: a minimum, and an amount per holder. */
+const ledgerDelay = { least: 250, each: 0.5 }
+
 /** Opens or creates the directory and takes its lock. Rejects with an Error that names the directory or file and the reason. */
-export async function openFileStorage(directory: string): Promise<CaStorage> {
+export async function openFileStorage(directory: string): Promise<FileStorage> {
   const root = resolve(directory)
   const keys = join(root, 'keys')
   for (const path of [root, keys]) ownDirectory(path)
@@ -37,9 +39,12 @@ export async function openFileStorage(directory: string): Promise<CaStorage> {
   }
 }
 
-class FileStorage implements CaStorage {
+/** The storage in a directory. */
+export class FileStorage implements CaStorage {
   readonly described: string
-  readonly keys: KeyPlace
+  readonly keys: KeyPlace & { readonly kind: 'directory' }
+  readonly ledgerDelay = ledgerDelay
+  readonly settleMs = 0
   readonly #directory: string
   readonly #path: string
   readonly #lock: DirectoryLock
@@ -120,17 +125,15 @@ class FileStorage implements CaStorage {
 
   #write(state: AuthorityState, version: number): void {
     this.#lock.check()
-    replaceFile(this.#path, `${JSON.stringify({ format, version, state }, null, 1)}\n`)
+    replaceFile(this.#path, stateText(state, version))
   }
 
   async #read(): Promise<Stored | undefined> {
     const text = await readIfThere(this.#path, { most: largest.state, refusesLinks: true })
     if (text === undefined) return undefined
     try {
-      const { format: written, version, state } = (JSON.parse(text) ?? {}) as { format?: unknown; version?: unknown; state?: unknown }
-      if (written !== format) throw new Error(`format ${JSON.stringify(written)} is not ${format}, the one that this version knows`)
-      if (!Number.isSafeInteger(version)) throw new Error('version: is not a whole number')
-      return { state: readState(state), version: String(version) }
+      const { state, version } = readStateText(text)
+      return { state, version: String(version) }
     } catch (error) {
       throw new Error(
         `${this.#path}: is damaged and stays as it is: ${(error as Error).message}; restore it, or move the whole directory away to begin with a new root`,

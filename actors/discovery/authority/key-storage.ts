@@ -8,8 +8,11 @@ import { syncDirectory, writeNewFile } from '../../runtime/durable-file.ts'
 import { readPrivateKey } from '../private-key-file.ts'
 import type { KeyPlace } from './storage.ts'
 
+/** A directory of keys. */
+export type KeyDirectory = Extract<KeyPlace, { readonly kind: 'directory' }>
+
 /** The path of the key of a certificate, by the certificate's id. Throws when the id is malformed. */
-export function keyPath({ directory }: KeyPlace, id: string): string {
+export function keyPath({ directory }: KeyDirectory, id: string): string {
   if (!/^[0-9a-f]{64}$/.test(id)) throw new Error(`${JSON.stringify(id.slice(0, 100))} is not the id of a certificate`)
   return join(directory, `${id}.pem`)
 }
@@ -18,7 +21,7 @@ export function keyPath({ directory }: KeyPlace, id: string): string {
  * Stores the key of a certificate (PKCS #8, PEM), readable by this user only and durable when the call returns. Throws when a key is
  * stored already: it is never replaced.
  */
-export function storeKey(place: KeyPlace, id: string, key: KeyObject): void {
+export function storeKey(place: KeyDirectory, id: string, key: KeyObject): void {
   const path = keyPath(place, id)
   writeNewFile(path, key.export({ type: 'pkcs8', format: 'pem' }) as string)
   syncDirectory(dirname(path))
@@ -28,6 +31,6 @@ export function storeKey(place: KeyPlace, id: string, key: KeyObject): void {
  * Reads the key of a certificate, whose file must be accessible to this user only. Throws an Error that names the file and does not
  * contain its content.
  */
-export function readKey(place: KeyPlace, id: string): KeyObject {
+export function readKey(place: KeyDirectory, id: string): KeyObject {
   return readPrivateKey(keyPath(place, id), 'own')
 }

@@ -1,8 +1,10 @@
-/** An authority that is plugged in as files (docs/certificates.md, A1 to A4): reads and checks their public part. */
+/** An authority that is plugged in as files or as a Secret (docs/certificates.md, A1 to A6): reads and checks its public part. */
+import { createHash } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Chain, chainFault, findChain } from '../../../src/ca/chain.ts'
+import { authorityTexts, type SecretTexts } from '../../../src/ca/secret-forms.ts'
 import { fingerprintOf, pemOf, readPem } from '../../../src/identity/pem.ts'
 import { FileError, inFile, isGone, readIfThere } from '../../runtime/bounded-file.ts'
 import { exposureOf } from '../../runtime/own-directory.ts'
@@ -11,7 +13,9 @@ import type { SigningReference } from './sign-task.ts'
 /** A plugged-in authority, without its key. */
 export interface PluggedIn {
   readonly by: SigningReference
-  /** Changes whenever the key file changes. */
+  /** The directory, or the Secret, in messages. */
+  readonly from: string
+  /** Changes whenever the key file, or the key in the Secret, changes. */
   readonly keyStamp: string
   /** A message when other users can access the key file; otherwise undefined. */
   readonly exposed: string | undefined
@@ -20,8 +24,10 @@ export interface PluggedIn {
   readonly roots: readonly string[]
 }
 
-/** The content of the directory: an authority, or only roots that are trusted in addition to the own root. */
-export type PluggedInFiles = PluggedIn | { readonly by: undefined; readonly keyStamp?: undefined; readonly roots: readonly string[] }
+/** The content of the directory or Secret: an authority, or only roots that are trusted in addition to the own root. */
+export type PluggedInFiles =
+  | PluggedIn
+  | { readonly by: undefined; readonly from?: undefined; readonly keyStamp?: undefined; readonly roots: readonly string[] }
 
 /** The conventional file names of plugged-in authorities. */
 const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pem', roots: 'root-cert.pem' } as const
@@ -50,11 +56,29 @@ export async function readPluggedIn(directory: string, wasThere = false): Promis
   const certificate = pemOf('CERTIFICATE', found.signing.encoded)
   return {
     by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } },
+    from: directory,
     keyStamp: stampOf(keyFile),
     exposed: exposureOf(keyFile),
     chain: found,
     roots,
   }
+}
+
+/**
+ * Checks the values of a Secret `cacerts`, which `from` names. Returns them with the private key, which the caller passes to the signer
+ * threads. Throws an Error that names the value and the reason.
+ */
+export function pluggedInSecret(data: SecretTexts, from: string): { readonly found: PluggedInFiles; readonly key: string } {
+  const { signing, key, chain, roots: given, names: parts } = authorityTexts(data)
+  const roots = rootsOf(`${from}: ${parts.roots}`, given === '' ? undefined : given)
+  if (key === undefined) return { found: { by: undefined, roots }, key: '' }
+  if (signing === '') throw new Error(`${from}: ${parts.signing}: is missing, but ${parts.key} is there`)
+  if (roots.length === 0) throw new Error(`${from}: ${parts.roots}: is missing, but ${parts.key} is there`)
+  const found = inFile(`${from}: ${parts.signing}`, () => findChain(signing, chain, roots.join('')))
+  const certificate = pemOf('CERTIFICATE', found.signing.encoded)
+  const by: SigningReference = { id: fingerprintOf(certificate), certificate, key: { kind: 'tasks' } }
+  const keyStamp = createHash('sha256').update(key).digest('hex')
+  return { found: { by, from, keyStamp, exposed: undefined, chain: found, roots }, key }
 }
 
 /** Why a plugged-in authority cannot be used at the Unix time `now` in milliseconds; undefined when its chain is valid then. */

@@ -24,12 +24,13 @@ import {
 } from '../../../src/ca/rotation.ts'
 import { type AuthorityRecord, type AuthorityState, type FormerRoot, longestList, type Stage, stages } from '../../../src/ca/state.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
 import { count } from '../../../src/model/counts.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 import { AuthorityClock } from './authority-clock.ts'
-import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
+import { type CaStorage, StaleVersionError, StorageAwayError, type Stored } from './storage.ts'
 
 /** Settings of rotations; times in milliseconds. */
 export interface RotationSettings {
@@ -84,8 +85,10 @@ export type AdvanceAnswer =
   | { readonly went: Stage; readonly from: Stage; readonly forcedOver: readonly Blocker[] }
   | { readonly refused: string; readonly status: RotationStatus }
 
-/** Delay before changes of the ledger are stored, in milliseconds: a minimum, and an amount per holder. */
-const ledgerDelay = { least: 250, each: 0.5 }
+/** Delays before the ledger is stored again after a failure, added to the usual one. */
+const ledgerPauses: Pauses = { firstMs: 1000, longestMs: 300_000 }
+/** How often a step is tried again that changes what another replica has changed at the same time. */
+const mostTurns = 5
 
 /** The own root and the ledger. */
 export class RootRotation {
@@ -104,6 +107,12 @@ export class RootRotation {
   /** Number of blockers at the last check. */
   #blocking = 0
   #isClosed = false
+  /** Since when the stage is known here by the boot clock, in milliseconds. */
+  #knownSince: number
+  /** How often in a row the ledger could not be stored. */
+  #ledgerFailures = 0
+  /** Whether another replica has written the ledger since this one began. */
+  #hasOthers = false
 
   private constructor(parts: RotationParts, { ledger, clock }: Pick<RootRotation, 'ledger' | 'clock'>, { state, version }: Stored) {
     this.#parts = parts
@@ -111,6 +120,7 @@ export class RootRotation {
     this.clock = clock
     this.#state = state
     this.#version = version
+    this.#knownSince = parts.clocks().boot
     this.#steps = this.#declareMetrics(parts.metrics)
   }
 
@@ -128,14 +138,16 @@ export class RootRotation {
       log: parts.log('ca'),
     })
     const rotation = new RootRotation(parts, { ledger: ledgerOf(kept, stored.state, parts, clock.now()), clock }, stored)
-    await parts.storage.keepKeys(keptKeys(stored.state))
+    await rotation.#removeKeys()
     await rotation.#keepLedger(false)
+    rotation.#hasOthers = false
+    parts.storage.follow?.(() => rotation.#takeOver())
     return rotation
   }
 
   /** Puts the own root in force; creates it if there is none. Rejects with the reason. */
   useOwn(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#inTurnAgain(async () => {
       const { makeRoot, log, storage } = this.#parts
       for (const root of rootsOf(this.#state)) if (this.material()?.workloads.id === fingerprintOf(root)) checkTrust(root, this.#state.distrusted)
       this.#usesOwn = true
@@ -152,7 +164,7 @@ export class RootRotation {
 
   /** Puts a plugged-in authority with these roots (PEM each) in force. The own root is kept, and stays trusted for a time. */
   usePlugged(roots: readonly string[]): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#inTurnAgain(async () => {
       this.#usesOwn = false
       await this.#store(this.#noted(this.#state, roots, []))
       this.#startChecks()
@@ -200,7 +212,7 @@ export class RootRotation {
    */
   seen(root: string): void {
     if (this.#isClosed || withUse(this.#state, root) === this.#state || this.clock.dispute() !== undefined) return
-    void this.#inTurn(async () => {
+    void this.#inTurnAgain(async () => {
       const before = this.#state.retired
       await this.#store(withUse(this.#state, root))
       if (before.length > this.#state.retired.length) await this.#removeKeys()
@@ -212,7 +224,7 @@ export class RootRotation {
    * be stored. {@link RotationParts.changed} is called.
    */
   setTrust(certificate: string, isTrusted: boolean): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#inTurnAgain(async () => {
       const id = fingerprintOf(certificate)
       const others = this.#state.distrusted.filter((one) => fingerprintOf(one) !== id)
       if (!isTrusted && others.length >= longestList) throw new Error(`${longestList} roots are distrusted already: trust one of them again first`)
@@ -238,12 +250,18 @@ export class RootRotation {
    * when the new stage cannot be stored.
    */
   advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
-    return this.#inTurn(() => this.#advance(force, next))
+    return this.#inTurn(() => this.#advance(force, next)).catch((error: Error) => {
+      if (!(error instanceof StaleVersionError)) throw error
+      return { refused: `another replica has changed the rotation meanwhile, which is in stage ${this.#state.stage}`, status: this.status() }
+    })
   }
 
   /** Checks now whether a rotation is due or can advance. A failure is logged. */
   check(): Promise<void> {
-    return this.#inTurn(() => this.#check()).catch((error: Error) => this.#failed('the check of the root failed', error))
+    return this.#inTurn(() => this.#check()).catch((error: Error) => {
+      if (error instanceof StaleVersionError) this.#log.info(`another replica has changed the state of the authority, stage ${this.#state.stage}`)
+      else this.#failed('the check of the root failed', error)
+    })
   }
 
   /**
@@ -305,6 +323,15 @@ export class RootRotation {
     if (!this.#usesOwn) return { refused: 'the authority is plugged in (ROOT_CA_DIR): only a root of its own is rotated', status: this.status() }
     const dispute = this.clock.dispute()
     if (dispute !== undefined) return { refused: `the rotation stays in stage ${from}: ${dispute}`, status: this.status() }
+    if (this.#parts.storage.follow && from !== 'stable') {
+      // Other replicas have issued certificates too.
+      await this.#keepLedger(false)
+      const settles = force || hasOldRootExpired(this.#state, this.clock.now()) ? 0 : this.#settlesIn()
+      if (settles > 0) {
+        const refused = `the rotation stays in stage ${from}: other replicas may need ${Math.ceil(settles / 1000)} s more to take it over and to tell what they issued before`
+        return { refused, status: this.status() }
+      }
+    }
     const blockers = this.#blockers()
     if (blockers.length > 0 && !force) {
       const [{ identity, reason }] = blockers as [Blocker]
@@ -330,6 +357,19 @@ export class RootRotation {
     this.#parts.changed()
     await this.#removeKeys()
     return { went: went.stage, from, forcedOver: blockers }
+  }
+
+  /** How long other replicas may still need after the stage began, or after this one began to know of it, in milliseconds. */
+  #settlesIn(): number {
+    const { settleMs, ledgerDelay } = this.#parts.storage
+    return this.#knownSince + settleMs + this.ledger.size * ledgerDelay.each - this.#parts.clocks().boot
+  }
+
+  /** Puts a stored state in force. */
+  #adopt({ state, version }: Stored): void {
+    if (state.epoch !== this.#state.epoch) this.#knownSince = this.#parts.clocks().boot
+    this.#state = state
+    this.#version = version
   }
 
   /** Removes the keys that the state does not name. A failure is logged, and tried again at the next start. */
@@ -361,16 +401,37 @@ export class RootRotation {
   async #store(state: AuthorityState): Promise<void> {
     if (state === this.#state) return
     try {
-      this.#version = await this.#parts.storage.write(state, this.#version)
-      this.#state = state
+      this.#adopt({ state, version: await this.#parts.storage.write(state, this.#version) })
     } catch (error) {
       if (error instanceof StaleVersionError) {
-        const read = await this.#parts.storage.read()
-        this.#state = read.state
-        this.#version = read.version
+        this.#adopt(await this.#parts.storage.read())
         this.#parts.changed()
       }
       throw error
+    }
+  }
+
+  /** Another replica may have written the state, which comes into force then. */
+  #takeOver(): void {
+    void this.#inTurn(async () => {
+      const stored = await this.#parts.storage.read()
+      if (stored.version === this.#version) return
+      const { state } = stored
+      const from = this.#state.stage
+      this.#adopt(stored)
+      if (state.stage !== from) this.#log.info(`another replica took the root rotation from ${from} to ${state.stage}: ${describe(state)}`)
+      this.#parts.changed()
+    }).catch((error: Error) => this.#failed('the state of another replica cannot be read', error))
+  }
+
+  /** Like {@link #inTurn}, and once more whenever another replica was faster: the step then begins with the state of that one. */
+  async #inTurnAgain(step: () => Promise<void>): Promise<void> {
+    for (let turn = 1; ; turn++) {
+      try {
+        return await this.#inTurn(step)
+      } catch (error) {
+        if (!(error instanceof StaleVersionError) || turn === mostTurns) throw error
+      }
     }
   }
 
@@ -391,7 +452,9 @@ export class RootRotation {
 
   #ledgerChanged(): void {
     if (this.#isClosed) return
-    this.#keeping ??= after(ledgerDelay.least + this.ledger.size * ledgerDelay.each, () => {
+    const { least, each } = this.#parts.storage.ledgerDelay
+    const pause = this.#ledgerFailures === 0 ? 0 : pauseAfter(this.#ledgerFailures, ledgerPauses, this.#parts.random())
+    this.#keeping ??= after(least + this.ledger.size * each + pause, () => {
       this.#keeping = undefined
       void this.#keepLedger(false)
     }).unref()
@@ -402,12 +465,28 @@ export class RootRotation {
     this.#kept = this.#kept.then(async () => {
       try {
         this.ledger.sweep(this.#forgetsUntil())
-        await this.#parts.storage.writeNote(ledgerNote, ledgerLines(this.ledger, inOrder))
+        // While other replicas write it, a process that ends does not know whether the ledger is complete.
+        const lines = { [Symbol.iterator]: () => ledgerLines(this.ledger, inOrder && !this.#hasOthers)[Symbol.iterator]() }
+        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => this.#merge(others))
+        this.#ledgerFailures = 0
       } catch (error) {
+        this.#ledgerFailures++
         this.#log.warn(`the ledger of issued certificates cannot be saved: ${(error as Error).message}`)
+        this.#ledgerChanged()
       }
     })
     return this.#kept
+  }
+
+  /** Takes over what another replica has recorded. */
+  #merge(text: string): void {
+    try {
+      const { head, holders } = readLedger(text)
+      this.ledger.merge(head, holders)
+      this.#hasOthers = true
+    } catch (error) {
+      this.#log.warn(`the ledger of another replica cannot be read: ${(error as Error).message}`)
+    }
   }
 
   #declareMetrics(metrics: MetricRegistry): Counter<'stage' | 'forced'> {
@@ -435,6 +514,7 @@ async function keptLedger({ storage, log }: RotationParts): Promise<KeptLedger |
     const text = await storage.readNote(ledgerNote)
     return text === undefined ? undefined : readLedger(text)
   } catch (error) {
+    if (error instanceof StorageAwayError) throw error
     log('ca').warn(`the ledger of issued certificates cannot be read and begins anew: ${(error as Error).message}`)
     return undefined
   }

@@ -1,8 +1,9 @@
 /**
  * Pool task: all operations that need a private key of the certificate authority. Keys are created and read here, in signer threads, and
- * leave them only as files; answers contain public data.
+ * leave them only as files; where keys are stored in Secrets, a task brings its key, and the answer has that of a new root. Else answers
+ * contain public data.
  */
-import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { setPriority } from 'node:os'
 import { readCertificates, type SigningKey } from '../../../src/ca/certificate.ts'
 import { IdentityFault, issueCross, issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
@@ -10,7 +11,7 @@ import type { Validity } from '../../../src/ca/lifetime.ts'
 import { RequestFault } from '../../../src/ca/signing-request.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { readPrivateKey } from '../private-key-file.ts'
+import { privateKeyOf, readPrivateKey } from '../private-key-file.ts'
 import { readKey, storeKey } from './key-storage.ts'
 import type { KeyPlace } from './storage.ts'
 
@@ -26,6 +27,11 @@ export interface SigningReference {
   readonly key: KeyReference
 }
 
+/** A signing certificate, and its key in PEM where that is in no file that a thread can read. */
+export interface KeyedReference extends SigningReference {
+  readonly pem?: string | undefined
+}
+
 /** One certificate to be issued. */
 export interface SigningJob extends Validity {
   /** The signing request, PEM. */
@@ -39,12 +45,12 @@ export interface SigningJob extends Validity {
 /** A task of a signer thread. */
 export type SignerTask =
   /** Jobs that are marked in `gone` (a byte each, 1) before their turn, or whose time is over then, are left out: nobody waits for them any more. */
-  | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[]; readonly gone: SharedArrayBuffer }
+  | { readonly type: 'sign'; readonly by: KeyedReference; readonly jobs: readonly SigningJob[]; readonly gone: SharedArrayBuffer }
   /**
    * Reads a key in every thread of the pool: each task waits until `threads` tasks have started, counted in `arrived`, so each thread
    * runs one of them.
    */
-  | { readonly type: 'adopt'; readonly by: SigningReference; readonly threads: number; readonly arrived: SharedArrayBuffer }
+  | { readonly type: 'adopt'; readonly by: KeyedReference; readonly threads: number; readonly arrived: SharedArrayBuffer }
   | {
       readonly type: 'make-root'
       readonly place: KeyPlace
@@ -53,7 +59,7 @@ export type SignerTask =
       readonly bits: number
       readonly validity: Validity
       /** The certificate that cross-signs the new root's name and key, and the validity of the cross-signature. */
-      readonly cross?: { readonly by: SigningReference; readonly validity: Validity }
+      readonly cross?: { readonly by: KeyedReference; readonly validity: Validity }
     }
 
 /** The outcome of a job: the certificate in PEM and its serial number in hexadecimal, or the reason why there is none. */
@@ -69,8 +75,14 @@ export interface MadeRoot {
   readonly cross: string
 }
 
-/** The answer to a task, or an error that says which key cannot be used and why. There is no answer from a thread that dies. */
-export type SignerAnswer = { readonly outcomes: readonly JobOutcome[] } | { readonly made: MadeRoot } | { readonly error: string }
+/**
+ * The answer to a task, with the key of a new root (PEM) where a thread cannot store it, or an error that says which key cannot be
+ * used and why. There is no answer from a thread that dies.
+ */
+export type SignerAnswer =
+  | { readonly outcomes: readonly JobOutcome[] }
+  | { readonly made: MadeRoot; readonly key?: string }
+  | { readonly error: string }
 
 /** Maximum number of keys cached in a thread. */
 const maxKeys = 8
@@ -89,7 +101,7 @@ let chance = Buffer.alloc(0)
 /** Runs on a thread of the pool. Errors name the file of an unusable key and do not contain its content. */
 export default function run(task: SignerTask): SignerAnswer {
   try {
-    if (task.type === 'make-root') return { made: makeRoot(task) }
+    if (task.type === 'make-root') return makeRoot(task)
     if (task.type === 'adopt') meet(task)
     const key = keyOf(task.by)
     return { outcomes: task.type === 'sign' ? outcomes(task, key) : [] }
@@ -146,22 +158,32 @@ function newSerial(): Buffer {
   return serial
 }
 
-function makeRoot({ place, organization, bits, validity, cross }: Extract<SignerTask, { type: 'make-root' }>): MadeRoot {
+function makeRoot({ place, organization, bits, validity, cross }: Extract<SignerTask, { type: 'make-root' }>): SignerAnswer {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: bits })
   const encoded = issueRoot(organization, { serial: newSerial(), ...validity }, privateKey)
   const certificate = pemOf('CERTIFICATE', encoded)
   const [root] = readCertificates(certificate)
   const crossed = cross && root && issueCross(root, { serial: newSerial(), ...cross.validity }, keyOf(cross.by))
   const id = fingerprintOf(certificate)
+  const made = { id, certificate, cross: crossed ? pemOf('CERTIFICATE', crossed) : '' }
+  if (place.kind === 'tasks') return { made, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
   storeKey(place, id, privateKey)
-  return { id, certificate, cross: crossed ? pemOf('CERTIFICATE', crossed) : '' }
+  return { made }
+}
+
+function readKeyOf({ id, key, pem }: KeyedReference): KeyObject {
+  if (key.kind === 'file') return readPrivateKey(key.path, 'given')
+  if (key.kind === 'directory') return readKey(key, id)
+  if (pem === undefined) throw new Error(`the key ${id} is in no Secret`)
+  return privateKeyOf(pem, `the key ${id}`)
 }
 
 /** Returns the key of a signing certificate. Throws when the key does not belong to the certificate. */
-function keyOf({ id, certificate, key }: SigningReference): SigningKey {
+function keyOf(by: KeyedReference): SigningKey {
+  const { id, certificate, key } = by
   const found = known.get(id)
   if (found) return found
-  const privateKey = key.kind === 'file' ? readPrivateKey(key.path, 'given') : readKey(key, id)
+  const privateKey = readKeyOf(by)
   if (!new X509Certificate(certificate).checkPrivateKey(privateKey))
     throw new Error(`${key.kind === 'file' ? key.path : `the key ${id}`}: is not the key of the signing certificate`)
   const [signing] = readCertificates(certificate)

@@ -5,7 +5,8 @@ import { FairQueue } from '../../../src/model/fair-queue.ts'
 import { type Asking, patient } from '../../runtime/ask.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
-import type { JobOutcome, MadeRoot, SignerAnswer, SignerTask, SigningJob, SigningReference } from './sign-task.ts'
+import { HeldKeys } from './held-keys.ts'
+import type { JobOutcome, KeyedReference, MadeRoot, SignerAnswer, SignerTask, SigningJob, SigningReference } from './sign-task.ts'
 
 /** A certificate to be signed. */
 export interface WantedCertificate {
@@ -78,6 +79,8 @@ const isGone = ({ asking }: WantedCertificate): boolean => asking !== undefined 
 
 /** Signs each call with the authority that is in force when its turn comes. */
 export class Signing {
+  /** The keys that tasks bring with them. */
+  readonly held = new HeldKeys()
   readonly #threads: number
   readonly #module: URL
   #pool: Pool
@@ -112,21 +115,27 @@ export class Signing {
     })
   }
 
-  /** Creates a root and stores its key. Rejects with an Error that says why it failed. */
+  /** Creates a root. Its key is stored then, or held until its storage stores it with the state. Rejects with an Error that says why it failed. */
   async makeRoot(task: Extract<SignerTask, { type: 'make-root' }>): Promise<MadeRoot> {
-    const answer = await this.#pool.run<SignerAnswer>(task, rootDeadline)
-    if ('made' in answer) return answer.made
+    const { cross } = task
+    const keyed = cross ? { ...task, cross: { ...cross, by: this.#keyed(cross.by) } } : task
+    const answer = await this.#pool.run<SignerAnswer>(keyed, rootDeadline)
+    if ('made' in answer) {
+      const { made, key } = answer
+      if (key !== undefined) this.held.set('made', new Map([[made.id, key]]))
+      return made
+    }
     throw new Error('error' in answer ? answer.error : 'no root was made')
   }
 
   /**
    * Reads the key of a plugged-in signing certificate in a new set of threads, which stay alive while idle: thus all of them have the key
-   * even if its file changes later. Rejects with an Error that says why the key cannot be used.
+   * even if its file changes later. `pem` is the key where it is in no file. Rejects with an Error that says why it cannot be used.
    */
-  async adopt(by: SigningReference): Promise<Adopted> {
+  async adopt(by: SigningReference, pem = ''): Promise<Adopted> {
     const [threads, arrived] = [this.#threads, new SharedArrayBuffer(4)]
     const pool = this.#newPool(threads)
-    const task: SignerTask = { type: 'adopt', by, threads, arrived }
+    const task: SignerTask = { type: 'adopt', by: pem === '' ? by : { ...by, pem }, threads, arrived }
     try {
       const answers = await Promise.all(Array.from({ length: threads }, () => pool.run<SignerAnswer>(task, taskDeadline)))
       for (const answer of answers) if ('error' in answer) throw new Error(answer.error)
@@ -146,6 +155,10 @@ export class Signing {
   async close(): Promise<void> {
     for (let one = this.#queue.take(); one; one = this.#queue.take()) one.settle(this.#refusal('died', 'the certificate authority is shutting down'))
     await this.#pool.destroy()
+  }
+
+  #keyed(by: SigningReference): KeyedReference {
+    return by.key.kind === 'tasks' ? { ...by, pem: this.held.get(by.id) } : by
   }
 
   #newPool(kept: number): Pool {
@@ -202,7 +215,7 @@ export class Signing {
     const gone = new SharedArrayBuffer(jobs.length)
     for (const [index, { wanted }] of calls.entries()) whenGone(wanted, () => Atomics.store(new Uint8Array(gone), index, 1))
     try {
-      const answer = await this.#pool.run<SignerAnswer>({ type: 'sign', by, jobs, gone } satisfies SignerTask, taskDeadline)
+      const answer = await this.#pool.run<SignerAnswer>({ type: 'sign', by: this.#keyed(by), jobs, gone } satisfies SignerTask, taskDeadline)
       if ('error' in answer) {
         const refusal = this.#refusal('keyless', answer.error)
         for (const { settle } of calls) settle(refusal)

@@ -13,21 +13,32 @@ export interface Stored {
   readonly version: string
 }
 
-/** Where signer threads store private keys: plain data that is passed to them with each task. */
-export interface KeyPlace {
-  readonly kind: 'directory'
-  readonly directory: string
-}
+/**
+ * Where private keys are stored: plain data that is passed to signer threads with each task. `directory`: the threads read and write files.
+ * `tasks`: the storage has the keys in memory, and each task brings the key that it needs (`HeldKeys`).
+ */
+export type KeyPlace = { readonly kind: 'directory'; readonly directory: string } | { readonly kind: 'tasks' }
 
 /** Another process has written since the state was read. Nothing was changed; the state must be read again. */
 export class StaleVersionError extends Error {
   override readonly name = 'StaleVersionError'
 }
 
-/** A storage that this process uses exclusively until it closes it. */
+/** The storage cannot be reached or used now: nothing is known of its content. */
+export class StorageAwayError extends Error {
+  override readonly name = 'StorageAwayError'
+}
+
+/** A storage that this process uses exclusively until it closes it, or shares with other replicas ({@link CaStorage.follow}). */
 export interface CaStorage {
   /** Name of the storage in messages. */
   readonly described: string
+  /** Delay before changes of the ledger are stored, in milliseconds: a minimum, and an amount per holder. */
+  readonly ledgerDelay: { readonly least: number; readonly each: number }
+  /** Of a storage that replicas share: calls `changed` when another one may have written the state, until the storage is closed. */
+  follow?(changed: () => void): void
+  /** How long the other replicas need to take over a stage and to store what they issued before, in milliseconds; 0 without others. */
+  readonly settleMs: number
   /**
    * Reads the state, which is empty before the first write. Rejects with an Error that names what is damaged; damaged data is never
    * overwritten.
@@ -40,8 +51,12 @@ export interface CaStorage {
    * they may be lost.
    */
   readNote(name: string): Promise<string | undefined>
-  /** Stores a text that is produced in pieces. Many pieces are written per turn of the event loop, but never all of them. */
-  writeNote(name: string, pieces: Iterable<string>): Promise<void>
+  /**
+   * Stores a text that is produced in pieces. Many pieces are written per turn of the event loop, but never all of them. `others` is called
+   * with the text of another replica that has written the note since this one read or wrote it; the pieces are iterated after that, and once
+   * more when another replica was faster again.
+   */
+  writeNote(name: string, pieces: Iterable<string>, others?: (text: string) => void): Promise<void>
   /** Location of the keys. A key is stored before the state that references it, and removed after the state no longer references it. */
   readonly keys: KeyPlace
   /** Removes the keys of all certificates except those with these ids. */

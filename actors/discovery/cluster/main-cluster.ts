@@ -1,10 +1,12 @@
 /** A cluster as the main thread has it: the connection, single calls, and the answers to actors on other threads. */
+import type { StatePlace } from '../../../protocols/messages/authority.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { ClusterApi, requestSettings } from './cluster-api.ts'
 import { ClusterConnection } from './cluster-connection.ts'
+import { type CallSecret, secretAnswers, secretCalls } from './secret-calls.ts'
 import { clusterReviews, reviewMs, TokenReviews } from './token-reviews.ts'
 
 /** The cluster of the service. */
@@ -14,24 +16,31 @@ export class MainCluster {
   readonly api: ClusterApi
   /** For what callers have reviewed: with a budget of requests of its own, so that it does not delay the calls of the service itself. */
   readonly #reviewApi: ClusterApi
+  /** Calls about the Secrets that have the state of the control plane, and their namespace; undefined where it is in a directory. */
+  readonly secrets: { readonly call: CallSecret; readonly namespace: string } | undefined
 
-  private constructor(connection: ClusterConnection, options: DiscoveryOptions) {
+  private constructor(connection: ClusterConnection, options: DiscoveryOptions, place: StatePlace) {
     this.connection = connection
     this.api = new ClusterApi(connection, requestSettings(options))
     this.#reviewApi = new ClusterApi(connection, requestSettings(options), reviewMs)
+    if (place.kind === 'secrets') this.secrets = { call: secretCalls(this.api, place.namespace), namespace: place.namespace }
   }
 
-  /** Opens the cluster. Rejects when its configuration cannot be used, which is told at once, and not by a service that stays not ready. */
-  static async open(origin: ClusterOrigin, options: DiscoveryOptions): Promise<MainCluster> {
+  /**
+   * Opens the cluster; `place`: where the state of the control plane is. Rejects when its configuration cannot be used, which is told at once,
+   * and not by a service that stays not ready.
+   */
+  static async open(origin: ClusterOrigin, options: DiscoveryOptions, place: StatePlace): Promise<MainCluster> {
     const connection = new ClusterConnection(origin)
     await connection.access(false)
-    return new MainCluster(connection, options)
+    return new MainCluster(connection, options, place)
   }
 
   /** The answers to actors. Connections and requests are logged from now on. */
   answers(log: Logger, metrics: MetricRegistry) {
     for (const api of [this.api, this.#reviewApi]) api.logTo(log('klog'))
-    return { ...this.connection.answers, ...new TokenReviews(clusterReviews(this.#reviewApi), log, metrics).answers }
+    const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
+    return { ...this.connection.answers, ...secrets, ...new TokenReviews(clusterReviews(this.#reviewApi), log, metrics).answers }
   }
 
   /** Ends the connections. Calls under way fail. */

@@ -1,0 +1,19 @@
+/** Names of the control plane's own Secrets (docs/certificates.md, K8), with those of an installation that is replaced by this one. */
+
+/**
+ * `root` has the root that signs, in the form that users and other tools know; `formerRoot` is the same of an installation before.
+ * `pluggedIn` is the user's.
+ */
+export const secretNames = {
+  root: 'mesh-ca-secret',
+  formerRoot: 'istio-ca-secret',
+  state: 'mesh-ca-state',
+  pluggedIn: 'cacerts',
+  versions: 'mesh-version-secrets',
+} as const
+
+/** The name of the Secret of a note, such as the ledger. */
+export const noteSecret = (note: string): string => `mesh-ca-${note}`
+
+/** The types of the Secrets. */
+export const secretTypes = { root: 'mesh.io/ca-root', state: 'mesh.io/ca-state' } as const
