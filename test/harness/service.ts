@@ -47,11 +47,16 @@ export class Service {
   monitoringPort = 0
   readonly output = new Output()
   readonly #script: string
+  readonly #cwd: string | undefined
   readonly #descriptors: number | undefined
   #child: ChildProcess | undefined
 
-  /** `script` is the command to run instead of that of `commands.ts`, `descriptors` the limit of open files instead of the system's. */
-  constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; descriptors?: number } = {}) {
+  /**
+   * `script` is the command to run instead of that of `commands.ts`, `descriptors` the limit of open files instead of the system's, `cwd` the
+   * working directory.
+   */
+  constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; descriptors?: number; cwd?: string } = {}) {
+    this.#cwd = options.cwd
     this.#script = options.script ?? discoveryScript
     this.#descriptors = options.descriptors
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
@@ -111,7 +116,7 @@ export class Service {
     )
     const command = [process.execPath, this.#script, ...args]
     const limited = this.#descriptors === undefined ? command : ['sh', '-c', `ulimit -n ${this.#descriptors}; exec "$@"`, 'sh', ...command]
-    const child = spawn(limited[0] as string, limited.slice(1), { env: { ...process.env, ...this.env } })
+    const child = spawn(limited[0] as string, limited.slice(1), { env: { ...process.env, ...this.env }, cwd: this.#cwd })
     this.#child = child
     this.output.follow(child)
     const isReady = () => fetch(`http://127.0.0.1:${this.httpPort}/ready`).then(({ status }) => status === 200)

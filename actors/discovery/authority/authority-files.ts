@@ -49,6 +49,7 @@ function sentRoots({ roots }: AuthorityStatus): string[] {
 }
 
 function keyOf({ source, keptIn, signing }: AuthorityStatus, pluggedIn: string): KeyObject {
+  if (source === 'own' && !existsSync(keptIn)) throw new Error(`the private key is not in a directory: ${keptIn} holds it`)
   if (source === 'own') return readKey({ kind: 'directory', directory: join(keptIn, 'keys') }, fingerprintOf(signing.certificate))
   return readKeyFile(join(pluggedIn, names.key), signing.certificate)
 }

@@ -1,0 +1,204 @@
+/**
+ * The certificate authority of discovery beside a real cluster, without a volume: two processes share it, one is killed in a rotation, the API
+ * server is away, and an authority is plugged in as a Secret (docs/certificates.md, A6, K8 to K13).
+ */
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { rootOf } from '../harness/authorities.ts'
+import { CertificateClient } from '../harness/certificate-client.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { Issuer } from '../harness/issuer.ts'
+import { runCommand, Service } from '../harness/service.ts'
+import { keys } from '../harness/signing-requests.ts'
+import { until } from '../harness/until.ts'
+
+const namespace = 'mesh-system'
+/** What a service account needs to follow the cluster without its Secrets. */
+const watching = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: watching}
+rules:
+- {apiGroups: [''], resources: [services, endpoints, pods, nodes, namespaces, configmaps], verbs: [get, list, watch]}
+- {apiGroups: [discovery.k8s.io, networking.k8s.io, networking.mesh.io, security.mesh.io, telemetry.mesh.io, extensions.mesh.io, networking.istio.io, security.istio.io, telemetry.istio.io, extensions.istio.io, apiextensions.k8s.io], resources: ['*'], verbs: [get, list, watch]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}`
+/** What the authority needs beside that (docs/certificates.md, K13). */
+const secretRole = `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: authority, namespace: ${namespace}}
+rules:
+- {apiGroups: [''], resources: [secrets], verbs: [create]}
+- {apiGroups: [''], resources: [secrets], verbs: [get, update], resourceNames: [mesh-ca-secret, mesh-ca-state, mesh-ca-clock, mesh-ca-ledger]}
+- {apiGroups: [''], resources: [secrets], verbs: [get], resourceNames: [cacerts, istio-ca-secret, mesh-version-secrets]}`
+const bound = (kind: 'ClusterRole' | 'Role', name: string) => `apiVersion: rbac.authorization.k8s.io/v1
+kind: ${kind}Binding
+metadata: {name: ${name}, namespace: ${namespace}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ${kind}, name: ${name}}
+subjects: [{kind: ServiceAccount, name: meshd, namespace: ${namespace}}]`
+
+describe('the certificate authority of a cluster', () => {
+  let cluster: TestCluster
+  let issuer: Issuer
+  let kubeconfig: string
+  let place: string
+  const services: Service[] = []
+  const clients: CertificateClient[] = []
+  const ports = new Map<Service, number>()
+
+  const discovery = async (): Promise<Service> => {
+    const port = await freePort()
+    const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--namespace', namespace, '--secureGRPCAddr', `127.0.0.1:${port}`]
+    const rule = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
+    // No directory is named, and there is none in the working directory.
+    const env = { MESHD_CA_STATE_DIR: '', JWT_RULE: rule, CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '0' }
+    const made = new Service({ env, flags: [...flags, '--writers', '1'], cwd: place })
+    services.push(made)
+    ports.set(made, port)
+    return made
+  }
+  const secret = (name: string): Record<string, string> => {
+    const { data } = JSON.parse(cluster.kubectl(['get', 'secret', '-n', namespace, name, '-o', 'json'])) as { data: Record<string, string> }
+    return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]))
+  }
+  const apply = (name: string, stringData: Record<string, string>): void =>
+    cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, stringData }))
+  const page = (service: Service) => service.debug<AuthorityStatus>('ca').catch(() => undefined)
+  const stageOf = async (service: Service) => (await page(service))?.rotation.stage
+  const rotate = (service: Service, ...flags: string[]) => runCommand(['ca', 'rotate', ...flags], service.env)
+  /** A workload certificate from the secured port, whose own certificate leads to these roots; the leaf and the roots beside it. */
+  const certificate = async (service: Service, roots: string): Promise<{ leaf: X509Certificate; roots: X509Certificate[] }> => {
+    const token = await issuer.token({ sub: 'system:serviceaccount:shop:cart', aud: 'mesh-ca' })
+    const client = new CertificateClient(ports.get(service) ?? 0, { roots, token })
+    clients.push(client)
+    const outcome = await client.obtain(makeSigningRequest(keys.p256, []))
+    if (!('chain' in outcome)) throw new Error(`${outcome.code} ${outcome.details}`)
+    const pems = (outcome.chain.at(-1) ?? '').match(/-----BEGIN[^-]*-----[^-]*-----END CERTIFICATE-----/g) ?? []
+    return { leaf: new X509Certificate(outcome.chain[0] ?? ''), roots: pems.map((one) => new X509Certificate(one)) }
+  }
+  const isSignedBy = (leaf: X509Certificate, root: string) => leaf.verify(new X509Certificate(root).publicKey)
+
+  before(async () => {
+    ;[cluster, issuer] = await Promise.all([TestCluster.start('n1=region1/zone1'), new Issuer('https://issuer.test').rotateOnly('ES256')])
+    place = mkdtempSync(join(tmpdir(), 'mesh-place-'))
+    cluster.apply(`apiVersion: v1\nkind: Namespace\nmetadata: {name: ${namespace}}`)
+    cluster.apply(
+      `apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: meshd, namespace: ${namespace}}`,
+      watching,
+      bound('ClusterRole', 'watching'),
+    )
+    kubeconfig = cluster.tokenConfig('meshd', cluster.kubectl(['create', 'token', 'meshd', '-n', namespace]).trim())
+  })
+  after(async () => {
+    for (const each of clients) each.close()
+    await Promise.all(services.map((each) => each.dispose()))
+    await cluster?.dispose()
+    rmSync(place, { recursive: true, force: true })
+  })
+
+  let one: Service
+  let other: Service
+
+  it('signs nothing while its role does not permit to read Secrets, says so, and begins when it does: two processes with one root', async () => {
+    ;[one, other] = [await discovery(), await discovery()]
+    const started = Promise.all([one.start(), other.start()])
+    const said = /error\s+.*no certificate is signed until it can: the role of this service account does not permit "get" of "secrets": /
+    for (const each of [one, other]) await each.output.says(said)
+    await one.output.says(/warn\s+.*the secrets of versions are not kept: the role .* does not permit "get" of "secrets"/)
+    await until('readiness to tell', async () => {
+      const text = await fetch(`http://127.0.0.1:${one.httpPort}/ready`).then((answer) => answer.text())
+      return text.includes('does not permit "get" of "secrets"')
+    })
+    expect(JSON.parse(cluster.kubectl(['get', 'secrets', '-n', namespace, '-o', 'json'])).items).to.deep.equal([])
+    cluster.apply(secretRole, bound('Role', 'authority'))
+    await started
+    for (const each of [one, other]) await until('the authority', async () => (await page(each)) !== undefined)
+    const root = secret('mesh-ca-secret')['ca-cert.pem'] ?? ''
+    expect(Object.keys(secret('mesh-ca-secret')).sort()).to.deep.equal(['ca-cert.pem', 'ca-key.pem', 'cert-chain.pem', 'key.pem', 'root-cert.pem'])
+    for (const each of [one, other]) {
+      const { leaf, roots } = await certificate(each, root)
+      expect([isSignedBy(leaf, root), roots.length]).to.deep.equal([true, 1])
+    }
+    expect((await page(one))?.keptIn).to.equal(`Secret ${namespace}/mesh-ca-state`)
+    expect(readdirSync(place).filter((name) => name === 'var' && readdirSync(join(place, name)).includes('lib'))).to.deep.equal([])
+  })
+
+  it('has its root and stage after a process was killed in a rotation, which the other one goes on with', async () => {
+    const old = secret('mesh-ca-secret')['ca-cert.pem'] ?? ''
+    const { leaf } = await certificate(one, old)
+    expect((await rotate(one)).stdout).to.include('announce')
+    await until('the stage at the other process', async () => (await stageOf(other)) === 'announce')
+    await one.stop('SIGKILL')
+    for (const stage of ['trust-both', 'sign-with-new']) {
+      const { code, stderr } = await rotate(other, '--force')
+      expect([code, stderr]).to.deep.equal([0, ''])
+      expect(await stageOf(other)).to.equal(stage)
+    }
+    await one.start()
+    await until('the stage after the start', async () => (await stageOf(one)) === 'sign-with-new')
+    const next = secret('mesh-ca-secret')['ca-cert.pem'] ?? ''
+    expect(next).to.not.equal(old)
+    const renewed = await certificate(one, old + next)
+    expect([isSignedBy(renewed.leaf, next), isSignedBy(leaf, old)]).to.deep.equal([true, true])
+    expect(renewed.roots.map((root) => root.fingerprint256).sort(), 'both roots, so that the old certificate stays valid').to.deep.equal(
+      [old, next].map((root) => new X509Certificate(root).fingerprint256).sort(),
+    )
+  })
+
+  it('goes on signing while the API server is away, whose absence delays a stage and nothing else', async () => {
+    const roots = (await page(one))?.roots.map((root) => root.certificate).join('') ?? ''
+    cluster.signalServer('SIGSTOP')
+    try {
+      const signed = await certificate(one, roots)
+      expect(signed.roots).to.have.length(2)
+      const { code, stdout, stderr } = await rotate(one, '--force')
+      expect([code === 0, `${stdout}${stderr}`]).to.satisfy(([isDone, text]: [boolean, string]) => !isDone && /failed|reached|within/.test(text))
+      expect(await stageOf(one)).to.equal('sign-with-new')
+    } finally {
+      cluster.signalServer('SIGCONT')
+    }
+  })
+
+  it('tells of a Secret that somebody has damaged, leaves it, and stays what it is until that is repaired', async () => {
+    await until('the API server', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
+    // A stage that was asked for while the server was away may have been written since.
+    await until('one stage', async () => (await stageOf(one)) === (await stageOf(other)))
+    const stage = await stageOf(one)
+    const good = secret('mesh-ca-state')
+    apply('mesh-ca-state', { 'state.json': 'garbage' })
+    for (const each of [one, other])
+      await each.output.says(/error\s+.*Secret mesh-system\/mesh-ca-state: is damaged and stays as it is: .*; the authority in force stays/)
+    const roots = (await page(one))?.roots.map((root) => root.certificate).join('') ?? ''
+    expect((await certificate(one, roots)).roots.length).to.be.greaterThan(0)
+    expect((await rotate(one, '--force')).code).to.not.equal(0)
+    expect([await stageOf(one), secret('mesh-ca-state')['state.json']]).to.deep.equal([stage, 'garbage'])
+    apply('mesh-ca-state', good)
+    for (const each of [one, other]) await each.output.says(/mesh-ca-state can be read again/)
+    expect((await rotate(one, '--force')).code).to.equal(0)
+  })
+
+  it('is one that is plugged in as a Secret as soon as there is one, follows its exchange, and stays when that is gone', async () => {
+    const plugged = (name: string, trusted: readonly string[]) => {
+      const key = rootOf(name).key.export({ type: 'pkcs8', format: 'pem' }) as string
+      const roots = trusted.map((each) => rootOf(each).record.root).join('')
+      apply('cacerts', { 'ca-cert.pem': rootOf(name).record.root, 'ca-key.pem': key, 'cert-chain.pem': '', 'root-cert.pem': roots })
+    }
+    const signsWith = (name: string) => async () => (await page(one))?.signing.certificate.trim() === rootOf(name).record.certificate.trim()
+    plugged('first', ['first', 'second'])
+    await until('the authority of the Secret', signsWith('first'))
+    expect((await page(one))?.source).to.equal('plugged-in')
+    plugged('second', ['first', 'second'])
+    await until('the next authority', signsWith('second'))
+    const roots = (await page(one))?.roots.map((root) => root.certificate).join('') ?? ''
+    const { leaf } = await certificate(one, roots)
+    expect(isSignedBy(leaf, rootOf('second').record.root)).to.equal(true)
+    cluster.kubectl(['delete', 'secret', '-n', namespace, 'cacerts'])
+    await one.output.says(/Secret mesh-system\/cacerts: is not there any more; the authority in force stays/)
+    expect(isSignedBy((await certificate(one, roots)).leaf, rootOf('second').record.root)).to.equal(true)
+    for (const each of [one, other]) each.output.lacks(/PRIVATE KEY/)
+  })
+})
