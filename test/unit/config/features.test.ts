@@ -41,13 +41,9 @@ describe('environment variables', () => {
     expect([features.ORCHESTRATOR_SERVICE_HOST, features.MESH_GPRC_MAXSTREAMS]).to.deep.equal(['10.0.0.1', 9])
   })
 
-  it('without effect are named in a warning with the reason when they are set, also those that are read for a part that does not exist yet', () => {
+  it('without effect are named in a warning with the reason when they are set', () => {
     const { warnings } = readFeatures({ REQUIRE_3P_TOKEN: 'true', JWT_POLICY: 'first-party-jwt', TERMINATION_DRAIN_DURATION_SECONDS: '7' })
-    expect(warnings).to.deep.equal([
-      'environment variable JWT_POLICY has no effect: it is about TokenReview, and the orchestrator client has no such part yet',
-      'environment variable REQUIRE_3P_TOKEN has no effect: it is about TokenReview, and the orchestrator client has no such part yet',
-      'environment variable TERMINATION_DRAIN_DURATION_SECONDS has no effect: it is a setting of pilot-agent',
-    ])
+    expect(warnings).to.deep.equal(['environment variable TERMINATION_DRAIN_DURATION_SECONDS has no effect: it is a setting of pilot-agent'])
     expect(readFeatures({}).warnings).to.deep.equal([])
   })
 
