@@ -1,6 +1,6 @@
 /** Slices of endpoints: how lists are cut into them, and how a slice is compared with its predecessor, endpoint by endpoint. */
 import type { Endpoint, EndpointSlice, ServicePort } from '../../protocols/data.ts'
-import { leadsToCaller } from '../config/addresses.ts'
+import { isIp, leadsToCaller } from '../config/addresses.ts'
 import { fnv1a } from '../model/digest.ts'
 import { compare } from '../model/order.ts'
 
@@ -12,11 +12,19 @@ export interface Slice extends EndpointSlice {
   readonly hasLocal: boolean
   /** The number of endpoints that are not ready. */
   readonly unready: number
+  /** The family of the addresses of all its endpoints; undefined: they have several, or none. */
+  readonly family: AddressFamily | undefined
   /** The nodes of the endpoints that have no locality of their own. */
   readonly nodes: readonly string[]
 }
 
 const none: readonly never[] = []
+
+/** A family of IP addresses. */
+export type AddressFamily = 'ipv4' | 'ipv6'
+
+/** The family of an IP address. */
+export const familyOf = (address: string): AddressFamily => (address.includes(':') ? 'ipv6' : 'ipv4')
 
 /** Examines the endpoints of a slice; `before`: another one whose endpoints need not be examined again. */
 export function sliceOf({ key, version, endpoints }: EndpointSlice, before?: Slice): Slice {
@@ -24,14 +32,17 @@ export function sliceOf({ key, version, endpoints }: EndpointSlice, before?: Sli
   const accounts = new Set<string>()
   let nodes: Set<string> | undefined
   let [hasLocal, unready] = [false, 0]
+  const [first] = endpoints
+  let family = first && isIp(first.address) ? familyOf(first.address) : undefined
   for (const endpoint of endpoints) {
     const { address, namespace, serviceAccount, readiness = 'ready' } = endpoint
     accounts.add(`${namespace}/${serviceAccount}`)
     hasLocal ||= !remote?.has(endpoint) && leadsToCaller(address)
     if (readiness !== 'ready') unready++
+    if (family !== undefined && familyOf(address) !== family) family = undefined
     if (endpoint.node && endpoint.locality === '') nodes = (nodes ?? new Set()).add(endpoint.node)
   }
-  return { key, version, endpoints, accounts: [...accounts], hasLocal, unready, nodes: nodes ? [...nodes] : none }
+  return { key, version, endpoints, accounts: [...accounts], hasLocal, unready, family, nodes: nodes ? [...nodes] : none }
 }
 
 /** Orders slices by key. */

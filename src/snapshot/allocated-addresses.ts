@@ -6,9 +6,7 @@ import { hash } from 'node:crypto'
 import type { Service } from '../../protocols/data.ts'
 import { compare } from '../model/order.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
-
-/** The address family that a proxy can use. */
-export type AddressFamily = 'ipv4' | 'ipv6'
+import type { AddressFamily } from '../registry/slices.ts'
 
 /** The number of values of the last octet of an IPv4 address: 1 to 254. */
 const hostsOfNet = 254

@@ -7,7 +7,7 @@ import { longestDurationMs, parseDuration } from '../config/duration.ts'
 import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
 import { agentProgramSize, stockProgramSize } from '../config/program-bounds.ts'
 import type { ServiceInstance } from '../model/workload.ts'
-import type { AddressFamily } from '../snapshot/allocated-addresses.ts'
+import { type AddressFamily, familyOf } from '../registry/slices.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
 import type { ViewKey } from '../snapshot/view.ts'
 import { filterId } from './envoy-filter/selection.ts'
@@ -21,7 +21,7 @@ export interface Traits {
   readonly clusterKey: string
   /** Covers endpoints on the proxy's own machine: whether traffic is redirected, and the ports of the proxy and its agent. */
   readonly machineKey: string
-  /** Covers endpoints: network, network view, locality, the own machine and the cluster. */
+  /** Covers endpoints: network, network view, locality, the own machine, the cluster and the address family. */
   readonly placeKey: string
   /** Covers outbound listeners before EnvoyFilters change them. */
   readonly listenerShape: string
@@ -56,6 +56,8 @@ export interface Traits {
   readonly isProxyless: boolean
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
+  /** The only family of the proxy's addresses; undefined: it has both. */
+  readonly family: AddressFamily | undefined
   /** Whether all addresses of the proxy are IPv6. */
   readonly ipv6: boolean
   /**
@@ -168,13 +170,16 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
   const { proxyAdminPort, statusPort } = shape.proxyConfig
   const machineKey = JSON.stringify([shape.interception === 'NONE', proxyAdminPort, statusPort, shape.tokenPort, shape.bootstrapPorts])
-  const placeKey = JSON.stringify([place, requested, machineKey, node.clusterId])
+  const families = new Set(node.addresses.map(familyOf))
+  const family = families.size === 1 ? [...families][0] : undefined
+  const placeKey = JSON.stringify([place, requested, machineKey, node.clusterId, family])
   const listenerShape = JSON.stringify(shape)
   const listenerKey = JSON.stringify([listenerShape, filtersOf.listeners.key])
   return {
     ...shape,
     ...place,
     clusterId: node.clusterId,
+    family,
     largestProgram,
     takesVirtualHosts,
     capturesDns,

@@ -1,7 +1,7 @@
 /** From a service and a place to its load assignments. */
-import type { RegistryId, ServicePort } from '../../../protocols/data.ts'
-import type { ServiceState } from '../../registry/merged-services.ts'
-import type { Slice } from '../../registry/slices.ts'
+import type { RegistryId, Service, ServicePort } from '../../../protocols/data.ts'
+import type { ServiceState, Shard } from '../../registry/merged-services.ts'
+import { familyOf, type Slice } from '../../registry/slices.ts'
 import { isClusterLocal } from '../../snapshot/cluster-local.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -45,6 +45,7 @@ export function placeKeyOf(state: ServiceState, rule: MergedRule | undefined, { 
     traits.network,
     traits.networkView && [...traits.networkView],
     policies.some((policy) => dependsOnLocality(policy, snapshot)) ? traits.locality : '',
+    state.shards.some(hasBothFamilies) ? traits.family : '',
     isClusterLocal(state.service.hostname, snapshot) ? traits.clusterId : '',
     traits.sniDnat,
     traits.isProxyless,
@@ -67,7 +68,7 @@ export function loadAssignments(
   const isSliced = shards.reduce((sum, { slices }) => sum + slices.length, 0) > 1
   const key = isSliced ? `slices|${placeKeyOf(state, rule, place, snapshot)}` : ''
   const parts = shards.flatMap((shard) =>
-    shard.slices.map((slice): SlicePart => {
+    slicesOfFamily(service, shard, place.traits).map((slice): SlicePart => {
       const make = () => slicePart(state, slice, shard, clusters, place, snapshot)
       return isSliced ? memo.get(key, [slice, rule], '', [service, rule], make) : make()
     }),
@@ -86,6 +87,21 @@ export function loadAssignments(
     parts.map(({ usable }) => usable),
   )
   return [...makeEncoded('eds', drafts), ...told]
+}
+
+/** Whether a Service of the orchestrator has slices of both address families. */
+const hasBothFamilies = ({ provider, slices }: Shard): boolean =>
+  provider === 'Orchestrator' && slices.some(({ family }) => family === 'ipv4') && slices.some(({ family }) => family === 'ipv6')
+
+/**
+ * The slices that a proxy uses of a Service whose endpoints have addresses of both families (docs/resources.md, E12): those of its only
+ * family, else those of the first address of the service, as long as one of them has a ready endpoint.
+ */
+function slicesOfFamily({ addresses }: Service, shard: Shard, { family }: Traits): readonly Slice[] {
+  if (!hasBothFamilies(shard)) return shard.slices
+  const wanted = family ?? familyOf(addresses[0] ?? '')
+  const left = shard.slices.filter((slice) => slice.family === undefined || slice.family === wanted)
+  return left.some(({ endpoints, unready }) => endpoints.length > unready) ? left : shard.slices
 }
 
 /** The clusters of a service, for each port and subset; for a router that forwards by SNI also those with SNI names. */

@@ -1,4 +1,4 @@
-/** Which endpoints callers have by where they are: those of their cluster (docs/resources.md, E11), and first those near them (E10). */
+/** Which endpoints callers have by where they are: those of their cluster and address family (docs/resources.md, E11, E12), and first those near them (E10). */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import type { Endpoint, Service } from '../../../protocols/data.ts'
@@ -8,7 +8,7 @@ import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
-import { endpointType } from '../../../src/xds/type-urls.ts'
+import { endpointType, listenerType } from '../../../src/xds/type-urls.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const host = 'web.shop.svc.cluster.local'
@@ -45,8 +45,11 @@ describe('endpoints near a caller', () => {
       ...readNode({ id, metadata: { NAMESPACE: 'shop', CLUSTER_ID: cluster }, locality }, names, false),
       takesVirtualHosts: false,
     })
-    const groups = planner.present.manifest(planner.servedClass(cluster)?.id ?? '')?.groups[endpointType] ?? []
-    const [resource] = groups.flatMap(({ group }) => planner.groups.resources(group).get(`outbound|80||${host}`) ?? [])
+    return endpointsOf(planner, cluster, 80)
+  }
+  const endpointsOf = (planner: Planner, connection: string, port: number): Record<string, number> => {
+    const groups = planner.present.manifest(planner.servedClass(connection)?.id ?? '')?.groups[endpointType] ?? []
+    const [resource] = groups.flatMap(({ group }) => planner.groups.resources(group).get(`outbound|${port}||${host}`) ?? [])
     if (!resource) return {}
     const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, planner.groups.valueOf(resource))
     return Object.fromEntries(
@@ -67,6 +70,50 @@ describe('endpoints near a caller', () => {
     expect(Object.keys(seen(planner, 'c2')).sort()).to.deep.equal(['10.1.0.0', '10.1.0.1'])
     expect(Object.keys(seen(planner, ''))).to.have.length(4)
     expect(Object.keys(seen(meshWith('{serviceSettings: [{settings: {clusterLocal: false}, hosts: ["*"]}]}'), 'c1'))).to.have.length(4)
+  })
+
+  it('are those of its address family where the Service has both, as long as one of them is ready', () => {
+    const planner = new Planner(testSettings())
+    const service: Service = {
+      ...{
+        hostname: host,
+        namespace: 'shop',
+        name: 'web',
+        provider: 'Orchestrator',
+        cluster: 'c1',
+        addresses: ['fd00::1', '10.9.0.1'],
+        exportTo: [],
+      },
+      ports: [{ number: 90, name: 'tcp', protocol: 'tcp', targetPort: 0 }],
+      resolution: 'static',
+      ...{ external: false, serviceAccounts: [], selector: undefined, createdAt: 0 },
+    }
+    const slices = (...ready: readonly string[]) =>
+      ['10.0.0.1', 'fd00:1::1'].map((address) => ({
+        ...{ key: address, version: '' },
+        endpoints: [{ ...endpointOf(address, ''), ...(ready.includes(address) ? {} : { readiness: 'unready' as const }) }],
+      }))
+    const set = (...ready: readonly string[]) => {
+      planner.state.services.set('Orchestrator/c1', `shop/${host}`, { service, slices: slices(...ready) })
+      planner.advance()
+    }
+    set('10.0.0.1', 'fd00:1::1')
+    const proxies = { v4: ['10.3.0.1'], v6: ['fd00:3::1'], both: ['10.3.0.2', 'fd00:3::2'] }
+    for (const [name, addresses] of Object.entries(proxies)) {
+      const metadata = { NAMESPACE: 'shop', INSTANCE_IPS: addresses.join(','), ...(name === 'both' ? { MESH_DUAL_STACK: 'true' } : {}) }
+      const node = readNode({ id: `sidecar~${addresses[0]}~${name}.shop~shop.svc.cluster.local`, metadata, locality: undefined }, names, false)
+      planner.connect(name, { ...node, takesVirtualHosts: false })
+    }
+    const targets = () => Object.keys(proxies).map((name) => Object.keys(endpointsOf(planner, name, 90)).join())
+    expect(targets()).to.deep.equal(['10.0.0.1', 'fd00:1::1', 'fd00:1::1'])
+    set('10.0.0.1')
+    expect(targets()).to.deep.equal(['10.0.0.1', '10.0.0.1', '10.0.0.1'])
+    // Whatever its own family, a proxy redirects connections to either address of the service.
+    for (const name of Object.keys(proxies)) {
+      const groups = planner.present.manifest(planner.servedClass(name)?.id ?? '')?.groups[listenerType] ?? []
+      const listeners = groups.flatMap(({ group }) => [...planner.groups.resources(group).keys()])
+      expect(listeners, name).to.include.members(['10.9.0.1_90', 'fd00::1_90'])
+    }
   })
 
   it('come first where the Service prefers them, unless a rule has locality settings of its own', () => {
