@@ -22,12 +22,22 @@ export const groupResource = (kind: string, group: string, version: string, plur
   name: `${plural}.${group}`,
 })
 
+/** Resources whose objects are in no namespace, by their names in RBAC rules. */
+const clusterScoped: ReadonlySet<string> = new Set([
+  'namespaces',
+  'nodes',
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'ingressclasses.networking.k8s.io',
+  'gatewayclasses.gateway.networking.k8s.io',
+])
+
 /**
  * The resources to follow for the objects of a kind in some namespaces (`--appNamespace`); without any the one for all namespaces. A Role in
- * each of them permits it.
+ * each of them permits it. Objects without a namespace, and those of one namespace, stay one resource.
  */
 export function inNamespaces(resource: Resource, namespaces: readonly string[]): readonly Resource[] {
-  if (namespaces.length === 0) return [resource]
+  const isOne = resource.namespace !== undefined || resource.path.includes('/namespaces/') || clusterScoped.has(resource.name)
+  if (namespaces.length === 0 || isOne) return [resource]
   const slash = resource.path.lastIndexOf('/')
   const [group, plural] = [resource.path.slice(0, slash), resource.path.slice(slash + 1)]
   return namespaces.map((namespace) => ({ ...resource, path: `${group}/namespaces/${encodeURIComponent(namespace)}/${plural}`, namespace }))

@@ -3,7 +3,15 @@ import { Lines } from '../../../src/orchestrator/lines.ts'
 import { ListItems } from '../../../src/orchestrator/list-items.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
 import { isNewer } from '../../../src/orchestrator/resource-versions.ts'
-import { coreResource, groupResource, pagePath, requestPath } from '../../../src/orchestrator/resources.ts'
+import {
+  coreResource,
+  groupResource,
+  inNamespaces,
+  namedResource,
+  pagePath,
+  type Resource,
+  requestPath,
+} from '../../../src/orchestrator/resources.ts'
 import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, readPage, refusalOf } from '../../../src/orchestrator/responses.ts'
 
 describe('requests to an API server', () => {
@@ -15,6 +23,18 @@ describe('requests to an API server', () => {
     expect([10_000, 10_000, 10_000, 10_000].map((now) => budget.take(now))).to.deep.equal([0, 0, 0, 100])
     const unlimited = new RequestBudget(0, 1, 0)
     expect([0, 0].map((now) => unlimited.take(now))).to.deep.equal([0, 0])
+  })
+
+  it('are for each of some namespaces, unless objects have none or are of one', () => {
+    const paths = (resource: Resource, ...namespaces: readonly string[]) => inNamespaces(resource, namespaces).map(({ path }) => path)
+    const services = coreResource('Service', 'services')
+    expect(paths(services)).to.deep.equal(['/api/v1/services'])
+    expect(paths(services, 'a', 'b')).to.deep.equal(['/api/v1/namespaces/a/services', '/api/v1/namespaces/b/services'])
+    expect(paths(groupResource('Sidecar', 'networking.mesh.io', 'v1', 'sidecars'), 'a')).to.deep.equal([
+      '/apis/networking.mesh.io/v1/namespaces/a/sidecars',
+    ])
+    for (const one of [coreResource('Node', 'nodes'), namedResource('ConfigMap', 'configmaps', 'c', 'mesh'), { ...services, namespace: 'c' }])
+      expect(paths(one, 'a', 'b')).to.deep.equal([one.path])
   })
 
   it('ask for a streamed list, a page, or a watch, which the server is to end after a time that differs', () => {

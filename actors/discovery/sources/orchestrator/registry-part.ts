@@ -6,7 +6,7 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
 import type { ClusterRegistry, RegistryChange } from '../../../../src/orchestrator/cluster-registry.ts'
 import { type ClusterObject, type CutObjects, cut, type FollowedKind, type ObjectOrigin } from '../../../../src/orchestrator/objects.ts'
-import { coreResource, groupResource, inNamespaces, type Resource } from '../../../../src/orchestrator/resources.ts'
+import { coreResource, groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Follower, WatcherPart } from './watcher-part.ts'
 
@@ -19,17 +19,6 @@ const resources: { readonly [Kind in FollowedKind]: Resource } = {
   Endpoints: coreResource('Endpoints', 'endpoints'),
 }
 
-/** Kinds whose objects are in no namespace. */
-const clusterScoped: ReadonlySet<FollowedKind> = new Set(['Namespace', 'Node'])
-
-/** What is followed. */
-export interface Followed {
-  /** The namespaces whose objects are followed; empty: all. */
-  readonly namespaces: readonly string[]
-  /** Whether endpoints come from EndpointSlices, and not from Endpoints. */
-  readonly usesSlices: boolean
-}
-
 /** Follows what services and endpoints follow from. */
 export class RegistryPart implements WatcherPart {
   readonly followers: readonly Follower[]
@@ -37,24 +26,21 @@ export class RegistryPart implements WatcherPart {
   readonly #send: (event: SourceEvent) => void
   /** The objects of kinds that the push queue decides on, by kind and key. */
   readonly #objects = new Map<string, ClusterObject>()
-  /** The paths of the resources that have been listed. */
-  readonly #listed = new Set<string>()
+  /** The kinds that have been listed. */
+  readonly #listed = new Set<FollowedKind>()
 
-  constructor(registry: ClusterRegistry, origin: ObjectOrigin, { namespaces, usesSlices }: Followed, send: (event: SourceEvent) => void) {
+  /** `usesSlices`: whether endpoints come from EndpointSlices, and not from Endpoints. */
+  constructor(registry: ClusterRegistry, origin: ObjectOrigin, usesSlices: boolean, send: (event: SourceEvent) => void) {
     this.#registry = registry
     this.#send = send
     const kinds = (Object.keys(resources) as FollowedKind[]).filter((kind) => kind !== (usesSlices ? 'Endpoints' : 'EndpointSlice'))
-    this.followers = kinds.flatMap((kind) =>
-      inNamespaces(resources[kind], clusterScoped.has(kind) ? [] : namespaces).map(
-        (resource): Follower => ({
-          resource,
-          isAwaited: true,
-          cut: (value) => cut(kind, value, origin),
-          set: (key, object) => this.#set(kind, key, object as CutObjects[FollowedKind] | undefined),
-          listed: () => void this.#listed.add(resource.path),
-        }),
-      ),
-    )
+    this.followers = kinds.map((kind) => ({
+      resource: resources[kind],
+      isAwaited: true,
+      cut: (value) => cut(kind, value, origin),
+      set: (key, object) => this.#set(kind, key, object as CutObjects[FollowedKind] | undefined),
+      listed: () => void this.#listed.add(kind),
+    }))
   }
 
   replay(): void {

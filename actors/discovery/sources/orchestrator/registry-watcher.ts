@@ -12,7 +12,7 @@ import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
-import { type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
+import { inNamespaces, type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
@@ -39,6 +39,8 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   readonly #parts: readonly WatcherPart[]
   /** By the path of the resource. */
   readonly #followed = new Map<string, Followed>()
+  /** The paths that are followed for that of a follower: one for each namespace. */
+  readonly #pathsOf = new Map<string, readonly string[]>()
   readonly #metrics: WatcherMetrics
   /** The paths of the resources that have been listed. */
   readonly #listed = new Set<string>()
@@ -53,7 +55,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs, settings } = context.config
+    const { features, domain, cluster, perSecond, burst, userAgent, staleMs, settings } = context.config
     const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE } = features as Features
     const names = meshNames(MESH_DOMAIN)
     const source = sourceOfActor(context.name)
@@ -82,7 +84,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
           'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
         )
     this.#parts = [
-      new RegistryPart(registry, origin, { namespaces, usesSlices }, send),
+      new RegistryPart(registry, origin, usesSlices, send),
       new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer: () => this.#completed() }),
     ]
     for (const part of this.#parts) for (const follower of part.followers) this.follow(follower)
@@ -110,20 +112,39 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   }
 
   follow(follower: Follower): void {
+    const { resource } = follower
+    if (this.#pathsOf.has(resource.path)) return
+    const resources = inNamespaces(resource, this.#context.config.namespaces)
+    const waiting = new Set(resources.map(({ path }) => path))
+    this.#pathsOf.set(resource.path, [...waiting])
+    // A follower is told that all is listed when that is so in every namespace.
+    const listed = (path: string) => {
+      waiting.delete(path)
+      if (waiting.size === 0) follower.listed?.()
+    }
+    for (const each of resources) this.#follow({ ...follower, resource: each, listed: () => listed(each.path) })
+  }
+
+  #follow(follower: Follower): void {
     const { path } = follower.resource
-    if (this.#followed.has(path)) return
     const watch = new FollowedResource(follower.resource, this.#session, this.#eventsOf(follower))
     this.#followed.set(path, { follower, watch })
     watch.start(this.#context.config.auditMs)
   }
 
   unfollow(path: string): void {
+    const wasNoted = (this.#pathsOf.get(path) ?? []).map((each) => this.#unfollow(each))
+    this.#pathsOf.delete(path)
+    if (wasNoted.includes(true)) this.#noteTroubles()
+    this.#completed()
+  }
+
+  /** Returns whether there was anything wrong with it. */
+  #unfollow(path: string): boolean {
     this.#followed.get(path)?.watch.close()
     this.#followed.delete(path)
     this.#listed.delete(path)
-    const wasNoted = [this.#troubles.delete(path), this.#stale.delete(path)]
-    if (wasNoted.includes(true)) this.#noteTroubles()
-    this.#completed()
+    return [this.#troubles.delete(path), this.#stale.delete(path)].includes(true)
   }
 
   #eventsOf(follower: Follower): ResourceEvents<unknown> {
