@@ -405,6 +405,16 @@ describe('the own root of the certificate authority', () => {
     expect(await rotation.advance(false)).to.include({ went: 'announce' })
   })
 
+  it('has its ledger stored again after a failure, without another certificate', async () => {
+    const rotation = await open()
+    const writeNote = storage.writeNote.bind(storage)
+    let failures = 0
+    storage.writeNote = (...note) => (failures++ === 0 ? Promise.reject(new Error('the server is away')) : writeNote(...note))
+    issue(rotation)
+    await until('the ledger to be stored', () => readFileSync(join(directory, 'ledger.json'), 'utf8').includes('"serial":"ab"'))
+    expect(lines.filter((line) => line.includes('cannot be saved: the server is away'))).to.have.length(1)
+  })
+
   it('is taken from the saved state if another process has written it', async () => {
     const rotation = await open()
     const { state, version } = await storage.read()

@@ -3,8 +3,13 @@
  * that share it need (docs/certificates.md, K8 to K13).
  */
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
+import { openFileStorage } from '../../actors/discovery/authority/file-storage.ts'
 import { HeldKeys } from '../../actors/discovery/authority/held-keys.ts'
+import { storeKey } from '../../actors/discovery/authority/key-storage.ts'
 import { RootRotation } from '../../actors/discovery/authority/root-rotation.ts'
 import { newSecret, SecretAccess, textsOf, withTexts } from '../../actors/discovery/authority/secret-access.ts'
 import { openSecretStorage } from '../../actors/discovery/authority/secret-storage.ts'
@@ -148,7 +153,9 @@ describe('the state of the certificate authority in Secrets', () => {
       }
       expect((await secret('mesh-ca-state'))?.texts).to.deep.equal(texts)
     }
-    await until('the follower to tell', () => lines.some((line) => line.includes('mesh-ca-state: is damaged')) || follow(storage))
+    storage.follow?.(() => undefined)
+    await edit('mesh-ca-state', { 'state.json': 'garbage' })
+    await until('the follower to tell', () => lines.some((line) => line.includes('mesh-ca-state: is damaged')))
     await edit('mesh-ca-state', { 'state.json': text, [key]: pem('one') })
     await until('the follower to tell', () => lines.some((line) => line.endsWith('mesh-ca-state can be read again')))
     expect(
@@ -156,12 +163,6 @@ describe('the state of the certificate authority in Secrets', () => {
       'once',
     ).to.have.length(1)
   })
-  const follow = (storage: CaStorage): false => {
-    if (lines.length === 0 || !lines.includes('following')) storage.follow?.(() => undefined)
-    lines.push('following')
-    return false
-  }
-
   it('detects a write of another replica, and tells of it; other fields of the Secret are kept', async () => {
     const [mine, theirs] = [await open(['one']), await open(['two'])]
     const { version } = await mine.storage.read()
@@ -229,20 +230,37 @@ describe('the state of the certificate authority in Secrets', () => {
     expect(await theirs.storage.readNote('ledger')).to.equal('short again')
   })
 
-  it('takes a state directory as kubectl copies it', async () => {
-    const text = JSON.stringify({ format: 1, version: 7, state: withRoot('one') })
-    await edit('mesh-ca-state', { 'state.json': text, [`${rootOf('one').record.id}.pem`]: pem('one') })
-    await edit('mesh-ca-ledger', { 'ledger.json': 'lines' })
+  it('takes a state directory as the documented commands copy it', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
+    try {
+      const files = await openFileStorage(join(directory, 'ca'))
+      storeKey(files.keys, rootOf('one').record.id, rootOf('one').key)
+      await files.write(withRoot('one'), (await files.read()).version)
+      await files.writeNote('ledger', 'lines')
+      await files.close()
+      const create = (name: string, ...from: string[]) =>
+        cluster.kubectl(['--namespace', namespace, 'create', 'secret', 'generic', name, ...from.flatMap((each) => ['--from-file', each])])
+      create('mesh-ca-state', `state.json=${directory}/ca/state.json`, `${directory}/ca/keys`)
+      create('mesh-ca-ledger', `ledger.json=${directory}/ca/ledger.json`)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
     const { storage, held } = await open()
-    expect(await storage.read()).to.deep.equal({ state: withRoot('one'), version: '7' })
+    expect(await storage.read()).to.deep.equal({ state: withRoot('one'), version: '2' })
     expect(held.get(rootOf('one').record.id)).to.equal(pem('one'))
     expect(await storage.readNote('ledger')).to.equal('lines')
   })
 
   it('gives replicas that start at once one root, and each takes over the stages and the ledger of the other', async () => {
     let made = 0
-    const replica = async () => {
-      const { storage, held } = await open()
+    const stored = new Map<string, number>()
+    const replica = async (name: string) => {
+      const calls = secretCalls(api, namespace)
+      const counted: CallSecret = async (call) => {
+        if (call.verb !== 'get' && call.secret.name === 'mesh-ca-ledger') stored.set(name, (stored.get(name) ?? 0) + 1)
+        return calls(call)
+      }
+      const { storage, held } = await open([], new SecretAccess(counted, namespace))
       const rotation = await RootRotation.open({
         storage,
         settings: { checkInterval: 0, jitter: false, gracePercent: 20, workloadLife: day },
@@ -261,7 +279,7 @@ describe('the state of the certificate authority in Secrets', () => {
       opened.push(rotation)
       return rotation
     }
-    const [one, other] = await Promise.all([replica(), replica()])
+    const [one, other] = await Promise.all([replica('one'), replica('other')])
     await Promise.all([one.useOwn(), other.useOwn()])
     const ids = (rotation: RootRotation) => rotation.state.authorities.map(({ id }) => id)
     expect(ids(one)).to.deep.equal(ids(other))
@@ -269,7 +287,10 @@ describe('the state of the certificate authority in Secrets', () => {
     expect((await secret('mesh-ca-secret'))?.texts['ca-cert.pem']).to.equal(one.state.authorities[0]?.root)
 
     const issued = { serial: 'ab', root: ids(one)[0] ?? '', issuedAt: Date.now(), notAfter: Date.now() + day, peer: '10.0.0.1:4000' }
-    other.issued({ identities: ['spiffe://td/ns/a/sa/b'], ...issued })
+    const writes = stored.get('other') ?? 0
+    for (let index = 0; index < 1000; index++) other.issued({ identities: ['spiffe://td/ns/a/sa/b'], ...issued, serial: String(index) })
+    await until('the ledger to be stored', () => (stored.get('other') ?? 0) > writes)
+    expect(stored.get('other'), 'one write for many certificates').to.be.at.most(writes + 2)
     expect(await one.advance(false)).to.include({ went: 'announce' })
     const early = await one.advance(false)
     expect('refused' in early && early.refused).to.match(

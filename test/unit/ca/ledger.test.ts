@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import fc from 'fast-check'
 import { Ledger, type LedgerStage, ledgerBounds } from '../../../src/ca/ledger.ts'
 import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
 import { cpuMs } from '../../harness/own-time.ts'
@@ -242,5 +243,58 @@ describe('the ledger of issued certificates', () => {
     })
     expect(ledger.size).to.equal(1000)
     expect(ms).to.be.lessThan(2000)
+  })
+
+  it('has, after those of other replicas were merged in any order, the last certificate of each holder, and forgets no overflow', () => {
+    const holder = fc.record({
+      by: fc.nat(2),
+      who: fc.nat(3),
+      at: fc.nat(3),
+      minute: fc.nat(50),
+      epoch: fc.nat(2),
+      life: fc.integer({ min: 1, max: 9 }),
+    })
+    fc.assert(
+      fc.property(fc.array(holder, { maxLength: 30 }), (given) => {
+        const issued = given.map((each, index) => ({ ...each, serial: String(index), issuedAt: now + each.minute * 60_000 + index }))
+        const ofReplica = (by: number) => {
+          const made = new Ledger(by, hour)
+          const own = issued.filter((each) => each.by === by).sort((a, b) => a.issuedAt - b.issuedAt)
+          for (const { who, at, serial, issuedAt, epoch, life } of own) {
+            const [identities, peer] = [[`spiffe://td/ns/a/sa/${who}`], `10.0.0.${at}:1`]
+            made.issued({ identities, serial, root: 'r', issuedAt, notAfter: issuedAt + life * hour, peer }, epoch)
+          }
+          return made
+        }
+        const merged = (order: readonly number[]) => {
+          const [first, ...others] = order.map(ofReplica) as [Ledger, ...Ledger[]]
+          for (const other of [...others, ...others]) first.merge(other.head(), other.holders())
+          return first
+        }
+        const shown = (one: Ledger) =>
+          one
+            .rows()
+            .flatMap(({ identity, certificates }) => certificates.map(({ address, serial }) => `${identity} ${address} ${serial}`))
+            .sort()
+        const last = new Map(
+          issued.toSorted((a, b) => a.issuedAt - b.issuedAt).map((each) => [`spiffe://td/ns/a/sa/${each.who} 10.0.0.${each.at}`, each.serial]),
+        )
+        const expected = [...last].map(([key, serial]) => `${key} ${serial}`).sort()
+        for (const order of [
+          [0, 1, 2],
+          [2, 1, 0],
+          [1, 2, 0],
+        ]) {
+          const all = merged(order)
+          expect(shown(all)).to.deep.equal(expected)
+          expect([all.size, all.head().completeSince]).to.deep.equal([last.size, 2])
+        }
+      }),
+    )
+    const full = new Ledger(0, hour, { holders: 1, identities: 8 })
+    for (const address of ['10.0.0.1', '10.0.0.2'])
+      full.issued({ identities: [one], serial: address, root: 'old', issuedAt: now, notAfter: now + hour, peer: address }, 1)
+    ledger.merge(full.head(), full.holders())
+    expect(blocking()).to.deep.equal([`${one} not connected`, '(others) not known'])
   })
 })
