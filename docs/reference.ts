@@ -10,6 +10,8 @@ import { agentVariables } from '../src/config/agent-features.ts'
 import { discoveryVariables } from '../src/config/features.ts'
 import type { DeclaredVariable } from '../src/config/variable.ts'
 import { agentScopeTable, discoveryScopeTable, type Scope } from '../src/logging/scopes.ts'
+import { isAliasGroup } from '../src/names/mesh-names.ts'
+import { type Access, accesses, accessName } from '../src/orchestrator/access.ts'
 
 /** Returns a table. Bars and what would begin HTML are escaped. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -77,6 +79,21 @@ const whoSees = {
   nothing: 'an action only',
 } as const
 
+const accessAbout =
+  'What the role of `pilot-discovery` permits (`manifests/access.yaml`; [operation.md](operation.md), M1). The kinds of the mesh are in both groups,\n`mesh.io` and `istio.io`.'
+
+const accessRows = (): string[][] => {
+  const isAlias = ({ group }: Access) => isAliasGroup(group)
+  return accesses
+    .filter((access) => !isAlias(access))
+    .map((access) => [
+      code(accessName(access)),
+      access.verbs.join(', '),
+      access.where === 'cluster' ? 'all namespaces' : 'namespace of the control plane',
+      `${access.why}${access.names ? `; ${access.names.map(code).join(', ')} only` : ''}`,
+    ])
+}
+
 /** Returns the text of `docs/reference.md`. */
 export async function referencePage(): Promise<string> {
   const pages = Object.entries({ ...debugPages, ...profilePages }).map(([name, { what, shows }]) => [code(`/debug/${name}`), whoSees[shows], what])
@@ -96,6 +113,7 @@ export async function referencePage(): Promise<string> {
     `### Of \`pilot-discovery\`\n\n${scopeTable(discoveryScopeTable)}`,
     `### Of \`pilot-agent\`\n\n${scopeTable(agentScopeTable)}`,
     `## Debug pages\n\nWho may see what: [operation.md](operation.md#debug-pages).\n\n${table(['Page', 'Shows', 'Contents'], [...pages, ...unbuilt])}`,
+    `## Access to a cluster\n\n${accessAbout}\n\n${table(['Resource', 'Verbs', 'Where', 'What for'], accessRows())}`,
     `## ControlZ\n\n${table(['Page', 'As JSON', 'Contents'], topics)}`,
   ].join('\n\n')}\n`
 }

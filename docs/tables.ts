@@ -1,5 +1,6 @@
 /** Writes the documents and manifests that are made from declarations, or with `--check` says which of them differ. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessManifest } from './access.ts'
 import { definitionFiles } from './crds.ts'
 import { kindsPage } from './kinds.ts'
 import { referencePage } from './reference.ts'
@@ -8,6 +9,7 @@ const definitions = 'manifests/crds'
 const made = new Map([
   ['docs/kinds.md', kindsPage()],
   ['docs/reference.md', await referencePage()],
+  ['manifests/access.yaml', accessManifest()],
   ...[...definitionFiles()].map(([name, text]) => [`${definitions}/${name}`, text] as const),
 ])
 const root = new URL('..', import.meta.url)

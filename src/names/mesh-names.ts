@@ -8,6 +8,9 @@ const aliasDomain = 'istio.io'
 /** Whether an API group is written with the alias. */
 export const isAliasGroup = (group: string): boolean => group === aliasDomain || group.endsWith(`.${aliasDomain}`)
 
+/** Both spellings of a group of the mesh, that of a domain and the alias: `networking` -> `networking.mesh.io`, `networking.istio.io`. */
+export const groupSpellings = (group: string, domain = 'mesh.io'): readonly string[] => [`${group}.${domain}`, `${group}.${aliasDomain}`]
+
 /** Converts mesh-owned names for one mesh domain. */
 export interface MeshNames {
   /** The domain of names on output, by default `mesh.io`. */

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { buildCluster } from '../cluster/build.js'
 
 /** The first port of API servers on this machine; a cluster has the port that its number adds. */
@@ -63,10 +64,10 @@ export class TestCluster {
     return join(this.dir, 'kubeconfig/admin')
   }
 
-  /** Makes a program of this machine an image. */
-  image(name: string, argv: readonly string[]): void {
+  /** Makes a program of this machine an image. `files`: files and folders of this machine by their paths in the container. */
+  image(name: string, argv: readonly string[], files: Readonly<Record<string, string>> = {}): void {
     const path = join(this.dir, 'images.json')
-    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [name]: { argv } }))
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [name]: { argv, files } }))
   }
 
   /** Runs kubectl as the administrator. Throws an Error with what it said when it fails. */
@@ -97,6 +98,13 @@ export class TestCluster {
       `current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\nclusters: [${cluster}]\nusers: [{name: u, user: ${user}}]\n`,
     )
     return path
+  }
+
+  /** Gives discovery the account and the role of `manifests/access.yaml`. Returns a file that connects as it, through `server`. */
+  roleConfig(server = this.server): string {
+    this.kubectl(['apply', '-f', fileURLToPath(new URL('../../manifests/access.yaml', import.meta.url))])
+    const token = this.kubectl(['create', 'token', '-n', 'mesh-system', 'meshd', '--duration', '2h']).trim()
+    return this.tokenConfig(`meshd-${new URL(server).port}`, token, server)
   }
 
   /** Sends a signal to the API server. It is started again when it ends. */

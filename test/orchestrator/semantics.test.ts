@@ -85,7 +85,7 @@ describe('the semantics of a real cluster', () => {
       service('web', `selector: {app: web}, ${http}`),
       service('elsewhere', `selector: {app: web}, ${http}`, '', 'other'),
     )
-    running = await discovery(cluster.kubeconfig)
+    running = await discovery(cluster.roleConfig())
   })
   after(async () => {
     for (const client of clients) client.close()
@@ -218,7 +218,7 @@ describe('the semantics of a real cluster', () => {
   })
 
   it('PILOT_USE_ENDPOINT_SLICE=false reads Endpoints, and warns', async () => {
-    const other = await discovery(cluster.kubeconfig, { PILOT_USE_ENDPOINT_SLICE: 'false' })
+    const other = await discovery(cluster.roleConfig(), { PILOT_USE_ENDPOINT_SLICE: 'false' })
     await other.output.says('PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints')
     const client = await connect(other, 'a-6')
     await has(client, 'web', `${await address('web-1')}:8080 0`, `${await address('web-2')}:8080 0`)

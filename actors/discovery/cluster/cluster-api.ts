@@ -5,6 +5,7 @@
 import type { Configuration, RequestContext } from '@kubernetes/client-node'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
+import { type AccessVerb, checkDeclared } from '../../../src/orchestrator/access.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { ApiSession, type SessionParts } from './api-session.ts'
@@ -12,7 +13,7 @@ import type { ClusterConnection } from './cluster-connection.ts'
 
 /** What a call does: the verb and the resource as in RBAC rules (`create`, `tokenreviews.authentication.k8s.io`). */
 export interface CallName {
-  readonly verb: 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete'
+  readonly verb: Exclude<AccessVerb, 'watch'>
   readonly resource: string
   /** The object: `<namespace>/<name>`, or a name; undefined for one that has none yet. */
   readonly object?: string
@@ -90,6 +91,7 @@ export class ClusterCalls {
     apiOf: (library: typeof import('@kubernetes/client-node')) => new (configuration: Configuration) => Api,
     operation: (api: Api) => Promise<Answer>,
   ): Promise<Answer> {
+    checkDeclared(name.verb, name.resource)
     const library = await import('@kubernetes/client-node')
     const type = apiOf(library)
     const configuration = await (this.#configuration ??= this.#configure())

@@ -10,6 +10,7 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
+import { checkDeclared } from '../../../../src/orchestrator/access.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
 import { inNamespaces, type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
@@ -114,6 +115,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   follow(follower: Follower): void {
     const { resource } = follower
     if (this.#pathsOf.has(resource.path)) return
+    for (const verb of ['list', 'watch'] as const) checkDeclared(verb, resource.name)
     const resources = inNamespaces(resource, this.#context.config.namespaces)
     const waiting = new Set(resources.map(({ path }) => path))
     this.#pathsOf.set(resource.path, [...waiting])

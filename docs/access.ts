@@ -1,0 +1,49 @@
+/** Makes `manifests/access.yaml`, the namespace, the service account and the roles of discovery, from the declaration of what it does in a cluster. */
+import { stringify } from 'yaml'
+import { type Access, accesses } from '../src/orchestrator/access.ts'
+
+const name = 'meshd'
+const namespace = 'mesh-system'
+
+interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[]
+}
+
+/** The rules of a role: one for all resources with the same group, verbs and names, and one for all kinds of the mesh, which no two groups share. */
+function rulesOf(where: Access['where']): Rule[] {
+  const rules = new Map<string, Rule>()
+  for (const { resource, group, verbs, names, why } of accesses.filter((access) => access.where === where)) {
+    const key = JSON.stringify([why === 'configuration' ? why : group, verbs, names])
+    const { apiGroups = [], resources = [] } = rules.get(key) ?? {}
+    const rule = { apiGroups: [...new Set([...apiGroups, group])], resources: [...new Set([...resources, resource])], verbs }
+    rules.set(key, { ...rule, ...(names ? { resourceNames: names } : {}) })
+  }
+  return [...rules.values()]
+}
+
+const group = 'rbac.authorization.k8s.io'
+
+function roleAndBinding(kind: 'Role' | 'ClusterRole', place: object, rules: Rule[]): object[] {
+  const subjects = [{ kind: 'ServiceAccount', name, namespace }]
+  const metadata = { name, ...place, labels: { app: name } }
+  return [
+    { apiVersion: `${group}/v1`, kind, metadata, rules },
+    { apiVersion: `${group}/v1`, kind: `${kind}Binding`, metadata, roleRef: { apiGroup: group, kind, name }, subjects },
+  ]
+}
+
+/** Returns the text of `manifests/access.yaml`. */
+export function accessManifest(): string {
+  const documents = [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace, labels: { app: name } } },
+    ...roleAndBinding('ClusterRole', {}, rulesOf('cluster')),
+    ...roleAndBinding('Role', { namespace }, rulesOf('control plane')),
+  ]
+  const head =
+    '# The namespace of the control plane, the account of discovery and what it may do. Made by npm run tables from src/orchestrator/access.ts.\n'
+  return head + documents.map((document) => stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n')
+}

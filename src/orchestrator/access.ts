@@ -1,0 +1,99 @@
+/**
+ * What discovery does in a cluster, and so what its role permits (docs/operation.md, M1). `manifests/access.yaml` is made from this, and calls and
+ * watches that are not declared here are refused before they are sent.
+ */
+import { kinds } from '../config/kinds.ts'
+import { groupSpellings } from '../names/mesh-names.ts'
+import { noteSecret, secretNames } from '../names/secret-names.ts'
+import { settingsNames } from './settings-object.ts'
+
+/** A verb of RBAC rules. */
+export type AccessVerb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete'
+
+/** What is done with a resource. */
+export interface Access {
+  /** The plural name of the resource, with its subresource: `ingresses/status`. */
+  readonly resource: string
+  /** The API group; empty: the core group. */
+  readonly group: string
+  readonly verbs: readonly AccessVerb[]
+  /** In all namespaces, or in that of the control plane only. */
+  readonly where: 'cluster' | 'control plane'
+  /** The only objects that may be used. */
+  readonly names?: readonly string[]
+  /** What is done with it. */
+  readonly why: string
+}
+
+const follow = ['list', 'watch'] as const
+
+const { root, state, pluggedIn, formerRoot, versions } = secretNames
+const ledgerParts = ['a', 'b'].flatMap((turn) => Array.from({ length: 12 }, (_, part) => noteSecret(`ledger-${turn}${part}`)))
+
+const core = ''
+const mine = 'control plane'
+const everywhere = 'cluster'
+
+/** Access to what is not a kind of the mesh. */
+const fixed: readonly Access[] = [
+  { resource: 'namespaces', group: core, verbs: follow, where: everywhere, why: 'their labels and their end' },
+  { resource: 'nodes', group: core, verbs: follow, where: everywhere, why: 'localities of endpoints, addresses of node ports' },
+  { resource: 'services', group: core, verbs: follow, where: everywhere, why: 'services' },
+  { resource: 'pods', group: core, verbs: follow, where: everywhere, why: 'labels and accounts of endpoints and proxies' },
+  { resource: 'endpoints', group: core, verbs: follow, where: everywhere, why: 'endpoints with PILOT_USE_ENDPOINT_SLICE=false' },
+  { resource: 'endpointslices', group: 'discovery.k8s.io', verbs: follow, where: everywhere, why: 'endpoints' },
+  {
+    ...{ resource: 'configmaps', group: core, verbs: ['list', 'watch', 'create', 'patch'], where: everywhere, names: ['mesh-ca-root-cert'] },
+    why: 'the root certificates for the pods of each namespace',
+  },
+  {
+    resource: 'tokenreviews',
+    group: 'authentication.k8s.io',
+    verbs: ['create'],
+    where: everywhere,
+    why: 'tokens of workloads (docs/identity.md, K7)',
+  },
+  { resource: 'configmaps', group: core, verbs: follow, where: mine, names: settingsNames(''), why: 'mesh configuration and networks (C15)' },
+  { resource: 'secrets', group: core, verbs: ['create'], where: mine, why: 'the state of the certificate authority (docs/certificates.md, K13)' },
+  {
+    ...{ resource: 'secrets', group: core, verbs: ['get', 'update'], where: mine, names: [root, state, noteSecret('clock'), noteSecret('ledger')] },
+    why: 'the state of the certificate authority',
+  },
+  {
+    ...{ resource: 'secrets', group: core, verbs: ['get', 'update'], where: mine, names: ledgerParts },
+    why: 'the parts of a large ledger (docs/certificates.md, K12)',
+  },
+  {
+    ...{ resource: 'secrets', group: core, verbs: ['get'], where: mine, names: [pluggedIn, formerRoot, versions] },
+    why: 'an authority that is plugged in, or that of an installation before; versions of configuration',
+  },
+  { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update'], where: mine, why: 'which replica leads (L1)' },
+]
+
+/** The kinds of the mesh, in both spellings of their groups. */
+const configuration: readonly Access[] = [...kinds.values()].flatMap(({ plural, group }) =>
+  groupSpellings(group).map((spelling): Access => ({ resource: plural, group: spelling, verbs: follow, where: 'cluster', why: 'configuration' })),
+)
+
+/** All access, in the order of the role. */
+export const accesses: readonly Access[] = [...fixed, ...configuration]
+
+/** The name of a resource with its group, as in messages: `leases.coordination.k8s.io`, `ingresses.networking.k8s.io/status`. */
+export function accessName({ resource, group }: Pick<Access, 'resource' | 'group'>): string {
+  const [plural, subresource] = resource.split('/')
+  return `${plural}${group === '' ? '' : `.${group}`}${subresource === undefined ? '' : `/${subresource}`}`
+}
+
+/** The names of the kinds of the mesh without their domain: the mesh may have another one (`MESH_DOMAIN`), and its role too. */
+const kindPrefixes: readonly string[] = [...kinds.values()].map(({ plural, group }) => `${plural}.${group}.`)
+
+/**
+ * Throws an Error when a resource is used in a way that is not declared here: the role would not permit it. `use`: its name, which an object
+ * may follow (`configmaps mesh-system/mesh`).
+ */
+export function checkDeclared(verb: AccessVerb, use: string): void {
+  const [resource = ''] = use.split(' ')
+  const isDeclared = fixed.some((access) => accessName(access) === resource && access.verbs.includes(verb))
+  if (isDeclared || ((verb === 'list' || verb === 'watch') && kindPrefixes.some((prefix) => resource.startsWith(prefix)))) return
+  throw new Error(`"${verb}" of "${resource}" is not declared in src/orchestrator/access.ts, and so not in the role`)
+}

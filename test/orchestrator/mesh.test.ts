@@ -1,0 +1,140 @@
+/**
+ * The whole mesh in a real cluster: discovery as `manifests/` deploys it, and three Deployments whose pods have redirect rules, an agent and a
+ * stock Envoy. They call each other by service name over mutual TLS, under policy, while everything that may go comes and goes.
+ */
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { parseAllDocuments } from 'yaml'
+import { TestCluster } from '../harness/cluster.ts'
+import { manifest, meshWorkload, programImages, settled } from '../harness/cluster-mesh.ts'
+import { envoyBinaries } from '../harness/envoy.ts'
+import type { CallCounts, FailedCall } from '../harness/steady-client.ts'
+import { until } from '../harness/until.ts'
+
+const envoy = envoyBinaries().at(-1)?.path ?? ''
+const urls = ['http://web.shop/', 'http://api.shop/']
+const service = (name: string) =>
+  `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {selector: {app: ${name}}, ports: [{name: http, port: 80, targetPort: 8080}]}}`
+const policies = `apiVersion: security.mesh.io/v1
+kind: PeerAuthentication
+metadata: {name: strict, namespace: mesh-system}
+spec: {mtls: {mode: STRICT}}
+---
+apiVersion: security.mesh.io/v1
+kind: AuthorizationPolicy
+metadata: {name: callers, namespace: shop}
+spec: {selector: {matchLabels: {app: api}}, rules: [{from: [{source: {principals: [cluster.local/ns/shop/sa/client]}}]}]}
+`
+
+describe('a mesh in a cluster', () => {
+  let cluster: TestCluster
+  const application = (name: string, ...command: readonly string[]) =>
+    cluster.kubectl(['exec', '-n', 'shop', `deploy/${name}`, '-c', 'application', '--', ...command])
+
+  /** What the client has logged: the failed calls, and the counts at the end. */
+  const calls = (): { failures: FailedCall[]; counts: CallCounts[] } => {
+    const lines = cluster.kubectl(['logs', '-n', 'shop', 'deploy/client', '-c', 'application']).split('\n').filter(Boolean)
+    const all = lines.map((line) => JSON.parse(line) as { failed?: string; counts?: CallCounts[] })
+    return { failures: all.filter((line) => line.failed !== undefined) as FailedCall[], counts: all.findLast((line) => line.counts)?.counts ?? [] }
+  }
+  /** Waits until more calls of each URL have succeeded. */
+  const goOn = async (more = 20) => {
+    const before = calls().counts
+    await until('more calls to succeed', () => {
+      const { counts } = calls()
+      return counts.length === urls.length && counts.every(({ succeeded }, index) => succeeded >= (before[index]?.succeeded ?? 0) + more)
+    })
+  }
+
+  function deployDiscovery(): void {
+    const [service, deployment] = parseAllDocuments(manifest('discovery.yaml')).map((document) => document.toJSON())
+    const { containers, volumes } = deployment.spec.template.spec
+    containers[0].args.push('--configDir', '/config')
+    containers[0].volumeMounts.push({ name: 'config', mountPath: '/config' })
+    volumes.push({ name: 'config', configMap: { name: 'config' } })
+    const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'config', namespace: 'mesh-system' }, data: { 'mesh.yaml': policies } }
+    cluster.apply(manifest('access.yaml'), ...[config, service, deployment].map((document) => JSON.stringify(document)))
+    settled(cluster, 'mesh-system', 'meshd')
+    const secret = cluster.kubectl(['get', 'secret', '-n', 'mesh-system', 'mesh-ca-secret', '-o', 'jsonpath={.data.ca-cert\\.pem}'])
+    const roots = Buffer.from(secret, 'base64').toString()
+    const metadata = { name: 'mesh-ca-root-cert', namespace: 'shop' }
+    cluster.apply(
+      '{apiVersion: v1, kind: Namespace, metadata: {name: shop}}',
+      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'root-cert.pem': roots } }),
+    )
+  }
+
+  before(async function () {
+    if (envoy === '') this.skip()
+    cluster = await TestCluster.start()
+    programImages(cluster, envoy)
+    cluster.image('steady', [process.execPath, fileURLToPath(new URL('../harness/steady-client.ts', import.meta.url))])
+    deployDiscovery()
+    const echo = { image: 'echo', isProbed: true }
+    cluster.apply(
+      ...['web', 'api'].map(service),
+      ...meshWorkload({ name: 'web', replicas: 2, ...echo }),
+      ...meshWorkload({ name: 'api', replicas: 1, ...echo }),
+      ...meshWorkload({ name: 'client', replicas: 1, image: 'steady', args: urls }),
+      '{apiVersion: v1, kind: Pod, metadata: {name: outside, namespace: shop}, spec: {containers: [{name: idle, image: idle}]}}',
+    )
+    for (const name of ['web', 'api', 'client']) settled(cluster, 'shop', name)
+  })
+  after(async () => {
+    await cluster?.dispose()
+  })
+
+  it('carries calls by service name over mutual TLS, with the identity of the caller', async () => {
+    await goOn()
+    for (const { url, last } of calls().counts) {
+      const { headers } = last as { headers: Record<string, string[]> }
+      const name = new URL(url).hostname.split('.')[0]
+      expect(headers['X-Forwarded-Client-Cert']?.join()).to.match(
+        new RegExp(`By=spiffe://cluster.local/ns/shop/sa/${name};.*URI=spiffe://cluster.local/ns/shop/sa/client`),
+      )
+    }
+  })
+
+  it('refuses callers without a certificate, and those whom a policy does not allow', () => {
+    const status = ['curl', '-s', '-m', '10', '-o', '/dev/null', '-w', '%{http_code}']
+    expect(() => cluster.kubectl(['exec', '-n', 'shop', 'outside', '--', ...status, 'http://web.shop/'])).to.throw('exit code 56')
+    expect([application('web', ...status, urls[0] as string), application('web', ...status, urls[1] as string)]).to.deep.equal(['200', '403'])
+  })
+
+  it('loses no call while pods come and go, discovery restarts and the API server restarts', async () => {
+    const steps: string[] = []
+    const step = async (what: string, action: () => void) => {
+      steps.push(`${new Date().toISOString()} ${what}`)
+      action()
+      await goOn()
+    }
+    const podOf = (name: string, namespace = 'shop') =>
+      cluster.kubectl(['get', 'pods', '-n', namespace, '-l', `app=${name}`, '-o', 'name']).split('\n')[0]
+    const scale = (replicas: number) => {
+      cluster.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', `${replicas}`])
+      settled(cluster, 'shop', 'web')
+    }
+    await goOn()
+    await step('web is scaled up', () => scale(3))
+    await step('web is scaled down', () => scale(1))
+    await step('api is rolled out again', () => {
+      cluster.kubectl(['rollout', 'restart', 'deployment', '-n', 'shop', 'api'])
+      settled(cluster, 'shop', 'api')
+    })
+    await step('discovery is deleted', () => {
+      cluster.kubectl(['delete', '-n', 'mesh-system', `${podOf('meshd', 'mesh-system')}`])
+      settled(cluster, 'mesh-system', 'meshd')
+    })
+    await step('web is scaled up by the new discovery', () => scale(2))
+    await step('a pod of web is deleted', () => {
+      cluster.kubectl(['delete', '-n', 'shop', `${podOf('web')}`])
+      settled(cluster, 'shop', 'web')
+    })
+    await step('the API server is killed', () => cluster.signalServer('SIGKILL'))
+    await until('the API server', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
+    await step('web is scaled after the restart of the API server', () => scale(1))
+    const { failures } = calls()
+    expect(failures, `${JSON.stringify(failures, null, 1)}\n${steps.join('\n')}`).to.deep.equal([])
+    expect(calls().counts.every(({ failed }) => failed === 0)).to.equal(true)
+  })
+})

@@ -1,0 +1,73 @@
+/** The declaration of what discovery does in a cluster, and the manifest that is made from it. */
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { parseAllDocuments } from 'yaml'
+import { accesses, accessName, checkDeclared } from '../../../src/orchestrator/access.ts'
+
+interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[]
+}
+
+interface Document {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly rules?: readonly Rule[]
+}
+
+const documents = parseAllDocuments(readFileSync(new URL('../../../manifests/access.yaml', import.meta.url), 'utf8')).map(
+  (document) => document.toJSON() as Document,
+)
+const rulesOf = (kind: string): readonly Rule[] => documents.find((document) => document.kind === kind)?.rules ?? []
+
+describe('access to a cluster', () => {
+  it('is in the roles, each verb where it is declared, and nothing else is', () => {
+    const declared = (where: string) =>
+      accesses
+        .filter((access) => access.where === where)
+        .flatMap((access) => access.verbs.map((verb) => `${verb} ${accessName(access)} ${access.names ?? ''}`))
+        .sort()
+    // The rule of the kinds of the mesh has all of their groups and resources, of which each group has its own.
+    const isKind = (group: string) => /(mesh|istio)\.io$/.test(group)
+    const permitted = (kind: string) =>
+      rulesOf(kind)
+        .flatMap(({ apiGroups, resources, verbs, resourceNames }) =>
+          apiGroups.flatMap((group) =>
+            resources.flatMap((resource) =>
+              verbs.flatMap((verb) => {
+                const name = accessName({ resource, group })
+                return isKind(group) && !accesses.some((access) => accessName(access) === name) ? [] : [`${verb} ${name} ${resourceNames ?? ''}`]
+              }),
+            ),
+          ),
+        )
+        .sort()
+    expect(permitted('ClusterRole')).to.deep.equal(declared('cluster'))
+    expect(permitted('Role')).to.deep.equal(declared('control plane'))
+  })
+
+  it('has no wildcard, and no resource with which a holder could have more', () => {
+    for (const { apiGroups, resources, verbs } of [...rulesOf('ClusterRole'), ...rulesOf('Role')])
+      for (const word of [...apiGroups, ...resources, ...verbs])
+        expect(['*', 'impersonate', 'escalate', 'bind', 'roles', 'clusterroles', 'rolebindings', 'clusterrolebindings']).not.to.include(word)
+  })
+
+  it('names every resource and verb that is used, in any domain of the mesh', () => {
+    for (const [verb, resource] of [
+      ['watch', 'pods'],
+      ['update', 'leases.coordination.k8s.io'],
+      ['list', 'virtualservices.networking.mesh.io'],
+      ['watch', 'virtualservices.networking.example.com'],
+    ] as const)
+      expect(() => checkDeclared(verb, resource), `${verb} ${resource}`).not.to.throw()
+    for (const [verb, resource] of [
+      ['delete', 'leases.coordination.k8s.io'],
+      ['list', 'daemonsets.apps'],
+      ['create', 'virtualservices.networking.mesh.io'],
+      ['list', 'virtualservices.other.mesh.io'],
+    ] as const)
+      expect(() => checkDeclared(verb, resource), `${verb} ${resource}`).to.throw(`"${verb}" of "${resource}" is not declared`)
+  })
+})
