@@ -94,5 +94,17 @@ export const wholeRouteGoal = (seen: number, bare: number): Goal => ({ what: 'a 
 /** At most 35 KB resident for each service more. */
 export const serviceMemoryGoal = (kb: number): Goal => ({ what: 'resident a service', seen: kb, most: 35, unit: 'KB' })
 
+/** A start beside a cluster takes at most twice the CPU of a bare client that lists, watches and parses the same objects. */
+export const clusterReadyGoal = (seen: number, bare: number): Goal => ({ what: 'start until ready', seen, most: 2 * bare, unit: 'CPU s' })
+
+/** At most 12 KB resident for each pod. */
+export const podMemoryGoal = (kb: number): Goal => ({ what: 'resident a pod', seen: kb, most: 12, unit: 'KB' })
+
+/** A pod that turns ready is an endpoint of all sidecars within the debounce of 100 ms and 100 ms more. */
+export const podReadyGoal = (ms: number): Goal => ({ what: 'last proxy after the watch event', seen: ms, most: 200, unit: 'ms' })
+
+/** With 100 changes of pods a second. */
+export const podChurnGoal = (ms: number): Goal => ({ what: 'p99 after the event', seen: ms, most: 1000, unit: 'ms' })
+
 /** From the start of the process to ready: at most 1.3 times what parsing the same files takes. */
 export const largeReadyGoal = (ratio: number): Goal => ({ what: 'ready', seen: ratio, most: 1.3, unit: 'times bare' })

@@ -16,6 +16,7 @@ import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { large } from './scenarios/large.ts'
 import { names as nameTables } from './scenarios/names.ts'
+import { orchestrator } from './scenarios/orchestrator.ts'
 import { packages } from './scenarios/packages.ts'
 import { relay } from './scenarios/relay.ts'
 import { rollout } from './scenarios/rollout.ts'
@@ -76,7 +77,7 @@ function usage(): string {
     services: 'number of services',
     rounds: 'number of rounds of each change',
     writers: 'number of writers; by default one for each core',
-    seconds: 'churn: duration in seconds',
+    seconds: 'churn, orchestrator: duration in seconds',
     workloads: 'rollout: number of workloads that are replaced, at 50 a second',
     changes: 'soak: number of changes',
     connects: 'soak: number of connections',
@@ -96,7 +97,7 @@ function usage(): string {
     ...[...lines, ['--help', 'prints this text'] as const].map(([option, meaning]) => `  ${option.padEnd(28)}${meaning}`),
     '',
     `Sets: ${Object.keys(sets).join(', ')}.`,
-    `all runs the sets without ${separate.join(', ')}, which take long or need another checkout; quick runs in continuous integration.`,
+    `all runs the sets without ${separate.join(', ')}, which take long or need a cluster or another checkout; quick runs in continuous integration.`,
     `Shapes: ${shapeNames.join(', ')}.`,
     'The results are printed and written to bench/out.',
   ].join('\n')
@@ -214,6 +215,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       names: given.attacks === 'none' ? [] : chosen('attacks', given.attacks, attackNames),
       checkout: given.package === '' ? undefined : given.package,
     }),
+  orchestrator: () => orchestrator({ writers, services, rounds, proxies, seconds }),
   soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
   views: () =>
     views({
@@ -225,8 +227,8 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       limits: { seconds: numberOf('limit'), mib: numberOf('memory') },
     }),
 }
-/** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need another checkout. */
-const separate = ['soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
+/** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need a cluster or another checkout. */
+const separate = ['orchestrator', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

@@ -55,6 +55,8 @@ export interface ServerOptions {
   readonly certificates?: TlsFiles | undefined
   /** The text of the mesh configuration. None by default. */
   readonly mesh?: string | undefined
+  /** The file that connects to a cluster, which is then the registry instead of Mock. */
+  readonly orchconfig?: string | undefined
   /** The maximum time until the server is ready, in seconds. Unlimited by default. */
   readonly readyWithin?: number
 }
@@ -84,6 +86,8 @@ export class DiscoveryServer {
   securePort = 0
   /** Seconds from the start of the process until it was ready. */
   readyAfter = 0
+  /** CPU seconds of the process until then. */
+  readyCpu = 0
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-bench-'))
   /** The directory of the certificate authority's state. */
   readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))
@@ -156,7 +160,8 @@ export class DiscoveryServer {
     const [grpc, secure, http, monitoring] = [await freePort(), await freePort(), await freePort(), await freePort()]
     const certificates = options.tls ?? options.certificates
     const flags = {
-      registries: 'Mock',
+      registries: options.orchconfig === undefined ? 'Mock' : 'Orchestrator',
+      ...(options.orchconfig === undefined ? {} : { orchconfig: options.orchconfig }),
       configDir: this.dir,
       grpcAddr: `127.0.0.1:${grpc}`,
       httpAddr: `127.0.0.1:${http}`,
@@ -194,6 +199,7 @@ export class DiscoveryServer {
       await pause(20)
     }
     this.readyAfter = (performance.now() - started) / 1000
+    this.readyCpu = processUsage(this.pid).cpu
   }
 }
 

@@ -61,7 +61,10 @@ export type WatchAction<Item> =
   | { readonly type: 'request'; readonly request: WatchRequest }
   /** The request under way is over. Say `due` after a pause that follows from the number of failures in a row and from what the server asks for. */
   | { readonly type: 'pause'; readonly failures: number; readonly askedMs: number }
-  | { readonly type: 'set'; readonly key: string; readonly object: Item }
+  /** `isNew`: nothing is known of an object with this key. */
+  | { readonly type: 'set'; readonly key: string; readonly object: Item; readonly isNew: boolean }
+  /** A list has an object as it is known. */
+  | { readonly type: 'same' }
   | { readonly type: 'remove'; readonly key: string }
   /** Everything that exists has been told. */
   | { readonly type: 'complete' }
@@ -223,12 +226,14 @@ export class ListWatch<Item> {
     if (!isNewer(version, mentioned) || !isNewer(version, this.#gone.get(key))) return
     this.#mentioned?.set(key, version)
     if (this.#known.get(key) !== version) this.#set(item)
+    else this.#do({ type: 'same' })
   }
 
   #set({ key, version, object }: Listed<Item>): void {
+    const isNew = !this.#known.has(key)
     this.#known.set(key, version)
     this.#gone.delete(key)
-    if (object !== undefined) this.#do({ type: 'set', key, object })
+    if (object !== undefined) this.#do({ type: 'set', key, object, isNew })
   }
 
   #remove({ key, version }: Listed<Item>): void {

@@ -41,11 +41,6 @@ export class ClusterObjects {
     return [...this.#clusters].flatMap((cluster) => this.#held.get(configKey({ kind, namespace, name, cluster })) ?? [])
   }
 
-  /** Whether a pod has changed since the last {@link takePods}. */
-  get havePodsChanged(): boolean {
-    return this.#changed.size > 0
-  }
-
   /** Adds, replaces or removes an object. Returns whether it differs from before. */
   set(key: string, given: ConfigObject | undefined): boolean {
     const before = this.#held.get(key)

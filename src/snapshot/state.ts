@@ -76,9 +76,9 @@ export class MeshState {
     this.#snapshot = this.#build(this.services.merge(), undefined)
   }
 
-  /** Whether all changes since the last snapshot are of endpoints. */
+  /** Whether all changes since the last snapshot are of endpoints, and of the pods that they are. */
   get onlyEndpoints(): boolean {
-    return this.services.onlyEndpoints && this.#changed.size === 0 && !this.#clusters.havePodsChanged && !this.#settingsChanged
+    return this.services.onlyEndpoints && this.#changed.size === 0 && !this.#settingsChanged
   }
 
   /**

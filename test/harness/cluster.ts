@@ -115,6 +115,15 @@ export class TestCluster {
     }
   }
 
+  /** Stops what else acts on objects, until the end of the cluster: controllers, the scheduler and the proxy of the nodes. */
+  stopControllers(): void {
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      const args = commandLine(pid)
+      const isMeant = ['controller-manager', 'scheduler', 'proxy'].includes(args[1] ?? '')
+      if (isMeant && args.some((each) => each.includes(this.dir))) process.kill(Number(pid), 'SIGSTOP')
+    }
+  }
+
   /** Removes from the store all that is older than its present state, as the API server does every five minutes. */
   compactStore(): void {
     const code = `const ask = async (path, body) => (await fetch('http://127.0.0.1:2379/v3/' + path, { method: 'POST', body: JSON.stringify(body) })).json()

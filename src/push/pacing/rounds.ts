@@ -1,6 +1,6 @@
 /**
  * The pushes of changes, one at a time (docs/resources.md, Q1). A push is due when no event has come for `after`, at the latest `max` after the
- * first event. When all events changed endpoints only, it is due at the latest five times `after` after the first, because proxies send
+ * first event. When all events changed endpoints and pods only, it is due at the latest five times `after` after the first, because proxies send
  * requests to old endpoints until then. A push is under way until the writers that keep up have answered it. Times are milliseconds of any clock.
  */
 import { following, type RoundState, rounds, type WriterState, writers } from './states.ts'
@@ -21,7 +21,7 @@ export interface Change {
   readonly at: number
   /** Whether a push is due at once. */
   readonly isUrgent?: boolean
-  /** Whether all changes so far are changes of endpoints. */
+  /** Whether all changes so far are changes of endpoints and pods. */
   readonly onlyEndpoints?: boolean
 }
 

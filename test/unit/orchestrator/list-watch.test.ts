@@ -130,7 +130,7 @@ describe('a list and watch', () => {
     expect(told.state).to.deep.equal({ a: 'a3', b: 'b5' })
     told.tell(due)
     expect(told.tell({ type: 'opened' })).to.deep.equal([{ type: 'recovered' }])
-    expect(told.tell(event('a', 6))).to.deep.equal([{ type: 'set', key: 'a', object: 'a6' }])
+    expect(told.tell(event('a', 6))).to.deep.equal([{ type: 'set', key: 'a', object: 'a6', isNew: false }])
   })
 
   it('keeps the last state of an object that cannot be used, and takes the next one that can', () => {

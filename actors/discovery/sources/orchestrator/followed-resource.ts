@@ -23,7 +23,10 @@ import type { ApiRequest, ApiSession, RequestEvents } from '../../cluster/api-se
 export interface ResourceEvents<Item> {
   /** Reads an object of the server. Undefined where it has no name. */
   read(value: Readonly<Record<string, unknown>>): Listed<Item> | undefined
-  set(key: string, object: Item): void
+  /** `isNew`: nothing was known of it. */
+  set(key: string, object: Item, isNew: boolean): void
+  /** A list has an object as it is known. */
+  same(): void
   remove(key: string): void
   /** Everything that exists has been told. */
   complete(): void
@@ -139,7 +142,9 @@ export class FollowedResource<Item = unknown> {
     switch (action.type) {
       case 'set':
         this.#done.updates++
-        return this.#events.set(action.key, action.object)
+        return this.#events.set(action.key, action.object, action.isNew)
+      case 'same':
+        return this.#events.same()
       case 'remove':
         this.#done.deletes++
         return this.#events.remove(action.key)

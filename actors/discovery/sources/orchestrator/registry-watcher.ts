@@ -154,10 +154,11 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
     const { kind, path } = resource
     return {
       read: (value) => this.#read(follower, value),
-      set: (key, object) => {
-        this.#metrics.changed(kind, 'update')
+      set: (key, object, isNew) => {
+        this.#metrics.changed(kind, isNew ? 'add' : 'update')
         follower.set(key, object)
       },
+      same: () => this.#metrics.changed(kind, 'updatesame'),
       remove: (key) => {
         this.#metrics.changed(kind, 'delete')
         follower.set(key, undefined)

@@ -9,6 +9,14 @@ interface HeardKind {
   readonly isStale: boolean
 }
 
+/** The kinds that the metric of events names otherwise, as the specification has it. */
+const types: ReadonlyMap<string, string> = new Map([
+  ['Namespace', 'Namespaces'],
+  ['Service', 'Services'],
+  ['Node', 'Nodes'],
+  ['Pod', 'Pods'],
+])
+
 /** Counts what the watcher of a cluster sees. */
 export class WatcherMetrics {
   readonly #events: Counter<'type' | 'event'>
@@ -83,8 +91,8 @@ export class WatcherMetrics {
     })
   }
 
-  changed(kind: string, event: 'update' | 'delete'): void {
-    this.#events.inc({ type: kind, event })
+  changed(kind: string, event: 'add' | 'update' | 'updatesame' | 'delete'): void {
+    this.#events.inc({ type: types.get(kind) ?? kind, event })
   }
 
   read(isWhole: boolean): void {
