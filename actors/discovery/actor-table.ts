@@ -7,6 +7,7 @@ import type { DistributionCommand, ProxiesReported, PushEvent } from '../../prot
 import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/identity.ts'
 import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { NamespaceRootsEvent } from '../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
 import { actorOfSource, type ConfigSource, directoryOf, isControlPlane } from '../../src/config/config-sources.ts'
@@ -75,6 +76,7 @@ interface Messages {
   PushEvent: PushEvent
   ProxiesReported: ProxiesReported
   ProxyEventsReported: ProxyEventsReported
+  NamespaceRootsEvent: NamespaceRootsEvent
   DistributionCommand: DistributionCommand
 }
 type Row<Definition> = ActorRow<Messages, Definition>
@@ -89,6 +91,7 @@ type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
 type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
+type RootCertificates = typeof import('./leader/root-certificates.ts').actor
 type Distribution = typeof import('./distribution/distribution.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
@@ -143,6 +146,53 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: 'in-thread',
     actors: [{ name: 'jwks-resolver', config: { features } }],
   }
+  const { certificates, authenticator, authority, rootCertificates } = trustRows(parts)
+  const distribution: Row<Distribution> = {
+    module: 'distribution/distribution',
+    consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
+    emits: { DistributionCommand: true },
+    runs: 'in-thread',
+    actors: [{ name: 'distribution', config: {} }],
+  }
+  const writers: Row<XdsWriter> = {
+    module: 'xds-writer/xds-writer',
+    consumes: {
+      ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true, TokenKeysEvent: true },
+      DistributionCommand: true,
+    },
+    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true, ProxyEventsReported: true },
+    runs: mode,
+    actors: writerActors(parts, secrets.versionKey),
+  }
+  const rows = [
+    queue,
+    files,
+    directories,
+    controlPlanes,
+    mock,
+    cluster,
+    resolver,
+    certificates,
+    authenticator,
+    authority,
+    rootCertificates,
+    distribution,
+    writers,
+  ]
+  const configured = (source: () => ConfigSource) => {
+    const { address } = source()
+    const name = actorOfSource({ address })
+    const row = isControlPlane({ address }) ? controlPlanes : directories
+    const given = { features, allowUnreadable, source: address }
+    const config = () => (isControlPlane({ address }) ? { ...given, ...source() } : { ...given, configDir: directoryOf({ address }) })
+    return wireLate(row, { name, config, youngMib: parserYoungMib }, rows, parts.module)
+  }
+  return { ...wire(rows, parts.module), sources, configured }
+}
+
+/** The rows of those that know whom to trust. */
+function trustRows(parts: TableParts) {
+  const { features } = parts
   const certificates: Row<CertificateWatcher> = {
     module: 'certificates/certificate-watcher',
     consumes: {},
@@ -164,33 +214,14 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: 'in-thread',
     actors: parts.listen.secure?.signs ? [{ name: 'certificate-authority', config: { features, place: parts.place } }] : [],
   }
-  const distribution: Row<Distribution> = {
-    module: 'distribution/distribution',
-    consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
-    emits: { DistributionCommand: true },
+  const rootCertificates: Row<RootCertificates> = {
+    module: 'leader/root-certificates',
+    consumes: { NamespaceRootsEvent: true, TrustEvent: true },
+    emits: {},
     runs: 'in-thread',
-    actors: [{ name: 'distribution', config: {} }],
+    actors: keepsRoots(parts) ? [{ name: 'root-certificates', config: { domain: features.MESH_DOMAIN } }] : [],
   }
-  const writers: Row<XdsWriter> = {
-    module: 'xds-writer/xds-writer',
-    consumes: {
-      ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true, TokenKeysEvent: true },
-      DistributionCommand: true,
-    },
-    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true, ProxyEventsReported: true },
-    runs: mode,
-    actors: writerActors(parts, secrets.versionKey),
-  }
-  const rows = [queue, files, directories, controlPlanes, mock, cluster, resolver, certificates, authenticator, authority, distribution, writers]
-  const configured = (source: () => ConfigSource) => {
-    const { address } = source()
-    const name = actorOfSource({ address })
-    const row = isControlPlane({ address }) ? controlPlanes : directories
-    const given = { features, allowUnreadable, source: address }
-    const config = () => (isControlPlane({ address }) ? { ...given, ...source() } : { ...given, configDir: directoryOf({ address }) })
-    return wireLate(row, { name, config, youngMib: parserYoungMib }, rows, parts.module)
-  }
-  return { ...wire(rows, parts.module), sources, configured }
+  return { certificates, authenticator, authority, rootCertificates }
 }
 
 /** The rows of sources that come and go with `configSources` of the mesh configuration. */
@@ -207,18 +238,23 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
   }
 }
 
+/** Whether the ConfigMap with the root certificates is kept in each namespace: where there are a cluster and an own authority. */
+const keepsRoots = ({ hasCluster, listen, features }: TableParts): boolean =>
+  hasCluster && listen.secure?.signs === true && features.PILOT_CERT_PROVIDER !== 'orchestrator'
+
 /** The watcher of the cluster. */
-function clusterRow({ options, features, hasCluster, mode }: TableParts): Row<RegistryWatcher> {
+function clusterRow(parts: TableParts): Row<RegistryWatcher> {
+  const { options, features, hasCluster, mode } = parts
   const { domain, resync: auditMs, appNamespace, allowUnreadableConfig: allowUnreadable, configDir, trustDomain } = options
   const namespace = options.namespace || features.POD_NAMESPACE
   const namespaces = appNamespace.length > 0 ? [...new Set([namespace, ...appNamespace])] : []
   const settings = { namespace, allowUnreadable, configDir, trustDomain }
-  const staleMs = features.PILOT_ORCH_STALE_AFTER
-  const config = { features, domain, namespaces, cluster: features.CLUSTER_ID, auditMs, staleMs, settings, ...requestSettings(options) }
+  const own = { cluster: features.CLUSTER_ID, keepsRoots: keepsRoots(parts), staleMs: features.PILOT_ORCH_STALE_AFTER }
+  const config = { features, domain, namespaces, ...own, auditMs, settings, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: {},
-    emits: { SourceEvent: true },
+    emits: { SourceEvent: true, NamespaceRootsEvent: true },
     runs: mode,
     actors: hasCluster ? [{ name: orchestratorSource, config }] : [],
   }

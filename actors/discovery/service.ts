@@ -36,6 +36,7 @@ import { type GivenServing, givenServing, servingNotices } from './given-serving
 import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 import { Elections } from './leader/elections.ts'
+import { rootWrites } from './leader/root-writes.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets, sharedSecrets } from './process-secrets.ts'
 
@@ -120,7 +121,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   Object.assign(
     answers,
     cluster?.answers(log, metrics),
-    elections?.answers,
+    elections && leaderAnswers(elections, features),
     statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
   )
   for (const spec of wiring.actors) supervisor.start(spec)
@@ -225,6 +226,12 @@ function reloadFiles(supervisor: Supervisor, log: Logger, others: readonly strin
   const sources = supervisor.states().flatMap((state) => (/^source[/](files|fs[/])/.test(state.name) ? state.name : []))
   for (const name of [...sources, ...others]) supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
 }
+
+/** The answers to actors that do what only the leader may do. */
+const leaderAnswers = (elections: Elections, { MESH_DOMAIN }: Features) => ({
+  ...elections.answers,
+  ...rootWrites(() => elections.of('namespaces'), MESH_DOMAIN),
+})
 
 /** The settings of elections. */
 const leaderSettings = (given: DiscoveryOptions, { POD_NAMESPACE, REVISION: revision }: Features) => ({

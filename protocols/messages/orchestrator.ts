@@ -51,6 +51,8 @@ export interface RegistryWatcherConfig {
   /** The interval of audits in milliseconds (`--resync`); 0: there are none. */
   readonly auditMs: number
   readonly settings: ClusterSettings
+  /** Whether the ConfigMaps with the root certificates are followed. */
+  readonly keepsRoots: boolean
   readonly userAgent: string
   /** The time in milliseconds without a word of the server after which a kind counts as stale (`PILOT_ORCH_STALE_AFTER`). */
   readonly staleMs: number

@@ -3,6 +3,7 @@ import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest }
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { Duty } from './leadership.ts'
 import type { ClusterAccess } from './orchestrator.ts'
+import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 
 /**
@@ -24,6 +25,8 @@ export interface BoundedQuestions {
   reviewToken(question: TokenReviewQuestion): TokenVerdict
   /** Answered by the main thread, of a service that keeps its state in Secrets. */
   secretCall(call: SecretCall): SecretOutcome
+  /** Answered by the main thread. */
+  writeRootConfigMap(order: RootsWrite): RootsWriteOutcome
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -42,6 +45,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   reviewToken: 7000,
   // A call takes 10 s at most, and is repeated once with another credential.
   secretCall: 25_000,
+  // A call waits for the budget of requests, and for its answer.
+  writeRootConfigMap: 30_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

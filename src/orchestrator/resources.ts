@@ -31,6 +31,12 @@ const clusterScoped: ReadonlySet<string> = new Set([
   'gatewayclasses.gateway.networking.k8s.io',
 ])
 
+/** The objects of one name in each namespace. A rule of RBAC with that name in `resourceNames` permits it. */
+export const named = (resource: Resource, name: string): Resource => ({
+  ...resource,
+  path: `${resource.path}?${new URLSearchParams({ fieldSelector: `metadata.name=${name}` })}`,
+})
+
 /**
  * The resources to follow for the objects of a kind in some namespaces (`--appNamespace`); without any the one for all namespaces. A Role in
  * each of them permits it. Objects without a namespace, and those of one namespace, stay one resource.

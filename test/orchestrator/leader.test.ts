@@ -5,7 +5,9 @@ import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connec
 import { Elections } from '../../actors/discovery/leader/elections.ts'
 import { type Leadership, NotLeading } from '../../actors/discovery/leader/leadership.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
+import { freePort } from '../../bench/ports.ts'
 import { TestCluster } from '../harness/cluster.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 describe('elections on real Leases', () => {
@@ -92,5 +94,56 @@ describe('elections on real Leases', () => {
         line.startsWith('lease mesh-system/mesh-leader: the role of this service account does not permit "get" of "leases.coordination.k8s.io"'),
       ),
     )
+  })
+})
+
+describe('two discovery processes', function () {
+  // A lease that nobody renews belongs to its holder for 30 s.
+  this.timeout(400_000)
+  let cluster: TestCluster
+  const services: Service[] = []
+  const lease = 'mesh-namespace-controller-election'
+
+  const discovery = async (): Promise<Service> => {
+    const flags = ['--registries', 'Orchestrator', '--orchconfig', cluster.kubeconfig, '--writers', '1', '--namespace', 'control']
+    const made = new Service({ flags: [...flags, '--secureGRPCAddr', `127.0.0.1:${await freePort()}`] })
+    services.push(made)
+    await made.start()
+    return made
+  }
+  const leads = async (service: Service) => (await service.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 1`)
+  const heldSince = () => {
+    const { spec } = JSON.parse(cluster.kubectl(['get', 'lease', '-n', 'control', lease, '-o', 'json'])) as { spec: { acquireTime: string } }
+    return Date.parse(spec.acquireTime)
+  }
+
+  before(async () => {
+    cluster = await TestCluster.start('n1=region1/zone1')
+    cluster.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: control}')
+  })
+  after(async () => {
+    for (const each of services) await each.dispose()
+    await cluster?.dispose()
+  })
+
+  it('have one leader; when it ends in order another leads at once, and when it is killed within the time of its lease', async () => {
+    const one = await discovery()
+    await until('a leader', () => leads(one))
+    const other = await discovery()
+    expect(await leads(other)).to.equal(false)
+    const ended = Date.now()
+    await one.stop()
+    await until('the other one to lead', () => leads(other))
+    // It looks every 7.5 to 9 s, and does not wait for the end of the lease.
+    expect(heldSince() - ended).to.be.below(29_000)
+
+    await one.start()
+    await until('the first one to have seen the lease', async () =>
+      (await one.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 0`),
+    )
+    const killed = Date.now()
+    await other.stop('SIGKILL')
+    await until('the first one to lead', () => leads(one))
+    expect(heldSince() - killed).to.be.at.least(20_000)
   })
 })

@@ -2,7 +2,6 @@
 import type { AdminCallQuestion, AdminCallReply } from '../../../protocols/messages/admin-call.ts'
 import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { ProxyEventsAnswer } from '../../../protocols/messages/proxy-events.ts'
-import type { BoundedQuestions } from '../../../protocols/messages/questions.ts'
 import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -18,9 +17,7 @@ import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
 
 /** Returns the answers to the questions with deadlines of their own, which are those of other actors. */
-function passedOn(
-  supervisor: Supervisor,
-): BoundedAnswers<Exclude<keyof BoundedQuestions, 'authenticate' | 'clusterAccess' | 'leadership' | 'reviewToken' | 'secretCall'>> {
+function passedOn(supervisor: Supervisor): BoundedAnswers<'tokenKeys' | 'signCertificate' | 'signServingCertificate'> {
   return {
     tokenKeys: (question, asking = patient) => supervisor.askFor(asking, 'authenticator', 'tokenKeys', question),
     signCertificate: (request, asking = patient) => supervisor.askFor(asking, 'certificate-authority', 'signCertificate', request),

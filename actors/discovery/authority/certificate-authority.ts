@@ -130,7 +130,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   linked(peer: Peer<TrustEvent>): void {
-    if (peer.kind !== 'xds-writer') return
+    if (peer.kind !== 'xds-writer' && peer.kind !== 'root-certificates') return
     this.#writers.set(peer.name, peer)
     this.#send(peer)
   }

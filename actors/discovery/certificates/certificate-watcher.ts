@@ -53,6 +53,7 @@ class CertificateWatcher implements Behaviour<never, Sent> {
   }
 
   linked(writer: Peer<Sent>): void {
+    if (writer.kind !== 'xds-writer') return
     this.#writers.set(writer.name, writer)
     this.#send(writer)
   }

@@ -7,6 +7,7 @@ import {
   coreResource,
   groupResource,
   inNamespaces,
+  named,
   namedResource,
   pagePath,
   type Resource,
@@ -49,6 +50,10 @@ describe('requests to an API server', () => {
     const slices = groupResource('EndpointSlice', 'discovery.k8s.io', 'v1', 'endpointslices')
     expect([slices.path, slices.name]).to.deep.equal(['/apis/discovery.k8s.io/v1/endpointslices', 'endpointslices.discovery.k8s.io'])
     expect(pagePath(pods.path, 'a=b')).to.equal('/api/v1/pods?limit=500&continue=a%3Db')
+    const some = named(pods, 'a')
+    expect([pagePath(some.path, ''), requestPath(some, { mode: 'page', next: '' }, 0)]).to.deep.equal(
+      Array(2).fill('/api/v1/pods?fieldSelector=metadata.name%3Da&limit=500'),
+    )
   })
 })
 

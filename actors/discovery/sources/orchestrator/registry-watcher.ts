@@ -7,6 +7,7 @@
 import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import type { NamespaceRootsEvent } from '../../../../protocols/messages/root-certificates.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
@@ -24,6 +25,7 @@ import { ApiSession } from '../../cluster/api-session.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 import { RegistryPart } from './registry-part.ts'
+import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SettingsPart } from './settings-part.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
 import type { Follower, Following, WatcherPart } from './watcher-part.ts'
@@ -34,7 +36,9 @@ interface Followed {
   readonly watch: FollowedResource
 }
 
-class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
+type Sent = SourceEvent | NamespaceRootsEvent
+
+class RegistryWatcher implements Behaviour<never, Sent>, Following {
   readonly #context: ActorContext<RegistryWatcherConfig>
   readonly #session: ApiSession
   readonly #parts: readonly WatcherPart[]
@@ -56,7 +60,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, perSecond, burst, userAgent, staleMs, settings } = context.config
+    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs, settings, keepsRoots } = context.config
     const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE } = features as Features
     const names = meshNames(MESH_DOMAIN)
     const source = sourceOfActor(context.name)
@@ -84,21 +88,32 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
         .warn(
           'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
         )
+    const roots = keepsRoots ? new RootCertificatesPart(names.domain, namespaces) : undefined
     this.#parts = [
       new RegistryPart(registry, origin, usesSlices, send),
       new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer: () => this.#completed() }),
+      ...(roots ? [roots] : []),
     ]
-    for (const part of this.#parts) for (const follower of part.followers) this.follow(follower)
+    for (const follower of this.#parts.flatMap(({ followers }) => followers))
+      this.follow(roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower)
   }
 
-  linked(peer: Peer<SourceEvent>): void {
+  linked(peer: Peer<Sent>): void {
+    if (peer.kind !== 'push-queue') {
+      for (const part of this.#parts) part.linked?.(peer)
+      return
+    }
     this.#queue = peer
     this.#replay = peer.replay()
     for (const part of this.#parts) part.replay()
     this.#finishReplay()
   }
 
-  unlinked(): void {
+  unlinked(peer: Peer<Sent>): void {
+    if (peer.kind !== 'push-queue') {
+      for (const part of this.#parts) part.unlinked?.(peer)
+      return
+    }
     this.#queue = undefined
     this.#replay = undefined
   }
@@ -295,7 +310,7 @@ class RegistryWatcher implements Behaviour<never, SourceEvent>, Following {
 }
 
 /** The actor definition of the watcher of a cluster. */
-export const actor: ActorDefinition<RegistryWatcherConfig, never, SourceEvent> = {
+export const actor: ActorDefinition<RegistryWatcherConfig, never, Sent> = {
   kind: 'source',
   start: (context) => new RegistryWatcher(context),
 }

@@ -1,6 +1,7 @@
 /** What the watcher of a cluster is made of: each part follows some kinds of objects and tells other actors what comes of them. */
 import type { Fault } from '../../../../src/config/shape.ts'
 import type { Resource } from '../../../../src/orchestrator/resources.ts'
+import type { Peer } from '../../../runtime/link.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -32,6 +33,9 @@ export interface WatcherPart {
   waitsFor?(): readonly string[]
   /** The watcher ends. */
   close?(): void
+  /** An actor other than the push queue is linked, or is not any more. */
+  linked?(peer: Peer): void
+  unlinked?(peer: Peer): void
 }
 
 /** What a part may do. */

@@ -1,0 +1,43 @@
+/** Writes the ConfigMap with the root certificates of a namespace, on the main thread. */
+import type { RootsWrite, RootsWriteOutcome } from '../../../protocols/messages/root-certificates.ts'
+import { rootConfigMap, rootLabel } from '../../../src/orchestrator/root-config-maps.ts'
+import type { BoundedAnswers } from '../../runtime/actor.ts'
+import type { ApiFailure } from '../cluster/cluster-api.ts'
+import { type Leadership, NotLeading } from './leadership.ts'
+
+/** The name under which the server records who has written a field. */
+const fieldManager = 'mesh-namespace-controller'
+
+/** Returns the answer to the question. `leadership`: that of the duty, for which the process stands for election with the first write. */
+export const rootWrites = (leadership: () => Leadership, domain: string): BoundedAnswers<'writeRootConfigMap'> => ({
+  writeRootConfigMap: (order) => write(leadership(), domain, order),
+})
+
+/** Applies the ConfigMap: makes it, or sets its key and label, whatever else is in it. */
+async function write(leadership: Leadership, domain: string, { term, namespace, roots }: RootsWrite): Promise<RootsWriteOutcome> {
+  const { name, key } = rootConfigMap
+  const { setHeaderOptions, PatchStrategy } = await import('@kubernetes/client-node')
+  const body = {
+    ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+    metadata: { name, namespace, labels: { [rootLabel(domain)]: 'true' } },
+    data: { [key]: roots },
+  }
+  try {
+    await leadership.inTerm(term).call(
+      { verb: 'patch', resource: 'configmaps', object: `${namespace}/${name}` },
+      (library) => library.CoreV1Api,
+      (core) =>
+        core.patchNamespacedConfigMap(
+          { name, namespace, body, fieldManager, force: true },
+          setHeaderOptions('Content-Type', PatchStrategy.ServerSideApply),
+        ),
+    )
+    return { outcome: 'written' }
+  } catch (error) {
+    if (error instanceof NotLeading) return { outcome: 'lost' }
+    const { isMissing, mayPass, code, message } = error as ApiFailure
+    const isEnding = code === 403 && message.includes('is being terminated')
+    if (isMissing || isEnding) return { outcome: 'gone' }
+    return { outcome: 'failed', reason: message, isCommon: mayPass || code === 403 }
+  }
+}
