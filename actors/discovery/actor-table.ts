@@ -253,8 +253,8 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
   const config = { features, domain, namespaces, ...own, auditMs, settings, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
-    consumes: {},
-    emits: { SourceEvent: true, NamespaceRootsEvent: true },
+    consumes: { SecretCommand: true },
+    emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true },
     runs: mode,
     actors: hasCluster ? [{ name: orchestratorSource, config }] : [],
   }

@@ -5,6 +5,7 @@ import type { Duty } from './leadership.ts'
 import type { ClusterAccess } from './orchestrator.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
+import type { SecretReader } from './secrets.ts'
 
 /**
  * The questions whose work is bounded by what is left of their deadline, by name. Each is answered with one more argument, which says how
@@ -21,6 +22,8 @@ export interface BoundedQuestions {
   clusterAccess(isRefused: boolean): ClusterAccess
   /** Answered by the main thread: the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
   leadership(duty: Duty, known: number): number
+  /** Answered by the main thread: whether the API server says that a service account may list the Secrets of its namespace. */
+  secretAccess(reader: SecretReader): boolean
   /** Answered by the main thread, which has the API server review the token. */
   reviewToken(question: TokenReviewQuestion): TokenVerdict
   /** Answered by the main thread, of a service that keeps its state in Secrets. */
@@ -42,6 +45,7 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   // Whoever asks is told of a change, and asks again.
   leadership: 60_000,
   // A review may wait for its turn.
+  secretAccess: 7000,
   reviewToken: 7000,
   // A call takes 10 s at most, and is repeated once with another credential.
   secretCall: 25_000,

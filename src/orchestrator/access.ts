@@ -53,6 +53,11 @@ const fixed: readonly Access[] = [
     where: everywhere,
     why: 'tokens of workloads (docs/identity.md, K7)',
   },
+  { resource: 'secrets', group: core, verbs: follow, where: everywhere, why: 'Secrets for gateways (docs/resources.md, K12)' },
+  {
+    ...{ resource: 'subjectaccessreviews', group: 'authorization.k8s.io', verbs: ['create'], where: everywhere },
+    why: 'which gateways may read Secrets (docs/resources.md, K11)',
+  },
   { resource: 'configmaps', group: core, verbs: follow, where: mine, names: settingsNames(''), why: 'mesh configuration and networks (C15)' },
   { resource: 'secrets', group: core, verbs: ['create'], where: mine, why: 'the state of the certificate authority (docs/certificates.md, K13)' },
   {

@@ -6,6 +6,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { ClusterApi, requestSettings } from './cluster-api.ts'
 import { ClusterConnection } from './cluster-connection.ts'
+import { secretAccessAnswers } from './secret-access.ts'
 import { type CallSecret, secretAnswers, secretCalls } from './secret-calls.ts'
 import { clusterReviews, reviewMs, TokenReviews } from './token-reviews.ts'
 
@@ -40,7 +41,8 @@ export class MainCluster {
   answers(log: Logger, metrics: MetricRegistry) {
     for (const api of [this.api, this.#reviewApi]) api.logTo(log('klog'))
     const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
-    return { ...this.connection.answers, ...secrets, ...new TokenReviews(clusterReviews(this.#reviewApi), log, metrics).answers }
+    const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, metrics)
+    return { ...this.connection.answers, ...secrets, ...tokens.answers, ...secretAccessAnswers(this.#reviewApi, log) }
   }
 
   /** Ends the connections. Calls under way fail. */

@@ -83,12 +83,9 @@ export class SecretDelivery {
     let isAnswered = false
     for (const [writer, wants] of this.#writers)
       for (const want of wants.get(key)?.values() ?? []) {
-        if (isSame && want.answered === (secret && this.#mayRead(want.reader, secret) ? 'secret' : 'none')) {
-          this.#noteRefusal(want, secret)
-          continue
-        }
-        isAnswered = true
-        this.#answer(writer, want)
+        const isAllowed = secret ? this.#mayRead(want.reader, secret) : false
+        if (isSame && isAllowed !== undefined && want.answered === (isAllowed ? 'secret' : 'none')) this.#noteRefusal(want, secret, isAllowed)
+        else if (this.#answer(writer, want)) isAnswered = true
       }
     if (isAnswered) this.#triggers.inc({ type: 'secret' })
   }
@@ -96,6 +93,32 @@ export class SecretDelivery {
   /** Answers outstanding subscriptions: `isAbsent` or the access decision may now be certain for more of them. */
   answerPending(): void {
     for (const writer of this.#writers.keys()) this.#answerAll(writer)
+  }
+
+  /** The decision on a reader has been made, or is another than before: its subscriptions are answered where the answer is another. */
+  accessChanged({ namespace, account }: SecretReader): void {
+    let isAnswered = false
+    for (const [writer, wants] of this.#writers)
+      for (const [key, readers] of wants) {
+        const want = readers.get(account)
+        const secret = this.#secrets.get(key)
+        if (!secret || want?.reader.namespace !== namespace) continue
+        const isAllowed = this.#mayRead(want.reader, secret)
+        if (isAllowed) this.#refused.get(key)?.delete(account)
+        if (want.answered === (isAllowed ? 'secret' : 'none')) this.#noteRefusal(want, secret, isAllowed)
+        else if (this.#answer(writer, want)) isAnswered = true
+      }
+    if (isAnswered) this.#triggers.inc({ type: 'secret' })
+  }
+
+  /** Whether there is a secret. */
+  has(namespace: string, name: string): boolean {
+    return this.#secrets.has(configKey({ kind: 'Secret', namespace, name }))
+  }
+
+  /** The keys of all secrets. */
+  keys(): Iterable<string> {
+    return this.#secrets.keys()
   }
 
   /** Replaces the subscriptions of a writer. New ones are answered. */
@@ -132,23 +155,25 @@ export class SecretDelivery {
       for (const want of readers.values()) if (want.answered === 'nothing yet') this.#answer(writer, want)
   }
 
-  #answer(writer: Peer<SecretEvent>, want: Want): void {
+  /** Answers a subscription. Returns false if the answer is not known yet. */
+  #answer(writer: Peer<SecretEvent>, want: Want): boolean {
     const { reader, name } = want
     const key = keyOf(reader, name)
     const secret = this.#secrets.get(key)
     const isAllowed = secret ? this.#mayRead(reader, secret) : this.#isAbsent(key) ? false : undefined
-    if (isAllowed === undefined) return
+    if (isAllowed === undefined) return false
     want.answered = isAllowed ? 'secret' : 'none'
     const material = isAllowed ? secret?.material : undefined
     const isRefused = secret && !isAllowed ? { isRefused: true as const } : {}
     const event: SecretEvent = { type: 'SecretChanged', reader, name, material, ...isRefused, at: monotonicMs() }
     writer.tell(event, JSON.stringify(['secret', reader.namespace, reader.account, name]))
-    this.#noteRefusal(want, secret)
+    this.#noteRefusal(want, secret, isAllowed)
+    return true
   }
 
   /** Reports a reader that may not read the secret that it requests. */
-  #noteRefusal({ reader, name, answered }: Want, secret: GatewaySecret | undefined): void {
-    if (!secret || answered !== 'none') return
+  #noteRefusal({ reader, name }: Want, secret: GatewaySecret | undefined, isAllowed: boolean | undefined): void {
+    if (!secret || isAllowed !== false) return
     const key = keyOf(reader, name)
     const refused = this.#refused.get(key) ?? new Set()
     this.#refused.set(key, refused)

@@ -15,6 +15,9 @@ import type { Peer } from '../../runtime/link.ts'
 import { after } from '../../runtime/timers.ts'
 import type { Connection } from './connection.ts'
 
+/** The source that reads the cluster. */
+const clusterSource = 'source/orchestrator'
+
 /** The secrets of one reader, and the connections that read them. */
 interface Served {
   readonly secrets: ReaderSecrets
@@ -72,8 +75,8 @@ export class GatewaySecrets {
   /** Sets the sources that are asked. Returns the connections whose secrets may differ. */
   #ask(sources: readonly string[]): Connection[] {
     const order = this.#names?.sources ?? []
-    const rank = (source: string) => order.indexOf(source)
-    // The watcher of `--configDir` is not among the sources of the mesh configuration, and comes first.
+    // The watcher of `--configDir` is not among the sources of the mesh configuration, and comes first; a cluster is not either, and comes last.
+    const rank = (source: string) => (source === clusterSource && !order.includes(source) ? order.length : order.indexOf(source))
     this.#asked = [...sources].sort((one, other) => rank(one) - rank(other))
     return [...this.#readers.values()].flatMap((served) => {
       const known = served.secrets.sourcesChanged()

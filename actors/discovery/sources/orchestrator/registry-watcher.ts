@@ -1,6 +1,7 @@
 /**
  * The actor that follows a cluster: lists and watches the kinds that its parts name, and emits what they tell (`ServiceChanged`,
- * `EndpointsChanged`, `ConfigChanged`) to the push queue. Its replay ends when all awaited kinds have been listed. Asks the main thread how
+ * `EndpointsChanged`, `ConfigChanged`) to the push queue, and secrets to the writers that subscribed to them (`SecretsWanted`, `SecretChanged`). Its
+ * replay ends when all awaited kinds have been listed. Asks the main thread how
  * the server is reached (`clusterAccess`).
  */
 
@@ -8,13 +9,14 @@ import { attentionNote, unknownNote } from '../../../../protocols/messages/notes
 import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { NamespaceRootsEvent } from '../../../../protocols/messages/root-certificates.ts'
+import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { checkDeclared } from '../../../../src/orchestrator/access.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
-import { inNamespaces, type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
+import { inNamespaces, shownResource } from '../../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
@@ -26,6 +28,7 @@ import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 import { RegistryPart } from './registry-part.ts'
 import { RootCertificatesPart } from './root-certificates-part.ts'
+import { SecretsPart } from './secrets-part.ts'
 import { SettingsPart } from './settings-part.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
 import type { Follower, Following, WatcherPart } from './watcher-part.ts'
@@ -36,12 +39,13 @@ interface Followed {
   readonly watch: FollowedResource
 }
 
-type Sent = SourceEvent | NamespaceRootsEvent
+type Sent = SourceEvent | SecretEvent | NamespaceRootsEvent
 
-class RegistryWatcher implements Behaviour<never, Sent>, Following {
+class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
   readonly #context: ActorContext<RegistryWatcherConfig>
   readonly #session: ApiSession
   readonly #parts: readonly WatcherPart[]
+  readonly #secrets: SecretsPart
   /** By the path of the resource. */
   readonly #followed = new Map<string, Followed>()
   /** The paths that are followed for that of a follower: one for each namespace. */
@@ -55,7 +59,8 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
   readonly #stale = new Map<string, number>()
   readonly #staleCheck: Timer
   #isListed = false
-  readonly asks = { cluster: (): ClusterStatus => this.#status() }
+  /** `secrets` lists the Secrets that gateways may use, without their content. */
+  readonly asks = { cluster: (): ClusterStatus => this.#status(), secrets: () => this.#secrets.summaries() }
   #queue: Peer<SourceEvent> | undefined
   #replay: Replay | undefined
 
@@ -88,11 +93,16 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
         .warn(
           'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
         )
+    this.#secrets = new SecretsPart({
+      ...{ names, cluster, namespaces, following: this, metrics: context.metrics, log: context.log },
+      mayList: (reader) => context.askFor(patient, 'secretAccess', reader),
+    })
     const roots = keepsRoots ? new RootCertificatesPart(names.domain, namespaces) : undefined
     this.#parts = [
       new RegistryPart(registry, origin, usesSlices, send),
       new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer: () => this.#completed() }),
       ...(roots ? [roots] : []),
+      this.#secrets,
     ]
     for (const follower of this.#parts.flatMap(({ followers }) => followers))
       this.follow(roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower)
@@ -118,7 +128,9 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
     this.#replay = undefined
   }
 
-  receive(): void {}
+  receive(command: SecretCommand, from: Peer): void {
+    this.#secrets.wanted(from as Peer<SecretEvent>, command)
+  }
 
   async drain(): Promise<void> {
     this.#staleCheck.cancel()
@@ -189,7 +201,7 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
         this.#completed()
       },
       failed: (verb, refusal, reason) => this.#failed(follower, verb, refusal, reason),
-      recovered: () => this.#recovered(resource),
+      recovered: () => this.#recovered(follower),
       audited: (missed) => {
         this.#metrics.audited(kind, missed)
         if (missed > 0)
@@ -237,7 +249,8 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
     this.#finishReplay()
   }
 
-  #failed({ resource, isAwaited }: Follower, verb: string, refusal: Refusal | undefined, reason: string): void {
+  #failed(follower: Follower, verb: string, refusal: Refusal | undefined, reason: string): void {
+    const { resource, isAwaited } = follower
     const { kind, name, path, namespace } = resource
     this.#metrics.failed(kind)
     const forbidden =
@@ -250,12 +263,14 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
     if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)
     this.#troubles.set(path, trouble)
     this.#noteTroubles()
+    follower.failed?.(`${what}: ${reason}`)
   }
 
-  #recovered(resource: Resource): void {
+  #recovered({ resource, recovered }: Follower): void {
     if (this.#troubles.delete(resource.path))
       this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${shownResource(resource)} are followed again`)
     this.#noteTroubles()
+    recovered?.()
   }
 
   #noteTroubles(): void {
@@ -310,7 +325,7 @@ class RegistryWatcher implements Behaviour<never, Sent>, Following {
 }
 
 /** The actor definition of the watcher of a cluster. */
-export const actor: ActorDefinition<RegistryWatcherConfig, never, Sent> = {
+export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand, Sent> = {
   kind: 'source',
   start: (context) => new RegistryWatcher(context),
 }

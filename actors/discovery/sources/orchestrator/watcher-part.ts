@@ -19,6 +19,10 @@ export interface Follower<Item = unknown> {
   set(key: string, object: Item | undefined): void
   /** All objects of this kind have been told, the first time or again. */
   listed?(): void
+  /** This kind cannot be followed at present, for this reason. */
+  failed?(reason: string): void
+  /** It is followed again. */
+  recovered?(): void
 }
 
 /** A part of the watcher. */
