@@ -248,12 +248,13 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
   const { domain, resync: auditMs, appNamespace, allowUnreadableConfig: allowUnreadable, configDir, trustDomain } = options
   const namespace = options.namespace || features.POD_NAMESPACE
   const namespaces = appNamespace.length > 0 ? [...new Set([namespace, ...appNamespace])] : []
+  const ingressNamespace = features.ORCH_INGRESS_NS || namespace
   const settings = { namespace, allowUnreadable, configDir, trustDomain }
   const own = { cluster: features.CLUSTER_ID, keepsRoots: keepsRoots(parts), staleMs: features.PILOT_ORCH_STALE_AFTER }
-  const config = { features, domain, namespaces, ...own, auditMs, settings, ...requestSettings(options) }
+  const config = { features, domain, namespaces, ...own, auditMs, settings, ingressNamespace, ...requestSettings(options) }
   return {
     module: 'sources/orchestrator/registry-watcher',
-    consumes: { SecretCommand: true },
+    consumes: { SecretCommand: true, MeshNamesEvent: true },
     emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true },
     runs: mode,
     actors: hasCluster ? [{ name: orchestratorSource, config }] : [],

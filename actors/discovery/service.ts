@@ -36,6 +36,7 @@ import { type GivenServing, givenServing, servingNotices } from './given-serving
 import { givenSources } from './given-sources.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 import { Elections } from './leader/elections.ts'
+import { ingressStatusAnswers } from './leader/ingress-status.ts'
 import { rootWrites } from './leader/root-writes.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets, sharedSecrets } from './process-secrets.ts'
@@ -231,6 +232,7 @@ function reloadFiles(supervisor: Supervisor, log: Logger, others: readonly strin
 const leaderAnswers = (elections: Elections, { MESH_DOMAIN }: Features) => ({
   ...elections.answers,
   ...rootWrites(() => elections.of('namespaces'), MESH_DOMAIN),
+  ...ingressStatusAnswers(elections),
 })
 
 /** The settings of elections. */

@@ -92,6 +92,19 @@ export interface MeshNamesEvent {
   readonly discoveryAddress: string
   /** The actors of `configSources`, in their order: of Secrets of one name that of the first counts, after that of `--configDir`. */
   readonly sources?: readonly string[]
+  /** What Ingresses are served by; only the watcher of a cluster needs it. */
+  readonly ingress?: IngressSettings
+}
+
+/** The settings of Ingresses of the mesh configuration. */
+export interface IngressSettings {
+  /** Which Ingresses count: none, those of its classes, or also those without a class. */
+  readonly mode: 'OFF' | 'DEFAULT' | 'STRICT'
+  /** The class in annotations. */
+  readonly className: string
+  /** The Service whose addresses are those of Ingresses, and the label of its gateways; empty: not set. */
+  readonly service: string
+  readonly selector: string
 }
 
 /** Options of `pilot-discovery token`. */

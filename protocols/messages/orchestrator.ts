@@ -37,6 +37,24 @@ export interface ClusterSettings {
   readonly trustDomain: string
 }
 
+/** The status of an Ingress that is to be written in a term of the leader. */
+export interface IngressStatusOrder {
+  readonly term: number
+  readonly namespace: string
+  readonly name: string
+  /** The id of the Ingress: another one of the same name is left alone. */
+  readonly uid: string
+  /** IP addresses and host names. */
+  readonly addresses: readonly string[]
+}
+
+/** Whether a status was written, need not be (the Ingress is gone, or another process leads), or could not be. */
+export interface IngressStatusAnswer {
+  readonly result: 'written' | 'needless' | 'failed'
+  /** The reason why it was not written; empty if it was. */
+  readonly reason: string
+}
+
 /** Configuration of the watcher of a cluster. */
 export interface RegistryWatcherConfig {
   readonly features: object
@@ -53,6 +71,8 @@ export interface RegistryWatcherConfig {
   readonly settings: ClusterSettings
   /** Whether the ConfigMaps with the root certificates are followed. */
   readonly keepsRoots: boolean
+  /** The namespace of the gateways that serve Ingresses. */
+  readonly ingressNamespace: string
   readonly userAgent: string
   /** The time in milliseconds without a word of the server after which a kind counts as stale (`PILOT_ORCH_STALE_AFTER`). */
   readonly staleMs: number

@@ -2,7 +2,7 @@
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { Duty } from './leadership.ts'
-import type { ClusterAccess } from './orchestrator.ts'
+import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './orchestrator.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 import type { SecretReader } from './secrets.ts'
@@ -24,6 +24,8 @@ export interface BoundedQuestions {
   leadership(duty: Duty, known: number): number
   /** Answered by the main thread: whether the API server says that a service account may list the Secrets of its namespace. */
   secretAccess(reader: SecretReader): boolean
+  /** Answered by the main thread, which writes the status of an Ingress. */
+  writeIngressStatus(order: IngressStatusOrder): IngressStatusAnswer
   /** Answered by the main thread, which has the API server review the token. */
   reviewToken(question: TokenReviewQuestion): TokenVerdict
   /** Answered by the main thread, of a service that keeps its state in Secrets. */
@@ -44,6 +46,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   clusterAccess: 30_000,
   // Whoever asks is told of a change, and asks again.
   leadership: 60_000,
+  // A call may wait for its turn, and for a credential.
+  writeIngressStatus: 25_000,
   // A review may wait for its turn.
   secretAccess: 7000,
   reviewToken: 7000,

@@ -215,6 +215,7 @@ export const variables = {
     default: true,
     meaning: 'service entries with selectors select pods from the cluster',
   },
+  ORCH_INGRESS_NS: { type: 'string', default: '', meaning: 'namespace of the gateways that serve Ingresses; empty: that of this process' },
   POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: 'namespace of this process, where --namespace does not say it' },
   PILOT_XDS_IDENTITY_STREAMS: {
     type: 'integer',

@@ -83,8 +83,6 @@ const idleProviders = Object.fromEntries(
   ].map((name) => [name, unused(anything)]),
 )
 
-const ingress = 'the orchestrator client has no such part yet, which reads Ingresses'
-
 const trustDomain = text({ check: trustDomainFault, examples: ['cluster.local', 'td.example', 'my_project.example'] })
 
 const meshFields = {
@@ -113,10 +111,10 @@ const meshFields = {
   defaultServiceExportTo: exportList,
   defaultVirtualServiceExportTo: exportList,
   defaultDestinationRuleExportTo: exportList,
-  ingressClass: unused(text(), ingress),
-  ingressControllerMode: unused(oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'), ingress),
-  ingressService: unused(text(), ingress),
-  ingressSelector: unused(text(), ingress),
+  ingressClass: text({ max: 253 }),
+  ingressControllerMode: oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'),
+  ingressService: text({ max: 253 }),
+  ingressSelector: text({ max: 63 }),
   pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
   enablePrometheusMerge: unused(flag, 'there is no sidecar injection yet'),
   extensionProviders: list(
@@ -214,14 +212,15 @@ const defaults = {
   defaultServiceExportTo: ['*'],
   defaultVirtualServiceExportTo: ['*'],
   defaultDestinationRuleExportTo: ['*'],
+  ingressClass: 'mesh',
+  ingressControllerMode: 'STRICT' as 'UNSPECIFIED' | 'OFF' | 'DEFAULT' | 'STRICT',
+  ingressService: 'mesh-ingressgateway',
+  ingressSelector: '',
   pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
 }
 
 /** Defaults of fields that have no effect. They are shown to those who read the configuration. */
 const unusedDefaults = {
-  ingressClass: 'mesh',
-  ingressControllerMode: 'STRICT',
-  ingressService: 'mesh-ingressgateway',
   enablePrometheusMerge: true,
 }
 
@@ -249,13 +248,17 @@ export function withTrustDomain(mesh: MeshConfig, trustDomain: string): MeshConf
 }
 
 /** The parts of a mesh configuration needed to verify identities and to find the discovery service. */
-export function namesOfMesh({ trustDomain, trustDomainAliases, rootNamespace, defaultConfig, configSources = [] }: MeshConfig): MeshNamesEvent {
+export function namesOfMesh(mesh: MeshConfig): MeshNamesEvent {
+  const { trustDomain, trustDomainAliases, rootNamespace, defaultConfig, configSources = [] } = mesh
+  const { ingressClass: className, ingressControllerMode, ingressService: service, ingressSelector: selector } = mesh
+  const mode = ingressControllerMode === 'UNSPECIFIED' ? 'STRICT' : ingressControllerMode
   return {
     type: 'MeshNamesChanged',
     trustDomain,
     trustDomainAliases,
     rootNamespace,
     discoveryAddress: defaultConfig.discoveryAddress ?? '',
+    ingress: { mode, className, service, selector },
     ...(configSources.length > 0 && { sources: configSources.map(actorOfSource) }),
   }
 }

@@ -34,7 +34,6 @@ export const unbuiltVariables = {
     meaning: 'name of the mutating webhook configuration to patch when the installer command-line tool is not used',
   },
   MESH_METRICS_ANNOTATIONS: { without: agent, type: 'string', default: '', meaning: '' },
-  ORCH_INGRESS_NS: { without: orchestrator, type: 'string', default: '', meaning: '' },
   PILOT_ENABLED_SERVICE_APIS: {
     without: orchestrator,
     type: 'boolean',

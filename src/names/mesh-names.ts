@@ -136,6 +136,14 @@ export function typeUrlsOf(message: string): { readonly mesh: string; readonly a
 /** The name of an orchestrator's registry in messages with an alias name. */
 export const orchestratorAlias = 'Kubernetes'
 
+/** The names of the ConfigMap with the settings of the mesh, the alias last. */
+export const settingsConfigMaps: readonly string[] = ['mesh', 'istio']
+
+/** The labels of gateways that serve Ingresses, the alias last; default classes of Ingresses; default Services of these gateways. */
+export const gatewayLabels: readonly string[] = ['mesh', 'istio']
+export const ingressClasses: readonly string[] = ['mesh', 'istio']
+export const ingressServices: readonly string[] = ['mesh-ingressgateway', 'istio-ingressgateway']
+
 /** Returns the name of a registry in the mesh form. Other names are returned unchanged. */
 export const canonicalRegistry = (name: string): string => (name === orchestratorAlias ? 'Orchestrator' : name)
 

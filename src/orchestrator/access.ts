@@ -42,6 +42,9 @@ const fixed: readonly Access[] = [
   { resource: 'pods', group: core, verbs: follow, where: everywhere, why: 'labels and accounts of endpoints and proxies' },
   { resource: 'endpoints', group: core, verbs: follow, where: everywhere, why: 'endpoints with PILOT_USE_ENDPOINT_SLICE=false' },
   { resource: 'endpointslices', group: 'discovery.k8s.io', verbs: follow, where: everywhere, why: 'endpoints' },
+  { resource: 'ingresses', group: 'networking.k8s.io', verbs: follow, where: everywhere, why: 'routes of gateways (docs/resources.md, I1)' },
+  { resource: 'ingressclasses', group: 'networking.k8s.io', verbs: follow, where: everywhere, why: 'which Ingresses are for this mesh' },
+  { resource: 'ingresses/status', group: 'networking.k8s.io', verbs: ['patch'], where: everywhere, why: 'their addresses (docs/resources.md, I7)' },
   {
     ...{ resource: 'configmaps', group: core, verbs: ['list', 'watch', 'create', 'patch'], where: everywhere, names: ['mesh-ca-root-cert'] },
     why: 'the root certificates for the pods of each namespace',

@@ -1,5 +1,5 @@
 /** The services and endpoints of a cluster, from its Services, EndpointSlices, Pods and Nodes (docs/resources.md, O6 to O9). */
-import type { Endpoint, EndpointSlice, OutsideAccess, RegistryId, Service, TrafficDistribution } from '../../protocols/data.ts'
+import type { Endpoint, EndpointSlice, OutsideAccess, PodSpec, RegistryId, Service, TrafficDistribution } from '../../protocols/data.ts'
 import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
 import { localityLabel, type MeshNames } from '../names/mesh-names.ts'
@@ -43,6 +43,7 @@ export class ClusterRegistry {
   /** The pods that endpoints wait for, by slice. */
   readonly #awaited = new Map<string, ReadonlySet<string>>()
   #awaitedEver = 0
+  #serviceChanges = 0
   readonly #changedServices = new Set<string>()
   readonly #changedSlices = new Map<string, string>()
 
@@ -61,6 +62,25 @@ export class ClusterRegistry {
   /** The number of times that an endpoint came whose pod was not known. */
   get awaitedEver(): number {
     return this.#awaitedEver
+  }
+
+  /** The number of changes of Services so far. */
+  get serviceChanges(): number {
+    return this.#serviceChanges
+  }
+
+  /** The Service of a key. */
+  service(key: string): ServiceObject | undefined {
+    return this.#services.get(key)
+  }
+
+  /** The addresses outside of the cluster of the nodes of running pods of a namespace whose labels are accepted. */
+  nodeAddresses(namespace: string, accepts: (labels: Readonly<Record<string, string>>) => boolean): string[] {
+    return [...this.#pods.values()].flatMap(({ object }) => {
+      const { node, addresses } = object.spec as PodSpec
+      if (object.namespace !== namespace || addresses.length === 0 || !accepts(object.labels)) return []
+      return this.#nodes.get(node)?.outside.slice(0, 1) ?? []
+    })
   }
 
   /** Adds, replaces or removes an object. What follows from it is told by {@link take}. */
@@ -111,6 +131,7 @@ export class ClusterRegistry {
   #hostname = (namespace: string, name: string): string => `${name}.${namespace}.svc.${this.#settings.domain}`
 
   #setService(key: string, service: ServiceObject | undefined): void {
+    this.#serviceChanges++
     if (service) this.#services.set(key, service)
     else if (!this.#services.delete(key)) return
     if (service?.outside.nodes) this.#atNodes.add(key)

@@ -1,5 +1,6 @@
 /** The ConfigMap with the mesh configuration and the networks (docs/operation.md, C15). */
 import { type Fault, isMapping } from '../config/shape.ts'
+import { settingsConfigMaps } from '../names/mesh-names.ts'
 
 /** The texts of such a ConfigMap, as far as it has them. */
 export interface SettingsObject {
@@ -12,7 +13,7 @@ export interface SettingsObject {
  * alias. The revision `default` is none.
  */
 export const settingsNames = (revision: string): readonly string[] =>
-  ['mesh', 'istio'].map((name) => (revision === '' || revision === 'default' ? name : `${name}-${revision}`))
+  settingsConfigMaps.map((name) => (revision === '' || revision === 'default' ? name : `${name}-${revision}`))
 
 /** Cuts a ConfigMap to its settings. Never throws for any value. */
 export function cutSettings(value: Readonly<Record<string, unknown>>): {

@@ -17,6 +17,9 @@ const meshOf = (content: string) => {
   return read.value
 }
 
+/** The settings of Ingresses of the default. */
+const ingress = { mode: 'STRICT', className: 'mesh', service: 'mesh-ingressgateway', selector: '' }
+
 describe('the names of the mesh', () => {
   let queue: Behaviour<SourceEvent>
   const [files, other] = [new RecordingPeer<SourceEvent>('source/files'), new RecordingPeer<SourceEvent>('source/other')]
@@ -57,6 +60,7 @@ describe('the names of the mesh', () => {
         trustDomainAliases: [],
         rootNamespace: 'root',
         discoveryAddress: 'meshd.mesh-system.svc:15012',
+        ingress,
       },
     ])
     gives(files, 'trustDomain: from.files\n')
@@ -95,8 +99,9 @@ describe('the names of the mesh', () => {
         trustDomainAliases: [],
         rootNamespace: 'root',
         discoveryAddress: 'meshd.mesh-system.svc:15012',
+        ingress,
       },
-      { type: 'MeshNamesChanged', trustDomain: 'c', trustDomainAliases: ['a.b'], rootNamespace: 'root', discoveryAddress: 'here:1' },
+      { type: 'MeshNamesChanged', trustDomain: 'c', trustDomainAliases: ['a.b'], rootNamespace: 'root', discoveryAddress: 'here:1', ingress },
     ])
   })
 })

@@ -7,8 +7,9 @@ import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import { type MeshConfig, namesOfMesh } from '../../../src/config/mesh-config.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { orchestratorSource } from '../given-sources.ts'
 
-/** The kinds of actors that are told the names. */
+/** The kinds of actors that are told the names; so is the watcher of the cluster, which Ingresses are for by the mesh configuration. */
 const readerKinds: ReadonlySet<string> = new Set(['xds-writer', 'authenticator', 'certificate-authority'])
 
 /** The mesh configuration in force, and who is told of it. */
@@ -29,7 +30,7 @@ export class MeshSettings {
   }
 
   linked(peer: Peer): void {
-    if (!readerKinds.has(peer.kind)) return
+    if (!readerKinds.has(peer.kind) && peer.name !== orchestratorSource) return
     const reader = peer as Peer<MeshNamesEvent>
     this.#readers.set(peer.name, reader)
     if (this.#silent.size === 0) reader.tell(namesOfMesh(this.#inForce()), 'names')

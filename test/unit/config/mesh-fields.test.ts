@@ -120,11 +120,10 @@ describe('fields of the mesh configuration', () => {
   })
 
   it('give a warning if they have no effect', () => {
-    const fields = 'ingressClass: x\ncertificates: []\nthriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
+    const fields = 'certificates: []\nthriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
     const read = readMeshConfig(fields)
     expect('warnings' in read && read.warnings).to.deep.equal(
       Object.entries({
-        ingressClass: 'the orchestrator client has no such part yet, which reads Ingresses',
         certificates: 'the orchestrator client has no such part yet, whose API signs them',
         thriftConfig: 'Thrift calls are not limited yet',
         'defaultConfig.statNameLength': 'not implemented',
@@ -149,6 +148,7 @@ describe('fields of the mesh configuration', () => {
       trustDomainAliases: ['old'],
       rootNamespace: 'mesh-system',
       discoveryAddress: 'meshd.mesh-system.svc:15012',
+      ingress: { mode: 'STRICT', className: 'mesh', service: 'mesh-ingressgateway', selector: '' },
     })
     for (const [content, field] of [
       ["trustDomain: ''", 'trustDomain'],

@@ -5,6 +5,7 @@
  * the server is reached (`clusterAccess`).
  */
 
+import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
@@ -26,6 +27,8 @@ import { checkEvery, type Timer } from '../../../runtime/timers.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
+import { IngressPart } from './ingress-part.ts'
+import { IngressStatus } from './ingress-status.ts'
 import { RegistryPart } from './registry-part.ts'
 import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SecretsPart } from './secrets-part.ts'
@@ -41,11 +44,12 @@ interface Followed {
 
 type Sent = SourceEvent | SecretEvent | NamespaceRootsEvent
 
-class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
+class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>, Following {
   readonly #context: ActorContext<RegistryWatcherConfig>
   readonly #session: ApiSession
   readonly #parts: readonly WatcherPart[]
   readonly #secrets: SecretsPart
+  readonly #ingressStatus: IngressStatus
   /** By the path of the resource. */
   readonly #followed = new Map<string, Followed>()
   /** The paths that are followed for that of a follower: one for each namespace. */
@@ -65,7 +69,7 @@ class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
   #replay: Replay | undefined
 
   constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs, settings, keepsRoots } = context.config
+    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs, settings, keepsRoots, ingressNamespace } = context.config
     const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE } = features as Features
     const names = meshNames(MESH_DOMAIN)
     const source = sourceOfActor(context.name)
@@ -98,9 +102,18 @@ class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
       mayList: (reader) => context.askFor(patient, 'secretAccess', reader),
     })
     const roots = keepsRoots ? new RootCertificatesPart(names.domain, namespaces) : undefined
+    const place = { meshDomain: MESH_DOMAIN, domain, gateways: ingressNamespace, source, cluster }
+    const mayDiffer = () => this.#completed()
+    const ingresses = new IngressPart({ ...place, names, registry, log: context.log('orch'), send, mayDiffer })
+    this.#ingressStatus = new IngressStatus({
+      ...{ ingresses, registry, namespace: ingressNamespace, log: context.log('orch') },
+      leads: (known) => context.askFor(patient, 'leadership', 'ingress', known),
+      write: (order) => context.askFor(patient, 'writeIngressStatus', order),
+    })
     this.#parts = [
       new RegistryPart(registry, origin, usesSlices, send),
-      new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer: () => this.#completed() }),
+      new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer }),
+      ingresses,
       ...(roots ? [roots] : []),
       this.#secrets,
     ]
@@ -128,14 +141,16 @@ class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
     this.#replay = undefined
   }
 
-  receive(command: SecretCommand, from: Peer): void {
-    this.#secrets.wanted(from as Peer<SecretEvent>, command)
+  receive(message: SecretCommand | MeshNamesEvent, from: Peer): void {
+    if (message.type === 'MeshNamesChanged') for (const part of this.#parts) part.meshChanged?.(message)
+    else this.#secrets.wanted(from as Peer<SecretEvent>, message)
   }
 
   async drain(): Promise<void> {
     this.#staleCheck.cancel()
     for (const { watch } of this.#followed.values()) watch.close()
     for (const part of this.#parts) part.close?.()
+    this.#ingressStatus.close()
     this.#session.close()
   }
 
@@ -264,6 +279,7 @@ class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
     this.#troubles.set(path, trouble)
     this.#noteTroubles()
     follower.failed?.(`${what}: ${reason}`)
+    if (forbidden !== undefined) follower.forbidden?.()
   }
 
   #recovered({ resource, recovered }: Follower): void {
@@ -325,7 +341,7 @@ class RegistryWatcher implements Behaviour<SecretCommand, Sent>, Following {
 }
 
 /** The actor definition of the watcher of a cluster. */
-export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand, Sent> = {
+export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshNamesEvent, Sent> = {
   kind: 'source',
   start: (context) => new RegistryWatcher(context),
 }

@@ -1,4 +1,5 @@
 /** What the watcher of a cluster is made of: each part follows some kinds of objects and tells other actors what comes of them. */
+import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { Fault } from '../../../../src/config/shape.ts'
 import type { Resource } from '../../../../src/orchestrator/resources.ts'
 import type { Peer } from '../../../runtime/link.ts'
@@ -23,6 +24,8 @@ export interface Follower<Item = unknown> {
   failed?(reason: string): void
   /** It is followed again. */
   recovered?(): void
+  /** The role does not permit to follow it; it is tried again. */
+  forbidden?(): void
 }
 
 /** A part of the watcher. */
@@ -35,6 +38,8 @@ export interface WatcherPart {
   settled(): void
   /** Why what it has cannot be told completely yet, for people; empty: it can. Undefined: always. The replay does not end before. */
   waitsFor?(): readonly string[]
+  /** The mesh configuration in force may be another one. */
+  meshChanged?(event: MeshNamesEvent): void
   /** The watcher ends. */
   close?(): void
   /** An actor other than the push queue is linked, or is not any more. */

@@ -1,0 +1,328 @@
+/** Ingresses as Gateways and VirtualServices (docs/resources.md, I1 to I6), against what the orchestrator says of paths, hosts and classes. */
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { ConfigObject } from '../../../protocols/data.ts'
+import type { IngressSettings } from '../../../protocols/messages/identity.ts'
+import type { GatewaySpec } from '../../../src/config/kinds/gateway.ts'
+import type { VirtualServiceSpec } from '../../../src/config/kinds/virtual-service.ts'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigDocument } from '../../../src/config/parse.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { gatewayLabel, IngressConversion, isOurs } from '../../../src/orchestrator/ingress-conversion.ts'
+import { cutIngress, cutIngressClass } from '../../../src/orchestrator/ingress-objects.ts'
+import { runs } from '../../harness/seed.ts'
+
+const names = meshNames('mesh.io')
+const place = { meshDomain: 'mesh.io', domain: 'cluster.local', gateways: 'mesh-system', source: 'orchestrator', cluster: 'c' }
+const strict: IngressSettings = { mode: 'STRICT', className: 'mesh', service: 'mesh-ingressgateway', selector: '' }
+
+type PathType = 'Exact' | 'Prefix' | 'ImplementationSpecific'
+interface Given {
+  readonly namespace?: string
+  readonly name: string
+  readonly created?: string
+  readonly annotations?: Record<string, string>
+  readonly spec: object
+}
+const document = ({
+  namespace = 'shop',
+  name,
+  created = '2026-01-01T00:00:00Z',
+  annotations = { 'kubernetes.io/ingress.class': 'mesh' },
+  spec,
+}: Given) => ({
+  metadata: { namespace, name, creationTimestamp: created, annotations, uid: `${namespace}-${name}`, resourceVersion: '7' },
+  spec,
+})
+const backend = (name: string, port: number | string = 80) => ({
+  service: { name, port: typeof port === 'number' ? { number: port } : { name: port } },
+})
+const rule = (host: string | undefined, ...paths: readonly (readonly [path: string | undefined, type: PathType | undefined, service: string])[]) => ({
+  ...(host === undefined ? {} : { host }),
+  http: { paths: paths.map(([path, pathType, service]) => ({ path, pathType, backend: backend(service) })) },
+})
+
+/** Converts Ingresses, and collects what is told of them. */
+class Converted {
+  readonly faults: string[] = []
+  readonly ports = new Map<string, number>()
+  readonly conversion = new IngressConversion(place, (service, port) => this.ports.get(`${service} ${port}`))
+  readonly objects = new Map<string, ConfigObject>()
+
+  constructor(settings: IngressSettings, ...given: readonly Given[]) {
+    this.conversion.setSettings(settings)
+    this.set(...given)
+  }
+
+  set(...given: readonly Given[]): this {
+    for (const each of given) {
+      const { object, faults } = cutIngress(document(each), names)
+      this.faults.push(...faults.map(({ path, reason }) => `${path}: ${reason}`))
+      this.conversion.set(`${each.namespace ?? 'shop'}/${each.name}`, object)
+    }
+    return this.take()
+  }
+
+  take(): this {
+    for (const [key, object] of this.conversion.take())
+      if (object) this.objects.set(key, object)
+      else this.objects.delete(key)
+    // What changes says is all that there is.
+    expect([...this.objects.keys()].sort()).to.deep.equal(this.conversion.all().map(configKey).sort())
+    return this
+  }
+
+  gateways(): ConfigObject<GatewaySpec>[] {
+    return [...this.objects.values()].filter(({ kind }) => kind === 'Gateway') as ConfigObject<GatewaySpec>[]
+  }
+
+  virtualServices(): ConfigObject<VirtualServiceSpec>[] {
+    return [...this.objects.values()].filter(({ kind }) => kind === 'VirtualService') as ConfigObject<VirtualServiceSpec>[]
+  }
+
+  /** The Service that a request goes to; `503`, or undefined for none. */
+  serves(host: string, path: string): string | undefined {
+    const found = this.virtualServices()
+    const of = found.find(({ spec }) => spec.hosts?.[0] === host) ?? found.find(({ spec }) => spec.hosts?.[0] === '*')
+    const route = of?.spec.http?.find(({ match }) =>
+      match?.some(({ uri }) => (uri?.exact !== undefined ? path === uri.exact : path.startsWith(uri?.prefix ?? '?'))),
+    )
+    return route?.directResponse ? String(route.directResponse.status) : route?.route?.[0]?.destination.host.split('.')[0]
+  }
+}
+
+describe('Ingresses', () => {
+  it('become a Gateway for each label of gateways, and a VirtualService for each host, which are valid and say where they come from', () => {
+    const converted = new Converted(strict, {
+      name: 'web',
+      spec: { tls: [{ hosts: ['a.example'], secretName: 'a-cert' }, { secretName: 'any' }], rules: [rule('a.example', ['/', 'Prefix', 'web'])] },
+    })
+    const [own, alias] = converted.gateways()
+    expect([own?.spec.selector, alias?.spec.selector]).to.deep.equal([{ mesh: 'ingressgateway' }, { istio: 'ingressgateway' }])
+    expect([own?.namespace, own?.name]).to.deep.equal(['mesh-system', 'web-mesh-autogenerated-orch-ingress-shop'])
+    expect(own?.spec.servers).to.deep.equal([
+      {
+        port: { number: 443, protocol: 'HTTPS', name: 'https-443-ingress-web-shop-0' },
+        hosts: ['a.example'],
+        tls: { mode: 'SIMPLE', credentialName: 'a-cert' },
+      },
+      {
+        port: { number: 443, protocol: 'HTTPS', name: 'https-443-ingress-web-shop-1' },
+        hosts: ['*'],
+        tls: { mode: 'SIMPLE', credentialName: 'any' },
+      },
+      { port: { number: 80, protocol: 'HTTP', name: 'http-80-ingress-web-shop' }, hosts: ['*'] },
+    ])
+    const [routed] = converted.virtualServices()
+    expect([routed?.namespace, routed?.name]).to.deep.equal(['shop', 'a-example-web-mesh-autogenerated-orch-ingress'])
+    expect(routed).to.include({ place: 'Ingress shop/web of cluster c', source: 'orchestrator', cluster: 'c', uid: 'shop-web', resourceVersion: '' })
+    expect(routed?.spec).to.deep.equal({
+      hosts: ['a.example'],
+      gateways: ['mesh', 'istio'].map((label) => `mesh-system/web-${label}-autogenerated-orch-ingress-shop`),
+      http: [{ match: [{ uri: { prefix: '/' } }], route: [{ destination: { host: 'web.shop.svc.cluster.local', port: { number: 80 } } }] }],
+      exportTo: ['*'],
+    })
+    for (const { kind, group, version, namespace, name, spec } of converted.objects.values()) {
+      const parsed = parseConfigDocument('made', { apiVersion: `${group}/${version}`, kind, metadata: { namespace, name }, spec }, names, {})
+      expect([parsed.faults, parsed.objects[0]?.spec]).to.deep.equal([[], spec])
+    }
+  })
+
+  it('send a request where the longest path says, element by element, an exact one first, the oldest Ingress first, the default backend last', () => {
+    const segment = fc.constantFrom('a', 'b', 'ab')
+    const path = fc
+      .array(segment, { maxLength: 3 })
+      .chain((parts) => fc.constantFrom(`/${parts.join('/')}`, parts.length > 0 ? `/${parts.join('/')}/` : '/'))
+    const entry = fc.record({ path, type: fc.constantFrom<PathType>('Exact', 'Prefix'), age: fc.integer({ min: 0, max: 2 }), isAny: fc.boolean() })
+    const property = fc.property(
+      fc.array(entry, { maxLength: 8 }),
+      fc.subarray([0, 1, 2]),
+      path,
+      fc.boolean(),
+      (entries, defaults, asked, isOther) => {
+        const ingresses = [0, 1, 2].map((age): Given => {
+          const mine = entries.map((each, index) => ({ ...each, index })).filter((each) => each.age === age)
+          const of = (isAny: boolean) =>
+            mine.filter((each) => each.isAny === isAny).map((each): [string, PathType, string] => [each.path, each.type, `s${each.index}`])
+          const rules = [rule('a.example', ...of(false)), rule(undefined, ...of(true))].filter(({ http }) => http.paths.length > 0)
+          return {
+            name: `i${age}`,
+            created: `2026-01-0${age + 1}T00:00:00Z`,
+            spec: { rules, ...(defaults.includes(age) ? { defaultBackend: backend(`d${age}`) } : {}) },
+          }
+        })
+        // Whatever order they come in.
+        const converted = new Converted(strict, ...ingresses.toReversed())
+        const elements = (text: string) => text.split('/').filter((part) => part !== '')
+        const hasHost = entries.some(({ isAny }) => !isAny)
+        const host = isOther || !hasHost ? '*' : 'a.example'
+        const matching = entries
+          .map((each, index) => ({ ...each, index }))
+          .filter((each) => each.isAny === (host === '*'))
+          .filter((each) => (each.type === 'Exact' ? each.path === asked : elements(each.path).every((part, at) => elements(asked)[at] === part)))
+          .sort(
+            (one, other) =>
+              one.path.replace(/\/+$/, '').length * -1 + other.path.replace(/\/+$/, '').length ||
+              Number(other.type === 'Exact') - Number(one.type === 'Exact') ||
+              one.age - other.age ||
+              one.index - other.index,
+          )
+        const fallback = defaults.filter((age) => host === '*' || entries.some((each) => each.age === age && !each.isAny)).sort()[0]
+        const wanted = matching[0] ? `s${matching[0].index}` : fallback === undefined ? undefined : `d${fallback}`
+        expect(converted.serves(host, asked), JSON.stringify({ entries, asked, host, defaults })).to.equal(wanted)
+      },
+    )
+    fc.assert(property, { numRuns: runs(2000) })
+  })
+
+  it('read paths that the implementation decides on as users of the reference wrote them', () => {
+    for (const [given, matched, missed] of [
+      ['/a', '/a', '/a/b'],
+      ['/a.*', '/ab', '/b'],
+      ['/a/*', '/a/b', '/ab'],
+      ['/*', '/x', undefined],
+      [undefined, '/x', undefined],
+    ] as const)
+      for (const type of ['ImplementationSpecific', undefined] as const) {
+        const converted = new Converted(strict, { name: 'i', spec: { rules: [rule('a.example', [given, type, 'web'])] } })
+        expect([converted.serves('a.example', matched), missed && converted.serves('a.example', missed)]).to.deep.equal(['web', undefined])
+      }
+  })
+
+  it('merge the rules of a host in one VirtualService, bound to the gateways of each, and follow changes', () => {
+    const one: Given = { name: 'one', spec: { rules: [rule('a.example', ['/one', 'Prefix', 'one'])] } }
+    const two: Given = {
+      namespace: 'else',
+      name: 'two',
+      created: '2025-01-01T00:00:00Z',
+      spec: { rules: [rule('A.example', ['/two', 'Prefix', 'two'])] },
+    }
+    const converted = new Converted(strict, one, two)
+    const [merged, ...others] = converted.virtualServices()
+    expect(others).to.deep.equal([])
+    expect([merged?.namespace, merged?.place]).to.deep.equal(['else', 'Ingresses else/two, shop/one of cluster c'])
+    expect(merged?.spec.gateways).to.have.length(4)
+    expect(merged?.spec.http?.map(({ route }) => route?.[0]?.destination.host)).to.deep.equal([
+      'two.else.svc.cluster.local',
+      'one.shop.svc.cluster.local',
+    ])
+    converted.set({ ...two, annotations: { 'kubernetes.io/ingress.class': 'other' } })
+    expect(converted.virtualServices().map(({ place: at }) => at)).to.deep.equal(['Ingress shop/one of cluster c'])
+    converted.conversion.set('shop/one', undefined)
+    expect(converted.take().objects.size).to.equal(0)
+  })
+
+  it('have distinct names for hosts that differ in dots and dashes', () => {
+    const hosts = ['a.b', 'a-b', 'a-b.c', 'a.b-c', 'a-b-c', 'a.b.c', '*.b', undefined]
+    const converted = new Converted(strict, { name: 'i', spec: { rules: hosts.map((host) => rule(host, ['/', 'Prefix', 'web'])) } })
+    expect(converted.virtualServices()).to.have.length(hosts.length)
+  })
+
+  it('find ports by name, live, and answer with 503 while there is none', () => {
+    const converted = new Converted(strict, {
+      name: 'i',
+      spec: { rules: [{ host: 'a.example', http: { paths: [{ path: '/', pathType: 'Prefix', backend: backend('web', 'http') }] } }] },
+    })
+    expect(converted.serves('a.example', '/')).to.equal('503')
+    expect(converted.conversion.lost).to.deep.equal([
+      { ingress: 'shop/i', path: 'spec.rules[0].http.paths[0].backend', reason: 'Service shop/web does not exist or has no port named "http"' },
+    ])
+    converted.ports.set('shop/web http', 8080)
+    converted.conversion.servicesChanged()
+    expect([converted.take().serves('a.example', '/'), converted.conversion.lost]).to.deep.equal(['web', []])
+    expect(converted.virtualServices()[0]?.spec.http?.[0]?.route?.[0]?.destination.port).to.deep.equal({ number: 8080 })
+  })
+
+  it('lose the parts that cannot be used, with field and reason, and nothing else', () => {
+    const converted = new Converted(strict, {
+      name: 'i',
+      spec: {
+        tls: [{ hosts: ['a.example'] }, { hosts: ['a b'], secretName: 's' }, { hosts: ['c.example'], secretName: 'good' }],
+        defaultBackend: { resource: { kind: 'Bucket', name: 'b' } },
+        rules: [
+          rule('not a host', ['/', 'Prefix', 'lost']),
+          {
+            host: 'a.example',
+            http: {
+              paths: [
+                { path: '/x', pathType: 'Glob', backend: backend('lost') },
+                { path: '/y', pathType: 'Prefix', backend: { service: { name: 'lost', port: { number: 70_000 } } } },
+                { path: '/z', pathType: 'Prefix', backend: backend('web') },
+              ],
+            },
+          },
+        ],
+      },
+    })
+    expect(converted.faults.map((fault) => fault.slice(0, fault.indexOf(':'))).sort()).to.deep.equal([
+      'spec.defaultBackend.resource',
+      'spec.rules[0].host',
+      'spec.rules[1].http.paths[0].pathType',
+      'spec.rules[1].http.paths[1].backend.service.port',
+      'spec.tls[0].secretName',
+      'spec.tls[1]',
+    ])
+    expect(['/x', '/y', '/z'].map((path) => converted.serves('a.example', path))).to.deep.equal([undefined, undefined, 'web'])
+    expect(converted.gateways()[0]?.spec.servers.map(({ tls }) => tls?.credentialName)).to.deep.equal(['good', undefined])
+  })
+
+  it('never throw, whatever they are made of', () => {
+    const property = fc.property(fc.anything(), fc.anything(), fc.anything(), (tls, rules, metadata) => {
+      cutIngress({ metadata, spec: { tls, rules: [{ http: { paths: [rules] } }, rules] }, status: { loadBalancer: tls } } as never, names)
+      cutIngress({ metadata, spec: rules, status: tls } as never, names)
+      cutIngressClass({ metadata, spec: tls } as never, names)
+    })
+    fc.assert(property, { numRuns: runs(1000) })
+  })
+
+  it('are for this mesh by annotation, else by class, else by mode or default class', () => {
+    const classes = (isDefault: boolean) =>
+      new Map(
+        (
+          [
+            ['mine', 'mesh.io/ingress-controller'],
+            ['alias', 'istio.io/ingress-controller'],
+            ['nginx', 'k8s.io/ingress-nginx'],
+          ] as const
+        ).map(([name, controller]) => {
+          const annotations = name === 'mine' && isDefault ? { 'ingressclass.kubernetes.io/is-default-class': 'true' } : {}
+          return [name, cutIngressClass({ metadata: { name, annotations }, spec: { controller } }, names).object] as const
+        }),
+      )
+    for (const mode of ['OFF', 'DEFAULT', 'STRICT'] as const)
+      for (const own of ['mesh', 'public'])
+        for (const annotatedClass of [undefined, 'mesh', 'istio', 'public', 'nginx'])
+          for (const className of [undefined, 'mine', 'alias', 'nginx', 'missing'])
+            for (const isDefault of [false, true]) {
+              const byAnnotation = own === 'mesh' ? ['mesh', 'istio'] : [own]
+              const wanted =
+                mode !== 'OFF' &&
+                (annotatedClass !== undefined
+                  ? byAnnotation.includes(annotatedClass)
+                  : className !== undefined
+                    ? className === 'mine' || className === 'alias'
+                    : mode === 'DEFAULT' || isDefault)
+              const given = { annotatedClass, className }
+              expect(
+                isOurs(given, { ...strict, mode, className: own }, classes(isDefault)),
+                JSON.stringify({ mode, own, given, isDefault }),
+              ).to.equal(wanted)
+            }
+  })
+
+  it('are served by the gateways that the settings select', () => {
+    const label = (service: string, selector: string) => gatewayLabel({ ...strict, service, selector })
+    expect([
+      label('mesh-ingressgateway', ''),
+      label('istio-ingressgateway', ''),
+      label('', ''),
+      label('edge', ''),
+      label('edge', 'front'),
+    ]).to.deep.equal(['ingressgateway', 'ingressgateway', 'ingressgateway', 'edge', 'front'])
+    const converted = new Converted(strict, { name: 'i', spec: { rules: [rule('a.example', ['/', 'Prefix', 'web'])] } })
+    converted.conversion.setSettings({ ...strict, selector: 'front' })
+    expect(converted.take().gateways()[0]?.spec.selector).to.deep.equal({ mesh: 'front' })
+    converted.conversion.setSettings({ ...strict, mode: 'OFF' })
+    expect(converted.take().objects.size).to.equal(0)
+  })
+})
