@@ -31,6 +31,7 @@ const discovery = [
     'sources/files/file-watcher.ts',
     'sources/files/parse-task.ts',
     'sources/mock/mock-registry.ts',
+    'sources/orchestrator/config-watcher.ts',
     'sources/orchestrator/registry-watcher.ts',
     'key-sets/jwks-resolver.ts',
     'certificates/certificate-watcher.ts',

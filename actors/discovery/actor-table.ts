@@ -10,7 +10,7 @@ import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEv
 import type { NamespaceRootsEvent } from '../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
-import { actorOfSource, type ConfigSource, directoryOf, isControlPlane } from '../../src/config/config-sources.ts'
+import { actorOfSource, type ConfigSource, directoryOf, isCluster, isControlPlane } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
@@ -26,7 +26,9 @@ export interface TableParts {
   readonly options: DiscoveryOptions
   readonly features: Features
   /** Whether the registry of a cluster is followed. */
-  readonly hasCluster: boolean
+  readonly hasRegistry: boolean
+  /** The sources of configuration objects where the mesh configuration names none. */
+  readonly configSources: readonly ConfigSource[]
   /** Names of sources that have no actor; with one of them, nothing is ever served. */
   readonly missingSources: readonly string[]
   /** The sources that an earlier push queue had synced; undefined before the first push. */
@@ -84,6 +86,7 @@ type Row<Definition> = ActorRow<Messages, Definition>
 type PushQueue = typeof import('./push-queue/push-queue.ts').actor
 type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
 type DirectorySource = typeof import('./sources/files/directory-source.ts').actor
+type ConfigWatcher = typeof import('./sources/orchestrator/config-watcher.ts').actor
 type ControlPlaneSource = typeof import('./sources/xds/xds-source.ts').actor
 type RegistryWatcher = typeof import('./sources/orchestrator/registry-watcher.ts').actor
 type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
@@ -119,7 +122,6 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
       },
     ],
   }
-  const { directories, controlPlanes } = configuredRows(mode)
   const mock: Row<MockRegistry> = {
     module: 'sources/mock/mock-registry',
     consumes: {},
@@ -131,7 +133,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const settingSources = [...files.actors, ...mock.actors, ...cluster.actors].map(({ name }) => name)
   const sources = [...settingSources, ...parts.missingSources]
   const own = { ...features, POD_NAMESPACE: options.namespace || features.POD_NAMESPACE }
-  const forQueue = { features: own, secrets, domain, trustDomain, plugins, sources, settingSources }
+  const forQueue = { features: own, secrets, domain, trustDomain, plugins, sources, settingSources, configSources: parts.configSources }
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
@@ -164,30 +166,10 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  const rows = [
-    queue,
-    files,
-    directories,
-    controlPlanes,
-    mock,
-    cluster,
-    resolver,
-    certificates,
-    authenticator,
-    authority,
-    rootCertificates,
-    distribution,
-    writers,
-  ]
-  const configured = (source: () => ConfigSource) => {
-    const { address } = source()
-    const name = actorOfSource({ address })
-    const row = isControlPlane({ address }) ? controlPlanes : directories
-    const given = { features, allowUnreadable, source: address }
-    const config = () => (isControlPlane({ address }) ? { ...given, ...source() } : { ...given, configDir: directoryOf({ address }) })
-    return wireLate(row, { name, config, youngMib: parserYoungMib }, rows, parts.module)
-  }
-  return { ...wire(rows, parts.module), sources, configured }
+  const late = configuredRows(mode)
+  const trust = [certificates, authenticator, authority, rootCertificates]
+  const rows = [queue, files, ...Object.values(late), mock, cluster, resolver, ...trust, distribution, writers]
+  return { ...wire(rows, parts.module), sources, configured: (source) => configuredActor(parts, rows, late, source) }
 }
 
 /** The rows of those that know whom to trust. */
@@ -224,8 +206,30 @@ function trustRows(parts: TableParts) {
   return { certificates, authenticator, authority, rootCertificates }
 }
 
+/** The actor for a source of the mesh configuration. */
+function configuredActor(
+  parts: TableParts,
+  rows: Parameters<typeof wireLate>[2],
+  { directories, controlPlanes, clusterConfig }: ReturnType<typeof configuredRows>,
+  source: () => ConfigSource,
+): LateActor {
+  const { address } = source()
+  const { features, options } = parts
+  const given = { features, allowUnreadable: options.allowUnreadableConfig, source: address }
+  const spec = { name: actorOfSource({ address }), youngMib: parserYoungMib }
+  const start = (row: Row<DirectorySource> | Row<ControlPlaneSource> | Row<ConfigWatcher>, config: () => object) =>
+    wireLate(row, { ...spec, config }, rows, parts.module)
+  if (isCluster({ address })) return start(clusterConfig, () => ({ ...watcherConfig(parts), source: address }))
+  if (isControlPlane({ address })) return start(controlPlanes, () => ({ ...given, ...source() }))
+  return start(directories, () => ({ ...given, configDir: directoryOf({ address }) }))
+}
+
 /** The rows of sources that come and go with `configSources` of the mesh configuration. */
-function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectorySource>; readonly controlPlanes: Row<ControlPlaneSource> } {
+function configuredRows(mode: SpawnMode): {
+  readonly directories: Row<DirectorySource>
+  readonly controlPlanes: Row<ControlPlaneSource>
+  readonly clusterConfig: Row<ConfigWatcher>
+} {
   return {
     directories: {
       module: 'sources/files/directory-source',
@@ -235,29 +239,35 @@ function configuredRows(mode: SpawnMode): { readonly directories: Row<DirectoryS
       actors: [],
     },
     controlPlanes: { module: 'sources/xds/xds-source', consumes: {}, emits: { SourceEvent: true }, runs: mode, actors: [] },
+    clusterConfig: { module: 'sources/orchestrator/config-watcher', consumes: {}, emits: { SourceEvent: true }, runs: mode, actors: [] },
   }
 }
 
 /** Whether the ConfigMap with the root certificates is kept in each namespace: where there are a cluster and an own authority. */
-const keepsRoots = ({ hasCluster, listen, features }: TableParts): boolean =>
-  hasCluster && listen.secure?.signs === true && features.PILOT_CERT_PROVIDER !== 'orchestrator'
+const keepsRoots = ({ hasRegistry, listen, features }: TableParts): boolean =>
+  hasRegistry && listen.secure?.signs === true && features.PILOT_CERT_PROVIDER !== 'orchestrator'
 
-/** The watcher of the cluster. */
-function clusterRow(parts: TableParts): Row<RegistryWatcher> {
-  const { options, features, hasCluster, mode } = parts
+/** The settings of what follows the cluster. */
+function watcherConfig(parts: TableParts) {
+  const { options, features } = parts
   const { domain, resync: auditMs, appNamespace, allowUnreadableConfig: allowUnreadable, configDir, trustDomain } = options
   const namespace = options.namespace || features.POD_NAMESPACE
   const namespaces = appNamespace.length > 0 ? [...new Set([namespace, ...appNamespace])] : []
   const ingressNamespace = features.ORCH_INGRESS_NS || namespace
   const settings = { namespace, allowUnreadable, configDir, trustDomain }
   const own = { cluster: features.CLUSTER_ID, keepsRoots: keepsRoots(parts), staleMs: features.PILOT_ORCH_STALE_AFTER }
-  const config = { features, domain, namespaces, ...own, auditMs, settings, ingressNamespace, ...requestSettings(options) }
+  return { features, domain, namespaces, ...own, auditMs, settings, ingressNamespace, ...requestSettings(options) }
+}
+
+/** The watcher of the registry of the cluster. */
+function clusterRow(parts: TableParts): Row<RegistryWatcher> {
+  const { hasRegistry, mode } = parts
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: { SecretCommand: true, MeshNamesEvent: true },
     emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true },
     runs: mode,
-    actors: hasCluster ? [{ name: orchestratorSource, config }] : [],
+    actors: hasRegistry ? [{ name: orchestratorSource, config: watcherConfig(parts) }] : [],
   }
 }
 

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { ClusterOrigin } from '../../protocols/messages/orchestrator.ts'
+import { type ConfigSource, clusterSource } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import type { Notice } from './exposure.ts'
 
@@ -14,8 +15,14 @@ const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The sources of a service. */
 export interface GivenSources {
-  /** The cluster whose services are read; undefined: none. */
+  /** The cluster that is connected to; undefined: none. */
   readonly cluster: ClusterOrigin | undefined
+  /** Whether the services of the cluster are read. */
+  readonly hasRegistry: boolean
+  /** The sources of configuration objects, beside `--configDir`, where the mesh configuration names none. */
+  readonly configSources: readonly ConfigSource[]
+  /** Why there is no cluster, for those who need one; undefined with one. */
+  readonly noCluster: string | undefined
   /** The sources without an actor that the first push waits for. */
   readonly missing: readonly string[]
   /** What the operator has to do before the service can become ready; undefined if nothing. */
@@ -34,20 +41,29 @@ export function givenSources(
   { ORCHESTRATOR_SERVICE_HOST: host, ORCHESTRATOR_SERVICE_PORT: port }: Pick<Features, 'ORCHESTRATOR_SERVICE_HOST' | 'ORCHESTRATOR_SERVICE_PORT'>,
   directory = accountDirectory,
 ): GivenSources {
-  const none = { cluster: undefined, missing: [], advice: undefined, notices: [] }
-  if (!registries.includes('Orchestrator')) {
-    if (orchconfig === '') return none
-    return { ...none, notices: [{ level: 'warn', message: 'flag --orchconfig has no effect: --registries does not name Orchestrator' }] }
-  }
-  if (orchconfig !== '') return { ...none, cluster: { from: 'file', path: orchconfig } }
+  const isWanted = registries.includes('Orchestrator')
+  const none = { cluster: undefined, hasRegistry: false, configSources: [], noCluster: undefined, missing: [], advice: undefined, notices: [] }
+  // With a directory, the files take the place of the objects of the cluster.
+  const configSources = configDir === '' ? [clusterSource] : []
+  const found = { ...none, hasRegistry: isWanted, configSources }
+  if (orchconfig !== '') return { ...found, cluster: { from: 'file', path: orchconfig } }
   const token = join(directory, 'token')
-  if (host !== '' && existsSync(token)) return { ...none, cluster: { from: 'pod', host, port, directory } }
+  const isInside = host !== '' && existsSync(token)
+  if (isInside && (isWanted || configDir === '')) return { ...found, cluster: { from: 'pod', host, port, directory } }
   const outside = `this process does not run in a cluster (${host === '' ? 'ORCHESTRATOR_SERVICE_HOST is not set' : `there is no ${token}`})`
   const elsewhere = 'use --orchconfig <file>, --configDir <directory> or --registries Mock'
+  const noCluster = isInside ? 'with --configDir and without the registry Orchestrator, only --orchconfig <file> names a cluster' : outside
+  if (!isWanted) return { ...none, noCluster }
   if (given.some((flag) => flag.startsWith('--registries='))) throw new Error(`--registries: Orchestrator: ${outside}; ${elsewhere}`)
   if (configDir === '' && registries.every((registry) => registry === 'Orchestrator')) {
     const advice = `nothing can be served: the only source is the registry Orchestrator, and ${outside}; ${elsewhere}`
-    return { ...none, missing: [orchestratorSource], advice, notices: [{ level: 'error', message: `${advice}; the service stays not ready` }] }
+    return {
+      ...none,
+      noCluster,
+      missing: [orchestratorSource],
+      advice,
+      notices: [{ level: 'error', message: `${advice}; the service stays not ready` }],
+    }
   }
-  return { ...none, notices: [{ level: 'info', message: `registry Orchestrator is left out: ${outside}` }] }
+  return { ...none, noCluster, notices: [{ level: 'info', message: `registry Orchestrator is left out: ${outside}` }] }
 }

@@ -100,7 +100,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     options,
     syncedBefore: () => configured.syncedBefore,
     features,
-    ...{ hasCluster: cluster !== undefined, missingSources: sources.missing },
+    ...{ hasRegistry: sources.hasRegistry, configSources: sources.configSources, missingSources: sources.missing },
     statusOnLoopback: openOnLoopback,
     writers,
     listen: listenOn(options, serving, authority, passing?.places ?? []),
@@ -121,7 +121,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const explanations = new Explanations()
   Object.assign(
     answers,
-    cluster?.answers(log, metrics),
+    cluster ? cluster.answers(log, metrics) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
     elections && leaderAnswers(elections, features),
     statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
   )

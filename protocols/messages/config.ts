@@ -23,6 +23,8 @@ export interface PushQueueConfig {
   readonly sources: readonly string[]
   /** Those of them that may give a mesh configuration, which the names of the mesh wait for; undefined: all. */
   readonly settingSources?: readonly string[]
+  /** The `ConfigSource` values that count where the mesh configuration has no `configSources`. */
+  readonly configSources?: readonly { readonly address: string }[]
   /**
    * The sources that an earlier push queue of this process had synced. Of the `configSources`, the first push waits for these only;
    * undefined: for all that the mesh configuration names before it.

@@ -55,6 +55,12 @@ export interface IngressStatusAnswer {
   readonly reason: string
 }
 
+/** Configuration of the source that reads the configuration objects of a cluster (`configSources`, `orch://`). */
+export interface ClusterSourceConfig extends RegistryWatcherConfig {
+  /** The source as objects name it. */
+  readonly source: string
+}
+
 /** Configuration of the watcher of a cluster. */
 export interface RegistryWatcherConfig {
   readonly features: object

@@ -1,5 +1,6 @@
 /** `configSources` of the mesh configuration: the further places that configuration objects are read from (docs/operation.md, F10 to F12). */
 import { count } from '../model/counts.ts'
+import { canonicalSource, clusterAddress } from '../names/mesh-names.ts'
 import { list, type Read, type Report, record, reject, required, type Shape, text } from './shape.ts'
 import { tlsMode } from './shapes/tls.ts'
 
@@ -22,7 +23,10 @@ const tlsSettings = record({
 /** The TLS settings of another control plane. `subjectAltNames`: names of which its certificate must have one; otherwise its host. */
 export type ConfigSourceTls = Read<typeof tlsSettings>
 
-/** A place that configuration objects are read from: `fs:///<directory>`, or another control plane, `xds://<host>:<port>`. */
+/**
+ * A place that configuration objects are read from: `fs:///<directory>`, another control plane, `xds://<host>:<port>`, or the cluster,
+ * `orch://`.
+ */
 export interface ConfigSource {
   readonly address: string
   /** Present for another control plane. */
@@ -37,15 +41,25 @@ const mostSources = 16
 
 const source = record(
   {
-    address: required(text({ max: 4096, check: addressFault, examples: ['fs:///etc/mesh/extra', 'xds://other.example.com:15012'] })),
+    address: required(text({ max: 4096, check: addressFault, examples: ['fs:///etc/mesh/extra', 'xds://other.example.com:15012', clusterAddress] })),
     tlsSettings,
   },
   ({ address, tlsSettings: tls }, path, report) => {
     if (isControlPlane({ address }) && !tls)
       reject(report, `${path}.tlsSettings`, 'required, but missing: another control plane serves identities of its root namespace only (mode MUTUAL)')
-    if (!isControlPlane({ address }) && tls) report.warnings.push({ path: `${path}.tlsSettings`, reason: 'has no effect: directories need none' })
+    if (!isControlPlane({ address }) && tls)
+      report.warnings.push({ path: `${path}.tlsSettings`, reason: 'has no effect: only other control planes have any' })
   },
 )
+
+/** The cluster as a source. */
+export const clusterSource: ConfigSource = { address: clusterAddress }
+
+/** Whether a source is the cluster. */
+export const isCluster = ({ address }: ConfigSource): boolean => address === clusterAddress
+
+/** Whether a source is a directory. */
+export const isDirectory = (source: ConfigSource): boolean => !isCluster(source) && !isControlPlane(source)
 
 /** Whether a source is another control plane. */
 export const isControlPlane = ({ address }: ConfigSource): boolean => address.startsWith(controlPlaneScheme)
@@ -65,7 +79,9 @@ export const configSourcesShape: Shape<ConfigSource[]> = {
       const read = source.read(entry, `${path}[${index}]`, own)
       for (const fault of own.faults) leaveOut(fault.path, fault.reason)
       if (!read || own.faults.length > 0) return []
-      return isControlPlane(read) ? [read] : [{ address: directoryScheme + directoryOf(read) }]
+      const given = { ...read, address: canonicalSource(read.address) }
+      if (isCluster(given)) return [clusterSource]
+      return isControlPlane(given) ? [given] : [{ address: directoryScheme + directoryOf(given) }]
     })
   },
 }
@@ -74,9 +90,10 @@ export const configSourcesShape: Shape<ConfigSource[]> = {
 function addressFault(address: string): string | undefined {
   const shown = JSON.stringify(address.slice(0, 100))
   const scheme = /^([a-z0-9]+):\/\//.exec(address)?.[1]
-  if (scheme === 'k8s' || scheme === 'orch') return `${shown}: the orchestrator client has no such part yet`
+  if (canonicalSource(address) === clusterAddress) return undefined
+  if (scheme === 'k8s' || scheme === 'orch') return `${shown} is not ${clusterAddress}, which is the cluster of this process`
   if (scheme === 'xds') return hostAndPort(address) ? undefined : `${shown} is not xds://<host>:<port>`
-  if (scheme !== 'fs') return `${shown} is neither fs:///<directory> nor xds://<host>:<port>`
+  if (scheme !== 'fs') return `${shown} is neither fs:///<directory> nor xds://<host>:<port> nor ${clusterAddress}`
   if (!address.startsWith('fs:///')) return `${shown} names a host or a relative path: three slashes begin an absolute path`
   const parts = address.split('/').slice(3)
   if (parts.some((part) => part === '.' || part === '..')) return `${shown} has a part . or ..`
@@ -99,14 +116,18 @@ export function hostAndPort(address: string): { readonly host: string; readonly 
 
 /**
  * Returns the name of the actor that reads a source: `source/fs/etc/mesh/extra` for `fs:///etc/mesh/extra`, `source/xds/other:15012` for
- * `xds://other:15012`.
+ * `xds://other:15012`, `source/orch` for the cluster.
  */
 export const actorOfSource = (given: ConfigSource): string =>
-  isControlPlane(given) ? `source/xds/${given.address.slice(controlPlaneScheme.length)}` : `source/fs${directoryOf(given)}`
+  isCluster(given)
+    ? 'source/orch'
+    : isControlPlane(given)
+      ? `source/xds/${given.address.slice(controlPlaneScheme.length)}`
+      : `source/fs${directoryOf(given)}`
 
 /**
  * Returns the sources whose directories are read by nobody else, and why the others are left out: a directory that is, or lies within, or
- * contains `--configDir` (an absolute path; empty: there is none) or that of an earlier source, and a control plane that is named twice. Paths
+ * contains `--configDir` (an absolute path; empty: there is none) or that of an earlier source, and a control plane or the cluster where it is named twice. Paths
  * and addresses are compared as written.
  */
 export function separateSources(sources: readonly ConfigSource[], configDir: string): { usable: ConfigSource[]; faults: string[] } {
@@ -114,7 +135,7 @@ export function separateSources(sources: readonly ConfigSource[], configDir: str
   const usable: ConfigSource[] = []
   const faults: string[] = []
   for (const each of sources) {
-    if (isControlPlane(each)) {
+    if (!isDirectory(each)) {
       if (usable.some(({ address }) => address === each.address))
         faults.push(`field configSources: ${each.address} is named twice; this source is left out`)
       else usable.push(each)

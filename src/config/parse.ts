@@ -21,7 +21,7 @@ export const fileLimits = { bytes: 32 * 1024 * 1024 }
 /** A fault in a document of a file. */
 export interface DocumentFault {
   readonly file: string
-  /** 1-based number of the document in its file. */
+  /** 1-based number of the document in its file; 0 for one of a source without files. */
   readonly document: number
   /** `<Kind>/<namespace>/<name>` if the kind could be read, otherwise undefined. The name may be a substitute ({@link isNameless}). */
   readonly key: string | undefined
@@ -91,7 +91,7 @@ export function parseConfigDocument(
   { patterns = new PatternChecks(), optOuts = new Set(), revision = '', source = where }: Partial<Checks>,
 ): ParsedFile {
   const reading = new FileReading(where, names, { patterns, optOuts, revision, source })
-  reading.document(1, value, '')
+  reading.document(0, value, '')
   return reading.result()
 }
 
@@ -283,8 +283,8 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
   }
 }
 
-/** Returns the place of an object in a file, as messages name it. */
-const placeOf = (file: string, document: number): string => `${file}, document ${document}`
+/** Returns the place of an object in a file, as messages name it. `document`: its number; 0: the place is no file. */
+export const placeOf = (file: string, document: number): string => (document === 0 ? file : `${file}, document ${document}`)
 
 /**
  * The origin of an object in a file. What a file says about uid and resource version is left aside: these are of the orchestrator from which

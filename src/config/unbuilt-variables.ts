@@ -47,7 +47,8 @@ export const unbuiltVariables = {
     meaning: 'runs analyzers and writes analysis errors to the Status field of mesh resources',
   },
   PILOT_ENABLE_CRD_VALIDATION: {
-    without: orchestrator,
+    without:
+      'objects are always checked, those of the cluster too: one that cannot be used keeps its last good state, since to drop it would open what a policy closes (docs/operation.md, F19)',
     type: 'boolean',
     default: false,
     meaning: 'validates CRDs when retrieved from the orchestrator cache; for deployments without galley',

@@ -133,6 +133,13 @@ export function typeUrlsOf(message: string): { readonly mesh: string; readonly a
   return { mesh: url(message), alias: url(messageAliases.get(message) ?? message) }
 }
 
+/** The address of the cluster as a source of configuration, and its alias. */
+export const clusterAddress = 'orch://'
+const clusterAddressAlias = 'k8s://'
+
+/** Returns the address of a source of configuration in the mesh form. Addresses of other sources are returned unchanged. */
+export const canonicalSource = (address: string): string => (address === clusterAddressAlias ? clusterAddress : address)
+
 /** The name of an orchestrator's registry in messages with an alias name. */
 export const orchestratorAlias = 'Kubernetes'
 

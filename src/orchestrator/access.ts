@@ -46,6 +46,10 @@ const fixed: readonly Access[] = [
   { resource: 'ingressclasses', group: 'networking.k8s.io', verbs: follow, where: everywhere, why: 'which Ingresses are for this mesh' },
   { resource: 'ingresses/status', group: 'networking.k8s.io', verbs: ['patch'], where: everywhere, why: 'their addresses (docs/resources.md, I7)' },
   {
+    ...{ resource: 'customresourcedefinitions', group: 'apiextensions.k8s.io', verbs: follow, where: everywhere },
+    why: 'which kinds of the mesh are defined (F18)',
+  },
+  {
     ...{ resource: 'configmaps', group: core, verbs: ['list', 'watch', 'create', 'patch'], where: everywhere, names: ['mesh-ca-root-cert'] },
     why: 'the root certificates for the pods of each namespace',
   },

@@ -6,11 +6,11 @@ import type { PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 
-const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFiles, hasCluster = false) =>
+const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFiles, hasRegistry = false) =>
   actorTable({
     options: { registries: [], configDir: '', appNamespace: [], ...options } as unknown as DiscoveryOptions,
     features: readFeatures({}).features,
-    hasCluster,
+    ...{ hasRegistry, configSources: [] },
     missingSources: [],
     syncedBefore: () => undefined,
     statusOnLoopback: true,

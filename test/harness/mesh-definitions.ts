@@ -8,6 +8,9 @@ const folder = new URL('../../manifests/crds/', import.meta.url)
 export const meshDefinitions = (): Map<string, string> =>
   new Map(readdirSync(folder).map((name) => [name.slice(0, name.indexOf('.')), readFileSync(new URL(name, folder), 'utf8')]))
 
+/** A definition of the same kind in the group that users of the alias domain have. */
+export const aliasDefinition = (definition: string): string => definition.replaceAll('mesh.io', 'istio.io').replaceAll('mesh-io', 'istio-io')
+
 /** Applies definitions, and returns when the server serves their kinds. */
 export function establish(cluster: TestCluster, ...definitions: readonly string[]): void {
   cluster.apply(...definitions)

@@ -84,9 +84,9 @@ describe('discovery beside a real cluster', () => {
       const [seen, there] = [endpoints(client, name), ready(name)]
       return there.length === count && JSON.stringify(seen ?? []) === JSON.stringify(there)
     })
-  const all = ['namespaces', 'nodes', 'services', 'pods', 'configmaps', 'endpointslices']
+  const all = ['namespaces', 'nodes', 'services', 'pods', 'configmaps', 'endpointslices', 'customresourcedefinitions']
   const role = (name: string, ...permitted: readonly string[]) =>
-    `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: ${name}}\nrules: [{apiGroups: ["", discovery.k8s.io], resources: [${permitted}], verbs: [list, watch]}]`
+    `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: ${name}}\nrules: [{apiGroups: ["", discovery.k8s.io, apiextensions.k8s.io], resources: [${permitted}], verbs: [list, watch]}]`
   /** Makes a service account that may follow the cluster. Returns a token of it. */
   const account = (name: string): string => {
     cluster.apply(

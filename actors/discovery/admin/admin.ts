@@ -5,7 +5,7 @@ import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { controlZ } from '../../../src/cli/defaults.ts'
-import { type ConfigSource, directoryOf, isControlPlane } from '../../../src/config/config-sources.ts'
+import { type ConfigSource, directoryOf, isDirectory } from '../../../src/config/config-sources.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import { clientKey } from '../../../src/model/client-address.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
@@ -187,7 +187,7 @@ function configuredDirectories(supervisor: Supervisor): string[] {
     .states()
     .find(({ name }) => name === 'push-queue')
     ?.notes.get(configSourcesNote) as readonly ConfigSource[] | undefined
-  return (sources ?? []).filter((source) => !isControlPlane(source)).map(directoryOf)
+  return (sources ?? []).filter(isDirectory).map(directoryOf)
 }
 
 /**

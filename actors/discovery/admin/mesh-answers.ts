@@ -6,6 +6,7 @@ import type { ObjectReference } from '../../../protocols/data.ts'
 import type { LedgerPage } from '../../../protocols/messages/authority-status.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
+import { actorOfSource, clusterSource } from '../../../src/config/config-sources.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
@@ -60,7 +61,7 @@ export const faultsOf = (sources: PageSources): Promise<readonly FaultAnswer[]> 
 
 /** The configuration files that cannot be used, of `--configDir` and of `configSources`, whose actors may be starting and then are left out. */
 export async function filesOf({ supervisor }: PageSources): Promise<FilesPage> {
-  const others = supervisor.states().filter(({ name }) => /^source[/](fs|xds)[/]/.test(name))
+  const others = supervisor.states().filter(({ name }) => /^source[/]((fs|xds)[/]|orch$)/.test(name))
   const [own, ...pages] = await Promise.all([
     supervisor.ask<FilesPage>('source/files', 'files'),
     ...others.map(({ name }) => supervisor.ask<FilesPage>(name, 'files').catch(() => undefined)),
@@ -95,9 +96,10 @@ export async function actorsOf(supervisor: Supervisor): Promise<ActorAnswer[]> {
 /** A followed cluster, and the actor that follows it. */
 export type ClusterAnswer = ClusterStatus & { readonly actor: string }
 
-/** The clusters that are followed; one whose actor does not run at present is left out. */
+/** The clusters that are followed, one for each actor: of services, and of configuration; one whose actor does not run at present is left out. */
 export async function clustersOf({ supervisor }: PageSources): Promise<ClusterAnswer[]> {
-  const actors = supervisor.states().filter(({ name }) => name === orchestratorSource || name.startsWith(`${orchestratorSource}/`))
+  const follows = (name: string) => name === orchestratorSource || name === actorOfSource(clusterSource) || name.startsWith(`${orchestratorSource}/`)
+  const actors = supervisor.states().filter(({ name }) => follows(name))
   const answers = await Promise.all(
     actors.map(({ name: actor }) =>
       supervisor.ask<ClusterStatus>(actor, 'cluster').then(

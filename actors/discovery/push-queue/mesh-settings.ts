@@ -5,6 +5,7 @@
  */
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
+import type { ConfigSource } from '../../../src/config/config-sources.ts'
 import { type MeshConfig, namesOfMesh } from '../../../src/config/mesh-config.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { orchestratorSource } from '../given-sources.ts'
@@ -12,9 +13,12 @@ import { orchestratorSource } from '../given-sources.ts'
 /** The kinds of actors that are told the names; so is the watcher of the cluster, which Ingresses are for by the mesh configuration. */
 const readerKinds: ReadonlySet<string> = new Set(['xds-writer', 'authenticator', 'certificate-authority'])
 
+/** A mesh configuration with the sources that it names, or otherwise those of the command. */
+export type SettledMesh = MeshConfig & { readonly configSources: ConfigSource[] }
+
 /** The mesh configuration in force, and who is told of it. */
 export class MeshSettings {
-  readonly #inForce: () => MeshConfig
+  readonly #inForce: () => SettledMesh
   readonly #note: (name: string, value: unknown) => void
   /** The sources that have not said whether they give a mesh configuration. */
   readonly #silent: Set<string>
@@ -23,7 +27,7 @@ export class MeshSettings {
   #told = ''
 
   /** `sources`: the names of the actors that may give a mesh configuration. */
-  constructor(sources: readonly string[], inForce: () => MeshConfig, note: (name: string, value: unknown) => void) {
+  constructor(sources: readonly string[], inForce: () => SettledMesh, note: (name: string, value: unknown) => void) {
     this.#silent = new Set(sources)
     this.#inForce = inForce
     this.#note = note
@@ -49,7 +53,7 @@ export class MeshSettings {
   changed(): void {
     if (this.#silent.size > 0) return
     const mesh = this.#inForce()
-    this.#note(configSourcesNote, mesh.configSources ?? [])
+    this.#note(configSourcesNote, mesh.configSources)
     const names = namesOfMesh(mesh)
     const text = JSON.stringify(names)
     if (text === this.#told) return

@@ -41,7 +41,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { sourceObjects, sourceOfActor } from '../source-events.ts'
 import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
-import { MeshSettings } from './mesh-settings.ts'
+import { MeshSettings, type SettledMesh } from './mesh-settings.ts'
 import { ProcessingMetrics } from './processing-metrics.ts'
 import { Proxies } from './proxies.ts'
 import { debugAnswers } from './push-queue-debug.ts'
@@ -125,7 +125,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const { sources, settingSources = sources } = context.config
     this.#mesh = new MeshSettings(
       settingSources,
-      () => meshes.inForce.value,
+      () => this.#settledMesh(),
       (name, value) => context.note(name, value),
     )
     for (const settings of [meshes, networks]) settings.order(context.config.sources.map(sourceOfActor))
@@ -134,6 +134,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#served = new ServedObjects(this.#planner.state, features.MESH_DOMAIN, () => this.#ready)
     const own = { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares), ...this.#served.answers }
     this.asks = debugAnswers(this.#planner, own, (digest) => this.#writers.isLastSent(digest))
+    this.#sourcesMayDiffer()
   }
 
   linked(peer: Peer<Sent>): void {
@@ -230,9 +231,14 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#waitNoLonger(name)
   }
 
+  #settledMesh(): SettledMesh {
+    const mesh = this.#planner.state.meshes.inForce.value
+    return { ...mesh, configSources: mesh.configSources ?? [...(this.#context.config.configSources ?? [])] }
+  }
+
   /** The mesh configuration may name other sources: the first push waits for those that it names before, and no push for later ones. */
   #sourcesMayDiffer(): void {
-    const { configSources = [] } = this.#planner.state.meshes.inForce.value
+    const { configSources } = this.#settledMesh()
     const before = this.#configured
     this.#configured = configSources.map(actorOfSource)
     const { syncedBefore } = this.#context.config

@@ -24,8 +24,9 @@ describe('configSources', () => {
       [{ address: 'fs:///etc/../root' }, 'has a part . or ..'],
       [{ address: 'fs:///./etc' }, 'has a part . or ..'],
       [{ address: 'fs:////' }, 'is the root directory'],
-      [{ address: '/etc/mesh' }, 'is neither fs:///<directory> nor xds://<host>:<port>'],
-      [{ address: 'k8s://' }, 'the orchestrator client has no such part yet'],
+      [{ address: '/etc/mesh' }, 'is neither fs:///<directory> nor xds://<host>:<port> nor orch://'],
+      [{ address: 'k8s://other' }, 'is not orch://, which is the cluster of this process'],
+      [{ address: 'orch://a' }, 'is not orch://, which is the cluster of this process'],
       [{ address: 'xds://other' }, 'is not xds://<host>:<port>'],
       [{ address: 'xds://other:70000' }, 'is not xds://<host>:<port>'],
       [{ address: 'xds://a b:15012' }, 'is not xds://<host>:<port>'],
@@ -47,6 +48,17 @@ describe('configSources', () => {
     expect(many.addresses).to.have.length(16)
     expect(many.warnings).to.deep.equal(['field configSources[16]: more than 16 sources; this source is left out'])
     expect(readMeshConfig('configSources: 7')).to.deep.equal({ error: 'field configSources: expected a list' })
+  })
+
+  it('are the cluster, once, under either name', () => {
+    const { addresses } = read({ address: 'k8s://' }, { address: 'fs:///a' }, { address: 'orch://' })
+    expect(addresses).to.deep.equal(['orch://', 'fs:///a', 'orch://'])
+    const { usable, faults } = separateSources(
+      addresses.map((address) => ({ address })),
+      '',
+    )
+    expect(usable.map(actorOfSource)).to.deep.equal(['source/orch', 'source/fs/a'])
+    expect(faults).to.deep.equal(['field configSources: orch:// is named twice; this source is left out'])
   })
 
   it('of other control planes need a client certificate', () => {

@@ -8,7 +8,7 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret } from '../../../../protocols/messages/secrets.ts'
 import { configKey, kindOfKey } from '../../../../src/config/kinds.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
-import { type DocumentFault, isNameless, type ParsedFile } from '../../../../src/config/parse.ts'
+import { type DocumentFault, isNameless, type ParsedFile, placeOf } from '../../../../src/config/parse.ts'
 import { isPolicyKind } from '../../../../src/config/recognise.ts'
 import { contest, isStandIn } from '../../../../src/config/stand-in.ts'
 import { count } from '../../../../src/model/counts.ts'
@@ -34,6 +34,8 @@ export interface DefinitionListener {
 export interface Reading {
   /** Path relative to the directory: for messages, and for the precedence of files. */
   readonly name: string
+  /** Precedes the name in the precedence of files; 0 if it is not given. */
+  readonly rank?: number
   readonly content: Content
   /** Signature of the file when it was read. An audit reads only files whose signature differs, and those that could not be read. */
   readonly signature: string
@@ -235,13 +237,13 @@ export class DefinedObjects {
       const known = this.#files.get(file)
       const isBorrowed = files.length > 1 && known?.borrowed.has(key)
       const held = isBorrowed ? known?.borrowed.get(key) : known?.objects.get(key)
-      return known && held ? [{ name: known.name, held }] : []
+      return known && held ? [{ name: known.name, rank: known.rank ?? 0, held }] : []
     })
     if (defined.length < 2) {
       this.#reportedRepeats.delete(key)
       return defined[0]?.held
     }
-    defined.sort((one, other) => compare(one.name, other.name))
+    defined.sort((one, other) => one.rank - other.rank || compare(one.name, other.name))
     const [first, ...others] = defined
     const names = defined.map(({ name }) => name).join(', ')
     const all = defined.map(({ held }) => held).filter((held): held is ConfigObject => !isSecret(held))
@@ -350,7 +352,7 @@ export class DefinedObjects {
 function problemText({ file, document, key, path, reason }: DocumentFault, following: string | undefined): string {
   const object = key === undefined ? '' : `, ${key}`
   const field = path === '' ? '' : `, field ${path}`
-  return `${file}, document ${document}${object}${field}: ${reason}${following === undefined ? '' : `; ${following}`}`
+  return `${placeOf(file, document)}${object}${field}: ${reason}${following === undefined ? '' : `; ${following}`}`
 }
 
 /** Lists the documents of a file that are not mesh configuration. */

@@ -1,7 +1,7 @@
 /**
- * The actor that follows a cluster: lists and watches the kinds that its parts name, and emits what they tell (`ServiceChanged`,
- * `EndpointsChanged`, `ConfigChanged`) to the push queue, and secrets to the writers that subscribed to them (`SecretsWanted`, `SecretChanged`). Its
- * replay ends when all awaited kinds have been listed. Asks the main thread how
+ * The actor that follows the registry of a cluster, and the base of all actors that follow a cluster: lists and watches the kinds that its
+ * parts name, and emits what they tell (`ServiceChanged`, `EndpointsChanged`, `ConfigChanged`) to the push queue, and secrets to the writers
+ * that subscribed to them (`SecretsWanted`, `SecretChanged`). Its replay ends when all awaited kinds have been listed. Asks the main thread how
  * the server is reached (`clusterAccess`).
  */
 
@@ -34,7 +34,7 @@ import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SecretsPart } from './secrets-part.ts'
 import { SettingsPart } from './settings-part.ts'
 import { WatcherMetrics } from './watcher-metrics.ts'
-import type { Follower, Following, WatcherPart } from './watcher-part.ts'
+import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
 
 /** A kind that is followed: what is done with it, and its list and watch. */
 interface Followed {
@@ -44,12 +44,26 @@ interface Followed {
 
 type Sent = SourceEvent | SecretEvent | NamespaceRootsEvent
 
-class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>, Following {
+/** What a watcher is made of. */
+export interface WatcherMake {
+  readonly parts: readonly WatcherPart[]
+  /** Undefined: it follows no services. */
+  readonly registry?: ClusterRegistry
+  readonly asks?: Behaviour<never>['asks']
+  readonly receive?: (command: SecretCommand, from: Peer<SecretEvent>) => void
+  /** Ends what the parts have begun beside them. */
+  readonly close?: () => void
+  /** What becomes of the followers of the parts before they are followed. */
+  readonly adapt?: (follower: Follower) => Follower
+}
+
+/** Follows the kinds of its parts. */
+export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>, Watching {
+  readonly asks: Behaviour<never>['asks']
   readonly #context: ActorContext<RegistryWatcherConfig>
   readonly #session: ApiSession
   readonly #parts: readonly WatcherPart[]
-  readonly #secrets: SecretsPart
-  readonly #ingressStatus: IngressStatus
+  readonly #make: WatcherMake
   /** By the path of the resource. */
   readonly #followed = new Map<string, Followed>()
   /** The paths that are followed for that of a follower: one for each namespace. */
@@ -63,62 +77,35 @@ class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>
   readonly #stale = new Map<string, number>()
   readonly #staleCheck: Timer
   #isListed = false
-  /** `secrets` lists the Secrets that gateways may use, without their content. */
-  readonly asks = { cluster: (): ClusterStatus => this.#status(), secrets: () => this.#secrets.summaries() }
   #queue: Peer<SourceEvent> | undefined
   #replay: Replay | undefined
 
-  constructor(context: ActorContext<RegistryWatcherConfig>) {
-    const { features, domain, cluster, namespaces, perSecond, burst, userAgent, staleMs, settings, keepsRoots, ingressNamespace } = context.config
-    const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE } = features as Features
-    const names = meshNames(MESH_DOMAIN)
-    const source = sourceOfActor(context.name)
-    const origin = { names, source, cluster }
-    const registry = new ClusterRegistry({ names, domain, cluster })
+  /** `make` returns the parts. With `send` they emit, from then on. */
+  constructor(
+    context: ActorContext<RegistryWatcherConfig>,
+    make: (tools: { readonly send: (event: SourceEvent) => void; readonly following: Watching }) => WatcherMake,
+  ) {
+    const { perSecond, burst, userAgent, staleMs } = context.config
     this.#context = context
     this.#session = new ApiSession({
       ...{ perSecond, burst, userAgent },
       access: (isRefused) => context.askFor(patient, 'clusterAccess', isRefused),
       log: context.log('klog'),
     })
+    const send = (event: SourceEvent) => {
+      if (this.#queue) sendEvent(this.#queue, event)
+    }
+    this.#make = make({ send, following: this })
+    const { parts, registry, asks, adapt = (follower: Follower) => follower } = this.#make
     this.#metrics = new WatcherMetrics(
       context.metrics,
       () => [...this.#followed].map(([path, { watch }]) => ({ kind: watch.resource.kind, age: watch.age, isStale: this.#stale.has(path) })),
       registry,
     )
     this.#staleCheck = checkEvery(Math.min(staleMs / 4, 5000), () => this.#checkStale())
-    const send = (event: SourceEvent) => {
-      if (this.#queue) sendEvent(this.#queue, event)
-    }
-    const usesSlices = PILOT_USE_ENDPOINT_SLICE
-    if (!usesSlices)
-      context
-        .log('orch')
-        .warn(
-          'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
-        )
-    this.#secrets = new SecretsPart({
-      ...{ names, cluster, namespaces, following: this, metrics: context.metrics, log: context.log },
-      mayList: (reader) => context.askFor(patient, 'secretAccess', reader),
-    })
-    const roots = keepsRoots ? new RootCertificatesPart(names.domain, namespaces) : undefined
-    const place = { meshDomain: MESH_DOMAIN, domain, gateways: ingressNamespace, source, cluster }
-    const mayDiffer = () => this.#completed()
-    const ingresses = new IngressPart({ ...place, names, registry, log: context.log('orch'), send, mayDiffer })
-    this.#ingressStatus = new IngressStatus({
-      ...{ ingresses, registry, namespace: ingressNamespace, log: context.log('orch') },
-      leads: (known) => context.askFor(patient, 'leadership', 'ingress', known),
-      write: (order) => context.askFor(patient, 'writeIngressStatus', order),
-    })
-    this.#parts = [
-      new RegistryPart(registry, origin, usesSlices, send),
-      new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer }),
-      ingresses,
-      ...(roots ? [roots] : []),
-      this.#secrets,
-    ]
-    for (const follower of this.#parts.flatMap(({ followers }) => followers))
-      this.follow(roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower)
+    this.asks = { cluster: (): ClusterStatus => this.#status(), ...asks }
+    this.#parts = parts
+    for (const part of this.#parts) for (const follower of part.followers) this.follow(adapt(follower))
   }
 
   linked(peer: Peer<Sent>): void {
@@ -143,15 +130,23 @@ class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>
 
   receive(message: SecretCommand | MeshNamesEvent, from: Peer): void {
     if (message.type === 'MeshNamesChanged') for (const part of this.#parts) part.meshChanged?.(message)
-    else this.#secrets.wanted(from as Peer<SecretEvent>, message)
+    else this.#make.receive?.(message, from as Peer<SecretEvent>)
   }
 
   async drain(): Promise<void> {
     this.#staleCheck.cancel()
     for (const { watch } of this.#followed.values()) watch.close()
     for (const part of this.#parts) part.close?.()
-    this.#ingressStatus.close()
+    this.#make.close?.()
     this.#session.close()
+  }
+
+  get isListed(): boolean {
+    return this.#isListed
+  }
+
+  get troubles(): readonly string[] {
+    return [...this.#troubles.values()]
   }
 
   follow(follower: Follower): void {
@@ -249,6 +244,10 @@ class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>
     return { key, version, object }
   }
 
+  mayBeComplete(): void {
+    this.#completed()
+  }
+
   /** Ends the replay once all awaited kinds have been listed, and no part waits for more. */
   #completed(): void {
     if (this.#isListed || [...this.#followed].some(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))) return
@@ -273,7 +272,11 @@ class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>
         ? `the role of this service account does not permit "${verb}" of "${name}"${namespace === undefined ? '' : ` in the namespace ${namespace}`}`
         : undefined
     const what = forbidden ?? `${verb} of ${shownResource(resource)} failed`
-    const kept = this.#listed.has(path) ? '; the last state stays' : isAwaited ? '; the service is not ready before they are listed' : ''
+    const kept = this.#listed.has(path)
+      ? '; the last state stays'
+      : isAwaited && !this.#isListed
+        ? '; the service is not ready before they are listed'
+        : ''
     const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}${kept}`
     if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)
     this.#troubles.set(path, trouble)
@@ -340,8 +343,45 @@ class RegistryWatcher implements Behaviour<SecretCommand | MeshNamesEvent, Sent>
   }
 }
 
-/** The actor definition of the watcher of a cluster. */
+/** The actor definition of the watcher of the registry of a cluster. */
 export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshNamesEvent, Sent> = {
   kind: 'source',
-  start: (context) => new RegistryWatcher(context),
+  start: (context) =>
+    new ClusterWatcher(context, ({ send, following }) => {
+      const { features, domain, cluster, namespaces, settings, keepsRoots, ingressNamespace } = context.config
+      const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE: usesSlices } = features as Features
+      const names = meshNames(MESH_DOMAIN)
+      const source = sourceOfActor(context.name)
+      const registry = new ClusterRegistry({ names, domain, cluster })
+      if (!usesSlices)
+        context
+          .log('orch')
+          .warn(
+            'PILOT_USE_ENDPOINT_SLICE=false: endpoints are read from Endpoints, which the orchestrator has deprecated and which have at most 1,000 addresses of a service, of one family; unset, or true, EndpointSlices are read, which have all',
+          )
+      const secrets = new SecretsPart({
+        ...{ names, cluster, namespaces, following, metrics: context.metrics, log: context.log },
+        mayList: (reader) => context.askFor(patient, 'secretAccess', reader),
+      })
+      const roots = keepsRoots ? new RootCertificatesPart(names.domain, namespaces) : undefined
+      const place = { meshDomain: MESH_DOMAIN, domain, gateways: ingressNamespace, source, cluster }
+      const mayDiffer = () => following.mayBeComplete()
+      const ingresses = new IngressPart({ ...place, names, registry, log: context.log('orch'), send, mayDiffer })
+      const status = new IngressStatus({
+        ...{ ingresses, registry, namespace: ingressNamespace, log: context.log('orch') },
+        leads: (known) => context.askFor(patient, 'leadership', 'ingress', known),
+        write: (order) => context.askFor(patient, 'writeIngressStatus', order),
+      })
+      const parts = [
+        new RegistryPart(registry, { names, source, cluster }, usesSlices, send),
+        new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer }),
+        ingresses,
+        ...(roots ? [roots] : []),
+        secrets,
+      ]
+      const adapt = (follower: Follower) => (roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower)
+      // `secrets` lists the Secrets that gateways may use, without their content.
+      const asks = { secrets: () => secrets.summaries() }
+      return { registry, parts, asks, adapt, receive: (command, from) => secrets.wanted(from, command), close: () => status.close() }
+    }),
 }

@@ -19,26 +19,30 @@ const types: ReadonlyMap<string, string> = new Map([
 
 /** Counts what the watcher of a cluster sees. */
 export class WatcherMetrics {
-  readonly #events: Counter<'type' | 'event'>
+  /** Changes of objects of the configuration are counted where these are defined. */
+  readonly #events: Counter<'type' | 'event'> | undefined
   readonly #read: Counter
   readonly #unread: Counter
   readonly #failures: Counter<'kind'>
   readonly #audits: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
-  readonly #withoutPods: Counter
-  readonly #cluster: ClusterRegistry
+  readonly #withoutPods: Counter | undefined
+  readonly #cluster: ClusterRegistry | undefined
   /** The endpoints without pods that have been counted. */
   #counted = 0
 
-  constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry) {
+  /** `cluster`: undefined where no services are followed. */
+  constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry | undefined) {
     const registers = [registry]
     const labelNames = ['kind'] as const
-    this.#events = new Counter({
-      name: 'pilot_orch_reg_events',
-      help: 'changes of objects of the orchestrator',
-      labelNames: ['type', 'event'] as const,
-      registers,
-    })
+    this.#events =
+      cluster &&
+      new Counter({
+        name: 'pilot_orch_reg_events',
+        help: 'changes of objects of the orchestrator',
+        labelNames: ['type', 'event'] as const,
+        registers,
+      })
     this.#read = new Counter({ name: 'galley_source_orch_event_success_total', help: 'objects of the orchestrator that were read', registers })
     this.#unread = new Counter({ name: 'galley_source_orch_event_error_total', help: 'objects of the orchestrator with faults', registers })
     this.#failures = new Counter({
@@ -60,14 +64,13 @@ export class WatcherMetrics {
       registers,
     })
     const gauge = gaugesOf(registry)
-    gauge('endpoint_no_pod', 'endpoints of the orchestrator whose pods are not known', () => cluster.awaitedPods)
-    gauge('pilot_orch_endpoints_pending_pod', 'the same', () => cluster.awaitedPods)
     this.#cluster = cluster
-    this.#withoutPods = new Counter({
-      name: 'pilot_orch_endpoints_with_no_pods',
-      help: 'endpoints that came while their pods were not known',
-      registers,
-    })
+    if (cluster) {
+      gauge('endpoint_no_pod', 'endpoints of the orchestrator whose pods are not known', () => cluster.awaitedPods)
+      gauge('pilot_orch_endpoints_pending_pod', 'the same', () => cluster.awaitedPods)
+    }
+    this.#withoutPods =
+      cluster && new Counter({ name: 'pilot_orch_endpoints_with_no_pods', help: 'endpoints that came while their pods were not known', registers })
     new Gauge({
       name: 'pilot_orch_watch_age_seconds',
       help: 'seconds since the API server was last heard of a kind',
@@ -92,7 +95,7 @@ export class WatcherMetrics {
   }
 
   changed(kind: string, event: 'add' | 'update' | 'updatesame' | 'delete'): void {
-    this.#events.inc({ type: types.get(kind) ?? kind, event })
+    this.#events?.inc({ type: types.get(kind) ?? kind, event })
   }
 
   read(isWhole: boolean): void {
@@ -102,8 +105,9 @@ export class WatcherMetrics {
 
   /** What is known of endpoints and pods may have changed. */
   settled(): void {
-    this.#withoutPods.inc(this.#cluster.awaitedEver - this.#counted)
-    this.#counted = this.#cluster.awaitedEver
+    const { awaitedEver = 0 } = this.#cluster ?? {}
+    this.#withoutPods?.inc(awaitedEver - this.#counted)
+    this.#counted = awaitedEver
   }
 
   failed(kind: string): void {

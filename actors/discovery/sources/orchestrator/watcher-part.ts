@@ -30,7 +30,7 @@ export interface Follower<Item = unknown> {
 
 /** A part of the watcher. */
 export interface WatcherPart {
-  /** What it follows from the start. Others are followed later with {@link PartEvents.follow}. */
+  /** What it follows from the start. Others are followed later with {@link Following.follow}. */
   readonly followers: readonly Follower[]
   /** The push queue is linked: sends all that is known. */
   replay(): void
@@ -52,4 +52,14 @@ export interface Following {
   follow(follower: Follower): void
   /** Ends the following of a kind, by the path of its resource. Nothing of it is told any more; what was told stays. */
   unfollow(path: string): void
+}
+
+/** What a part may do and know of the watcher. */
+export interface Watching extends Following {
+  /** A part may be complete that was not when the awaited kinds had been listed. */
+  mayBeComplete(): void
+  /** Whether all awaited kinds have been listed. */
+  readonly isListed: boolean
+  /** Why resources cannot be followed at present. */
+  readonly troubles: readonly string[]
 }

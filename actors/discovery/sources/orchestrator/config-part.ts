@@ -1,0 +1,232 @@
+/**
+ * The part of a cluster's watcher that follows configuration objects (docs/operation.md, F18 to F21): the CustomResourceDefinitions of the
+ * mesh's kinds, and of each the objects, as the files of a directory are: what is wrong costs its own object only.
+ */
+import type { ConfigObject } from '../../../../protocols/data.ts'
+import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import { kinds } from '../../../../src/config/kinds.ts'
+import type { OptOuts } from '../../../../src/config/opt-outs.ts'
+import { type ParsedFile, parseConfigDocument } from '../../../../src/config/parse.ts'
+import { isMapping } from '../../../../src/config/shape.ts'
+import type { MeshNames } from '../../../../src/names/mesh-names.ts'
+import { type MeshDefinition, meshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
+import { groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import type { Logger } from '../../../runtime/logger.ts'
+import { Counter, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
+import { DefinedObjects, type Reading } from '../files/defined-objects.ts'
+import type { FilesPage } from '../files/file-watcher.ts'
+import { ValidationMetrics } from '../files/validation-metrics.ts'
+import { measureSource } from '../source-metrics.ts'
+import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
+
+/** Maximum number of faults and warnings on the page. */
+const maxProblems = 1000
+
+/** Dependencies and settings of {@link ConfigPart}. */
+export interface ConfigPartSettings {
+  readonly names: MeshNames
+  readonly optOuts: OptOuts
+  readonly revision: string
+  /** The source as objects name it, and the id of its cluster. */
+  readonly source: string
+  readonly cluster: string
+  readonly log: Logger
+  readonly metrics: MetricRegistry
+  readonly send: (event: SourceEvent) => void
+  readonly following: Watching
+}
+
+type Mapping = Readonly<Record<string, unknown>>
+
+/** A kind that is followed. */
+interface FollowedObjects {
+  readonly definition: MeshDefinition
+  readonly resource: Resource
+  /** Its objects by key, as {@link DefinedObjects} names what they come from. */
+  readonly objects: Map<string, string>
+  /** The keys of the objects that the first list has told of so far; undefined: it is complete. */
+  mentioned: Set<string> | undefined
+}
+
+/** Follows the configuration of a cluster. */
+export class ConfigPart implements WatcherPart {
+  readonly followers: readonly Follower[]
+  readonly #settings: ConfigPartSettings
+  readonly #defined: DefinedObjects
+  readonly #validation: ValidationMetrics
+  /** By the key of the definition. */
+  readonly #kinds = new Map<string, FollowedObjects>()
+  /** What was logged of objects of other revisions, and of definitions, which is said once. */
+  readonly #said = new Set<string>()
+  readonly #metrics
+
+  constructor(settings: ConfigPartSettings) {
+    const { names, optOuts, metrics, log, send, source } = settings
+    this.#settings = settings
+    this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined })
+    this.#validation = new ValidationMetrics(metrics, names.domain)
+    const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
+    this.#metrics = {
+      converted: counter('galley_source_orch_dynamic_converter_success_total', 'configuration objects of the orchestrator that were read'),
+      failed: counter('galley_source_orch_dynamic_converter_failure_total', 'configuration objects of the orchestrator that cannot be used'),
+      errors: counter('pilot_total_orch_object_errors', 'the same'),
+    }
+    gaugesOf(metrics)('pilot_orch_object_errors', 'configuration objects of the orchestrator that cannot be used at present', () => this.#unusable)
+    measureSource(source, { size: () => this.#defined.files.size, isComplete: () => this.#isComplete }, metrics)
+    this.followers = [
+      {
+        resource: groupResource('CustomResourceDefinition', 'apiextensions.k8s.io', 'v1', 'customresourcedefinitions'),
+        isAwaited: true,
+        cut: (value) => ({ object: meshDefinition(value, names), faults: [] }),
+        set: (key, definition) => this.#define(key, definition as MeshDefinition | undefined),
+        listed: () => this.#sayAbsent(),
+      },
+    ]
+  }
+
+  replay(): void {
+    for (const event of this.#defined.events()) this.#settings.send(event)
+  }
+
+  settled(): void {}
+
+  /** What the pages say of this source. */
+  page(): FilesPage {
+    const { source, following } = this.#settings
+    const problems = this.#defined.files
+    return {
+      waiting: following.isListed ? [] : following.troubles,
+      unreadable: following.troubles.map((reason) => ({ path: source, reason })),
+      problems: [...problems.values()].flatMap((known) => known.problems).slice(0, maxProblems),
+      sources: [{ source, directory: '', files: this.#defined.files.size, isComplete: this.#isComplete }],
+      standIns: this.#defined.standIns(),
+    }
+  }
+
+  get #isComplete(): boolean {
+    const { isListed, troubles } = this.#settings.following
+    return isListed && troubles.length === 0
+  }
+
+  get #unusable(): number {
+    let count = 0
+    for (const { faults } of this.#defined.files.values()) if (faults > 0) count++
+    return count
+  }
+
+  #say(level: 'info' | 'warn', line: string): void {
+    const text = `cluster ${this.#settings.cluster}: ${line}`
+    if (this.#said.has(text)) return
+    this.#said.add(text)
+    this.#settings.log('source')[level](text)
+  }
+
+  /** A definition of a kind of the mesh was added, changed or removed. */
+  #define(key: string, definition: MeshDefinition | undefined): void {
+    const followed = this.#kinds.get(key)
+    if (!definition) {
+      if (followed) this.#end(key, followed)
+      return
+    }
+    const { kind, group, plural, version, fault } = definition
+    if (version === undefined || fault !== undefined) {
+      // Objects that are followed are still there: what ends is at most that they can be read.
+      if (!followed && fault !== 'it is not established') this.#say('warn', `${plural}.${group} is not read: ${fault}`)
+      return
+    }
+    const resource = groupResource(kind.name, group, version, plural)
+    if (followed?.resource.path === resource.path) return
+    if (followed) this.#settings.following.unfollow(followed.resource.path)
+    const now: FollowedObjects = { definition, resource, objects: followed?.objects ?? new Map(), mentioned: new Set() }
+    this.#kinds.set(key, now)
+    this.#settings.following.follow({
+      resource,
+      isAwaited: true,
+      cut: (value) => ({ object: this.#parse(now, value), faults: [] }),
+      set: (object, parsed) => this.#set(now, object, parsed as ParsedFile | undefined),
+      listed: () => this.#listed(now),
+    })
+  }
+
+  /** The definition is gone, and with it, on the server, all objects. */
+  #end(key: string, { resource, objects }: FollowedObjects): void {
+    const { cluster, following, log } = this.#settings
+    this.#kinds.delete(key)
+    following.unfollow(resource.path)
+    log('source').info(`cluster ${cluster}: ${resource.name} is no longer defined: its objects are removed`)
+    this.#defined.apply(new Map([...objects.values()].map((name) => [name, undefined])), monotonicMs(), true)
+  }
+
+  /** The first list of a kind is complete: what an earlier version of it had and this list has not is gone. */
+  #listed(followed: FollowedObjects): void {
+    const { mentioned, objects } = followed
+    if (!mentioned) return
+    followed.mentioned = undefined
+    for (const key of [...objects.keys()]) if (!mentioned.has(key)) this.#set(followed, key, undefined)
+  }
+
+  #sayAbsent(): void {
+    const defined = new Set([...this.#kinds.values()].map(({ definition }) => definition.kind.name))
+    const absent = [...kinds.values()].filter(({ name }) => !defined.has(name)).map(({ name }) => name)
+    const none = defined.size === 0
+    if (absent.length > 0)
+      this.#say(
+        none ? 'warn' : 'info',
+        `${none ? 'no kind of the mesh is defined' : `not defined, and not read: ${absent.join(', ')}`} (manifests/crds)`,
+      )
+  }
+
+  /** Reads an object. What it is of in its cluster becomes part of it. */
+  #parse({ definition: { group, version, kind, isAlias }, resource }: FollowedObjects, value: Mapping): ParsedFile {
+    const { names, optOuts, revision, source, cluster } = this.#settings
+    const { annotations, ...metadata } = isMapping(value.metadata) ? value.metadata : {}
+    const { uid, resourceVersion } = metadata
+    const place = isAlias ? `cluster ${cluster}, ${resource.name}` : `cluster ${cluster}`
+    const own = { ...metadata, ...(annotations === undefined ? {} : { annotations: withoutCopy(annotations) }) }
+    const document = { ...value, apiVersion: `${group}/${version}`, kind: kind.name, metadata: own }
+    const parsed = parseConfigDocument(place, document, names, { optOuts, revision, source })
+    const origin = { cluster, uid: text(uid), resourceVersion: text(resourceVersion) }
+    const here = <T extends ConfigObject>(object: T): T => ({ ...object, ...origin })
+    return { ...parsed, objects: parsed.objects.map(here), standIns: new Map([...parsed.standIns].map(([key, object]) => [key, here(object)])) }
+  }
+
+  /** An object was added, changed or removed. */
+  #set({ definition, resource, objects, mentioned }: FollowedObjects, key: string, parsed: ParsedFile | undefined): void {
+    const name = `${resource.name} ${key}`
+    if (!parsed) {
+      objects.delete(key)
+      return this.#defined.apply(new Map([[name, undefined]]), monotonicMs(), true)
+    }
+    mentioned?.add(key)
+    objects.set(key, name)
+    this.#count(parsed)
+    for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
+    const reading: Reading = {
+      name,
+      // The own form of a group comes before the alias.
+      rank: definition.isAlias ? 1 : 0,
+      ...{ content: { text: '' }, signature: '' },
+      parsed: { ...parsed, foreign: new Map() },
+    }
+    this.#defined.apply(new Map([[name, reading]]), monotonicMs(), true)
+  }
+
+  #count(parsed: ParsedFile): void {
+    this.#validation.checked(parsed)
+    if (parsed.faults.length === 0) return this.#metrics.converted.inc()
+    this.#metrics.failed.inc()
+    this.#metrics.errors.inc()
+  }
+}
+
+/** The annotation in which kubectl keeps a copy of what was applied. It would make equal objects of two groups differ. */
+const appliedCopy = 'kubectl.kubernetes.io/last-applied-configuration'
+
+function withoutCopy(annotations: unknown): unknown {
+  if (!isMapping(annotations)) return annotations
+  const { [appliedCopy]: _copy, ...others } = annotations
+  return others
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,0 +1,26 @@
+/**
+ * The source actor for the configuration objects of a cluster (`orch://`): emits them to the push queue (`ConfigChanged`, `ConfigUnusable`).
+ * Its replay ends when the definitions of kinds, and the objects of each kind of the mesh that is defined, have been listed.
+ */
+import type { ClusterSourceConfig } from '../../../../protocols/messages/orchestrator.ts'
+import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import type { Features } from '../../../../src/config/features.ts'
+import { readOptOuts } from '../../../../src/config/opt-outs.ts'
+import { meshNames } from '../../../../src/names/mesh-names.ts'
+import type { ActorDefinition } from '../../../runtime/actor.ts'
+import { ConfigPart } from './config-part.ts'
+import { ClusterWatcher } from './registry-watcher.ts'
+
+/** The actor definition of the source that reads the configuration of a cluster. */
+export const actor: ActorDefinition<ClusterSourceConfig, never, SourceEvent> = {
+  kind: 'source',
+  start: ({ config, ...context }) =>
+    new ClusterWatcher({ ...context, config }, (tools) => {
+      const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION } = config.features as Features
+      const part = new ConfigPart({
+        ...{ names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION },
+        ...{ source: config.source, cluster: config.cluster, log: context.log, metrics: context.metrics, ...tools },
+      })
+      return { parts: [part], asks: { files: () => part.page() } }
+    }),
+}
