@@ -16,36 +16,20 @@ const commandsIn = (folder) =>
     folder,
     readdirSync(join(root, folder), { recursive: true }).filter((name) => name.endsWith('.ts')),
   )
+/** The modules of the actors of a binary, and the tasks of its pools. */
+const actorsIn = (folder) =>
+  named(folder, readdirSync(join(root, folder), { recursive: true })).filter(
+    (name) => name.endsWith('-task.ts') || (name.endsWith('.ts') && /^export const actor\b/m.test(readFileSync(join(root, name), 'utf8'))),
+  )
 /** Modules that are loaded by name: the commands, and what threads and pools run. All but commands are in one folder, as they find each other. */
 const discovery = [
   'bin/discovery-main.js',
   ...commandsIn('bin/discovery'),
   'actors/runtime/thread.ts',
   'actors/http/fetch-task.ts',
-  ...named('actors/discovery', [
-    'admin/explain-task.ts',
-    'push-queue/push-queue.ts',
-    'xds-writer/xds-writer.ts',
-    'sources/files/directory-source.ts',
-    'sources/xds/xds-source.ts',
-    'sources/files/file-watcher.ts',
-    'sources/files/parse-task.ts',
-    'sources/mock/mock-registry.ts',
-    'sources/orchestrator/config-watcher.ts',
-    'sources/orchestrator/registry-watcher.ts',
-    'key-sets/jwks-resolver.ts',
-    'certificates/certificate-watcher.ts',
-    'identity/authenticator.ts',
-    'authority/certificate-authority.ts',
-    'authority/sign-task.ts',
-    'distribution/distribution.ts',
-  ]),
+  ...actorsIn('actors/discovery'),
 ]
-/** Every module of the agent that is an actor: it loads those that it starts. */
-const agentActors = readdirSync(join(root, 'actors/agent'), { recursive: true })
-  .map((name) => `actors/agent/${name}`)
-  .filter((name) => name.endsWith('.ts') && /^export const actor\b/m.test(readFileSync(join(root, name), 'utf8')))
-const agent = ['bin/agent-main.js', ...commandsIn('bin/agent'), ...agentActors]
+const agent = ['bin/agent-main.js', ...commandsIn('bin/agent'), ...actorsIn('actors/agent')]
 /** The plugins of the command-line library: their commands, and the hook for unknown commands. */
 const plugins = ['help', 'autocomplete', 'not-found'].map((name) => {
   const folder = dirname(dirname(fileURLToPath(import.meta.resolve(`@oclif/plugin-${name}`))))
