@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
+import type { Duplex } from 'node:stream'
 import type { ClusterAccess, ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -168,8 +169,9 @@ export class ApiSession {
   }
 
   #ended(server: string, reason: string): void {
+    // Said once for each reason: while the server is away, every request finds the same.
+    if (reason !== this.#lastError) this.#parts.log.info(`the connection to ${server}: ${reason}`)
     this.#lastError = reason
-    this.#parts.log.info(`the connection to ${server}: ${reason}`)
   }
 
   async #connect(access: ClusterAccess): Promise<Connection> {
@@ -182,7 +184,7 @@ export class ApiSession {
     const settings = { enablePush: false, initialWindowSize: windowBytes / 4 }
     const session = connect(server, { createConnection: () => socket, settings })
     this.#open.add(session)
-    const keepalive = new SessionKeepalive(session)
+    const keepalive = new SessionKeepalive(session, socket)
     session.on('connect', () => session.setLocalWindowSize(windowBytes))
     // Its streams are told of the error.
     session.on('error', (error) => this.#ended(server, error.message))
@@ -204,12 +206,14 @@ const isSameWay = (one: ClusterAccess, other: ClusterAccess): boolean =>
 /** Pings a session that has been silent, and ends it when the ping is not answered. */
 class SessionKeepalive {
   readonly #session: ClientHttp2Session
+  readonly #socket: Duplex
   readonly #timer: Timer
   #heardAt = monotonicMs()
   #pingedAt: number | undefined
 
-  constructor(session: ClientHttp2Session) {
+  constructor(session: ClientHttp2Session, socket: Duplex) {
     this.#session = session
+    this.#socket = socket
     this.#timer = checkEvery(limits.checkMs, () => this.#check()).unref()
   }
 
@@ -224,6 +228,12 @@ class SessionKeepalive {
   }
 
   #check(): void {
+    // A session that was closed in order is not told of its end before the peer has closed the connection too, which a silent one never does.
+    if (this.#session.destroyed) {
+      this.close()
+      this.#socket.destroy()
+      return
+    }
     const now = monotonicMs()
     if (this.#pingedAt !== undefined) {
       if (now - this.#pingedAt >= limits.pingMs)
