@@ -117,6 +117,8 @@ export interface KindStatus {
   readonly failures: number
   readonly lastError: string | undefined
   readonly lastErrorMs: number | undefined
+  /** Why the last comparison with a list failed; undefined: it did not. */
+  readonly lastAuditError: string | undefined
   /** Objects that were added or changed, and removed. */
   readonly updates: number
   readonly deletes: number

@@ -2,7 +2,7 @@
  * The list and watch of one kind of API objects as a state machine without sockets and clocks: it is told what the server sent and answers
  * what to do. It keeps the resource version of each object, so that events that come twice, late or out of order have no effect.
  */
-import { isNewer } from './resource-versions.ts'
+import { isDecimal, isNewer } from './resource-versions.ts'
 
 /** An object as it was read: its key (`<namespace>/<name>`) and its resource version. Undefined: it exists, and it cannot be used. */
 export interface Listed<Item> {
@@ -42,7 +42,7 @@ export type WatchInput<Item> =
   /** A page of the list of an audit: the versions of the objects by key. */
   | { readonly type: 'auditPage'; readonly versions: ReadonlyMap<string, string>; readonly version: string; readonly next: string }
   /** The list of an audit failed. */
-  | { readonly type: 'auditFailed' }
+  | { readonly type: 'auditFailed'; readonly refusal: Refusal | undefined; readonly reason: string }
   /** The watch has had time to tell what the list of the audit had before it. */
   | { readonly type: 'auditSettled' }
 
@@ -78,6 +78,10 @@ export type WatchAction<Item> =
   | { readonly type: 'auditWait' }
   /** An audit has ended. `missed`: the number of objects of which the watch did not tell; with any, everything is listed again. */
   | { readonly type: 'audited'; readonly missed: number }
+  /** The list of an audit failed: nothing was compared. */
+  | { readonly type: 'auditFailed'; readonly refusal: Refusal | undefined; readonly reason: string }
+  /** Everything is listed again: end the request and the wait of the audit under way. Nothing is told of it any more. */
+  | { readonly type: 'auditAbandoned' }
 
 /** The list of an audit. */
 interface Audit {
@@ -93,6 +97,9 @@ export type Phase = 'paused' | 'paging' | 'streaming' | 'watching'
 /** The number of removed objects of which the version is kept, so that late events of them have no effect. */
 const mostGone = 10_000
 
+/** The number of streamed lists in a row that broke, after which lists come in pages. */
+const mostBrokenStreams = 2
+
 /** HTTP status codes of refusals with an answer of their own. */
 const codes = { badRequest: 400, gone: 410, invalid: 422 }
 
@@ -101,8 +108,11 @@ export class ListWatch<Item> {
   #phase: Phase = 'paused'
   /** The version after which a watch continues; empty: everything has to be listed. */
   #version = ''
-  /** Whether the server is asked for streamed lists; it is until it refuses one. */
+  /** Whether the server is asked for streamed lists; it is until it refuses one, or some in a row broke. */
   #streams = true
+  #brokenStreams = 0
+  /** Whether the server has accepted the streamed list under way. */
+  #isStreamOpen = false
   #failures = 0
   #isFailing = false
   /** Whether anything has come in this watch. */
@@ -143,7 +153,8 @@ export class ListWatch<Item> {
         if (this.#phase === 'paging') this.#page(input)
         break
       case 'opened':
-        if (this.#phase !== 'paused') this.#recovered()
+        if (this.#phase === 'watching') this.#recovered()
+        else if (this.#phase === 'streaming') this.#isStreamOpen = true
         break
       case 'event':
         this.#event(input.item, input.isGone)
@@ -172,7 +183,8 @@ export class ListWatch<Item> {
 
   #begin(): void {
     if (this.#version !== '') return this.#watch()
-    this.#audit = undefined
+    this.#abandonAudit()
+    this.#isStreamOpen = false
     this.#gone.clear()
     this.#mentioned = new Map()
     this.#phase = this.#streams ? 'streaming' : 'paging'
@@ -193,7 +205,6 @@ export class ListWatch<Item> {
   }
 
   #page({ version, next }: Extract<WatchInput<Item>, { type: 'page' }>): void {
-    this.#heard()
     if (next !== '') return this.#do({ type: 'request', request: { mode: 'page', next } })
     this.#complete(version)
     this.#watch()
@@ -201,22 +212,28 @@ export class ListWatch<Item> {
 
   #event(item: Listed<Item>, isGone: boolean): void {
     if (this.#phase !== 'streaming' && this.#phase !== 'watching') return
-    this.#heard()
+    if (this.#phase === 'watching') this.#heard()
+    else this.#isStreamOpen = true
     if (isGone) this.#remove(item)
     else if (this.#phase === 'streaming') this.#list(item)
     else if (isNewer(item.version, this.#known.get(item.key)) && isNewer(item.version, this.#gone.get(item.key))) this.#set(item)
-    if (this.#phase === 'watching' && isNewer(item.version, this.#version)) this.#version = item.version
+    if (this.#phase === 'watching') this.#reach(item.version)
   }
 
   #bookmark(version: string, endsList: boolean): void {
     if (this.#phase === 'streaming' && endsList) {
-      this.#heard()
+      if (!isDecimal(version)) return this.#failed(undefined, 'the end of a streamed list has no resource version that is a number')
       this.#complete(version)
       this.#phase = 'watching'
     } else if (this.#phase === 'watching') {
       this.#heard()
-      if (isNewer(version, this.#version)) this.#version = version
+      this.#reach(version)
     }
+  }
+
+  /** The watch continues after this version if it is one: a version that is no number cannot be continued after. */
+  #reach(version: string): void {
+    if (isDecimal(version) && isNewer(version, this.#version)) this.#version = version
   }
 
   /** Takes an object of a list. What a list says counts also where its version is older: the store of the server may have been restored. */
@@ -249,7 +266,10 @@ export class ListWatch<Item> {
     if (this.#known.delete(key)) this.#do({ type: 'remove', key })
   }
 
+  /** A list was read whole. Nothing less ends the failures of lists: a server that breaks each of them in its middle is asked less and less often. */
   #complete(version: string): void {
+    this.#brokenStreams = 0
+    this.#heard()
     for (const key of this.#known.keys()) {
       if (this.#mentioned?.has(key)) continue
       this.#known.delete(key)
@@ -257,7 +277,6 @@ export class ListWatch<Item> {
     }
     this.#mentioned = undefined
     this.#version = version
-    this.#hasHeard = true
     this.#do({ type: 'complete' })
   }
 
@@ -295,6 +314,7 @@ export class ListWatch<Item> {
   }
 
   #failed(refusal: Refusal | undefined, reason: string): void {
+    if (this.#phase === 'streaming' && this.#isStreamOpen && ++this.#brokenStreams >= mostBrokenStreams) this.#streams = false
     this.#phase = 'paused'
     this.#mentioned = undefined
     this.#failures++
@@ -311,18 +331,27 @@ export class ListWatch<Item> {
     }
     const audit = this.#audit
     if (!audit) return
-    if (input.type === 'auditFailed') this.#audit = undefined
-    else if (input.type === 'auditPage') {
+    if (input.type === 'auditFailed') {
+      this.#audit = undefined
+      this.#do(input)
+    } else if (input.type === 'auditPage') {
       for (const [key, version] of input.versions) audit.versions.set(key, version)
       audit.version = input.version
       this.#do(input.next === '' ? { type: 'auditWait' } : { type: 'auditRequest', next: input.next })
     } else this.#settle(audit)
   }
 
+  #abandonAudit(): void {
+    if (!this.#audit) return
+    this.#audit = undefined
+    this.#do({ type: 'auditAbandoned' })
+  }
+
   #settle(audit: Audit): void {
     this.#audit = undefined
-    // A list that is older than what was known when it began is of a store that was restored.
-    const missed = isNewer(audit.since, audit.version) ? audit.versions.size : this.#missedIn(audit)
+    // A list that is older than what was known when it began is of a store that was restored, also when that has no objects.
+    const isRestored = isNewer(audit.since, audit.version)
+    const missed = isRestored ? Math.max(1, audit.versions.size, this.#known.size) : this.#missedIn(audit)
     this.#do({ type: 'audited', missed })
     if (missed === 0) return
     this.#version = ''

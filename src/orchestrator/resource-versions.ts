@@ -2,6 +2,9 @@
 
 const decimal = /^(0|[1-9]\d*)$/
 
+/** Whether a version is a decimal number, as that of a server is. */
+export const isDecimal = (version: string): boolean => decimal.test(version)
+
 /**
  * Whether a version is newer than another one. Undefined: there is no other one. Versions that are no decimal numbers have no order: each that
  * differs counts as newer.

@@ -141,6 +141,47 @@ describe('a list and watch', () => {
     expect(told.state.a).to.equal('a7')
   })
 
+  it('waits longer with each list that breaks in its middle, and says that it is over when one was read whole', () => {
+    const told = new Told()
+    const types = (input: WatchInput<Item>) => told.tell(input).map(({ type }) => type)
+    for (const input of [due, { type: 'opened' } as const, event('a', 3)]) expect(types(input)).not.to.include('recovered')
+    for (const input of [broken, due, { type: 'opened' } as const, event('a', 3), broken, due]) expect(types(input)).not.to.include('recovered')
+    for (const input of [...page([item('a', 3)], '5', 'more'), broken, due, ...page([item('a', 3)], '5', 'more')])
+      expect(types(input)).not.to.include('recovered')
+    expect(told.pauses).to.deep.equal([1, 2, 3])
+    expect(types({ type: 'page', version: '5', next: '' })).to.deep.equal(['recovered', 'complete', 'request'])
+    told.tell(broken)
+    expect(told.pauses).to.deep.equal([1, 2, 3, 1])
+  })
+
+  it('lists pages after two streamed lists in a row that broke without their end', () => {
+    const told = new Told()
+    // A request that the server did not accept is no list that broke.
+    for (const input of [due, broken, due, refused(503), due, { type: 'opened' } as const, broken, due]) told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'stream' })
+    // One that ends in order starts the count anew.
+    for (const input of [event('a', 3), bookmark(5, true), refused(410), { type: 'opened' } as const, { type: 'ended' } as const, due])
+      told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'stream' })
+    for (const input of [event('a', 3), broken, due]) told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'page', next: '' })
+  })
+
+  it('does not continue after a version that is no number', () => {
+    const told = watching()
+    for (const version of ['', 'x', '-1', '7.5', '07']) {
+      told.tell({ type: 'bookmark', version, endsList: false })
+      expect(told.machine.version).to.equal('5')
+      told.tell({ type: 'event', isGone: false, item: item('a', version) })
+      expect(told.machine.version).to.equal('5')
+    }
+    told.tell(bookmark(6))
+    expect(told.machine.version).to.equal('6')
+    const begun = new Told()
+    for (const input of [due, event('a', 3), { type: 'bookmark', version: '', endsList: true } as const]) begun.tell(input)
+    expect([begun.completions, begun.pauses]).to.deep.equal([0, [1]])
+  })
+
   describe('audits', () => {
     const audit = (told: Told, versions: Record<string, number>, version: number, meanwhile: readonly WatchInput<Item>[] = []) => {
       told.tell({ type: 'auditDue' })
@@ -185,9 +226,43 @@ describe('a list and watch', () => {
       expect(told.state).to.deep.equal({ a: 'a2' })
     })
 
+    it('recognise a store that was restored without objects', () => {
+      const told = watching()
+      audit(told, {}, 2)
+      expect([told.audits, told.request]).to.deep.equal([[2], { mode: 'stream' }])
+      told.tell(bookmark(2, true))
+      expect(told.state).to.deep.equal({})
+    })
+
+    it('are abandoned when everything is listed again', () => {
+      for (const relist of [[refused(410)], [broken, due, refused(410), due]]) {
+        const told = watching()
+        told.tell({ type: 'auditDue' })
+        if (relist.length === 1) told.tell(bookmark(6))
+        const actions = relist.flatMap((input) => told.tell(input)).map(({ type }) => type)
+        expect(actions.slice(actions.indexOf('auditAbandoned'))).to.deep.equal(['auditAbandoned', 'request'])
+        expect(told.request).to.deep.equal({ mode: 'stream' })
+        // The next list has nothing to abandon.
+        for (const input of [event('a', 3), bookmark(9, true)]) told.tell(input)
+        expect(told.tell(refused(410)).map(({ type }) => type)).not.to.include('auditAbandoned')
+      }
+    })
+
+    it('say why their list failed', () => {
+      const told = watching()
+      const refusal = { code: 403, reason: 'no', askedMs: 0 }
+      told.tell({ type: 'auditDue' })
+      expect(told.tell({ type: 'auditFailed', refusal, reason: 'no' })).to.deep.equal([{ type: 'auditFailed', refusal, reason: 'no' }])
+      // Without an audit nothing can fail.
+      expect(told.tell({ type: 'auditFailed', refusal, reason: 'no' })).to.deep.equal([])
+      audit(told, { a: 3, b: 5 }, 6)
+      expect(told.audits).to.deep.equal([0])
+    })
+
     it('end without a result when their list fails, or everything is listed meanwhile', () => {
       const told = watching()
-      for (const input of [{ type: 'auditDue' }, { type: 'auditFailed' }, { type: 'auditSettled' }] as const) told.tell(input)
+      for (const input of [{ type: 'auditDue' }, { type: 'auditFailed', refusal: undefined, reason: 'lost' }, { type: 'auditSettled' }] as const)
+        told.tell(input)
       for (const input of [{ type: 'auditDue' } as const, broken, due, refused(410), due, bookmark(9, true)]) told.tell(input)
       told.tell({ type: 'auditSettled' })
       expect(told.audits).to.deep.equal([])

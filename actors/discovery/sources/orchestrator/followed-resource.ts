@@ -34,6 +34,8 @@ export interface ResourceEvents<Item> {
   recovered(): void
   /** An audit has ended. */
   audited(missed: number): void
+  /** The list of an audit failed. */
+  auditFailed(refusal: Refusal | undefined, reason: string): void
   /** Whatever was set and removed before belongs together. */
   settled(): void
 }
@@ -71,10 +73,14 @@ export class FollowedResource<Item = unknown> {
   #pause: Timer | undefined
   #silence: Timer | undefined
   #auditTimer: Timer | undefined
+  /** The time that the watch has to tell what the list of an audit had before it. */
+  #auditWait: Timer | undefined
   readonly #startedAt = monotonicMs()
   /** When the server was last heard of this resource. */
   #heardAt: number | undefined
   #failures = 0
+  /** Why the last audit failed; undefined: it did not. */
+  #auditFailure: string | undefined
   #lastFailure: { readonly reason: string; readonly at: number } | undefined
   readonly #done = { updates: 0, deletes: 0, lists: 0, audits: 0, repairs: 0 }
   #isClosed = false
@@ -109,7 +115,7 @@ export class FollowedResource<Item = unknown> {
       ...{ kind, resource: shownResource(this.resource), mode, objects, version },
       ageMs: this.age,
       failures: this.#failures,
-      ...{ lastError: last?.reason, lastErrorMs: last && monotonicMs() - last.at },
+      ...{ lastError: last?.reason, lastErrorMs: last && monotonicMs() - last.at, lastAuditError: this.#auditFailure },
       ...this.#done,
     }
   }
@@ -121,7 +127,7 @@ export class FollowedResource<Item = unknown> {
 
   close(): void {
     this.#isClosed = true
-    for (const timer of [this.#pause, this.#silence, this.#auditTimer]) timer?.cancel()
+    for (const timer of [this.#pause, this.#silence, this.#auditTimer, this.#auditWait]) timer?.cancel()
     this.#request?.abandon()
     this.#audit?.abandon()
   }
@@ -169,12 +175,21 @@ export class FollowedResource<Item = unknown> {
       case 'auditRequest':
         return this.#sendAudit(action.next)
       case 'auditWait':
-        after(settleMs, () => {
+        this.#auditWait = after(settleMs, () => {
           this.#tell({ type: 'auditSettled' })
           this.#events.settled()
         }).unref()
         return
+      case 'auditAbandoned':
+        this.#audit?.abandon()
+        this.#auditWait?.cancel()
+        return
+      case 'auditFailed':
+        if (action.refusal?.code === 401) this.#session.refused()
+        this.#auditFailure = action.reason
+        return this.#events.auditFailed(action.refusal, action.reason)
       case 'audited':
+        this.#auditFailure = undefined
         this.#done.audits++
         this.#done.repairs += action.missed
         return this.#events.audited(action.missed)
@@ -247,7 +262,6 @@ export class FollowedResource<Item = unknown> {
   }
 
   #sendAudit(next: string): void {
-    const failed = () => this.#tell({ type: 'auditFailed' })
     const versions = new Map<string, string>()
     const events = this.#listEvents({
       item: (object) => {
@@ -256,7 +270,8 @@ export class FollowedResource<Item = unknown> {
       },
       received: () => undefined,
       end: (page) => this.#tell({ type: 'auditPage', versions, ...page }),
-      ...{ refused: failed, broken: failed },
+      refused: (refusal) => this.#tell({ type: 'auditFailed', refusal, reason: refusal.reason }),
+      broken: (reason) => this.#tell({ type: 'auditFailed', refusal: undefined, reason }),
     })
     this.#audit = this.#session.send({ method: 'GET', path: pagePath(this.resource.path, next), accept: accept.versions }, events)
   }

@@ -17,7 +17,7 @@ import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { checkDeclared } from '../../../../src/orchestrator/access.ts'
 import { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import type { Listed, Refusal } from '../../../../src/orchestrator/list-watch.ts'
-import { inNamespaces, shownResource } from '../../../../src/orchestrator/resources.ts'
+import { inNamespaces, type Resource, shownResource } from '../../../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { patient } from '../../../runtime/ask.ts'
@@ -73,6 +73,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   readonly #listed = new Set<string>()
   /** What `/ready` says of resources that cannot be followed at present, by path. */
   readonly #troubles = new Map<string, string>()
+  /** Why the audits of resources fail, as it was logged, by path. */
+  readonly #auditTroubles = new Map<string, string>()
   /** The kinds of which nothing was heard for too long, by path: since when, in monotonic milliseconds. */
   readonly #stale = new Map<string, number>()
   readonly #staleCheck: Timer
@@ -183,6 +185,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#followed.get(path)?.watch.close()
     this.#followed.delete(path)
     this.#listed.delete(path)
+    this.#auditTroubles.delete(path)
     return [this.#troubles.delete(path), this.#stale.delete(path)].includes(true)
   }
 
@@ -212,7 +215,10 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       },
       failed: (verb, refusal, reason) => this.#failed(follower, verb, refusal, reason),
       recovered: () => this.#recovered(follower),
+      auditFailed: (refusal, reason) => this.#auditFailed(resource, refusal, reason),
       audited: (missed) => {
+        if (this.#auditTroubles.delete(path))
+          this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${shownResource(resource)} are compared with lists again`)
         this.#metrics.audited(kind, missed)
         if (missed > 0)
           this.#context
@@ -265,12 +271,9 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
 
   #failed(follower: Follower, verb: string, refusal: Refusal | undefined, reason: string): void {
     const { resource, isAwaited } = follower
-    const { kind, name, path, namespace } = resource
+    const { kind, path } = resource
     this.#metrics.failed(kind)
-    const forbidden =
-      refusal?.code === 403
-        ? `the role of this service account does not permit "${verb}" of "${name}"${namespace === undefined ? '' : ` in the namespace ${namespace}`}`
-        : undefined
+    const forbidden = forbiddenBy(refusal, verb, resource)
     const what = forbidden ?? `${verb} of ${shownResource(resource)} failed`
     const kept = this.#listed.has(path)
       ? '; the last state stays'
@@ -283,6 +286,15 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#noteTroubles()
     follower.failed?.(`${what}: ${reason}`)
     if (forbidden !== undefined) follower.forbidden?.()
+  }
+
+  /** Tells once of each reason why the audits of a resource fail. It is followed meanwhile: it is no trouble of the service. */
+  #auditFailed(resource: Resource, refusal: Refusal | undefined, reason: string): void {
+    this.#metrics.auditFailed(resource.kind)
+    const what = forbiddenBy(refusal, 'list', resource) ?? `list of ${shownResource(resource)} failed`
+    const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}; what is known was not compared with the server, which is tried again at the next audit`
+    if (this.#auditTroubles.get(resource.path) !== trouble) this.#context.log('orch').error(trouble)
+    this.#auditTroubles.set(resource.path, trouble)
   }
 
   #recovered({ resource, recovered }: Follower): void {
@@ -341,6 +353,12 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#replay?.finish()
     this.#replay = undefined
   }
+}
+
+/** What RBAC does not permit; undefined: it is not what has refused the request. */
+function forbiddenBy(refusal: Refusal | undefined, verb: string, { name, namespace }: Resource): string | undefined {
+  if (refusal?.code !== 403) return undefined
+  return `the role of this service account does not permit "${verb}" of "${name}"${namespace === undefined ? '' : ` in the namespace ${namespace}`}`
 }
 
 /** The actor definition of the watcher of the registry of a cluster. */

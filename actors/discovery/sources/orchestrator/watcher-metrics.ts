@@ -25,6 +25,7 @@ export class WatcherMetrics {
   readonly #unread: Counter
   readonly #failures: Counter<'kind'>
   readonly #audits: Counter<'kind'>
+  readonly #auditFailures: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
   readonly #withoutPods: Counter | undefined
   readonly #cluster: ClusterRegistry | undefined
@@ -54,6 +55,12 @@ export class WatcherMetrics {
     this.#audits = new Counter({
       name: 'pilot_orch_audits_total',
       help: 'comparisons of what is known with lists of the API server',
+      labelNames,
+      registers,
+    })
+    this.#auditFailures = new Counter({
+      name: 'pilot_orch_audit_failures_total',
+      help: 'comparisons that failed because no list could be read',
       labelNames,
       registers,
     })
@@ -112,6 +119,10 @@ export class WatcherMetrics {
 
   failed(kind: string): void {
     this.#failures.inc({ kind })
+  }
+
+  auditFailed(kind: string): void {
+    this.#auditFailures.inc({ kind })
   }
 
   audited(kind: string, missed: number): void {
