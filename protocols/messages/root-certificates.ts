@@ -2,6 +2,8 @@
 
 /** What a namespace has. */
 export interface NamespaceRoots {
+  /** The `uid` of the namespace: another one of the same name is another namespace. */
+  readonly uid: string
   /** Whether objects can be made in it: it is not being deleted. */
   readonly isActive: boolean
   /** The digest of what its ConfigMap holds; undefined: it has none. */

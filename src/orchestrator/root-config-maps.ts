@@ -23,7 +23,17 @@ const contestedMs = 60_000
 /** How often in a row that is done at once. */
 const mostContests = 3
 
+/** A write that is to be made, of one namespace among those that had its name. */
+export interface DueWrite {
+  readonly namespace: string
+  /** A number that no other namespace has had, not even one with the same name. */
+  readonly incarnation: number
+}
+
 interface Entry extends NamespaceRoots {
+  readonly incarnation: number
+  /** Whether a write was answered with that the namespace is gone, since it was told of last. */
+  readonly isGone: boolean
   readonly isUnderWay: boolean
   readonly failures: number
   /** When it was written last, and how often others have changed it soon after that. */
@@ -34,6 +44,7 @@ interface Entry extends NamespaceRoots {
 /** What is to be written, in which order. Times are monotonic milliseconds. */
 export class RootConfigMaps {
   #wanted: string | undefined
+  #incarnations = 0
   readonly #namespaces = new Map<string, Entry>()
   /** Those that are due: namespaces that have no ConfigMap come first, since their pods wait for it. */
   readonly #missing = new Set<string>()
@@ -45,7 +56,7 @@ export class RootConfigMaps {
 
   /** The number of namespaces that can have a ConfigMap, and of those whose one does not hold what it has to. */
   get counts(): { readonly namespaces: number; readonly outdated: number } {
-    const active = [...this.#namespaces.values()].filter(({ isActive }) => isActive)
+    const active = [...this.#namespaces.values()].filter(({ isActive, isGone }) => isActive && !isGone)
     return { namespaces: active.length, outdated: this.#wanted === undefined ? 0 : active.filter(({ held }) => held !== this.#wanted).length }
   }
 
@@ -56,31 +67,38 @@ export class RootConfigMaps {
     this.again()
   }
 
-  /** Looks at all again, without the pauses of failures: a term has begun, or something else is wanted. */
+  /**
+   * Looks at all again, without the pauses of failures, and as the watcher has told of them last: a term has begun, or something else is
+   * wanted.
+   */
   again(): void {
     this.#failures = 0
     this.#pausedUntil = Number.NEGATIVE_INFINITY
     this.#waiting.clear()
     this.#missing.clear()
     this.#stale.clear()
-    for (const [namespace, entry] of this.#namespaces) this.#put(namespace, { ...entry, failures: 0, contests: 0 })
+    for (const [namespace, entry] of this.#namespaces) this.#put(namespace, { ...entry, isGone: false, failures: 0, contests: 0 })
   }
 
-  /** Sets what a namespace has; undefined: it is gone. */
+  /** Sets what a namespace has; undefined: it is gone. A write of the namespace that had the name before does not count for it. */
   set(namespace: string, state: NamespaceRoots | undefined, now: number): void {
-    const before = this.#namespaces.get(namespace)
+    const known = this.#namespaces.get(namespace)
+    const before = known?.uid === state?.uid ? known : undefined
     this.#forget(namespace)
     if (!state) return void this.#namespaces.delete(namespace)
-    const fresh = before ?? { isUnderWay: false, failures: 0, writtenAt: Number.NEGATIVE_INFINITY, contests: 0 }
+    const fresh = before ?? {
+      ...{ incarnation: ++this.#incarnations, isUnderWay: false },
+      ...{ failures: 0, writtenAt: Number.NEGATIVE_INFINITY, contests: 0 },
+    }
     const isContested = before?.held === this.#wanted && state.held !== this.#wanted && now - fresh.writtenAt < contestedMs
     const contests = isContested ? fresh.contests + 1 : now - fresh.writtenAt < contestedMs ? fresh.contests : 0
-    this.#put(namespace, { ...fresh, ...state, contests, failures: 0 })
+    this.#put(namespace, { ...fresh, ...state, isGone: false, contests, failures: 0 })
     const late = contests - mostContests
     if (late > 0 && this.#isDue(namespace)) this.#delay(namespace, now + pauseAfter(late, pauses))
   }
 
-  /** Returns the namespace that is to be written next, and counts it as being written; undefined: none is due. */
-  next(now: number): string | undefined {
+  /** Returns what is to be written next, and counts it as being written; undefined: nothing is due. */
+  next(now: number): DueWrite | undefined {
     if (this.#wanted === undefined || now < this.#pausedUntil) return undefined
     for (const [namespace, at] of this.#waiting) {
       if (at > now) continue
@@ -93,7 +111,7 @@ export class RootConfigMaps {
     if (namespace === undefined || !entry) return undefined
     this.#forget(namespace)
     this.#namespaces.set(namespace, { ...entry, isUnderWay: true })
-    return namespace
+    return { namespace, incarnation: entry.incarnation }
   }
 
   /** The milliseconds until something is due, if nothing changes; undefined: nothing waits. */
@@ -104,32 +122,35 @@ export class RootConfigMaps {
   }
 
   /** A ConfigMap was written; it holds `digest`. */
-  written(namespace: string, digest: string, now: number): void {
+  written(write: DueWrite, digest: string, now: number): void {
     this.#failures = 0
-    this.#ended(namespace, (entry) => ({ ...entry, held: digest, writtenAt: now, failures: 0 }))
+    this.#ended(write, (entry) => ({ ...entry, held: digest, writtenAt: now, failures: 0 }))
   }
 
-  /** A namespace is gone or being deleted: whoever watches it tells, or tells that it has changed. */
-  gone(namespace: string): void {
-    this.#ended(namespace, (entry) => ({ ...entry, isActive: false }))
+  /** A namespace is gone or being deleted: nothing is written to it until it is told of again, or {@link again}. */
+  gone(write: DueWrite): void {
+    this.#ended(write, (entry) => ({ ...entry, isGone: true }))
   }
 
   /** Nothing was written, and it was not tried. */
-  untried(namespace: string): void {
-    this.#ended(namespace, (entry) => entry)
+  untried(write: DueWrite): void {
+    this.#ended(write, (entry) => entry)
   }
 
   /** It could not be written. `isCommon`: for a reason that concerns all. */
-  failed(namespace: string, isCommon: boolean, now: number, chance: number): void {
-    this.#ended(namespace, (entry) => ({ ...entry, failures: entry.failures + (isCommon ? 0 : 1) }))
+  failed(write: DueWrite, isCommon: boolean, now: number, chance: number): void {
+    const isOwn = this.#ended(write, (entry) => ({ ...entry, failures: entry.failures + (isCommon ? 0 : 1) }))
     if (isCommon && now >= this.#pausedUntil) this.#pausedUntil = now + pauseAfter(++this.#failures, pauses, chance)
-    const failures = this.#namespaces.get(namespace)?.failures ?? 0
-    if (!isCommon && failures > 0) this.#delay(namespace, now + pauseAfter(failures, pauses, chance))
+    const failures = this.#namespaces.get(write.namespace)?.failures ?? 0
+    if (isOwn && !isCommon && failures > 0) this.#delay(write.namespace, now + pauseAfter(failures, pauses, chance))
   }
 
-  #ended(namespace: string, change: (entry: Entry) => Entry): void {
+  /** Returns false, without a change, for the write of a namespace that is no more: another one may have its name. */
+  #ended({ namespace, incarnation }: DueWrite, change: (entry: Entry) => Entry): boolean {
     const entry = this.#namespaces.get(namespace)
-    if (entry) this.#put(namespace, { ...change(entry), isUnderWay: false })
+    if (entry?.incarnation !== incarnation) return false
+    this.#put(namespace, { ...change(entry), isUnderWay: false })
+    return true
   }
 
   #put(namespace: string, entry: Entry): void {
@@ -140,7 +161,7 @@ export class RootConfigMaps {
 
   #isDue(namespace: string): boolean {
     const entry = this.#namespaces.get(namespace)
-    return entry?.isActive === true && !entry.isUnderWay && this.#wanted !== undefined && entry.held !== this.#wanted
+    return entry?.isActive === true && !entry.isGone && !entry.isUnderWay && this.#wanted !== undefined && entry.held !== this.#wanted
   }
 
   #delay(namespace: string, until: number): void {

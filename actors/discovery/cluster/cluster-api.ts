@@ -24,11 +24,14 @@ export class ApiFailure extends Error {
   readonly code: number
   /** The word of the server for the reason: `AlreadyExists`, `Conflict`, `Expired`; empty without one. */
   readonly reason: string
+  /** The object that the server names in its `Status`: its resource and its name, where it tells them. It need not be the one that was called for. */
+  readonly subject: { readonly kind?: unknown; readonly name?: unknown }
 
-  constructor(message: string, code: number, reason: string) {
+  constructor(message: string, code: number, reason: string, subject: ApiFailure['subject'] = {}) {
     super(message)
     this.code = code
     this.reason = reason
+    this.subject = subject
   }
 
   /** Whether the object does not exist. A server that cannot be reached does not say that. */
@@ -223,11 +226,11 @@ function failureOf({ verb, resource, object }: CallName, error: unknown): ApiFai
   const status = statusIn(body)
   const reason = status.message ?? `status ${code}`
   const permitted = code === 403 ? `the role of this service account does not permit "${verb}" of "${resource}"` : `${what} failed`
-  return new ApiFailure(`${permitted}: ${reason.slice(0, 500)}`, code, status.reason ?? '')
+  return new ApiFailure(`${permitted}: ${reason.slice(0, 500)}`, code, status.reason ?? '', status.details ?? {})
 }
 
 /** The `Status` object of a refusal, which the library leaves as text where it does not know the HTTP status. */
-function statusIn(body: unknown): { readonly message?: string; readonly reason?: string } {
+function statusIn(body: unknown): { readonly message?: string; readonly reason?: string; readonly details?: ApiFailure['subject'] } {
   try {
     const value: unknown = typeof body === 'string' ? JSON.parse(body) : body
     return typeof value === 'object' && value !== null ? value : {}

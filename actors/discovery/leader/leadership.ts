@@ -59,11 +59,6 @@ export class Leadership {
     }
   }
 
-  /** Aborted when the term ends, or at once if it is over. */
-  signalOf(number: number): AbortSignal {
-    return this.#term?.number === number ? this.#term.ended.signal : AbortSignal.abort()
-  }
-
   /** Resolves with {@link Leadership.term} when it is another than `known`, or when the signal is aborted. */
   async changed(known: number, signal: AbortSignal): Promise<number> {
     while (this.term === known && !signal.aborted) {

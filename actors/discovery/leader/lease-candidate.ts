@@ -51,11 +51,6 @@ export class LeaseCandidate {
     return this.#election.leadsAt(electionMs())
   }
 
-  /** The holder of the Lease as last seen; empty: nobody, or not known. */
-  get holder(): string {
-    return this.#election.holder
-  }
-
   start(): void {
     this.#tell({ type: 'due' })
   }

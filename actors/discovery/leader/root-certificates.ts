@@ -6,7 +6,7 @@
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { NamespaceRootsEvent, RootCertificatesConfig, RootsWriteOutcome } from '../../../protocols/messages/root-certificates.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
-import { RootConfigMaps, rootConfigMap, rootsDigest } from '../../../src/orchestrator/root-config-maps.ts'
+import { type DueWrite, RootConfigMaps, rootConfigMap, rootsDigest } from '../../../src/orchestrator/root-config-maps.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
 import { chance } from '../../runtime/chance.ts'
@@ -79,28 +79,29 @@ class RootCertificates implements Behaviour<Message, never> {
     this.#timer?.cancel()
     if (this.#term.now === 0) return
     while (this.#underWay < mostAtOnce) {
-      const namespace = this.#maps.next(monotonicMs())
-      if (namespace === undefined) break
+      const write = this.#maps.next(monotonicMs())
+      if (!write) break
       this.#underWay++
-      void this.#write(namespace)
+      void this.#write(write)
     }
     const waitMs = this.#maps.waitMs(monotonicMs())
     if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#timer = after(waitMs, () => this.#work()).unref()
   }
 
-  async #write(namespace: string): Promise<void> {
+  async #write(write: DueWrite): Promise<void> {
+    const { namespace } = write
     const roots = this.#roots
     const { outcome, ...rest } = await this.#context
       .askFor(patient, 'writeRootConfigMap', { term: this.#term.now, namespace, roots })
       .catch((error: Error): RootsWriteOutcome => ({ outcome: 'failed', reason: error.message, isCommon: true }))
     this.#underWay--
     this.#writes.inc({ outcome })
-    if (outcome === 'written') this.#maps.written(namespace, rootsDigest(roots, true), monotonicMs())
-    else if (outcome === 'gone') this.#maps.gone(namespace)
-    else if (outcome === 'lost') this.#maps.untried(namespace)
+    if (outcome === 'written') this.#maps.written(write, rootsDigest(roots, true), monotonicMs())
+    else if (outcome === 'gone') this.#maps.gone(write)
+    else if (outcome === 'lost') this.#maps.untried(write)
     else {
       const { reason, isCommon } = rest as Extract<RootsWriteOutcome, { outcome: 'failed' }>
-      this.#maps.failed(namespace, isCommon, monotonicMs(), chance())
+      this.#maps.failed(write, isCommon, monotonicMs(), chance())
       this.#failed(namespace, reason, isCommon)
     }
     if (outcome === 'written') this.#succeeded()

@@ -35,9 +35,16 @@ async function write(leadership: Leadership, domain: string, { term, namespace, 
     return { outcome: 'written' }
   } catch (error) {
     if (error instanceof NotLeading) return { outcome: 'lost' }
-    const { isMissing, mayPass, code, message } = error as ApiFailure
+    const { mayPass, code, message } = error as ApiFailure
     const isEnding = code === 403 && message.includes('is being terminated')
-    if (isMissing || isEnding) return { outcome: 'gone' }
+    if (isEnding || isWithoutNamespace(error as ApiFailure, namespace)) return { outcome: 'gone' }
     return { outcome: 'failed', reason: message, isCommon: mayPass || code === 403 }
   }
+}
+
+/** Whether the server says that the namespace does not exist. Another 404, as of a proxy before the server, says nothing of it. */
+function isWithoutNamespace({ isMissing, reason, subject, message }: ApiFailure, namespace: string): boolean {
+  if (!isMissing) return false
+  const isNamed = reason === 'NotFound' && subject.kind === 'namespaces' && (subject.name ?? namespace) === namespace
+  return isNamed || message.endsWith(`: namespaces "${namespace}" not found`)
 }

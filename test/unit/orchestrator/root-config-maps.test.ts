@@ -1,16 +1,16 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { RootConfigMaps, rootsDigest } from '../../../src/orchestrator/root-config-maps.ts'
+import { type DueWrite, RootConfigMaps, rootsDigest } from '../../../src/orchestrator/root-config-maps.ts'
 import { runs } from '../../harness/seed.ts'
 
-const active = (held?: string) => ({ isActive: true, held })
+const active = (held?: string) => ({ uid: '1', isActive: true, held })
 
 /** All that is due at a time, as if it were written at once. */
 function due(maps: RootConfigMaps, now: number, digest = 'new'): string[] {
   const found: string[] = []
-  for (let namespace = maps.next(now); namespace !== undefined; namespace = maps.next(now)) {
-    found.push(namespace)
-    maps.written(namespace, digest, now)
+  for (let write = maps.next(now); write; write = maps.next(now)) {
+    found.push(write.namespace)
+    maps.written(write, digest, now)
   }
   return found
 }
@@ -18,7 +18,7 @@ function due(maps: RootConfigMaps, now: number, digest = 'new'): string[] {
 describe('the ConfigMaps with the root certificates', () => {
   it('are written where they are missing, differ, or have lost their label, those that are missing first', () => {
     const maps = new RootConfigMaps()
-    maps.set('ending', { isActive: false, held: undefined }, 0)
+    maps.set('ending', { uid: '1', isActive: false, held: undefined }, 0)
     for (const [name, held] of Object.entries({ a: 'old', b: 'new', c: undefined })) maps.set(name, active(held), 0)
     expect(due(maps, 0)).to.deep.equal([])
     maps.want('new')
@@ -52,11 +52,11 @@ describe('the ConfigMaps with the root certificates', () => {
     const maps = new RootConfigMaps()
     maps.want('new')
     for (const name of ['a', 'b', 'c']) maps.set(name, active(), 0)
-    for (const name of [maps.next(0), maps.next(0)] as string[]) maps.failed(name, true, 0, 0)
+    for (const name of [maps.next(0), maps.next(0)] as DueWrite[]) maps.failed(name, true, 0, 0)
     expect([maps.next(0), maps.waitMs(0)]).to.deep.equal([undefined, 1000])
-    maps.failed(maps.next(1000) as string, true, 1000, 0)
+    maps.failed(maps.next(1000) as DueWrite, true, 1000, 0)
     expect(maps.waitMs(1000)).to.equal(2000)
-    maps.failed(maps.next(3000) as string, false, 3000, 0)
+    maps.failed(maps.next(3000) as DueWrite, false, 3000, 0)
     expect(due(maps, 3000)).to.have.length(2)
     expect(maps.waitMs(3000)).to.equal(1000)
     expect([due(maps, 4000).length, maps.counts.outdated]).to.deep.equal([1, 0])
@@ -66,12 +66,51 @@ describe('the ConfigMaps with the root certificates', () => {
     const maps = new RootConfigMaps()
     maps.want('new')
     maps.set('a', active(), 0)
-    maps.gone(maps.next(0) as string)
+    maps.gone(maps.next(0) as DueWrite)
     expect([maps.next(0), maps.waitMs(0)]).to.deep.equal([undefined, undefined])
     maps.set('a', undefined, 1)
     maps.set('a', active(), 2)
     expect(due(maps, 2)).to.deep.equal(['a'])
   })
+
+  it('are written in a namespace that was said to be gone with other roots and in another term, if the watcher still knows it', () => {
+    const maps = new RootConfigMaps()
+    maps.want('new')
+    maps.set('a', active(), 0)
+    maps.set('ending', { uid: '2', isActive: false, held: undefined }, 0)
+    maps.gone(maps.next(0) as DueWrite)
+    expect([maps.next(0), maps.counts.namespaces]).to.deep.equal([undefined, 0])
+    maps.again()
+    expect(maps.counts).to.deep.equal({ namespaces: 1, outdated: 1 })
+    maps.gone(maps.next(0) as DueWrite)
+    expect(maps.next(0)).to.equal(undefined)
+    maps.want('newer')
+    expect(due(maps, 0, 'newer')).to.deep.equal(['a'])
+  })
+
+  for (const [how, isTold] of Object.entries({ 'is deleted and made again': true, 'has become another, as a listing tells': false }))
+    it(`are written in a namespace that ${how} while a write is under way, whatever becomes of that`, () => {
+      const ends = [
+        (maps: RootConfigMaps, write: DueWrite) => maps.written(write, 'new', 2),
+        (maps: RootConfigMaps, write: DueWrite) => maps.gone(write),
+        (maps: RootConfigMaps, write: DueWrite) => maps.untried(write),
+        (maps: RootConfigMaps, write: DueWrite) => maps.failed(write, false, 2, 0),
+      ]
+      for (const end of ends)
+        for (const isBegun of [false, true]) {
+          const maps = new RootConfigMaps()
+          maps.want('new')
+          maps.set('a', active(), 0)
+          const write = maps.next(0) as DueWrite
+          if (isTold) maps.set('a', undefined, 1)
+          maps.set('a', { ...active(), uid: '2' }, 1)
+          const second = isBegun ? maps.next(1) : undefined
+          end(maps, write)
+          if (second) maps.untried(second)
+          expect(maps.counts).to.deep.equal({ namespaces: 1, outdated: 1 })
+          expect(due(maps, 2)).to.deep.equal(['a'])
+        }
+    })
 
   it('hold what is wanted in the end, whatever happens, and none is written twice at a time', () => {
     const names = ['a', 'b', 'c']
@@ -85,23 +124,23 @@ describe('the ConfigMaps with the root certificates', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const maps = new RootConfigMaps()
-        const underWay: { namespace: string; digest: string }[] = []
+        const underWay: (DueWrite & { digest: string })[] = []
         let wanted = 'x'
         let now = 0
         maps.want(wanted)
         for (const name of names) maps.set(name, active(), now)
         const begin = () => {
-          const namespace = maps.next(now)
-          if (namespace === undefined) return
-          expect(underWay.map((one) => one.namespace)).not.to.include(namespace)
-          underWay.push({ namespace, digest: wanted })
+          const write = maps.next(now)
+          if (!write) return
+          expect(underWay.map((one) => one.namespace)).not.to.include(write.namespace)
+          underWay.push({ ...write, digest: wanted })
         }
         const end = (how: string) => {
           const one = underWay.shift()
           if (!one) return
-          if (how === 'written') maps.written(one.namespace, one.digest, now)
-          else if (how === 'untried') maps.untried(one.namespace)
-          else maps.failed(one.namespace, how === 'common', now, 0)
+          if (how === 'written') maps.written(one, one.digest, now)
+          else if (how === 'untried') maps.untried(one)
+          else maps.failed(one, how === 'common', now, 0)
         }
         for (const one of steps) {
           now += 100

@@ -1,5 +1,5 @@
 /** Load assignments that are assembled from kept parts, held against those made at once, over random histories of slices. */
-import { toBinary } from '@bufbuild/protobuf'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { Endpoint, EndpointSlice, Service } from '../../../protocols/data.ts'
@@ -148,6 +148,20 @@ class Mesh {
     this.planner.state.setNetworks(read.value)
   }
 
+  /** The addresses in the load assignment of the first port for a connection. */
+  addressesFor(connection: string): string[] {
+    const resource = resourcesOf(this.planner, connection)
+      .get(endpointType)
+      ?.find(({ name }) => name === outboundCluster(80, '', host))
+    if (!resource) throw new Error('not there')
+    const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, this.planner.groups.valueOf(resource))
+    const all = endpoints.flatMap(({ lbEndpoints }) => lbEndpoints.map(({ hostIdentifier }) => hostIdentifier))
+    return all.map(({ case: type, value }) => {
+      const socket = type === 'endpoint' ? value.address?.address : undefined
+      return socket?.case === 'socketAddress' ? socket.value.address : ''
+    })
+  }
+
   advance(): void {
     this.planner.advance()
     this.planner.takePush()
@@ -259,5 +273,28 @@ describe('load assignments', () => {
       { seed, numRuns: runs(200) },
     )
     expect([sizes.size, slicesUsed.size], 'small and large ones').to.deep.equal([2, 2])
+  })
+
+  it('have an endpoint once that is in two slices, as the more ready of them says', () => {
+    const part = (key: string, readiness: Endpoint['readiness']) => {
+      const given = { count: 1, base: 0, network: 'near', version: 'v1', account: 'a', locality: '', weight: 1, isLocal: false, ports: {} } as const
+      return { key, version: '', endpoints: endpointsOf({ ...given, readiness }) }
+    }
+    for (const [one, other, expected] of [
+      ['ready', 'unready', 1],
+      ['unready', 'ready', 1],
+      ['ready', 'terminating', 1],
+      ['terminating', 'unready', 1],
+      ['unready', 'unready', 0],
+    ] as const) {
+      const slices = new Map(['1', '2'].map((key, index) => [key, part(key, index === 0 ? one : other)]))
+      const mesh = new Mesh({ slices: new Map([['east', slices]]), documents: new Map(), networks: 'none' })
+      mesh.advance()
+      expect(mesh.addressesFor('near'), `${one} and ${other}`).to.deep.equal(Array(expected).fill('10.0.0.0'))
+      mesh.slice('east', '2', part('2', one))
+      mesh.slice('east', '1', part('1', other))
+      mesh.advance()
+      expect(mesh.addressesFor('near'), `${one} and ${other}, exchanged`).to.deep.equal(Array(expected).fill('10.0.0.0'))
+    }
   })
 })

@@ -11,9 +11,10 @@ import type { Follower, WatcherPart } from './watcher-part.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
-/** A namespace as another part uses it, and whether objects can be made in it. */
+/** A namespace as another part uses it, which one it is, and whether objects can be made in it. */
 interface Tapped {
   readonly inner: unknown
+  readonly uid: string
   readonly isActive: boolean
 }
 
@@ -50,12 +51,12 @@ export class RootCertificatesPart implements WatcherPart {
       ...follower,
       cut: (value) => {
         const { object, faults } = follower.cut(value)
-        return { object: object === undefined ? undefined : { inner: object, isActive: isActive(value) }, faults }
+        return { object: object === undefined ? undefined : { inner: object, uid: uidOf(value), isActive: isActive(value) }, faults }
       },
       set: (key, object) => {
         const tapped = object as Tapped | undefined
         follower.set(key, tapped?.inner)
-        this.#setNamespace(key.slice(1), tapped?.isActive)
+        this.#setNamespace(key.slice(1), tapped)
       },
       listed: () => {
         follower.listed?.()
@@ -101,13 +102,14 @@ export class RootCertificatesPart implements WatcherPart {
     this.#replay = undefined
   }
 
-  #setNamespace(namespace: string, isActive: boolean | undefined): void {
+  #setNamespace(namespace: string, tapped: Tapped | undefined): void {
     if (this.#only.size > 0 && !this.#only.has(namespace)) return
-    if (isActive === undefined) this.#namespaces.delete(namespace)
+    if (!tapped) this.#namespaces.delete(namespace)
     else {
-      const next = { isActive, held: this.#held.get(namespace) }
+      const { uid, isActive } = tapped
+      const next = { uid, isActive, held: this.#held.get(namespace) }
       const before = this.#namespaces.get(namespace)
-      if (before?.isActive === isActive && before.held === next.held) return
+      if (before?.uid === uid && before.isActive === isActive && before.held === next.held) return
       this.#namespaces.set(namespace, next)
     }
     this.#tell(namespace)
@@ -133,6 +135,8 @@ function digestIn({ data, metadata }: Mapping, label: string): string {
   const roots = isMapping(data) ? data[rootConfigMap.key] : undefined
   return rootsDigest(typeof roots === 'string' ? roots : '', labels[label] === 'true')
 }
+
+const uidOf = ({ metadata }: Mapping): string => (isMapping(metadata) && typeof metadata.uid === 'string' ? metadata.uid : '')
 
 function isActive({ status, metadata }: Mapping): boolean {
   const isEnding = isMapping(metadata) && metadata.deletionTimestamp !== undefined && metadata.deletionTimestamp !== null
