@@ -11,7 +11,7 @@ import { secretNames, secretTypes } from '../../src/names/secret-names.ts'
 import { isGone, readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { createOnce } from '../runtime/durable-file.ts'
 import { checkOwnFile } from '../runtime/own-directory.ts'
-import { pause } from '../runtime/timers.ts'
+import { pause, within } from '../runtime/timers.ts'
 import type { CallSecret } from './cluster/secret-calls.ts'
 
 /** The name of the file in the state directory (docs/certificates.md, K7). */
@@ -37,8 +37,21 @@ export function keptSecrets(directory: string): KeptSecrets {
 /** How often a Secret is asked for whose API server does not answer, and the pause before that in milliseconds. */
 const attempts = { most: 4, pauseMs: 1000 }
 
+/** The longest time that a start waits for the Secret, in milliseconds: nothing is served and logged before. */
+const longestMs = 5000
+
 /** Like {@link keptSecrets}, with a Secret of a namespace. `call` makes one call to the API server. */
-export async function sharedSecrets({ call, namespace }: { readonly call: CallSecret; readonly namespace: string }): Promise<KeptSecrets> {
+export async function sharedSecrets(place: { readonly call: CallSecret; readonly namespace: string }): Promise<KeptSecrets> {
+  const reading = fromSecret(place)
+  let found: KeptSecrets | undefined
+  await within(
+    longestMs,
+    reading.then((secrets) => (found = secrets)),
+  )
+  return found ?? unkept(`the API server has not answered within ${longestMs / 1000} s`)
+}
+
+async function fromSecret({ call, namespace }: { readonly call: CallSecret; readonly namespace: string }): Promise<KeptSecrets> {
   const { versions: name } = secretNames
   const where = `Secret ${namespace}/${name}`
   const made = newSecrets()

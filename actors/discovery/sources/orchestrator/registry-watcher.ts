@@ -12,6 +12,8 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { NamespaceRootsEvent } from '../../../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
+import type { Fault } from '../../../../src/config/shape.ts'
+import { LineBounds } from '../../../../src/logging/line-bounds.ts'
 import { count } from '../../../../src/model/counts.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import { checkDeclared } from '../../../../src/orchestrator/access.ts'
@@ -79,6 +81,9 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   readonly #stale = new Map<string, number>()
   readonly #staleCheck: Timer
   #isListed = false
+  /** The faults of objects that were told, by resource and key. */
+  readonly #faults = new Map<string, string>()
+  readonly #faultLines = new LineBounds()
   #queue: Peer<SourceEvent> | undefined
   #replay: Replay | undefined
 
@@ -201,6 +206,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       same: () => this.#metrics.changed(kind, 'updatesame'),
       remove: (key) => {
         this.#metrics.changed(kind, 'delete')
+        this.#faults.delete(`${path} ${key}`)
         follower.set(key, undefined)
       },
       complete: () => {
@@ -240,14 +246,27 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     if (!known) return undefined
     const [key, version] = known
     const { object, faults } = cut(value)
-    for (const { path, reason } of faults)
-      this.#context
-        .log('orch')
-        .error(
-          `${resource.kind} ${key} of cluster ${this.#context.config.cluster}, field ${path}: ${reason}; ${object ? 'this part is left out' : 'its last good state stays'}`,
-        )
+    this.#tellFaults(resource, key, faults, object ? 'this part is left out' : 'its last good state stays')
     this.#metrics.read(faults.length === 0)
     return { key, version, object }
+  }
+
+  /** Logs the faults of an object when they are others than before: a list has them again, and so has the event of its removal. */
+  #tellFaults({ kind, path }: Resource, key: string, faults: readonly Fault[], consequence: string): void {
+    const at = `${path} ${key}`
+    const lines = faults.map(
+      (fault) => `${kind} ${key} of cluster ${this.#context.config.cluster}, field ${fault.path}: ${fault.reason}; ${consequence}`,
+    )
+    const all = lines.join('\n')
+    if (this.#faults.get(at) === all) return
+    if (faults.length === 0) return void this.#faults.delete(at)
+    this.#faults.set(at, all)
+    // Whoever may write objects of one namespace must not fill the log.
+    const writer = `${kind} ${key.slice(0, key.indexOf('/'))}`
+    for (const line of lines) {
+      const bounded = this.#faultLines.bounded(writer, line, monotonicMs())
+      if (bounded !== undefined) this.#context.log('orch').error(bounded)
+    }
   }
 
   mayBeComplete(): void {
