@@ -1,7 +1,7 @@
 /**
  * The certificate authority. Answers `signCertificate` and `signServingCertificate`; emits `TrustChanged` to each writer when it is
- * linked, and to all writers when other roots or another signing certificate come into force. It holds public data only: private keys
- * stay in the threads of its pool (docs/certificates.md).
+ * linked, and to all writers when other roots or another signing certificate come into force. With a state directory it holds public data
+ * only, and private keys stay in the threads of its pool; with Secrets it hands each key to them (docs/certificates.md, K13).
  */
 import { availableParallelism } from 'node:os'
 import type {

@@ -74,7 +74,7 @@ export class WatcherMetrics {
     this.#cluster = cluster
     if (cluster) {
       gauge('endpoint_no_pod', 'endpoints of the orchestrator whose pods are not known', () => cluster.awaitedPods)
-      gauge('pilot_orch_endpoints_pending_pod', 'the same', () => cluster.awaitedPods)
+      gauge('pilot_orch_endpoints_pending_pod', 'endpoints of the orchestrator that wait for their pods', () => cluster.awaitedPods)
     }
     this.#withoutPods =
       cluster && new Counter({ name: 'pilot_orch_endpoints_with_no_pods', help: 'endpoints that came while their pods were not known', registers })
