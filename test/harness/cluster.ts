@@ -1,7 +1,7 @@
 /** A real cluster of the orchestrator for a test file: an API server with all that belongs to it (test/cluster/README.md). */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,12 +19,15 @@ export class TestCluster {
   readonly #index: number
   /** The process that holds the cluster, which it ends when its standard input is closed. */
   readonly #owner: ChildProcess
+  /** Holds the number of the cluster. */
+  readonly #claim: Server
 
-  private constructor(dir: string, bin: string, index: number, owner: ChildProcess) {
+  private constructor(dir: string, bin: string, index: number, owner: ChildProcess, claim: Server) {
     this.dir = dir
     this.#bin = bin
     this.#index = index
     this.#owner = owner
+    this.#claim = claim
   }
 
   /** Builds the programs if need be, and starts a cluster, which takes about 12 s. `nodes`: `n1=region1/zone1,n2=region1/zone2`. */
@@ -37,7 +40,12 @@ export class TestCluster {
     )
     let said = ''
     for (let index = 0; index < most; index++) {
-      if (await isTaken(firstPort + index)) continue
+      const claim = await claimNumber(index)
+      if (!claim) continue
+      if (await isTaken(firstPort + index)) {
+        claim.close()
+        continue
+      }
       const args = ['up', '--dir', dir, '--name', `mesh${index}`, '--cidr-index', `${index}`, '--nodes', nodes, '--until-eof']
       const owner = spawn(join(bin, 'cluster'), args, { stdio: ['pipe', 'pipe', 'pipe'] })
       said = ''
@@ -46,9 +54,10 @@ export class TestCluster {
         owner.stdout?.on('data', () => /^ready$/m.test(said) && resolve(true))
         owner.on('close', () => resolve(false))
       })
-      if (isReady) return new TestCluster(dir, bin, index, owner)
-      // Another process may have taken the number meanwhile.
-      if (!/address already in use|is in use/.test(said)) break
+      if (isReady) return new TestCluster(dir, bin, index, owner, claim)
+      claim.close()
+      // A cluster whose test was killed may still be ending.
+      if (!/address already in use|is in use|File exists/.test(said)) break
     }
     rmSync(dir, { recursive: true, force: true })
     throw new Error(`no cluster could be started: ${said}`)
@@ -145,6 +154,7 @@ export class TestCluster {
     const ended = new Promise((resolve) => this.#owner.on('close', resolve))
     this.#owner.stdin?.destroy()
     await ended
+    this.#claim.close()
     rmSync(this.dir, { recursive: true, force: true })
   }
 }
@@ -155,6 +165,18 @@ function commandLine(pid: string): string[] {
   } catch {
     return []
   }
+}
+
+/**
+ * Takes a number for this process, or resolves with undefined where another one has it. Test files start clusters at the same time, and one that
+ * begins has neither a port nor a process yet. The name is an abstract socket, which goes with its process.
+ */
+function claimNumber(index: number): Promise<Server | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer().unref()
+    server.once('error', () => resolve(undefined))
+    server.listen(`\0mesh-test-cluster-${index}`, () => resolve(server))
+  })
 }
 
 /** Whether something listens on a port of this machine. */
