@@ -38,6 +38,7 @@ users: [{name: u, user: ${user}}]
     expect(found).to.deep.equal({
       server: 'https://10.0.0.1:6443',
       ...{ ca: 'CA', cert: 'CERT', key: 'KEY' },
+      proxy: undefined,
       serverName: undefined,
       verifies: true,
       headers: {},
@@ -68,8 +69,8 @@ users: [{name: u, user: ${user}}]
   })
 
   it('asks a plugin once, and again when the server has refused its credential', async () => {
-    const script = write('plugin.sh', `echo x >> ${dir}/calls\nprintf '{"status":{"token":"of %s"}}' "$(wc -l < ${dir}/calls)"`)
-    const connection = new ClusterConnection({ from: 'file', path: config(`{exec: {command: /bin/sh, args: [${script}]}}`) })
+    const script = write('plugin.sh', `echo x >> ${dir}/calls\nprintf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of %s"}}' "$(wc -l < ${dir}/calls)"`)
+    const connection = new ClusterConnection({ from: 'file', path: config(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [${script}], interactiveMode: Never}}`) })
     const token = async (isRefused: boolean) => (await connection.access(isRefused)).headers.authorization
     expect([await token(false), await token(false), await token(true)]).to.deep.equal(['Bearer of 1', 'Bearer of 1', 'Bearer of 2'])
   })
@@ -93,12 +94,12 @@ users: [{name: u, user: ${user}}]
     expect(await rejected(write('odd', '{}'))).to.equal('--orchconfig: ./odd: current-context is not set')
     expect(await rejected(config('{}', 'x: y', 'none'))).to.equal('--orchconfig: ./config: there is no context "none"')
     expect(await rejected(config('{}', 'x: y', 'three'))).to.equal('--orchconfig: ./config: there is no cluster "c", which the context "three" names')
-    expect(await rejected(config('{}', 'proxy-url: "http://p"'))).to.contain(
-      'proxy-url of the cluster a: connections through a proxy are not supported',
-    )
+    expect(await rejected(config('{}', 'proxy-url: "ftp://p"'))).to.contain('proxy-url')
     expect(await rejected(config('{tokenFile: none}'))).to.match(/^--orchconfig: \.\/config: the credential of the user u: .*none/)
-    const plugin = config('{exec: {command: /bin/sh, args: ["-c", "echo no entry >&2; exit 1"]}}')
-    expect(await rejected(plugin)).to.equal('--orchconfig: ./config: the credential of the user u: no entry')
+    const plugin = config(
+      '{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: ["-c", "echo no entry >&2; exit 1"], interactiveMode: Never}}',
+    )
+    expect(await rejected(plugin)).to.equal('--orchconfig: ./config: the credential of the user u: the plugin /bin/sh: it ended with status 1: no entry')
     const http = write(
       'odd',
       'current-context: x\ncontexts: [{name: x, context: {cluster: a, user: u}}]\nclusters: [{name: a, cluster: {server: "http://a"}}]\n',
