@@ -69,8 +69,14 @@ users: [{name: u, user: ${user}}]
   })
 
   it('asks a plugin once, and again when the server has refused its credential', async () => {
-    const script = write('plugin.sh', `echo x >> ${dir}/calls\nprintf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of %s"}}' "$(wc -l < ${dir}/calls)"`)
-    const connection = new ClusterConnection({ from: 'file', path: config(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [${script}], interactiveMode: Never}}`) })
+    const script = write(
+      'plugin.sh',
+      `echo x >> ${dir}/calls\nprintf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of %s"}}' "$(wc -l < ${dir}/calls)"`,
+    )
+    const connection = new ClusterConnection({
+      from: 'file',
+      path: config(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [${script}], interactiveMode: Never}}`),
+    })
     const token = async (isRefused: boolean) => (await connection.access(isRefused)).headers.authorization
     expect([await token(false), await token(false), await token(true)]).to.deep.equal(['Bearer of 1', 'Bearer of 1', 'Bearer of 2'])
   })
@@ -99,7 +105,9 @@ users: [{name: u, user: ${user}}]
     const plugin = config(
       '{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: ["-c", "echo no entry >&2; exit 1"], interactiveMode: Never}}',
     )
-    expect(await rejected(plugin)).to.equal('--orchconfig: ./config: the credential of the user u: the plugin /bin/sh: it ended with status 1: no entry')
+    expect(await rejected(plugin)).to.equal(
+      '--orchconfig: ./config: the credential of the user u: the plugin /bin/sh: it ended with status 1: no entry',
+    )
     const http = write(
       'odd',
       'current-context: x\ncontexts: [{name: x, context: {cluster: a, user: u}}]\nclusters: [{name: a, cluster: {server: "http://a"}}]\n',
