@@ -120,7 +120,10 @@ export class Service {
     this.#child = child
     this.output.follow(child)
     const isReady = () => fetch(`http://127.0.0.1:${this.httpPort}/ready`).then(({ status }) => status === 200)
-    await until('the service to be ready', () => child.exitCode !== null || isReady())
+    await until('the service to be ready', () => child.exitCode !== null || isReady()).catch(async (error: Error) => {
+      const body = await fetch(`http://127.0.0.1:${this.httpPort}/ready`).then((answer) => answer.text(), String)
+      throw new Error(`${error.message}: ${body}`)
+    })
     if (child.exitCode !== null) throw new Error(`the service ended: ${await this.output.whole()}`)
   }
 
