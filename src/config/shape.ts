@@ -328,6 +328,9 @@ export function isMapping(value: unknown): value is Record<string, unknown> {
   return prototype === Object.prototype || prototype === null
 }
 
+/** A mapping that is read leniently: any other value counts as one without fields. */
+export const mapping = (value: unknown): Readonly<Record<string, unknown>> => (isMapping(value) ? value : {})
+
 /** The message form of a duration, returned in milliseconds. */
 const durationParts: Shape<number> = (() => {
   const { form, read } = record(

@@ -1,5 +1,5 @@
 /** What a plugin that gives credentials (`exec` of a user in a configuration file) is told, and what it answers (docs/operation.md, C1). */
-import { isMapping } from '../config/shape.ts'
+import { mapping } from '../config/shape.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -85,5 +85,4 @@ function parsed(text: string): Mapping {
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
-const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])

@@ -5,7 +5,7 @@
 import type { GatewayServer, GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { parseConfigDocument } from '../config/parse.ts'
-import { type Fault, isMapping } from '../config/shape.ts'
+import { type Fault, mapping } from '../config/shape.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 
 /** An Ingress. */
@@ -202,6 +202,5 @@ function elements(value: string) {
 }
 
 const trimmed = (path: string): string => path.replace(/\/+$/, '')
-const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,7 +1,7 @@
 /** Which CustomResourceDefinitions of a cluster are those of kinds of the mesh, and in which version their objects are read. */
 import type { Kind } from '../config/kinds/kind.ts'
 import { type KindName, kinds } from '../config/kinds.ts'
-import { isMapping } from '../config/shape.ts'
+import { isMapping, mapping } from '../config/shape.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -49,5 +49,4 @@ export function meshDefinition(value: Mapping, names: MeshNames): MeshDefinition
   return { kind, group, plural, isAlias: names.canonicalGroup(group) !== group, version, fault }
 }
 
-const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})
 const list = (value: unknown): readonly Mapping[] => (Array.isArray(value) ? value.filter(isMapping) : [])

@@ -5,7 +5,7 @@
 import type { ConfigObject, OutsideAccess, Readiness, TrafficDistribution } from '../../protocols/data.ts'
 import { canonicalAddress, isIp } from '../config/addresses.ts'
 import { readClusterSpec, readLabels } from '../config/cluster-documents.ts'
-import { type Fault, isMapping, type Report } from '../config/shape.ts'
+import { type Fault, isMapping, mapping, type Report } from '../config/shape.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 
 /** A Service, as far as the mesh needs it. */
@@ -351,7 +351,6 @@ function ipAddress(address: unknown, path: string, report: Report): string[] {
 }
 
 const isPort = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535
-const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 const textValues = (value: unknown): Record<string, string> =>

@@ -1,5 +1,5 @@
 /** Reads what an API server sends: events of a watch, pages of a list, refusals. */
-import { isMapping } from '../config/shape.ts'
+import { isMapping, mapping } from '../config/shape.ts'
 import type { Refusal } from './list-watch.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -80,4 +80,3 @@ function messageIn(body: string): unknown {
 
 const reasonOf = (message: unknown, otherwise: string): string =>
   typeof message === 'string' && message.trim() !== '' ? message.trim().slice(0, 500) : otherwise
-const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { parse } from 'yaml'
 import type { ClusterAccess, ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
-import { isMapping } from '../../../src/config/shape.ts'
+import { isMapping, mapping } from '../../../src/config/shape.ts'
 import { readPlugin } from '../../../src/orchestrator/exec-credential.ts'
 import { readProxy } from '../../../src/orchestrator/proxies.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
@@ -141,7 +141,6 @@ async function pluginOf(loaded: KubeConfig, config: Mapping, directory: string):
 }
 
 const named = (items: unknown, name: unknown): Mapping => mapping(listOf(items).find((item) => isMapping(item) && item.name === name))
-const mapping = (value: unknown): Mapping => (isMapping(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** Reads the files of a pod's service account. They are read each time, since the token is replaced long before it expires. */
