@@ -37,6 +37,8 @@ export type WatchInput<Item> =
   | { readonly type: 'ended' }
   /** The response ended otherwise: the connection is lost or silent, or what it carries cannot be read. */
   | { readonly type: 'broken'; readonly reason: string }
+  /** Nothing has come for a while of a request that the server accepted. */
+  | { readonly type: 'silent'; readonly reason: string }
   /** It is time to compare what is known with a list of the server. */
   | { readonly type: 'auditDue' }
   /** A page of the list of an audit: the versions of the objects by key. */
@@ -147,7 +149,7 @@ export class ListWatch<Item> {
         if (this.#phase === 'paused') this.#begin()
         break
       case 'listed':
-        if (this.#phase === 'paging') this.#list(input.item)
+        if (this.#phase === 'paging') this.#mention(input.item)
         break
       case 'page':
         if (this.#phase === 'paging') this.#page(input)
@@ -171,6 +173,10 @@ export class ListWatch<Item> {
       case 'broken':
         if (this.#phase !== 'paused') this.#failed(undefined, input.reason)
         break
+      case 'silent':
+        if (this.#phase === 'streaming') this.#unstream(input.reason)
+        else if (this.#phase !== 'paused') this.#failed(undefined, input.reason)
+        break
       default:
         this.#auditing(input)
     }
@@ -186,9 +192,23 @@ export class ListWatch<Item> {
     this.#abandonAudit()
     this.#isStreamOpen = false
     this.#gone.clear()
+    this.#list(this.#streams)
+  }
+
+  #list(streams: boolean): void {
     this.#mentioned = new Map()
-    this.#phase = this.#streams ? 'streaming' : 'paging'
-    this.#do({ type: 'request', request: this.#streams ? { mode: 'stream' } : { mode: 'page', next: '' } })
+    this.#phase = streams ? 'streaming' : 'paging'
+    this.#do({ type: 'request', request: streams ? { mode: 'stream' } : { mode: 'page', next: '' } })
+  }
+
+  /**
+   * Reads the list under way in pages from its beginning: the server accepted a streamed list and does not end it. The API server does so at
+   * times for minutes where nothing changes in a kind; it answers pages meanwhile.
+   */
+  #unstream(reason: string): void {
+    this.#isFailing = true
+    this.#do({ type: 'failed', refusal: undefined, reason })
+    this.#list(false)
   }
 
   #watch(): void {
@@ -215,7 +235,7 @@ export class ListWatch<Item> {
     if (this.#phase === 'watching') this.#heard()
     else this.#isStreamOpen = true
     if (isGone) this.#remove(item)
-    else if (this.#phase === 'streaming') this.#list(item)
+    else if (this.#phase === 'streaming') this.#mention(item)
     else if (isNewer(item.version, this.#known.get(item.key)) && isNewer(item.version, this.#gone.get(item.key))) this.#set(item)
     if (this.#phase === 'watching') this.#reach(item.version)
   }
@@ -237,7 +257,7 @@ export class ListWatch<Item> {
   }
 
   /** Takes an object of a list. What a list says counts also where its version is older: the store of the server may have been restored. */
-  #list(item: Listed<Item>): void {
+  #mention(item: Listed<Item>): void {
     const { key, version } = item
     const mentioned = this.#mentioned?.get(key)
     if (!isNewer(version, mentioned) || !isNewer(version, this.#gone.get(key))) return

@@ -37,6 +37,8 @@ export class HostileRelay {
   loses: (event: string) => boolean = () => false
   /** Whether streamed lists are refused as servers without them do. */
   refusesStreams = false
+  /** Whether the ends of streamed lists are withheld, as a server does whose cache of a kind is behind. */
+  withholdsEnds = false
   /** The number of objects of a page instead of what was asked for. */
   pageLength: number | undefined
   /** Called before a page of a list is asked for, with its path, whose token is empty for the first page; the page waits for it. */
@@ -57,7 +59,8 @@ export class HostileRelay {
     server.on('stream', (stream, headers) => {
       const { ':method': method, ':path': path, authorization, accept, 'user-agent': agent } = headers
       stream.on('error', () => undefined)
-      void this.#answer(stream, String(path), { ':method': method, authorization, accept, 'user-agent': agent })
+      const sent = { ':method': method, authorization, accept, 'user-agent': agent, 'content-type': headers['content-type'] }
+      void this.#answer(stream, String(path), sent)
     })
   }
 
@@ -115,13 +118,15 @@ export class HostileRelay {
   }
 
   #relay(stream: ServerHttp2Stream, isWatch: boolean, headers: Headers): void {
-    const answer = this.#connection().request(headers)
+    const answer = this.#connection().request(headers, { endStream: headers[':method'] === 'GET' })
+    if (headers[':method'] !== 'GET') stream.pipe(answer)
     let rest = ''
     let held: string | undefined
     const write = (text: string) => {
       if (!stream.destroyed) stream.write(text)
     }
     const line = (text: string) => {
+      if (this.withholdsEnds && text.includes('k8s.io/initial-events-end')) return
       const harm = this.#harm(text)
       if (harm) this.done[harm]++
       if (harm === 'lose') return
@@ -133,7 +138,8 @@ export class HostileRelay {
       held = undefined
     }
     answer.on('response', ({ ':status': status, 'content-type': type }) => {
-      if (!stream.destroyed) stream.respond({ ':status': status, 'content-type': type })
+      // A stream that was reset before it was answered has ended by now.
+      if (!stream.destroyed && !stream.headersSent) stream.respond({ ':status': status, 'content-type': type })
     })
     answer.setEncoding('utf8')
     answer.on('data', (text: string) => {
@@ -144,7 +150,7 @@ export class HostileRelay {
     })
     answer.on('end', () => {
       // A stream that is reset ends too.
-      if (answer.rstCode === 0 && !answer.aborted) stream.end()
+      if (answer.rstCode === 0 && !answer.aborted && stream.headersSent) stream.end()
     })
     answer.on('error', () => stream.destroy())
     answer.on('close', () => {

@@ -118,6 +118,7 @@ describe('discovery behind a hostile relay', () => {
   afterEach(function () {
     relay.harm = 0
     relay.loses = () => false
+    relay.withholdsEnds = false
     relay.back()
     if (this.currentTest?.state === 'failed') for (const each of running) console.error(each.output.soFar().slice(-3000))
   })
@@ -147,6 +148,19 @@ describe('discovery behind a hostile relay', () => {
     relay.refusesStreams = false
     relay.pageLength = undefined
     await paging.stop()
+  })
+
+  it('reads pages where the server accepts a streamed list and does not end it', async () => {
+    relay.withholdsEnds = true
+    relay.pages.length = 0
+    const waiting = discovery(relay.address)
+    await waiting.start()
+    relay.withholdsEnds = false
+    await waiting.output.says(/watch of pods failed: nothing came for 10 s; the service is not ready before they are listed/)
+    const pods = await kind(waiting, 'Pod')
+    expect([pods.mode, pods.lists, relay.pages.includes('/api/v1/pods')]).to.deep.equal(['watching', 1, true])
+    await converges(waiting)
+    await waiting.stop()
   })
 
   it('lists again after the store has removed what its watches would go on from, and keeps serving meanwhile', async () => {

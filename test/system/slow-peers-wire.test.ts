@@ -209,7 +209,8 @@ describe('proxies that read slowly, over TLS', () => {
     // Three timeouts of the slowest reader.
     await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 60_000))
     for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
-    expect(await metric('pilot_xds_write_timeout')).to.equal(before)
+    const ended = service.output.soFar().match(/.* ended with DeadlineExceeded.*/g)
+    expect(await metric('pilot_xds_write_timeout'), ended?.join('\n')).to.equal(before)
   })
 })
 

@@ -47,6 +47,7 @@ const page = (items: readonly Listed<Item>[], version: string, next: string): Wa
 ]
 const due: WatchInput<Item> = { type: 'due' }
 const broken: WatchInput<Item> = { type: 'broken', reason: 'lost' }
+const silent: WatchInput<Item> = { type: 'silent', reason: 'silent' }
 const refused = (code: number, askedMs = 0): WatchInput<Item> => ({ type: 'refused', refusal: { code, reason: 'no', askedMs } })
 
 /** One that watches after a streamed list of `a` and `b` at version 5. */
@@ -72,6 +73,19 @@ describe('a list and watch', () => {
     expect(told.state).to.deep.equal({ a: 'a8', b: 'b5' })
     for (const input of [event('a', 8), bookmark(9, true)]) told.tell(input)
     expect(told.state).to.deep.equal({ a: 'a8' })
+  })
+
+  it('lists pages from a server that does not end a streamed list, and asks for a streamed one the next time', () => {
+    const told = new Told()
+    for (const input of [due, { type: 'opened' } as const, event('a', 3), silent]) told.tell(input)
+    expect([told.request, told.pauses]).to.deep.equal([{ mode: 'page', next: '' }, []])
+    for (const input of page([item('b', 4)], '5', '')) told.tell(input)
+    expect([told.state, told.completions, told.request]).to.deep.equal([{ b: 'b4' }, 1, { mode: 'watch', version: '5' }])
+    // A silent watch is begun again after a pause.
+    told.tell(silent)
+    expect(told.pauses).to.deep.equal([1])
+    for (const input of [due, refused(410), due]) told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'stream' })
   })
 
   it('lists pages from a server that refuses streamed lists, then and later', () => {

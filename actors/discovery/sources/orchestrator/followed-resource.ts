@@ -42,8 +42,11 @@ export interface ResourceEvents<Item> {
 
 /** Pauses between attempts, in milliseconds: the server is not asked more often when it asks for more. */
 const pauses = { firstMs: 500, longestMs: 30_000, jitter: 0.5, longestAskedMs: 120_000 }
-/** The longest time without an event or a bookmark, which comes about once a minute, after which a watch is begun again. */
-const silentMs = 180_000
+/**
+ * The longest time without an event or a bookmark: in a watch, to which a bookmark comes about once a minute, and in a streamed list, which a
+ * server that has nothing to wait for sends at once. A watch is begun again after it, a streamed list is read in pages.
+ */
+const silentMs = { watching: 180_000, streaming: 10_000 }
 /** The time that a watch has to tell what the list of an audit had before it. */
 const settleMs = 5000
 /** The longest object, and the longest text of a refusal, in bytes. */
@@ -224,9 +227,11 @@ export class FollowedResource<Item = unknown> {
       },
       received: (bytes) => {
         if (refusal.received(bytes)) return
-        this.#heard()
+        this.#heardAt = monotonicMs()
         for (const line of lines.take(bytes)) this.#event(eventOf(line))
         this.#events.settled()
+        // The end of a streamed list begins the longer time of a watch.
+        this.#listen()
       },
       ended: () => {
         if (!refusal.ended()) this.#tell({ type: 'ended' })
@@ -307,7 +312,8 @@ export class FollowedResource<Item = unknown> {
   /** Begins the time after which a silent watch is begun again. */
   #listen(): void {
     this.#silence?.cancel()
-    this.#silence = deadlineAfter(silentMs, () => this.#broken(`nothing came for ${silentMs / 1000} s`)).unref()
+    const limitMs = this.#state.phase === 'streaming' ? silentMs.streaming : silentMs.watching
+    this.#silence = deadlineAfter(limitMs, () => this.#tell({ type: 'silent', reason: `nothing came for ${limitMs / 1000} s` })).unref()
   }
 }
 
