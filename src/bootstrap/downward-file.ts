@@ -1,7 +1,7 @@
 /**
  * Reads the files in which the orchestrator provides the labels and annotations of a pod, one `key="value"` per line (docs/agent.md, B5).
  */
-import { unescapeGo } from './go-string.ts'
+import { unescapeGo } from '../template/go-string.ts'
 
 /** The entries of a file, and warnings for the lines that cannot be parsed. */
 export interface DownwardFile {
@@ -25,5 +25,5 @@ export function readDownwardFile(name: string, content: string): DownwardFile {
 
 /** Parses a literal in double quotes. Undefined when the text is not one. */
 function unquote(literal: string): string | undefined {
-  return /^"(?:[^"\\]|\\.)*"$/s.test(literal) ? unescapeGo(literal.slice(1, -1)) : undefined
+  return /^"(?:[^"\\]|\\.)*"$/s.test(literal) ? unescapeGo(literal.slice(1, -1))?.toWellFormed() : undefined
 }

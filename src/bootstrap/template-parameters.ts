@@ -1,8 +1,10 @@
 /** The parameters of a user's bootstrap template, with the names that the reference uses (docs/agent.md, B18). */
 import { proxyConfigShape } from '../config/proxy-config.ts'
 import type { Form } from '../config/shape.ts'
+import { type Functions, templateFunction } from '../template/function.ts'
+import { toJson } from '../template/printed.ts'
+import { fromJson, GoStruct, type Value } from '../template/values.ts'
 import { clientFiles, keepalive } from './clusters.ts'
-import { fromJson, GoStruct, type Value } from './go-template/values.ts'
 import { peerTls, type TlsPeer } from './peer-tls.ts'
 import { splitAddress } from './proxy-config.ts'
 import type { BootstrapSettings } from './settings.ts'
@@ -17,6 +19,11 @@ export interface TemplateFacts {
   readonly stsPort: number
   readonly project: string
 }
+
+/** The functions of bootstrap templates besides those of Go. */
+export const templateFunctions: Functions = new Map([
+  ['toJSON', templateFunction(['any'], (budget, value) => (value === null ? '{}' : toJson(value, budget)))],
+])
 
 /** Returns the parameters. Unset ones are absent. Throws an Error that names the field when TLS settings lack a file. */
 export function templateParameters(settings: BootstrapSettings, { certificateProvider, stsPort, project }: TemplateFacts): Value {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { renderTemplate } from '../../src/bootstrap/go-template/execute.ts'
-import { templateParameters } from '../../src/bootstrap/template-parameters.ts'
+import { templateFunctions, templateParameters } from '../../src/bootstrap/template-parameters.ts'
+import { parseTemplate } from '../../src/template/template.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { type GivenProxy, prepareTestProxy } from '../harness/prepared-proxy.ts'
 
@@ -79,7 +79,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       const { settings, args } = prepareTestProxy({ proxyConfig: { proxyStatsMatcher: { inclusionSuffixes: ['x'] } } })
       const template = readFileSync(new URL('../unit/bootstrap/templates/gateway.json.tmpl', import.meta.url), 'utf8')
       const facts = { certificateProvider: 'meshd', stsPort: 0, project: '' }
-      writeFileSync(join(folder, 'envoy-rev0.json'), renderTemplate(template, templateParameters(settings, facts)))
+      writeFileSync(join(folder, 'envoy-rev0.json'), parseTemplate('t', template, templateFunctions).render(templateParameters(settings, facts)))
       expect((await run(binary, ['--mode', 'validate', ...args], { cwd: folder })).stdout).to.contain('OK')
     })
   })

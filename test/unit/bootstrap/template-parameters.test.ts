@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { renderTemplate } from '../../../src/bootstrap/go-template/execute.ts'
-import { templateParameters } from '../../../src/bootstrap/template-parameters.ts'
+import { templateFunctions, templateParameters } from '../../../src/bootstrap/template-parameters.ts'
+import { parseTemplate } from '../../../src/template/template.ts'
 import { type GivenProxy, prepareTestProxy } from '../../harness/prepared-proxy.ts'
 
 const facts = { certificateProvider: 'meshd', stsPort: 0, project: '' }
 const render = (template: string, given: GivenProxy = {}, changed = {}) =>
-  renderTemplate(template, templateParameters(prepareTestProxy(given).settings, { ...facts, ...changed }))
+  parseTemplate('t', template, templateFunctions).render(templateParameters(prepareTestProxy(given).settings, { ...facts, ...changed }))
 const env = { POD_NAME: 'web', POD_NAMESPACE: 'shop' }
 
 describe('parameters of a custom bootstrap template', () => {

@@ -2,7 +2,7 @@
  * Splits a template into tokens: text, and the contents of actions between `{{` and `}}` (Go's package `text/template`, "Actions" and "Text
  * and spaces").
  */
-import { unescapeGo } from '../go-string.ts'
+import { unescapeGo } from './go-string.ts'
 import { TemplateError } from './values.ts'
 
 /** A token. `line` is the line on which it begins. */
@@ -45,7 +45,8 @@ export function lex(template: string): Token[] {
     if (text !== '') tokens.push({ type: 'text', text, line })
     if (open < 0) break
     advance(open + (trims ? 3 : 2))
-    const inner = /^\s*\/\*/.exec(template.slice(at, at + 200)) ? comment(template, at, line) : action(template, at, line)
+    const isComment = (trims ? /^[ \t\r\n]\/\*/ : /^\/\*/).test(template.slice(at, at + 3))
+    const inner = isComment ? comment(template, at, line) : action(template, at, line)
     if (inner.tokens) {
       tokens.push({ type: 'open', text: '{{', line })
       for (const token of inner.tokens) tokens.push(token)
@@ -66,8 +67,8 @@ interface Inner {
 
 function comment(template: string, start: number, line: number): Inner {
   const end = template.indexOf('*/', start + 2)
-  const close = /^(\s-)?\}\}/.exec(end < 0 ? '' : template.slice(end + 2, end + 6))
-  if (!close) throw new TemplateError(`line ${line}: ${end < 0 ? 'unclosed comment' : 'comment ends before closing delimiter'}`)
+  const close = /^([ \t\r\n]-)?\}\}/.exec(end < 0 ? '' : template.slice(end + 2, end + 6))
+  if (!close) throw new TemplateError(`${end < 0 ? 'unclosed comment' : 'comment ends before closing delimiter'}`, line)
   return { tokens: undefined, end: end + 2 + close[0].length, trimsNext: close[1] !== undefined }
 }
 
@@ -103,12 +104,12 @@ function tokenAt(template: string, at: number, line: number): Token {
     if (text !== undefined) return { type, text, line }
   }
   const rest = template.slice(at, at + 1)
-  throw new TemplateError(`line ${line}: ${rest === '' ? 'unclosed action' : `unexpected ${JSON.stringify(rest)} in action`}`)
+  throw new TemplateError(`${rest === '' ? 'unclosed action' : `unexpected ${JSON.stringify(rest)} in action`}`, line)
 }
 
 function stringValue({ text, line }: Token): string {
   if (text.startsWith('`')) return text.slice(1, -1).replaceAll('\r', '')
   const value = unescapeGo(text.slice(1, -1))
-  if (value === undefined) throw new TemplateError(`line ${line}: invalid escape in ${text.slice(0, 60)}`)
+  if (value === undefined) throw new TemplateError(`invalid escape in ${text.slice(0, 60)}`, line)
   return value
 }

@@ -1,11 +1,13 @@
 /** Parses a template into a tree (Go's package `text/template/parse`). */
-import { unescapeGo } from '../go-string.ts'
+
+import type { Literal } from './function.ts'
+import { unescapeGo } from './go-string.ts'
 import { lex, type Token } from './lex.ts'
-import { GoFloat, TemplateError, type Value } from './values.ts'
+import { GoFloat, goInt, isInt, numberOf, TemplateError, type Value } from './values.ts'
 
 /** An operand of a command. */
 export type Operand =
-  | { readonly type: 'literal'; readonly value: Value; readonly line: number }
+  | { readonly type: 'literal'; readonly literal: Literal; readonly line: number }
   | { readonly type: 'dot'; readonly line: number }
   | { readonly type: 'field'; readonly path: readonly string[]; readonly line: number }
   | { readonly type: 'variable'; readonly name: string; readonly path: readonly string[]; readonly line: number }
@@ -32,13 +34,15 @@ export type Node =
 export interface Tree {
   readonly root: readonly Node[]
   readonly defined: ReadonlyMap<string, readonly Node[]>
+  /** The names of the functions that it calls. */
+  readonly functions: ReadonlySet<string>
 }
 
 /** The maximum nesting depth of actions and parentheses. */
-const deepest = 100
+const deepest = 200
 
 /** Parses a template that may call the given functions. Throws a {@link TemplateError} that names the line. */
-export function parseTemplate(template: string, functions: ReadonlySet<string>): Tree {
+export function parse(template: string, functions: { has(name: string): boolean }): Tree {
   return new Parser(lex(template), functions).parse()
 }
 
@@ -46,14 +50,15 @@ type Ended = { readonly nodes: Node[]; readonly by: 'end' | 'else' | 'eof' }
 
 class Parser {
   readonly #tokens: readonly Token[]
-  readonly #functions: ReadonlySet<string>
+  readonly #functions: { has(name: string): boolean }
+  readonly #called = new Set<string>()
   readonly #defined = new Map<string, readonly Node[]>()
   #at = 0
   #depth = 0
   #loops = 0
   #variables = ['$']
 
-  constructor(tokens: readonly Token[], functions: ReadonlySet<string>) {
+  constructor(tokens: readonly Token[], functions: { has(name: string): boolean }) {
     this.#tokens = tokens
     this.#functions = functions
   }
@@ -62,8 +67,8 @@ class Parser {
     const root: Node[] = []
     for (;;) {
       const { nodes, by } = this.#list(true)
-      root.push(...nodes)
-      if (by === 'eof') return { root, defined: this.#defined }
+      for (const node of nodes) root.push(node)
+      if (by === 'eof') return { root, defined: this.#defined, functions: this.#called }
       throw this.#error(`unexpected {{${by}}}`)
     }
   }
@@ -73,7 +78,7 @@ class Parser {
   }
 
   #error(text: string): TemplateError {
-    return new TemplateError(`line ${this.#line()}: ${text}`)
+    return new TemplateError(text, this.#line())
   }
 
   #peek(): Token | undefined {
@@ -287,14 +292,14 @@ class Parser {
     const token = this.#peek()
     if (token === undefined) throw this.#error('unclosed action')
     const { type, text, line } = token
-    const literal = (value: Value): Operand => ({ type: 'literal', value, line })
+    const literal = (value: Value): Operand => ({ type: 'literal', literal: { value }, line })
     if (type === 'close' || (type === 'mark' && text !== '(')) return undefined
     this.#at++
     switch (type) {
       case 'string':
         return literal(text)
       case 'number':
-        return literal(this.#number(text))
+        return { type: 'literal', literal: this.#number(text), line }
       case 'field':
         if (text === '.') return { type: 'dot', line }
         return { type: 'field', path: [text.slice(1), ...this.#path()], line }
@@ -305,7 +310,8 @@ class Parser {
         if (text === 'true' || text === 'false') return literal(text === 'true')
         if (text === 'nil') return literal(null)
         if (!this.#functions.has(text)) throw this.#error(`function ${JSON.stringify(text.slice(0, 60))} not defined`)
-        return { type: 'function', name: text, line }
+        this.#called.add(text)
+        return this.#chained({ type: 'function', name: text, line })
       default:
         return this.#nested(() => {
           const pipe = this.#pipe('parenthesized pipeline')
@@ -314,6 +320,13 @@ class Parser {
           return { type: 'pipe', pipe, path: this.#path(), line }
         })
     }
+  }
+
+  /** A function with field names behind it is called without arguments. */
+  #chained(operand: Extract<Operand, { type: 'function' }>): Operand {
+    const path = this.#path()
+    if (path.length === 0) return operand
+    return { type: 'pipe', pipe: { declares: [], isAssignment: false, commands: [[operand]], line: operand.line }, path, line: operand.line }
   }
 
   /** Parses field names that follow without a space. */
@@ -326,21 +339,33 @@ class Parser {
     return path
   }
 
-  #number(text: string): Value {
+  #number(text: string): Literal {
     if (text.startsWith("'")) {
-      const letters = [...(unescapeGo(text.slice(1, -1)) ?? '')]
+      const letters = [...(unescapeGo(text.slice(1, -1), "'") ?? '')]
       if (letters.length !== 1) throw this.#error(`malformed character constant: ${text.slice(0, 60)}`)
-      return (letters[0] as string).codePointAt(0) as number
+      const code = letters[0]?.codePointAt(0) as number
+      // An escaped byte is its number.
+      const value = code >= 0xdc80 && code <= 0xdcff ? code - 0xdc00 : code
+      return { value, int: value, float: value }
     }
-    const digits = text.replaceAll('_', '')
-    if (/^[+-]?\d*\.|^[+-]?\d[\d.]*[eE]/.test(digits)) {
-      const value = Number(digits)
-      return Number.isSafeInteger(value) && !digits.includes('.') ? value : new GoFloat(value)
+    if (/__|_$|_[.eE]|[.eE]_/.test(text)) throw this.#error(`bad number syntax: ${text.slice(0, 60)}`)
+    const bare = text.replaceAll('_', '').replace(/^[+-]/, '')
+    const isNegative = text.startsWith('-')
+    if (/^\d*\.|^\d[\d.]*[eE]/.test(bare)) {
+      const float = isNegative ? -Number(bare) : Number(bare)
+      if (!Number.isFinite(float)) throw this.#error(`bad number syntax: ${text.slice(0, 60)}`)
+      // A float without a fraction can be an integer, where one is asked for.
+      return { value: new GoFloat(float), float, ...(Number.isInteger(float) && Math.abs(float) < 2 ** 63 ? { int: goInt(BigInt(float)) } : {}) }
     }
-    const sign = digits.startsWith('-') ? -1 : 1
-    const bare = digits.replace(/^[+-]/, '')
-    const value = sign * Number(/^0\d/.test(bare) ? `0o${bare.slice(1)}` : bare)
-    if (!Number.isSafeInteger(value)) throw this.#error(`number ${text.slice(0, 60)} is none, or too large`)
-    return value + 0
+    const value = wholeNumber(bare, isNegative)
+    if (value === undefined) throw this.#error(`number ${text.slice(0, 60)} is none, or too large`)
+    return { value, int: value, ...(isInt(value) ? { float: numberOf(value) } : {}) }
   }
+}
+
+function wholeNumber(bare: string, isNegative: boolean): ReturnType<typeof goInt> | undefined {
+  const digits = /^0\d/.test(bare) ? `0o${bare.slice(1)}` : bare
+  if (digits.length > 70 || !/^(\d+|0[xX][\da-fA-F]+|0[bB][01]+|0[oO][0-7]+)$/.test(digits)) return undefined
+  const value = isNegative ? -BigInt(digits) : BigInt(digits)
+  return value === BigInt.asIntN(64, value) ? goInt(value) : undefined
 }

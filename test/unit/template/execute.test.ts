@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { renderTemplate } from '../../../../src/bootstrap/go-template/execute.ts'
-import { fromJson } from '../../../../src/bootstrap/go-template/values.ts'
-import { cpuMs } from '../../../harness/own-time.ts'
+import { templateFunctions } from '../../../src/bootstrap/template-parameters.ts'
+import { parseTemplate } from '../../../src/template/template.ts'
+import { fromJson, type Value } from '../../../src/template/values.ts'
+import { cpuMs } from '../../harness/own-time.ts'
 
+const renderTemplate = (template: string, data: Value) => parseTemplate('t', template, templateFunctions).render(data)
 const read = (name: string) => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'))
 const groups: { data: unknown; templates: string[] }[] = read('cases.json')
 const cases = groups.flatMap(({ data, templates }) => templates.map((template) => ({ template, data })))
@@ -27,11 +29,11 @@ describe('execution of a Go template', () => {
     expect(() => render('{{define "a"}}{{template "a"}}{{end}}{{template "a"}}')).to.throw('deeper than 100 levels')
     expect(() => render(`{{range 90000}}${'x'.repeat(100)}{{end}}`)).to.throw('output is larger than')
     expect(() => render('{{$x := "12345678"}}{{range 900000}}{{$x = printf "%s%s" $x $x}}{{end}}')).to.throw('texts are longer than')
-    expect(() => render('{{printf "%9999999d" 1}}')).to.throw('wider than')
+    expect(render('{{printf "%9999999d" 1}}')).to.equal('%!(NOVERB)%!(EXTRA int=1)')
     expect(() => render('{{printf "%*d" 999999999 1}}')).to.not.throw()
     expect(() => render('('.repeat(100_000))).to.not.throw()
-    expect(() => render(`{{${'('.repeat(100_000)}1${')'.repeat(100_000)}}}`)).to.throw('nested deeper than 100 levels')
-    expect(() => render('{{if true}}'.repeat(1000) + '{{end}}'.repeat(1000))).to.throw('nested deeper than 100 levels')
+    expect(() => render(`{{${'('.repeat(100_000)}1${')'.repeat(100_000)}}}`)).to.throw('nested deeper than 200 levels')
+    expect(() => render('{{if true}}'.repeat(1000) + '{{end}}'.repeat(1000))).to.throw('nested deeper than 200 levels')
   })
 
   const megabyte = 'x'.repeat(1_000_000)
@@ -40,33 +42,37 @@ describe('execution of a Go template', () => {
     'looks into a text again and again': [
       `{{$x := .x}}${'{{index $x 1}}'.repeat(990)}`,
       { x: megabyte },
-      /^line 1: .*read and write more than 20000000/,
+      /^t: line 1: .*read and write more than 20000000/,
     ],
     'escapes a text again and again': [
       `{{range 990}}{{js $.x}}{{end}}`,
       { x: '\u00e9'.repeat(300_000) },
-      /^line 1: .*(read and write|output is larger) /,
+      /^t: line 1: .*(read and write|output is larger) /,
     ],
-    'compares texts again and again': [`{{range 100000}}{{eq $.x $.x}}{{end}}`, { x: megabyte }, /^line 1: .*read and write more/],
+    'compares texts again and again': [`{{range 100000}}{{eq $.x $.x}}{{end}}`, { x: megabyte }, /^t: line 1: .*read and write more/],
     'sorts keys again and again': [
       '{{range 900000}}{{range $.m}}{{break}}{{end}}{{end}}',
       { m: Object.fromEntries(Array.from({ length: 10_000 }, (_, key) => [`k${key}`, 1])) },
-      /^line 1: .*read and write more/,
+      /^t: line 1: .*read and write more/,
     ],
-    'has a hundred thousand variables': [`${'{{$a := 1}}'.repeat(90_000)}{{range 100000}}{{$}}{{end}}`, {}, /^line 1: .*read and write more/],
+    'has a hundred thousand variables': [`${'{{$a := 1}}'.repeat(90_000)}{{range 100000}}{{$}}{{end}}`, {}, /^t: line 1: .*read and write more/],
     'has many wide fields': [
       `\n{{printf "${'%1000000d'.repeat(1000)}"${' 1'.repeat(1000)}}}`,
       {},
-      /^line 2: error calling printf: the text is longer/,
+      /^t: line 2: error calling printf: the text is longer/,
     ],
-    'has a wide field for each element': ['{{printf "%1000000v" .l}}', { l: Array.from({ length: 5000 }, () => 1) }, /^line 1: .*the text is longer/],
-    'has wide precisions': [`{{printf "${'%.1000000f'.repeat(1000)}"${' 1.5'.repeat(1000)}}}`, {}, /^line 1: .*the text is longer/],
-    'prints what is nested deep': ['{{printf "%d" .deep}}', { deep: nested(2000) }, /^line 1: .*nested too deep/],
-    'prints what is nested deep, as an action does': ['\n{{.deep}}', { deep: nested(2000) }, /^line 2: .*nested too deep/],
+    'has a wide field for each element': [
+      '{{printf "%1000000v" .l}}',
+      { l: Array.from({ length: 5000 }, () => 1) },
+      /^t: line 1: .*the text is longer/,
+    ],
+    'has wide precisions': [`{{printf "${'%.1000000f'.repeat(1000)}"${' 1.5'.repeat(1000)}}}`, {}, /^t: line 1: .*the text is longer/],
+    'prints what is nested deep': ['{{printf "%d" .deep}}', { deep: nested(2000) }, /^t: line 1: .*nested too deep/],
+    'prints what is nested deep, as an action does': ['\n{{.deep}}', { deep: nested(2000) }, /^t: line 2: .*nested too deep/],
     'nests templates with conditions': [
       `{{define "a"}}${'{{if 1}}'.repeat(90)}{{template "a"}}${'{{end}}'.repeat(90)}{{end}}{{template "a"}}`,
       {},
-      /^line 1: .*deeper than 500 levels/,
+      /^t: line 1: .*deeper than 500 levels/,
     ],
   }
   for (const [what, [template, data, error]] of Object.entries(costly))

@@ -1,0 +1,122 @@
+/** The printed form of values (Go's `fmt`, verb `%v`), and their JSON. */
+import type { Budget } from './budget.ts'
+import { timeText } from './time.ts'
+import { bigOf, fail, GoFloat, GoInt, GoStruct, GoTime, isList, isMap, sortedKeys, type Value, written } from './values.ts'
+
+/** Returns the text of a value; `<nil>` for nil. Throws a TemplateError when the value is nested too deeply or its text is too long. */
+export function printed(value: Value, budget: Budget, depth = 0): string {
+  budget.deep(depth)
+  if (value === null) return '<nil>'
+  if (typeof value === 'string') {
+    if (depth > 0) budget.spend(value.length)
+    return value
+  }
+  budget.spend(1)
+  if (value instanceof GoFloat) return printedFloat(value.value)
+  if (value instanceof GoInt) return String(value.value)
+  if (isList(value)) return `[${value.map((entry) => printed(entry, budget, depth + 1)).join(' ')}]`
+  if (isMap(value)) return `map[${entriesOf(value, budget, (key, entry) => `${key}:${printed(entry, budget, depth + 1)}`).join(' ')}]`
+  if (value instanceof GoStruct) return `{${[...value.fields.values()].map((field) => printed(field, budget, depth + 1)).join(' ')}}`
+  return value instanceof GoTime ? timeText(value) : String(value)
+}
+
+/** The work of putting one key of a map in order. */
+const keyWork = 8
+
+/** Returns the keys of a map in order. */
+export function orderedKeys(map: ReadonlyMap<string, Value>, budget: Budget): string[] {
+  budget.spend(map.size * keyWork)
+  return sortedKeys(map)
+}
+
+function entriesOf(map: ReadonlyMap<string, Value>, budget: Budget, text: (key: string, entry: Value) => string): string[] {
+  return orderedKeys(map, budget).map((key) => {
+    budget.spend(key.length)
+    return text(key, map.get(key) ?? null)
+  })
+}
+
+/** Formats a float in the shortest notation, with an exponent below 1e-4 and from 10^`largest` on. */
+export function printedFloat(value: number, largest = 6): string {
+  if (Number.isNaN(value)) return 'NaN'
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
+  if (value === 0) return Object.is(value, -0) ? '-0' : '0'
+  const [mantissa = '', exponent = '0'] = value.toExponential().split('e')
+  const power = Number(exponent)
+  if (power >= -4 && power < largest) return plainFloat(value, mantissa, power)
+  return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
+}
+
+/** A float without an exponent, however large. */
+function plainFloat(value: number, mantissa: string, power: number): string {
+  const text = String(value)
+  if (!text.includes('e')) return text
+  const digits = mantissa.replace(/[-.]/g, '')
+  return `${value < 0 ? '-' : ''}${power < 0 ? `0.${'0'.repeat(-power - 1)}${digits}` : digits.padEnd(power + 1, '0')}`
+}
+
+/** How JSON is written. */
+export interface JsonStyle {
+  /** Whether `<`, `>` and `&` are escaped. */
+  readonly isHtml: boolean
+  /** The indentation of one level; undefined for one line. */
+  readonly indent?: string
+}
+
+/**
+ * Encodes a value as Go's `encoding/json` does: keys sorted; `<`, `>`, `&` and line separators escaped. Undefined when the value has none,
+ * such as an infinite number.
+ */
+export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml: true }, depth = 0): string {
+  budget.deep(depth)
+  budget.spend(typeof value === 'string' ? value.length : 1)
+  if (value === null) return 'null'
+  if (typeof value === 'string') return jsonText(value, style.isHtml)
+  if (value instanceof GoFloat) return jsonFloat(value.value)
+  if (value instanceof GoInt) return String(bigOf(value))
+  const inner = (entry: Value) => toJson(entry, budget, style, depth + 1)
+  const colon = style.indent === undefined ? ':' : ': '
+  if (isList(value)) return wrapped('[', value.map(inner), ']', style, depth)
+  if (isMap(value))
+    return wrapped(
+      '{',
+      entriesOf(value, budget, (key, entry) => `${jsonText(key, style.isHtml)}${colon}${inner(entry)}`),
+      '}',
+      style,
+      depth,
+    )
+  if (value instanceof GoStruct)
+    return wrapped(
+      '{',
+      [...value.fields].map(([key, field]) => `${jsonText(key, style.isHtml)}${colon}${inner(field)}`),
+      '}',
+      style,
+      depth,
+    )
+  return value instanceof GoTime ? jsonText(timeText(value, '2006-01-02T15:04:05.999999999Z07:00'), style.isHtml) : String(value)
+}
+
+function wrapped(open: string, items: readonly string[], close: string, { indent }: JsonStyle, depth: number): string {
+  if (indent === undefined || items.length === 0) return open + items.join(',') + close
+  const line = `\n${indent.repeat(depth)}`
+  return `${open}${items.map((item) => `${line}${indent}${item}`).join(',')}${line}${close}`
+}
+
+/** Formats a float as Go's `encoding/json` does. */
+function jsonFloat(value: number): string {
+  if (!Number.isFinite(value)) return fail(`json: unsupported value: ${printedFloat(value)}`)
+  const size = Math.abs(value)
+  if (size === 0 || (size >= 1e-6 && size < 1e21)) return Object.is(value, -0) ? '-0' : plainJson(value)
+  return value.toExponential().replace(/e([+-])/, (_, sign: string) => `e${sign}`)
+}
+
+function plainJson(value: number): string {
+  const [mantissa = '', exponent = '0'] = value.toExponential().split('e')
+  return plainFloat(value, mantissa, Number(exponent))
+}
+
+const jsonEscapes: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+/** Encodes a text in JSON as Go does. */
+export const jsonText = (text: string, isHtml = true): string =>
+  `"${written(text).replaceAll(isHtml ? /["\\\x00-\x1f<>&\u2028\u2029]/g : /["\\\x00-\x1f\u2028\u2029]/g, (letter) => jsonEscapes[letter] ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`
