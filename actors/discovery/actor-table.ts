@@ -1,4 +1,5 @@
 /** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
+import type { WebhookPort } from '../../protocols/messages/admission.ts'
 import type { StatePlace } from '../../protocols/messages/authority.ts'
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
@@ -47,6 +48,8 @@ export interface TableParts {
   readonly secrets: ProcessSecrets
   /** Where the certificate authority has its state. */
   readonly place: StatePlace
+  /** Where webhooks are served over TLS; undefined: their reviews come from the main thread. */
+  readonly webhooks: WebhookPort | undefined
   /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
   /** Resolves the path of an actor's module, relative to this folder. */
@@ -57,6 +60,8 @@ export interface TableParts {
 export interface DiscoveryWiring extends Wiring {
   /** Returns the actor for a source of the mesh configuration, which is asked for at each of its starts. */
   readonly configured: (source: () => ConfigSource) => LateActor
+  /** The webhooks, which are started where an API server may call them, or when somebody does. */
+  readonly webhooks: LateActor
   /** Names of the sources whose first replay the first push waits for. */
   readonly sources: readonly string[]
 }
@@ -96,6 +101,7 @@ type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
 type RootCertificates = typeof import('./leader/root-certificates.ts').actor
 type Distribution = typeof import('./distribution/distribution.ts').actor
+type Webhooks = typeof import('./webhooks/webhooks.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
 /**
@@ -103,6 +109,9 @@ type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
  * been converted; a smaller young generation copies them.
  */
 const parserYoungMib = 24
+
+/** Maximum number of connections to the webhooks: those of a few API servers, which keep theirs. */
+const webhookConnections = 128
 
 /** Returns the wiring of a service. Two actors are linked when one emits a message that the other consumes. */
 export function actorTable(parts: TableParts): DiscoveryWiring {
@@ -168,8 +177,25 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   }
   const late = configuredRows(mode)
   const trust = [certificates, authenticator, authority, rootCertificates]
-  const rows = [queue, files, ...Object.values(late), mock, cluster, resolver, ...trust, distribution, writers]
-  return { ...wire(rows, parts.module), sources, configured: (source) => configuredActor(parts, rows, late, source) }
+  const webhooks: Row<Webhooks> = {
+    module: 'webhooks/webhooks',
+    consumes: { CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
+    emits: {},
+    runs: mode,
+    actors: [],
+  }
+  const rows = [queue, files, ...Object.values(late), mock, cluster, resolver, ...trust, distribution, writers, webhooks]
+  return {
+    ...wire(rows, parts.module),
+    webhooks: wireLate(
+      webhooks,
+      { name: 'webhooks', config: { features: own, port: parts.webhooks, connections: webhookConnections } },
+      rows,
+      parts.module,
+    ),
+    sources,
+    configured: (source) => configuredActor(parts, rows, late, source),
+  }
 }
 
 /** The rows of those that know whom to trust. */

@@ -10,11 +10,12 @@ export interface Notice {
 
 /** Returns one line with all actual addresses, and one line per address about the callers that it admits. */
 export function exposure(options: DiscoveryOptions, features: Features, openOnLoopback: boolean): Notice[] {
-  const { grpcAddr, secureGRPCAddr, httpAddr, monitoringAddr } = options
+  const { grpcAddr, secureGRPCAddr, httpAddr, httpsAddr, monitoringAddr } = options
   const servers = [
     ['gRPC', grpcAddr],
     ['gRPC over TLS', secureGRPCAddr],
     [grpcAddr === '' ? 'HTTP and gRPC' : 'HTTP', httpAddr],
+    ['webhooks', httpsAddr],
     ['monitoring', monitoringAddr],
   ].filter(([, address]) => address !== '')
   return [
@@ -24,6 +25,9 @@ export function exposure(options: DiscoveryOptions, features: Features, openOnLo
       message: `${grpcAddr || `${httpAddr}, where gRPC is served because --grpcAddr is empty,`} serves configuration in plain text without authentication: every client that can reach it may claim to be any proxy`,
     },
     ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
+    ...(httpsAddr === ''
+      ? []
+      : [{ level: 'info' as const, message: `${httpsAddr} answers reviews over TLS to every client that can reach it (webhooks)` }]),
     ...gatewaySecrets(secureGRPCAddr, features),
     ...pageServers(options).map(
       ([address, pages]): Notice => ({

@@ -34,6 +34,7 @@ import { checkGivenFiles } from './given-files.ts'
 import { givenPlace } from './given-place.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
+import { givenWebhooks } from './given-webhooks.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 import { Elections } from './leader/elections.ts'
 import { ingressStatusAnswers } from './leader/ingress-status.ts'
@@ -71,14 +72,15 @@ export interface ActorSettings {
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
-  const { features, warnings, sources, cluster, identity, authority, secrets, serving, files, certificate, openOnLoopback, writers, claim, passing } =
-    await checkGiven(given)
+  const checked = await checkGiven(given)
+  const { features, warnings, sources, cluster, identity, authority, secrets, serving, webhooks } = checked
+  const { files, certificate, openOnLoopback, writers, claim, passing } = checked
   const options = { ...given, ...realAddresses(claim.of) }
-  const isSecured = options.secureGRPCAddr !== ''
+  const hasFiles = files !== undefined && (options.secureGRPCAddr !== '' || webhooks.at === 'https')
   const opened = openLog(logOptions)
   const { log } = opened
-  const said = [...sources.notices, ...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
-  sayAtStart(log, options, warnings, said)
+  const ofPorts = [...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate), ...webhooks.notices]
+  sayAtStart(log, options, warnings, [...sources.notices, ...ofPorts])
 
   const metrics = new MetricRegistry()
   const elections = cluster && new Elections({ connection: cluster.connection, api: cluster.api, ...leaderSettings(given, features), log, metrics })
@@ -104,20 +106,14 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     statusOnLoopback: openOnLoopback,
     writers,
     listen: listenOn(options, serving, authority, passing?.places ?? []),
-    certificates: isSecured ? files : undefined,
+    certificates: hasFiles ? files : undefined,
+    webhooks: webhooks.at === 'https' ? { ...hostAndPort(options.httpsAddr), ownHosts: ownHosts(serving) } : undefined,
     ...{ identity, secrets, place: authority.place },
     mode,
     module,
   })
   const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice)
-  const levels: LevelsInForce = {
-    get: () => opened.levels,
-    async set(next) {
-      opened.setLevels(next)
-      // A hung actor does not delay the answer; it applies the levels when it continues.
-      await Promise.race([supervisor.setLogLevels(next), pause(1000)])
-    },
-  }
+  const levels = levelsInForce(opened, supervisor)
   const explanations = new Explanations()
   Object.assign(
     answers,
@@ -128,12 +124,15 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   configured.follow(supervisor, wiring.configured)
+  const startWebhooks = once(() => supervisor.start(wiring.webhooks.spec, wiring.webhooks.peers))
+  if (webhooks.at !== 'nowhere' && cluster) startWebhooks()
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
     ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, explanations },
     passedTo: passing?.places,
+    webhooks: webhooks.at === 'http' ? { start: startWebhooks } : undefined,
   })
   // A port that the kernel chose is reserved until the writers listen on it.
   const ready = admin.ready().then(claim.release)
@@ -144,7 +143,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     fatal: opened.fatal,
     reload() {
       opened.reopen()
-      reloadFiles(supervisor, log, [...(isSecured && files ? ['certificate-watcher'] : []), ...(authority.signs ? ['certificate-authority'] : [])])
+      reloadFiles(supervisor, log, [...(hasFiles ? ['certificate-watcher'] : []), ...(authority.signs ? ['certificate-authority'] : [])])
     },
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
@@ -178,12 +177,14 @@ async function checkGiven(given: DiscoveryOptions) {
   const serving = givenServing(given, features, authority)
   const files = serving.from === 'files' ? serving.files : undefined
   const certificate = files && (await readCertificate(files))
+  const webhooks = givenWebhooks(given, features, sources.cluster !== undefined, serving)
   const openOnLoopback = await isOpenOnLoopback(given, features)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
     { flag: 'secureGRPCAddr', address: serving.from === 'nowhere' ? '' : given.secureGRPCAddr, listeners: writers },
     { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
+    { flag: 'httpsAddr', address: webhooks.at === 'https' ? given.httpsAddr : '', listeners: 1 },
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
   const passing = given.grpcAddr === '' ? await passedPlaces(writers) : undefined
@@ -196,6 +197,7 @@ async function checkGiven(given: DiscoveryOptions) {
     authority,
     secrets,
     serving,
+    webhooks,
     files,
     certificate,
     openOnLoopback,
@@ -215,8 +217,19 @@ function listenOn(
   const plain = (writer: number) => passed[writer] ?? hostAndPort(grpcAddr)
   if (secureGRPCAddr === '') return { plain, secure: undefined }
   const trustSources = [...(serving.from === 'files' ? ['certificate-watcher'] : []), ...(signs ? ['certificate-authority'] : [])]
-  const ownHosts = serving.from === 'authority' ? serving.hosts : undefined
-  return { plain, secure: { ...hostAndPort(secureGRPCAddr), trustSources, signs, ownHosts } }
+  return { plain, secure: { ...hostAndPort(secureGRPCAddr), trustSources, signs, ownHosts: ownHosts(serving) } }
+}
+
+/** The hosts for which certificates are requested from the own authority; undefined where they are read from files. */
+const ownHosts = (serving: GivenServing) => (serving.from === 'authority' ? serving.hosts : undefined)
+
+/** Returns a function that runs another one at its first call only. */
+function once(run: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) run()
+    isDone = true
+  }
 }
 
 /** Has the sources and these actors read their files again. */
@@ -227,6 +240,16 @@ function reloadFiles(supervisor: Supervisor, log: Logger, others: readonly strin
   const sources = supervisor.states().flatMap((state) => (/^source[/](files|fs[/])/.test(state.name) ? state.name : []))
   for (const name of [...sources, ...others]) supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
 }
+
+/** The log levels, which are set in all threads. */
+const levelsInForce = (opened: ReturnType<typeof openLog>, supervisor: Supervisor): LevelsInForce => ({
+  get: () => opened.levels,
+  async set(next) {
+    opened.setLevels(next)
+    // A hung actor does not delay the answer; it applies the levels when it continues.
+    await Promise.race([supervisor.setLogLevels(next), pause(1000)])
+  },
+})
 
 /** The answers to actors that do what only the leader may do. */
 const leaderAnswers = (elections: Elections, { MESH_DOMAIN }: Features) => ({
@@ -249,7 +272,8 @@ function sayAtStart(log: Logger, { given, notices }: DiscoveryOptions, warnings:
 }
 
 function realAddresses(of: (flag: string) => string) {
-  return { grpcAddr: of('grpcAddr'), secureGRPCAddr: of('secureGRPCAddr'), httpAddr: of('httpAddr'), monitoringAddr: of('monitoringAddr') }
+  const [grpcAddr, secureGRPCAddr, httpAddr] = [of('grpcAddr'), of('secureGRPCAddr'), of('httpAddr')]
+  return { grpcAddr, secureGRPCAddr, httpAddr, httpsAddr: of('httpsAddr'), monitoringAddr: of('monitoringAddr') }
 }
 
 function hostAndPort(address: string): { host: string; port: number } {

@@ -12,12 +12,13 @@ export async function boundedBody(message: IncomingMessage, most: number): Promi
   return (await boundedBytes(message, most)).toString()
 }
 
-/** Reads a body of at most `most` bytes. Rejects as {@link boundedBody}. */
-export async function boundedBytes(message: IncomingMessage, most: number): Promise<Buffer> {
+/** Reads a body of at most `most` bytes. Rejects as {@link boundedBody}, and with what `take` throws, which is called with the size of each piece. */
+export async function boundedBytes(message: IncomingMessage, most: number, take?: (bytes: number) => void): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of message as AsyncIterable<Buffer>) {
     if ((length += chunk.length) > most) throw new BodyTooLarge(`more than ${most} bytes`)
+    take?.(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -8,7 +8,7 @@ import { printable } from '../../src/logging/layout.ts'
 import type { Rpcs } from '../rpc/rpc-methods.ts'
 import type { WholeResponse } from '../rpc/unary-calls.ts'
 import { mediaTypes } from '../runtime/metrics-format.ts'
-import { BodyTooLarge, boundedBody } from './bounded-body.ts'
+import { BodyTooLarge, boundedBytes } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { HttpServer, type HttpServerOptions } from './http-server.ts'
 import { RpcPages } from './rpc-pages.ts'
@@ -30,7 +30,7 @@ export class Page {
 }
 
 /** Thrown for a request that is refused, with the response. */
-class Refused extends Error {
+export class Refused extends Error {
   readonly page: Page
   constructor(page: Page) {
     super(String(page.body))
@@ -45,6 +45,10 @@ export interface PageRequest {
   /** The path of the URL. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
+  /** The parameters of the URL. */
+  readonly query: URLSearchParams
+  /** Returns a signal that is aborted when the client is gone. */
+  gone(): AbortSignal
   /** The ends of the connection, without addresses over a unix socket: the same object for all requests of one connection. */
   readonly connection: ConnectionEnds
   /**
@@ -54,6 +58,11 @@ export interface PageRequest {
   parameters(): Promise<URLSearchParams>
   /** The body as text, which is read by this call; one that is too long is refused. */
   body(): Promise<string>
+  /**
+   * The body, which is read by this call; one of more than `most` bytes is refused. `take` is called with the size of each piece, and may throw
+   * a {@link Refused}.
+   */
+  bytes(most: number, take: (bytes: number) => void): Promise<Buffer>
 }
 
 /** Answers a request. Errors thrown are answered with 500 and their message. */
@@ -105,7 +114,7 @@ export class PageServer {
     if (certificate) this.useCertificate(certificate)
   }
 
-  /** Adds a page with its answers by method; a function answers GET only. A path that ends with `/*` is that of all pages in a folder without one of their own. */
+  /** Adds a page with its answers by method; a function answers GET only. A path that ends with `/*` is that of all pages in a folder without one of their own, with `/**` also of those in its folders. */
   add(path: string, answers: Answers | Answer): void {
     this.#pages.set(path, typeof answers === 'function' ? { get: answers } : answers)
   }
@@ -139,19 +148,27 @@ export class PageServer {
     const url = URL.parse(request.url ?? '', 'http://localhost')
     if (!url) return new Page('the request URL is invalid', undefined, 400)
     if (this.#rpcs?.has(url.pathname)) {
-      const gone = new AbortController()
-      response.once('close', () => gone.abort('the client is gone'))
-      return (await this.#rpcs.answer(url.pathname, request, gone.signal)) ?? new Page('internal error', undefined, 500)
+      return (await this.#rpcs.answer(url.pathname, request, goneSignal(response))) ?? new Page('internal error', undefined, 500)
     }
-    const answers = this.#pages.get(url.pathname) ?? this.#pages.get(url.pathname.replace(/[^/]+$/, '*'))
+    const answers = this.#pages.get(url.pathname) ?? this.#pages.get(url.pathname.replace(/[^/]+$/, '*')) ?? this.#below(url.pathname)
     if (!answers) return new Page(`there is no page ${url.pathname}`, undefined, 404)
     const method = request.method === 'HEAD' ? 'GET' : request.method
     if (method !== 'GET' && method !== 'POST' && method !== 'PUT') return notAnswered(request.method ?? '', answers)
     const answer = { GET: answers.get, POST: answers.post, PUT: answers.put }[method]
     if (!answer) return notAnswered(request.method ?? '', answers)
     const { headers, socket } = request
-    const body = () => this.#body(request)
-    return answer({ method, path: url.pathname, headers, connection: socket, parameters: () => this.#parameters(request, url), body })
+    return answer({
+      ...{ method, path: url.pathname, headers, query: url.searchParams, connection: socket },
+      gone: () => goneSignal(response),
+      parameters: () => this.#parameters(request, url),
+      body: async () => (await this.#bytes(request)).toString(),
+      bytes: (most, take) => this.#bytes(request, most, take),
+    })
+  }
+
+  /** The answers of the first folder of a path, if all that is in it has the same. */
+  #below(path: string): Answers | undefined {
+    return this.#pages.get(`${path.replace(/^(\/[^/]*)\/.*$/, '$1')}/**`)
   }
 
   async #parameters(request: IncomingMessage, url: URL): Promise<URLSearchParams> {
@@ -159,14 +176,23 @@ export class PageServer {
     if (request.method !== 'POST' || type === undefined) return url.searchParams
     if (type !== 'application/x-www-form-urlencoded')
       throw new Refused(new Page('the request body must be a form (application/x-www-form-urlencoded)', undefined, 415))
-    return new URLSearchParams(await this.#body(request))
+    return new URLSearchParams((await this.#bytes(request)).toString())
   }
 
-  async #body(request: IncomingMessage): Promise<string> {
-    return boundedBody(request, this.#formBytes).catch((error: Error) => {
-      throw error instanceof BodyTooLarge ? new Refused(new Page(`the request body is larger than ${this.#formBytes} bytes`, undefined, 413)) : error
+  async #bytes(request: IncomingMessage, most = this.#formBytes, take?: (bytes: number) => void): Promise<Buffer> {
+    return boundedBytes(request, most, take).catch((error: Error) => {
+      throw error instanceof BodyTooLarge ? new Refused(new Page(`the request body is larger than ${most} bytes`, undefined, 413)) : error
     })
   }
+}
+
+/** Returns a signal that is aborted when the client of a response is gone. */
+function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  const leave = () => gone.abort('the client is gone')
+  response.once('close', leave)
+  if (response.closed) leave()
+  return gone.signal
 }
 
 /** The response for a method that a page does not answer. */

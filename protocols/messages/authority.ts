@@ -14,7 +14,7 @@ export interface CertificateRequest {
 }
 
 /**
- * Requests the serving certificate of this process (`signServingCertificate`). Only writers send it; the certificate gets the names in the
+ * Requests the serving certificate of this process (`signServingCertificate`). Only writers and webhooks send it; the certificate gets the names in the
  * request.
  */
 export interface ServingCertificateRequest {

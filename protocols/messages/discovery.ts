@@ -10,6 +10,8 @@ export interface DiscoveryOptions {
   readonly tlsKeyFile: string
   readonly caCertFile: string
   readonly httpAddr: string
+  /** The address on which webhooks are served over TLS, with a cluster; empty: they are served at `httpAddr`. */
+  readonly httpsAddr: string
   readonly monitoringAddr: string
   /** The address of ControlZ; empty: disabled. */
   readonly ctrlzAddr: string

@@ -17,3 +17,6 @@ export const servingNote = 'serving'
 
 /** Noted by any actor: sentences for `/ready` about faults that do not change whether the service is ready. */
 export const attentionNote = 'attention'
+
+/** Noted by any actor: sentences for `/ready` about what the service waits for. With one of them it is not ready. */
+export const awaitedNote = 'awaited'

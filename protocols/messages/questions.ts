@@ -1,4 +1,5 @@
 /** The questions with deadlines of their own: who answers what, and how long the asker waits. */
+import type { ReviewCall, ReviewReply } from './admission.ts'
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { Duty } from './leadership.ts'
@@ -18,6 +19,8 @@ export interface BoundedQuestions {
   /** Both answered by the certificate authority. */
   signCertificate(request: CertificateRequest): CertificateAnswer
   signServingCertificate(request: ServingCertificateRequest): CertificateAnswer
+  /** Answered by the webhooks. */
+  review(call: ReviewCall): ReviewReply
   /** Answered by the main thread. `isRefused`: the API server has refused the last credential. */
   clusterAccess(isRefused: boolean): ClusterAccess
   /** Answered by the main thread: the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
@@ -42,6 +45,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   // A request may wait for its turn and then be signed, by a thread that may have to be started (docs/certificates.md, C3).
   signCertificate: 13_000,
   signServingCertificate: 13_000,
+  // The asker has a deadline of its own, which the API server has given.
+  review: 30_000,
   // The credential may come from a program that asks a server for it.
   clusterAccess: 30_000,
   // Whoever asks is told of a change, and asks again.

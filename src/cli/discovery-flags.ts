@@ -7,7 +7,6 @@ import { duration, float32, int, list, notYet, text, toggle, uint16 } from './fl
 import { loggingFlags } from './logging-flags.ts'
 
 const remotes = 'there are no remote clusters yet'
-const webhooks = 'there are no webhooks yet'
 
 /** The plugins that `--plugins` accepts, and one that it accepts although it is not implemented. */
 export const plugins: readonly string[] = ['ext_authz', 'authn', 'authz']
@@ -62,7 +61,10 @@ export const discoveryFlags = {
   domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
   grpcAddr: text({ default: ':15010', description: 'discovery service gRPC address; empty: gRPC is served at --httpAddr, at a higher cost' }),
   httpAddr: text({ default: ':8080', description: 'discovery service HTTP address' }),
-  httpsAddr: notYet(webhooks, text({ default: ':15017', description: 'injection and validation service HTTPS address' })),
+  httpsAddr: text({
+    default: ':15017',
+    description: 'injection and validation service HTTPS address; empty, or without a cluster: these are served at --httpAddr',
+  }),
   orchconfig: text({ default: '', description: 'use an orchestrator configuration file instead of in-cluster configuration' }),
   orchestratorApiBurst: int({ default: 160, range: [0, 2_147_483_647], description: 'maximum burst when throttling calls to the orchestrator API' }),
   orchestratorApiQPS: float32({ default: 80, range: [0, 3.4e38], description: 'maximum QPS of calls to the orchestrator API; 0 = no limit' }),

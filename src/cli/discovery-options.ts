@@ -23,7 +23,7 @@ type Values = FlagValues<typeof rootFlags & typeof discoveryFlags>
  */
 export function discoveryOptions(values: Values, texts: ReadonlyMap<string, string>): DiscoveryOptions {
   const given = [...texts.keys()].sort()
-  for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
+  for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'httpsAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
   const trustDomain = values['trust-domain'] === '' ? '' : canonicalTrustDomain(values['trust-domain'])
   if (trustDomain === undefined) throw new Error(`--trust-domain: ${trustDomainFault(values['trust-domain'])}`)

@@ -355,6 +355,7 @@ export const variables = {
     meaning:
       'revision of this control plane: objects in files with another one in the label mesh.io/rev are left out; those without the label count for all',
   },
+  VALIDATION_ENABLED: { type: 'boolean', default: true, meaning: 'enables the configuration validation handler' },
   CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
   PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'number of services that the Mock registry generates' },
   PILOT_MOCK_ENDPOINTS: { type: 'integer', default: 3, range: [0, 100000], meaning: 'endpoints of each Mock service' },

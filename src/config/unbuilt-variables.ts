@@ -115,7 +115,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'tries to load CA certificates from a remote cluster; used for an external discovery component',
   },
-  VALIDATION_ENABLED: { without: webhooks, type: 'boolean', default: true, meaning: 'enables the configuration validation handler' },
   VALIDATION_WEBHOOK_CONFIG_NAME: {
     without: webhooks,
     type: 'string',

@@ -32,7 +32,7 @@ export const discoveryScopeTable = {
   status: { about: 'reports of proxies on their state that cannot be used' },
   validation: { about: 'faults of documents, and fields without effect' },
   validationController: { without: webhooks },
-  validationServer: { without: webhooks },
+  validationServer: { about: 'webhooks: their port, reviews that failed, and objects that were denied' },
   wle: { about: 'the health of workloads' },
 } as const satisfies Record<string, Scope>
 

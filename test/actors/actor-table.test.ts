@@ -20,6 +20,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     identity: authenticatorConfig(readFeatures({}).features),
     secrets: { versionKey: 'secret', lockedKeys: '' },
     place: { kind: 'directory' },
+    webhooks: undefined,
     mode: 'threads',
     module: (name) => new URL(`file:///${name}`),
   })
@@ -36,7 +37,7 @@ describe('the table of actors', () => {
 
   it('links exactly the pairs of which one emits what the other consumes', () => {
     const file = { flag: 'f', path: '/f' }
-    const { actors, links, sources, configured } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
+    const { actors, links, sources, configured, webhooks } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
       'authenticator - push-queue',
       'authenticator - xds-writer/0',
@@ -59,6 +60,7 @@ describe('the table of actors', () => {
     expect([spec.name, spec.mode, [...peers].sort()]).to.deep.equal(['source/fs/srv/mesh', 'threads', ['push-queue', 'xds-writer/0', 'xds-writer/1']])
     const other = configured(() => ({ address: 'xds://other:15012' }))
     expect([other.spec.name, other.spec.mode, other.peers]).to.deep.equal(['source/xds/other:15012', 'threads', ['push-queue']])
+    expect([webhooks.spec.mode, [...webhooks.peers].sort()]).to.deep.equal(['threads', ['authenticator', 'certificate-watcher', 'push-queue']])
     const runs = Object.fromEntries(actors.map(({ name, mode }) => [name, mode]))
     expect(runs).to.deep.equal({
       'push-queue': 'threads',

@@ -38,6 +38,7 @@ export class LocalDiscovery {
         caCertFile: '',
         grpcAddr: `127.0.0.1:${this.grpcPort}`,
         httpAddr: `127.0.0.1:${this.httpPort}`,
+        httpsAddr: '127.0.0.1:0',
         monitoringAddr: `127.0.0.1:${await freePort()}`,
         ctrlzAddr: '',
         allowUnreadableConfig: false,

@@ -44,6 +44,7 @@ export class Service {
   readonly flags: string[]
   grpcPort = 0
   httpPort = 0
+  httpsPort = 0
   monitoringPort = 0
   readonly output = new Output()
   readonly #script: string
@@ -87,6 +88,7 @@ export class Service {
   async start(): Promise<void> {
     this.grpcPort ||= await freePort()
     this.httpPort ||= await freePort()
+    this.httpsPort ||= await freePort()
     this.monitoringPort ||= await freePort()
     // Configured files must exist.
     for (const name of ['mesh-config', 'networks']) if (!existsSync(join(this.dir, name))) this.write(name, '')
@@ -108,6 +110,8 @@ export class Service {
       '',
       '--httpAddr',
       address(this.httpPort),
+      '--httpsAddr',
+      address(this.httpsPort),
       '--monitoringAddr',
       address(this.monitoringPort),
       '--ctrlz_port',

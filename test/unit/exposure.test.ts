@@ -5,7 +5,7 @@ import { readFeatures } from '../../src/config/features.ts'
 
 describe('the log lines about listening addresses', () => {
   const pages = (monitoringAddr: string) => {
-    const options = { grpcAddr: ':15010', secureGRPCAddr: '', httpAddr: ':8080', monitoringAddr } as DiscoveryOptions
+    const options = { grpcAddr: ':15010', secureGRPCAddr: '', httpAddr: ':8080', httpsAddr: '', monitoringAddr } as DiscoveryOptions
     const { features } = readFeatures({ ENABLE_DEBUG_ON_HTTP: 'false' })
     return exposure(options, features, false).flatMap(
       ({ message }) => /^(\S+ serves .*) to every client that can reach it, and/.exec(message)?.[1] ?? [],
@@ -17,7 +17,7 @@ describe('the log lines about listening addresses', () => {
   })
 
   it('say that gRPC is served at the HTTP address if it has none of its own', () => {
-    const options = { grpcAddr: '', secureGRPCAddr: '', httpAddr: ':8080', monitoringAddr: ':15014' } as DiscoveryOptions
+    const options = { grpcAddr: '', secureGRPCAddr: '', httpAddr: ':8080', httpsAddr: '', monitoringAddr: ':15014' } as DiscoveryOptions
     const lines = exposure(options, readFeatures({}).features, false).map(({ message }) => message)
     expect(lines[0]).to.equal('listening addresses: HTTP and gRPC :8080, monitoring :15014')
     expect(lines[1]).to.match(/^:8080, where gRPC is served because --grpcAddr is empty, serves configuration in plain text/)

@@ -19,6 +19,7 @@ import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
+import { addReviewPages } from '../webhooks/review-pages.ts'
 import { writerConnections } from '../xds-writer/server-options.ts'
 import { healthServiceName, healthServices } from '../xds-writer/status-services.ts'
 import { adminService } from './admin-service.ts'
@@ -51,6 +52,8 @@ export interface AdminParts {
   readonly explanations: Explanations
   /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
+  /** The webhooks, where the server of --httpAddr receives their reviews. Their actor is started with the first one. */
+  readonly webhooks?: { start(): void } | undefined
   /** Where writers take the gRPC connections of --httpAddr; undefined where gRPC has an address of its own. */
   readonly passedTo?: readonly PassedListening[] | undefined
 }
@@ -138,6 +141,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   addDebugPages(local, { ...debug, admit: admitOperator, admin: true })
   local.addRpcs(new Map([...adminService(rpcs, true, admitOperator), ...health([adminServiceName, healthServiceName])]), failed)
   local.add('/token', tokenPage(debug.sources, log('default'), becomeReady))
+  if (parts.webhooks) addReviews(http, supervisor, parts.webhooks.start)
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   await listenLocally(local, parts)
@@ -153,6 +157,20 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       await Promise.all([...new Set([http, monitoring, local, ...introspection])].map((server) => server.close()))
     },
   }
+}
+
+/** Adds the pages of webhooks, whose reviews are answered on the thread of their actor. */
+function addReviews(server: PageServer, supervisor: Supervisor, start: () => void): void {
+  addReviewPages(server, {
+    answer: (call, asking) => {
+      start()
+      return supervisor.askFor(asking, 'webhooks', 'review', call)
+    },
+    refused: (path, status) => {
+      start()
+      supervisor.ask('webhooks', 'refused', path, status).catch(() => undefined)
+    },
+  })
 }
 
 /** What passes the gRPC connections of --httpAddr to the writers. A client that does not read is given up after its writer did so. */

@@ -1,5 +1,5 @@
 /** Determines whether the service is ready, and which of its parts are unhealthy, from the supervisor's states alone. */
-import { attentionNote, servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { attentionNote, awaitedNote, servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ActorState } from '../../runtime/supervisor.ts'
 
 /** An answer to `/ready`. The text names every unhealthy part, even if the service is ready. */
@@ -9,8 +9,8 @@ export interface Readiness {
 }
 
 /**
- * Determines readiness from the states of all actors. The service is not ready while an actor is failing or no writer serves a complete
- * state. `before`: whether it has been ready already. If not, it becomes ready only when every running writer serves a complete state and
+ * Determines readiness from the states of all actors. The service is not ready while an actor is failing, an actor waits for
+ * something (`awaitedNote`), or no writer serves a complete state. `before`: whether it has been ready already. If not, it becomes ready only when every running writer serves a complete state and
  * no actor is in its first start. `advice`: what the operator has to do first.
  */
 export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean, advice?: string): Readiness {
@@ -20,15 +20,19 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
   const complete =
     serving.length > 0 &&
     (before || !states.some((state) => isFirstStart(state) || (state.state === 'running' && writers.includes(state) && !serving.includes(state))))
-  const ready = complete && !failing
+  const awaited = states.flatMap(({ notes }) => (notes.get(awaitedNote) as readonly string[] | undefined) ?? [])
+  const ready = complete && !failing && awaited.length === 0
   const queue = states.find(({ name }) => name === 'push-queue')
   const unsynced = (queue?.notes.get(unsyncedNote) as readonly string[] | undefined) ?? sources
   const lines = [
     ...(ready
       ? []
-      : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: the complete configuration is not served yet']),
+      : [
+          `discovery is not ready: ${failing ? 'an actor keeps failing' : complete ? 'webhooks are not served' : 'the complete configuration is not served yet'}`,
+        ]),
     ...(advice === undefined ? [] : [advice]),
     ...unsynced.map((source) => `${source} has not delivered its complete state yet`),
+    ...awaited,
     ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
     ...new Set(states.flatMap(({ notes }) => (notes.get(attentionNote) as readonly string[] | undefined) ?? [])),
     ...states.flatMap((state) => fault(state) ?? []),

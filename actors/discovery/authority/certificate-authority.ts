@@ -130,7 +130,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   linked(peer: Peer<TrustEvent>): void {
-    if (peer.kind !== 'xds-writer' && peer.kind !== 'root-certificates') return
+    if (!informed.has(peer.kind)) return
     this.#writers.set(peer.name, peer)
     this.#send(peer)
   }
@@ -294,10 +294,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   async #signServing({ csr, server }: ServingCertificateRequest, asking: Asking): Promise<CertificateAnswer> {
-    if (!this.#source) return this.#refuse(status.internal, 'CA_NOT_READY', 'the state has not been read', 'a writer', unreadyRetry)
+    if (!this.#source) return this.#refuse(status.internal, 'CA_NOT_READY', 'the state has not been read', server, unreadyRetry)
     const { rotation } = this.#source
     const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
-    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, asking }, 'a writer')
+    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity, asking }, server)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     this.#served.set(server, serial)
@@ -344,6 +344,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     if (this.#lines.take(kind, monotonicMs()) !== 'no') this.#log(kind === 'signing' ? 'pkica' : 'serverca').warn(line)
   }
 }
+
+/** The kinds of actors that are told of roots and of the signing certificate. */
+const informed: ReadonlySet<string> = new Set(['xds-writer', 'root-certificates', 'webhooks'])
 
 /** Prefix of the names of a writer's streams in the ledger. */
 const streamsOf = ({ name }: Peer): string => `${name} `

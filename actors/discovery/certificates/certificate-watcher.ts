@@ -53,7 +53,7 @@ class CertificateWatcher implements Behaviour<never, Sent> {
   }
 
   linked(writer: Peer<Sent>): void {
-    if (writer.kind !== 'xds-writer') return
+    if (writer.kind !== 'xds-writer' && writer.kind !== 'webhooks') return
     this.#writers.set(writer.name, writer)
     this.#send(writer)
   }

@@ -1,0 +1,28 @@
+/** Decides where webhooks are served (docs/operation.md, W1). */
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { Features } from '../../src/config/features.ts'
+import type { Notice } from './exposure.ts'
+import type { GivenServing } from './given-serving.ts'
+
+/** Where webhooks are served. */
+export interface GivenWebhooks {
+  /** At `--httpsAddr` over TLS, at `--httpAddr` in plain text, or not at all. */
+  readonly at: 'https' | 'http' | 'nowhere'
+  readonly notices: readonly Notice[]
+}
+
+/** Returns where webhooks are served. `hasCluster`: whether there is an API server that may call them. */
+export function givenWebhooks(
+  { httpAddr, httpsAddr }: Pick<DiscoveryOptions, 'httpAddr' | 'httpsAddr'>,
+  { VALIDATION_ENABLED }: Pick<Features, 'VALIDATION_ENABLED'>,
+  hasCluster: boolean,
+  serving: GivenServing,
+): GivenWebhooks {
+  if (!VALIDATION_ENABLED) return { at: 'nowhere', notices: [] }
+  if (!hasCluster) return { at: 'http', notices: [] }
+  if (httpsAddr === '')
+    return { at: 'http', notices: [{ level: 'info', message: `webhooks are served at ${httpAddr} in plain text: --httpsAddr is empty` }] }
+  if (serving.from === 'nowhere')
+    return { at: 'nowhere', notices: [{ level: 'warn', message: `--httpsAddr ${httpsAddr} is not listened on: ${serving.why}` }] }
+  return { at: 'https', notices: [] }
+}

@@ -1,0 +1,93 @@
+/** Validates objects of the mesh's kinds before they are stored (docs/operation.md, W5 to W8). */
+import type { AdmissionAnswer, AdmissionRequest } from '../../../protocols/messages/admission.ts'
+import { type AdmissionVerdict, decideAdmission } from '../../../src/config/admitted.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { type OptOuts, readOptOuts } from '../../../src/config/opt-outs.ts'
+import { PatternChecks } from '../../../src/config/patterns.ts'
+import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
+import type { ActorContext } from '../../runtime/actor.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { Counter } from '../../runtime/metrics.ts'
+import { createPool, type Pool } from '../../runtime/pool.ts'
+import type { AdmissionCall, AdmissionHandler, HandlerMaker } from './admission-handler.ts'
+import type { ValidatedReview, ValidateTask } from './validate-task.ts'
+
+/** How long the regular expressions of a review may take on the thread of the webhooks, in milliseconds; those that take longer go to the pool. */
+const patternsMs = 25
+/** The threads for large and costly reviews, the reviews that wait for one, the heap of one in MiB, and the longest time of one, in milliseconds. */
+const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
+
+class Validation implements AdmissionHandler {
+  readonly paths = ['/validate', '/admitpilot']
+  readonly takesMore = false
+  readonly #names: MeshNames
+  readonly #given: Pick<ValidateTask, 'domain' | 'optOuts'>
+  readonly #optOuts: OptOuts
+  readonly #log: ScopedLogger
+  readonly #lines = new LineBounds()
+  readonly #passed: Counter<'group' | 'version' | 'resource'>
+  readonly #failed: Counter<'group' | 'version' | 'resource' | 'reason'>
+  readonly #errors: Counter<'status'>
+  #pool: Pool | undefined
+
+  constructor({ log, metrics }: ActorContext<unknown>, { MESH_DOMAIN, MESH_POLICY_OPT_OUTS }: Features) {
+    this.#log = log('validationServer')
+    this.#names = meshNames(MESH_DOMAIN)
+    this.#given = { domain: MESH_DOMAIN, optOuts: MESH_POLICY_OPT_OUTS }
+    this.#optOuts = readOptOuts(MESH_POLICY_OPT_OUTS)
+    const registers = [metrics]
+    const labelNames = ['group', 'version', 'resource'] as const
+    this.#passed = new Counter({ name: 'galley_validation_passed', help: 'resources that are valid', labelNames, registers })
+    const failed = { name: 'galley_validation_failed', help: 'resources that are not valid', labelNames: [...labelNames, 'reason'] as const }
+    this.#failed = new Counter({ ...failed, registers })
+    const errors = {
+      name: 'galley_validation_http_error',
+      help: 'requests for validation that could not be answered',
+      labelNames: ['status'] as const,
+    }
+    this.#errors = new Counter({ ...errors, registers })
+  }
+
+  admit(request: AdmissionRequest, { asking }: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
+    const patterns = new PatternChecks(patternsMs, monotonicMs)
+    const verdict = decideAdmission(request, { names: this.#names, patterns, optOuts: this.#optOuts })
+    if (!patterns.isExhausted) return this.#decided(verdict)
+    return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))
+  }
+
+  async admitLarge(body: Uint8Array, { asking }: AdmissionCall): Promise<string> {
+    const { verdict, text } = await this.#onPool({ ...this.#given, body }, asking.restMs())
+    if (verdict) this.#decided(verdict)
+    else this.#failed.inc({ reason: 'yaml_decode_error' })
+    return text
+  }
+
+  refused(status: number): void {
+    this.#errors.inc({ status: String(status) })
+  }
+
+  async close(): Promise<void> {
+    await this.#pool?.destroy()
+  }
+
+  #onPool(task: ValidateTask, restMs: number): Promise<ValidatedReview> {
+    const { deadlineMs, ...size } = pool
+    this.#pool ??= createPool(new URL(`./validate-task${import.meta.url.slice(-3)}`, import.meta.url), size)
+    return this.#pool.run<ValidatedReview>(task, Math.max(1, Math.min(deadlineMs, restMs)))
+  }
+
+  #decided({ outcome, answer, labels }: AdmissionVerdict): AdmissionAnswer {
+    if (outcome === 'passed') this.#passed.inc(labels)
+    else this.#failed.inc({ ...labels, reason: outcome })
+    if (!answer.allowed && this.#lines.take('denied', monotonicMs()) !== 'no') this.#log.info(`denied: ${answer.message}`)
+    return answer
+  }
+}
+
+/** Makes the handler of validation (`VALIDATION_ENABLED`). */
+export const validation: HandlerMaker = (context) => {
+  const features = context.config.features as Features
+  return features.VALIDATION_ENABLED ? new Validation(context, features) : undefined
+}

@@ -1,0 +1,102 @@
+/**
+ * Decides on objects that the API server asks about before it stores them (docs/operation.md, W5 to W8): by the declarations of the kinds, as
+ * files and stored objects are read.
+ */
+import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
+import type { Kind } from './kinds/kind.ts'
+import { type KindName, kinds } from './kinds.ts'
+import type { OptOuts } from './opt-outs.ts'
+import { type DocumentFault, parseConfigDocument } from './parse.ts'
+import type { PatternChecks } from './patterns.ts'
+import { type Fault, isMapping, merge } from './shape.ts'
+import { withoutEffect } from './without-effect.ts'
+
+/** What became of a review, a label of `galley_validation_failed` unless it is `passed`. */
+export type AdmissionOutcome = 'passed' | 'unsupported_operation' | 'yaml_decode_error' | 'unknown_type' | 'invalid_resource'
+
+/** A decision. */
+export interface AdmissionVerdict {
+  readonly outcome: AdmissionOutcome
+  readonly answer: AdmissionAnswer
+  /** The labels of metrics; undefined where the object is of no kind of the mesh. */
+  readonly labels: { readonly group: string; readonly version: string; readonly resource: string } | undefined
+}
+
+/** How objects are read. */
+export interface AdmissionChecks {
+  readonly names: MeshNames
+  readonly patterns: PatternChecks
+  readonly optOuts: OptOuts
+}
+
+/** The top-level fields of an object. */
+const documentFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status'])
+
+/** Decides on a request. The answer must not be given if `patterns` are exhausted afterwards. */
+export function decideAdmission(request: AdmissionRequest, checks: AdmissionChecks): AdmissionVerdict {
+  const { operation, subResource, object } = request
+  const kind = kindOf(request, checks.names)
+  const labels = kind && { group: request.kind.group, version: request.kind.version, resource: kind.plural }
+  const decided = (outcome: AdmissionOutcome, answer: AdmissionAnswer): AdmissionVerdict => ({ outcome, answer, labels })
+  const denied = (outcome: AdmissionOutcome, message: string) => decided(outcome, { allowed: false, code: 400, message })
+  if (operation !== 'CREATE' && operation !== 'UPDATE') return decided('unsupported_operation', { allowed: true })
+  if (!kind) return denied('unknown_type', `unrecognized type ${request.kind.kind.slice(0, 100)}`)
+  // A status says nothing of what is configured.
+  if (subResource !== '') return decided('passed', { allowed: true })
+  if (!isMapping(object)) return denied('yaml_decode_error', 'error decoding configuration: the object is no mapping')
+  const fault = merged(object)
+  if (fault !== undefined) return denied('yaml_decode_error', `error decoding configuration: ${fault}`)
+  // What an object that is being deleted says does not count any more, and its finalizers must not be kept from being removed.
+  if (isEnding(object)) return decided('passed', { allowed: true })
+  const given = completed(object, request)
+  const { objects, faults, warnings } = read(given, request, checks)
+  if (faults.length > 0) return denied('invalid_resource', `configuration is invalid: ${faults.map(said).join('; ')}`)
+  const unknown = Object.keys(object).find((field) => !documentFields.has(field))
+  if (unknown !== undefined)
+    return denied('invalid_resource', `unknown field ${JSON.stringify(unknown.slice(0, 100))} on ${kind.name} resource ${placeOf(request, object)}`)
+  const idle = objects.flatMap((each) => withoutEffect(each, checks.names.domain))
+  return decided('passed', { allowed: true, warnings: [...warnings, ...idle].map(said) })
+}
+
+function kindOf({ kind: { group, version, kind } }: AdmissionRequest, names: MeshNames): Kind<KindName> | undefined {
+  const found = kinds.get(kind)
+  return found && names.canonicalGroup(group) === `${found.group}.${names.domain}` && found.versions.includes(version) ? found : undefined
+}
+
+function merged(object: Readonly<Record<string, unknown>>): string | undefined {
+  return Object.hasOwn(object, merge.key) ? merge.reason : undefined
+}
+
+const isEnding = ({ metadata }: Readonly<Record<string, unknown>>): boolean =>
+  isMapping(metadata) && metadata.deletionTimestamp !== undefined && metadata.deletionTimestamp !== null
+
+/** The object with what the server completes: its namespace, and the name that it makes. Top-level fields that are unknown are left out. */
+function completed(object: Readonly<Record<string, unknown>>, { kind, namespace, name }: AdmissionRequest): Readonly<Record<string, unknown>> {
+  const { metadata } = object
+  const known = Object.fromEntries(Object.entries(object).filter(([field]) => documentFields.has(field)))
+  if (!isMapping(metadata)) return { ...known, metadata: { name, namespace } }
+  const { generateName } = metadata
+  const made = typeof generateName === 'string' && generateName !== '' ? `${generateName}00000` : name
+  const apiVersion = `${kind.group}/${kind.version}`
+  return { ...known, apiVersion, kind: kind.kind, metadata: { ...metadata, name: metadata.name || made, namespace: metadata.namespace || namespace } }
+}
+
+function read(object: Readonly<Record<string, unknown>>, { namespace, name }: AdmissionRequest, { names, patterns, optOuts }: AdmissionChecks) {
+  // An object for another control plane is valid by the same rules.
+  const revision = revisionOf(object, names)
+  return parseConfigDocument(`${namespace}/${name}`, object, names, { patterns, optOuts, revision, source: 'review' })
+}
+
+function revisionOf({ metadata }: Readonly<Record<string, unknown>>, names: MeshNames): string {
+  if (!isMapping(metadata) || !isMapping(metadata.labels)) return ''
+  const revision = names.canonicalKeys(metadata.labels as Readonly<Record<string, string>>)[`${names.domain}/rev`]
+  return typeof revision === 'string' ? revision : ''
+}
+
+function placeOf({ namespace, name }: AdmissionRequest, { metadata }: Readonly<Record<string, unknown>>): string {
+  const { namespace: own, name: given } = isMapping(metadata) ? metadata : {}
+  return `${namespace || String(own ?? '')}/${name || String(given ?? '')}`
+}
+
+const said = ({ path, reason }: Fault | DocumentFault): string => (path === '' ? reason : `${path}: ${reason}`)
