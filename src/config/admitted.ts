@@ -1,5 +1,5 @@
 /**
- * Decides on objects that the API server asks about before it stores them (docs/operation.md, W5 to W8): by the declarations of the kinds, as
+ * Decides on objects that the API server asks about before it stores them (docs/operation.md, W5 and W6): by the declarations of the kinds, as
  * files and stored objects are read.
  */
 import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'

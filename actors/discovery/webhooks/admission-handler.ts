@@ -20,7 +20,7 @@ export interface AdmissionHandler {
   readonly paths: readonly string[]
   /** Whether it also answers the paths that begin with one of its own and a slash. */
   readonly takesMore: boolean
-  /** Answers a review. What rejects is logged, and denies the request with status 500. */
+  /** Answers a review. What rejects is logged and denies the request with status 500, unless it is {@link Busy}. */
   admit(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer>
   /**
    * Answers a review of more than {@link largeBytes}, which was not read yet, with the JSON of its answer (`src/orchestrator/admission-review.ts`).
@@ -34,6 +34,9 @@ export interface AdmissionHandler {
 
 /** Makes a handler, or undefined where a variable switches it off. It gets the context of the actor, for log, metrics and questions. */
 export type HandlerMaker = (context: ActorContext<WebhooksConfig>) => AdmissionHandler | undefined
+
+/** Thrown by a handler that cannot answer in time: the request is answered with 503, so that `failurePolicy` decides. */
+export class Busy extends Error {}
 
 /** The size of the largest review that is read on the thread of the webhooks, in bytes. */
 export const largeBytes = 65_536

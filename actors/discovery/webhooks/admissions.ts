@@ -5,7 +5,7 @@ import { readReview, reviewText, unreadText } from '../../../src/orchestrator/ad
 import type { Asking } from '../../runtime/ask.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { type AdmissionCall, type AdmissionHandler, largeBytes } from './admission-handler.ts'
+import { type AdmissionCall, type AdmissionHandler, Busy, largeBytes } from './admission-handler.ts'
 
 /** The most reviews that are answered at a time. What a handler does at once does not count. */
 const mostAtOnce = 64
@@ -49,6 +49,7 @@ export class Admissions {
     } catch (error) {
       // What ended is the time of a large review, whose uid is not known here.
       if (asking.signal.aborted) return refuse(504, 'the review was not answered in time')
+      if (error instanceof Busy) return refuse(503, error.message)
       this.#failed(path, error)
       return refuse(500, 'internal error')
     } finally {
@@ -70,6 +71,7 @@ export class Admissions {
       return answer instanceof Promise ? await inTime(answer, asking) : answer
     } catch (error) {
       if (asking.signal.aborted) return { allowed: false, code: 504, message: 'the review was not answered in time' }
+      if (error instanceof Busy) throw error
       this.#failed(rest, error)
       return { allowed: false, code: 500, message: 'internal error' }
     }

@@ -25,7 +25,7 @@ export interface ValidatedReview {
 }
 
 /** How long the regular expressions of a review may take, in milliseconds. */
-const patternsMs = 2000
+const patternsMs = 1000
 
 /** Runs on a thread of the pool. */
 export default function validate({ body, request, ...given }: ValidateTask): ValidatedReview {

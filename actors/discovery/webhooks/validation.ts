@@ -1,4 +1,4 @@
-/** Validates objects of the mesh's kinds before they are stored (docs/operation.md, W5 to W8). */
+/** Validates objects of the mesh's kinds before they are stored (docs/operation.md, W5 and W6). */
 import type { AdmissionAnswer, AdmissionRequest } from '../../../protocols/messages/admission.ts'
 import { type AdmissionVerdict, decideAdmission } from '../../../src/config/admitted.ts'
 import type { Features } from '../../../src/config/features.ts'
@@ -11,7 +11,7 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
-import type { AdmissionCall, AdmissionHandler, HandlerMaker } from './admission-handler.ts'
+import { type AdmissionCall, type AdmissionHandler, Busy, type HandlerMaker } from './admission-handler.ts'
 import type { ValidatedReview, ValidateTask } from './validate-task.ts'
 
 /** How long the regular expressions of a review may take on the thread of the webhooks, in milliseconds; those that take longer go to the pool. */
@@ -72,10 +72,17 @@ class Validation implements AdmissionHandler {
     await this.#pool?.destroy()
   }
 
-  #onPool(task: ValidateTask, restMs: number): Promise<ValidatedReview> {
+  /** Rejects when the thread has too much to do, or is ended: by the deadline, or because it needs too much memory. */
+  async #onPool(task: ValidateTask, restMs: number): Promise<ValidatedReview> {
     const { deadlineMs, ...size } = pool
     this.#pool ??= createPool(new URL(`./validate-task${import.meta.url.slice(-3)}`, import.meta.url), size)
-    return this.#pool.run<ValidatedReview>(task, Math.max(1, Math.min(deadlineMs, restMs)))
+    try {
+      return await this.#pool.run<ValidatedReview>(task, Math.max(1, Math.min(deadlineMs, restMs)))
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (this.#lines.take('costly', monotonicMs()) !== 'no') this.#log.warn(`a large or costly review was not validated: ${reason}`)
+      throw new Busy('the review could not be validated: too many large or costly reviews', { cause: error })
+    }
   }
 
   #decided({ outcome, answer, labels }: AdmissionVerdict): AdmissionAnswer {
