@@ -126,6 +126,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   configured.follow(supervisor, wiring.configured)
   const startWebhooks = once(() => supervisor.start(wiring.webhooks.spec, wiring.webhooks.peers))
   if (webhooks.at !== 'nowhere' && cluster) startWebhooks()
+  if (elections) void standWhenReady(elections, readiness, supervisor)
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
@@ -257,6 +258,12 @@ const leaderAnswers = (elections: Elections, { MESH_DOMAIN }: Features) => ({
   ...rootWrites(() => elections.of('namespaces'), MESH_DOMAIN),
   ...ingressStatusAnswers(elections),
 })
+
+/** Has the process stand for election once it is ready. */
+async function standWhenReady(elections: Elections, readiness: ReadinessJudge, supervisor: Supervisor): Promise<void> {
+  while (!readiness.judge().ready) await supervisor.changed()
+  elections.stand()
+}
 
 /** The settings of elections. */
 const leaderSettings = (given: DiscoveryOptions, { POD_NAMESPACE, REVISION: revision }: Features) => ({

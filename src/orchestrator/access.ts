@@ -79,7 +79,7 @@ const fixed: readonly Access[] = [
     ...{ resource: 'secrets', group: core, verbs: ['get'], where: mine, names: [pluggedIn, formerRoot, versions] },
     why: 'an authority that is plugged in, or that of an installation before; versions of configuration',
   },
-  { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update'], where: mine, why: 'which replica leads (L1)' },
+  { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update', ...follow], where: mine, why: 'which replica leads (L1)' },
 ]
 
 /** The kinds of the mesh, in both spellings of their groups. */

@@ -40,6 +40,8 @@ export interface SeenLease {
 export type ElectionInput =
   /** It begins, a pause is over, or the Lease may have changed. */
   | { readonly type: 'due' }
+  /** The Lease was given back, as a watch tells, or may have been: one that does not lead looks at once, and does not wait until it would. */
+  | { readonly type: 'released' }
   /** The time until which this one leads may be over. */
   | { readonly type: 'check' }
   /** The Lease was read; undefined: there is none. */
@@ -84,6 +86,8 @@ export class Election {
   #isUnsure = true
   /** The request under way, when it was sent. */
   #request: { readonly type: 'read' | 'acquire' | 'renew' | 'release'; readonly sentAt: number } | undefined
+  /** Whether the Lease may have been given back after the request under way was answered by the server. */
+  #looksAgain = false
   #failures = 0
   #conflicts = 0
   #term = 0
@@ -125,6 +129,8 @@ export class Election {
         return []
       case 'due':
         return this.#request || this.#isStopped ? [] : this.#next(now)
+      case 'released':
+        return this.#released(now)
       case 'stop':
         this.#isStopped = true
         return this.#yield('the process ends')
@@ -134,6 +140,13 @@ export class Election {
       default:
         return this.#answered(input, now)
     }
+  }
+
+  #released(now: number): readonly ElectionAction[] {
+    if (this.#isStopped || this.#until !== undefined) return []
+    if (!this.#request) return this.#next(now)
+    this.#looksAgain = true
+    return []
   }
 
   #expire(now: number): readonly ElectionAction[] {
@@ -206,6 +219,10 @@ export class Election {
     const known = this.#known
     if (known && this.#isForeign) {
       const left = known.seenAt + Math.min(Math.max(known.durationMs, electionTimes.leaseMs), longestLeaseMs) - now
+      if (left > 0 && this.#looksAgain) {
+        this.#looksAgain = false
+        return this.#ask('read', now)
+      }
       if (left > 0) return [this.#wait(Math.min(electionTimes.retryMs * (1 + jitter * this.#chance()), left + 1))]
     }
     return this.#ask(known?.holder === this.#identity && known.version !== '' ? 'renew' : 'acquire', now)

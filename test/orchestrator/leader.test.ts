@@ -26,6 +26,7 @@ describe('elections on real Leases', () => {
     apis.push(api)
     const made = new Elections({ connection, settings, api, namespace: 'mesh-system', revision, log, metrics: new MetricRegistry() })
     open.push(made)
+    made.stand()
     return made
   }
   const leads = (leadership: Leadership) => until('a term', () => leadership.term > 0)
@@ -59,7 +60,9 @@ describe('elections on real Leases', () => {
     const [one, other] = [elections(cluster.kubeconfig), elections(cluster.kubeconfig)]
     const first = one.of('status')
     await leads(first)
+    const began = Date.now()
     const second = other.of('status')
+    await until('the other one to have read the Lease', () => said.filter((line) => /GET [^?]*mesh-status-leader: 200/.test(line)).length > 0)
     const { spec } = lease('mesh-status-leader')
     expect(spec.leaseDurationSeconds).to.equal(30)
     cluster.kubectl(['label', 'lease', '-n', 'mesh-system', 'mesh-status-leader', 'team=x'])
@@ -70,6 +73,8 @@ describe('elections on real Leases', () => {
     expect(failure).to.be.instanceOf(NotLeading)
     expect(lease('mesh-status-leader').spec.holderIdentity ?? '').not.to.equal(spec.holderIdentity)
     expect(await second.changed(0, AbortSignal.timeout(60_000))).to.equal(1)
+    // It would read the Lease again after 7.5 s.
+    expect(Date.now() - began).to.be.below(7400)
     await write(second, 1, 'by-second')
     expect(lease('mesh-status-leader')).to.deep.include({ metadata: { ...lease('mesh-status-leader').metadata, labels: { team: 'x' } } })
     expect([isThere('by-first'), isThere('late'), isThere('by-second')]).to.deep.equal([true, false, true])
@@ -104,12 +109,16 @@ describe('two discovery processes', function () {
   const services: Service[] = []
   const lease = 'mesh-namespace-controller-election'
 
-  const discovery = async (): Promise<Service> => {
+  const made = async (): Promise<Service> => {
     const flags = ['--registries', 'Orchestrator', '--orchconfig', cluster.kubeconfig, '--writers', '1', '--namespace', 'control']
-    const made = new Service({ flags: [...flags, '--secureGRPCAddr', `127.0.0.1:${await freePort()}`] })
-    services.push(made)
-    await made.start()
-    return made
+    const service = new Service({ flags: [...flags, '--secureGRPCAddr', `127.0.0.1:${await freePort()}`] })
+    services.push(service)
+    return service
+  }
+  const discovery = async (): Promise<Service> => {
+    const service = await made()
+    await service.start()
+    return service
   }
   const leads = async (service: Service) => (await service.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 1`)
   const heldSince = () => {
@@ -126,6 +135,35 @@ describe('two discovery processes', function () {
     await cluster?.dispose()
   })
 
+  it('do not stand for election before they are ready', async () => {
+    const mesh = (text: string) =>
+      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mesh', namespace: 'control' }, data: { mesh: text } })
+    cluster.apply(mesh('trustDomain: [1]'))
+    const unready = await made()
+    const starting = unready.start()
+    const body = () => fetch(`http://127.0.0.1:${unready.httpPort}/ready`).then((answer) => answer.text(), String)
+    await until('the reason', async () => (await body()).includes('mesh configuration'))
+    await until('the duty', async () => (await unready.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 0`))
+    // Whoever stands makes the Lease at once.
+    const connection = new ClusterConnection({ from: 'file', path: cluster.kubeconfig })
+    const settings = { perSecond: 100, burst: 100, userAgent: 'test' }
+    const api = new ClusterApi(connection, settings)
+    const nothing = () => undefined
+    const log = () => ({ debug: nothing, info: nothing, warn: nothing, error: nothing })
+    const ready = new Elections({ connection, settings, api, namespace: 'control', revision: '', log, metrics: new MetricRegistry() })
+    ready.stand()
+    const leadership = ready.of('namespaces')
+    await until('the ready one to lead', () => leadership.term === 1)
+    cluster.apply(mesh('trustDomain: other'))
+    await starting
+    await until('it to have seen the leader', async () => (await unready.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 0`))
+    await ready.close()
+    api.close()
+    await until('it to lead', () => leads(unready))
+    await unready.stop()
+    cluster.kubectl(['delete', 'configmap', '-n', 'control', 'mesh'])
+  })
+
   it('have one leader; when it ends in order another leads at once, and when it is killed within the time of its lease', async () => {
     const one = await discovery()
     await until('a leader', () => leads(one))
@@ -134,7 +172,7 @@ describe('two discovery processes', function () {
     const ended = Date.now()
     await one.stop()
     await until('the other one to lead', () => leads(other))
-    // It looks every 7.5 to 9 s, and does not wait for the end of the lease.
+    // It does not wait for the end of the lease.
     expect(heldSince() - ended).to.be.below(29_000)
 
     await one.start()

@@ -1,13 +1,14 @@
 /**
- * The whole mesh in a real cluster: discovery as `manifests/` deploys it, and three Deployments whose pods have redirect rules, an agent and a
- * stock Envoy. They call each other by service name over mutual TLS, under policy, while everything that may go comes and goes.
+ * The whole mesh in a real cluster: `manifests/` as they are, policies and rules as custom resources, and three Deployments whose pods have
+ * redirect rules, an agent and a stock Envoy. They call each other by service name over mutual TLS, under policy and without retries, while
+ * everything that may go comes and goes.
  */
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { parseAllDocuments } from 'yaml'
 import { TestCluster } from '../harness/cluster.ts'
 import { manifest, meshWorkload, programImages, settled } from '../harness/cluster-mesh.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
+import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
 import type { CallCounts, FailedCall } from '../harness/steady-client.ts'
 import { until } from '../harness/until.ts'
 
@@ -15,16 +16,29 @@ const envoy = envoyBinaries().at(-1)?.path ?? ''
 const urls = ['http://web.shop/', 'http://api.shop/']
 const service = (name: string) =>
   `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {selector: {app: ${name}}, ports: [{name: http, port: 80, targetPort: 8080}]}}`
-const policies = `apiVersion: security.mesh.io/v1
+/** Without retries each request that a proxy sends in vain is a failed call. The headers show that the rules are in force. */
+const rules = (host: string) => [
+  `apiVersion: networking.mesh.io/v1
+kind: VirtualService
+metadata: {name: ${host}, namespace: shop}
+spec:
+  hosts: [${host}]
+  http: [{retries: {attempts: 0}, headers: {request: {set: {x-rule: ${host}}}}, route: [{destination: {host: ${host}, subset: all}}]}]`,
+  `apiVersion: networking.mesh.io/v1
+kind: DestinationRule
+metadata: {name: ${host}, namespace: shop}
+spec: {host: ${host}, trafficPolicy: {tls: {mode: MESH_MUTUAL}}, subsets: [{name: all, labels: {app: ${host}}}]}`,
+]
+const policies = [
+  `apiVersion: security.mesh.io/v1
 kind: PeerAuthentication
 metadata: {name: strict, namespace: mesh-system}
-spec: {mtls: {mode: STRICT}}
----
-apiVersion: security.mesh.io/v1
+spec: {mtls: {mode: STRICT}}`,
+  `apiVersion: security.mesh.io/v1
 kind: AuthorizationPolicy
 metadata: {name: callers, namespace: shop}
-spec: {selector: {matchLabels: {app: api}}, rules: [{from: [{source: {principals: [cluster.local/ns/shop/sa/client]}}]}]}
-`
+spec: {selector: {matchLabels: {app: api}}, rules: [{from: [{source: {principals: [cluster.local/ns/shop/sa/client]}}]}]}`,
+]
 
 describe('a mesh in a cluster', () => {
   let cluster: TestCluster
@@ -46,21 +60,15 @@ describe('a mesh in a cluster', () => {
     })
   }
 
-  function deployDiscovery(): void {
-    const [service, deployment] = parseAllDocuments(manifest('discovery.yaml')).map((document) => document.toJSON())
-    const { containers, volumes } = deployment.spec.template.spec
-    containers[0].args.push('--configDir', '/config')
-    containers[0].volumeMounts.push({ name: 'config', mountPath: '/config' })
-    volumes.push({ name: 'config', configMap: { name: 'config' } })
-    const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'config', namespace: 'mesh-system' }, data: { 'mesh.yaml': policies } }
-    cluster.apply(manifest('access.yaml'), ...[config, service, deployment].map((document) => JSON.stringify(document)))
+  async function deployDiscovery(): Promise<void> {
+    establish(cluster, ...meshDefinitions().values())
+    cluster.apply(manifest('access.yaml'), manifest('discovery.yaml'), '{apiVersion: v1, kind: Namespace, metadata: {name: shop}}')
     settled(cluster, 'mesh-system', 'meshd')
-    const secret = cluster.kubectl(['get', 'secret', '-n', 'mesh-system', 'mesh-ca-secret', '-o', 'jsonpath={.data.ca-cert\\.pem}'])
-    const roots = Buffer.from(secret, 'base64').toString()
-    const metadata = { name: 'mesh-ca-root-cert', namespace: 'shop' }
-    cluster.apply(
-      '{apiVersion: v1, kind: Namespace, metadata: {name: shop}}',
-      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'root-cert.pem': roots } }),
+    cluster.apply(...policies, ...rules('web'), ...rules('api'))
+    // The pods wait for it, too, for up to a minute.
+    await until(
+      'the roots',
+      () => cluster.kubectl(['get', 'configmap', '-n', 'shop', 'mesh-ca-root-cert', '--ignore-not-found', '-o', 'name']) !== '',
     )
   }
 
@@ -69,7 +77,7 @@ describe('a mesh in a cluster', () => {
     cluster = await TestCluster.start()
     programImages(cluster, envoy)
     cluster.image('steady', [process.execPath, fileURLToPath(new URL('../harness/steady-client.ts', import.meta.url))])
-    deployDiscovery()
+    await deployDiscovery()
     const echo = { image: 'echo', isProbed: true }
     cluster.apply(
       ...['web', 'api'].map(service),
@@ -89,6 +97,7 @@ describe('a mesh in a cluster', () => {
     for (const { url, last } of calls().counts) {
       const { headers } = last as { headers: Record<string, string[]> }
       const name = new URL(url).hostname.split('.')[0]
+      expect(headers['X-Rule'], 'a custom resource').to.deep.equal([name])
       expect(headers['X-Forwarded-Client-Cert']?.join()).to.match(
         new RegExp(`By=spiffe://cluster.local/ns/shop/sa/${name};.*URI=spiffe://cluster.local/ns/shop/sa/client`),
       )
@@ -101,40 +110,73 @@ describe('a mesh in a cluster', () => {
     expect([application('web', ...status, urls[0] as string), application('web', ...status, urls[1] as string)]).to.deep.equal(['200', '403'])
   })
 
-  it('loses no call while pods come and go, discovery restarts and the API server restarts', async () => {
+  it('loses no call while pods come and go, discovery restarts, the API server restarts, and all of it at once', async () => {
     const steps: string[] = []
     const step = async (what: string, action: () => void) => {
       steps.push(`${new Date().toISOString()} ${what}`)
       action()
       await goOn()
     }
-    const podOf = (name: string, namespace = 'shop') =>
-      cluster.kubectl(['get', 'pods', '-n', namespace, '-l', `app=${name}`, '-o', 'name']).split('\n')[0]
+    const podOf = (name: string, namespace = 'shop') => {
+      const all = cluster.kubectl(['get', 'pods', '-n', namespace, '-l', `app=${name}`, '--field-selector', 'status.phase=Running', '-o', 'name'])
+      return all.split('\n')[0] as string
+    }
     const scale = (replicas: number) => {
       cluster.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', `${replicas}`])
       settled(cluster, 'shop', 'web')
+    }
+    const restart = (name: string) => cluster.kubectl(['rollout', 'restart', 'deployment', '-n', 'shop', name])
+    const isServing = () => until('the API server', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
+    /** The calls that failed since the last time. */
+    let known = 0
+    const failed = (): FailedCall[] => {
+      const { failures } = calls()
+      return failures.slice(known, (known = failures.length))
+    }
+    const noneFailed = () => {
+      const failures = failed()
+      expect(failures, `${JSON.stringify(failures, null, 1)}\n${steps.join('\n')}`).to.deep.equal([])
     }
     await goOn()
     await step('web is scaled up', () => scale(3))
     await step('web is scaled down', () => scale(1))
     await step('api is rolled out again', () => {
-      cluster.kubectl(['rollout', 'restart', 'deployment', '-n', 'shop', 'api'])
+      restart('api')
       settled(cluster, 'shop', 'api')
     })
     await step('discovery is deleted', () => {
-      cluster.kubectl(['delete', '-n', 'mesh-system', `${podOf('meshd', 'mesh-system')}`])
+      cluster.kubectl(['delete', '-n', 'mesh-system', podOf('meshd', 'mesh-system')])
       settled(cluster, 'mesh-system', 'meshd')
     })
     await step('web is scaled up by the new discovery', () => scale(2))
     await step('a pod of web is deleted', () => {
-      cluster.kubectl(['delete', '-n', 'shop', `${podOf('web')}`])
+      cluster.kubectl(['delete', '-n', 'shop', podOf('web')])
       settled(cluster, 'shop', 'web')
     })
     await step('the API server is killed', () => cluster.signalServer('SIGKILL'))
-    await until('the API server', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
-    await step('web is scaled after the restart of the API server', () => scale(1))
-    const { failures } = calls()
-    expect(failures, `${JSON.stringify(failures, null, 1)}\n${steps.join('\n')}`).to.deep.equal([])
-    expect(calls().counts.every(({ failed }) => failed === 0)).to.equal(true)
+    await isServing()
+    await step('web is scaled after the restart of the API server', () => scale(3))
+    noneFailed()
+
+    // Calls to a pod that is killed may fail; they are counted apart.
+    await step('a pod of web is deleted by force', () => {
+      cluster.kubectl(['delete', '-n', 'shop', podOf('web'), '--grace-period', '0', '--force'])
+      settled(cluster, 'shop', 'web')
+    })
+    const killed = failed()
+    expect(new Set(killed.map((call) => call.failed)).has(urls[1] as string), JSON.stringify(killed)).to.equal(false)
+
+    await step('web and api are rolled out while discovery is deleted and the API server is killed', () => {
+      for (const name of ['web', 'api']) restart(name)
+      cluster.kubectl(['delete', '-n', 'mesh-system', podOf('meshd', 'mesh-system'), '--wait=false'])
+      cluster.signalServer('SIGKILL')
+    })
+    await isServing()
+    await step('all of it has ended', () => {
+      settled(cluster, 'mesh-system', 'meshd')
+      for (const name of ['web', 'api']) settled(cluster, 'shop', name)
+    })
+    noneFailed()
+    expect(calls().counts.reduce((sum, { failed: count }) => sum + count, 0)).to.equal(killed.length)
   })
 })

@@ -6,10 +6,12 @@ import type { Configuration, RequestContext } from '@kubernetes/client-node'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { type AccessVerb, checkDeclared } from '../../../src/orchestrator/access.ts'
+import type { Resource } from '../../../src/orchestrator/resources.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { ApiSession, type SessionParts } from './api-session.ts'
 import type { ClusterConnection } from './cluster-connection.ts'
+import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 
 /** What a call does: the verb and the resource as in RBAC rules (`create`, `tokenreviews.authentication.k8s.io`). */
 export interface CallName {
@@ -200,6 +202,12 @@ export class ClusterApi extends ClusterCalls {
   /** Returns one on the same connection whose calls are sent only while a fence permits it. */
   fenced(fence: Fence): ClusterCalls {
     return new ClusterCalls(this.#session, this.#callMs, fence)
+  }
+
+  /** Returns the following of a resource on the same connection. Nothing is sent before it is started. */
+  followed<Item>(resource: Resource, events: ResourceEvents<Item>): FollowedResource<Item> {
+    for (const verb of ['list', 'watch'] as const) checkDeclared(verb, resource.name)
+    return new FollowedResource(resource, this.#session, events)
   }
 
   /** Sets where connections and requests are logged. */

@@ -40,7 +40,7 @@ const callMs = 4000
 /** How long an orderly end waits for what is being written, and for the Leases to be given back, in milliseconds. */
 const endMs = { writes: 3000, release: 2000 }
 
-/** Stands for election, for each duty that is asked for. */
+/** Stands for election, for each duty that is asked for, from the moment at which the process is ready ({@link Elections.stand}). */
 export class Elections {
   readonly answers: BoundedAnswers<'leadership'> = {
     leadership: (duty, known, asking) => this.#changed(duty, known, asking?.signal, asking?.restMs() ?? 0),
@@ -52,6 +52,7 @@ export class Elections {
   readonly #standing = new Map<Duty, Standing>()
   readonly #terms: Counter<'lease'>
   readonly #failures: Counter<'lease'>
+  #isStanding = false
   #isClosed = false
 
   constructor(parts: ElectionsParts) {
@@ -72,7 +73,17 @@ export class Elections {
     this.#failures = new Counter({ name: 'pilot_leader_election_failures_total', help: 'failed requests about Leases', ...common })
   }
 
-  /** Returns the leadership of a duty. With the first call the process begins to stand for election. */
+  /**
+   * Stands for election from now on: the process is ready, and knows what it would write. Before, it would keep the Lease from replicas that
+   * serve already, and do nothing with it.
+   */
+  stand(): void {
+    if (this.#isStanding || this.#isClosed) return
+    this.#isStanding = true
+    for (const { candidate } of this.#standing.values()) candidate.start()
+  }
+
+  /** Returns the leadership of a duty, for which the process stands for election as soon as it may. */
   of(duty: Duty): Leadership {
     const known = this.#standing.get(duty)
     if (known) return known.leadership
@@ -81,7 +92,7 @@ export class Elections {
     const leadership: Leadership = new Leadership({ duty, api, isLeading: () => candidate.isLeading })
     const candidate = new LeaseCandidate({ api: this.#api, namespace, lease, identity: this.#identity, ...this.#eventsOf(lease, leadership) })
     this.#standing.set(duty, { lease, candidate, leadership })
-    if (!this.#isClosed) candidate.start()
+    if (this.#isStanding && !this.#isClosed) candidate.start()
     return leadership
   }
 
@@ -103,7 +114,7 @@ export class Elections {
   #eventsOf(lease: string, leadership: Leadership) {
     const log = this.#parts.log('orch')
     const where = `lease ${this.#parts.namespace}/${lease}`
-    let said = ''
+    let [said, unwatched] = ['', '']
     return {
       began: (term: number) => {
         this.#terms.inc({ lease })
@@ -123,6 +134,11 @@ export class Elections {
       recovered: () => {
         said = ''
         log.info(`${where}: requests succeed again`)
+      },
+      unwatched: (reason: string) => {
+        if (this.#isClosed || reason === unwatched) return
+        unwatched = reason
+        log.warn(`${where}: ${reason}; that another replica gives it back is noticed within 9 s`)
       },
     }
   }

@@ -1,10 +1,13 @@
 /** Stands for election on one Lease: does what the state machine of the election says, and tells it what comes of that. */
 import type { V1Lease } from '@kubernetes/client-node'
 import { Election, type ElectionAction, type ElectionInput, electionTimes, type SeenLease } from '../../../src/orchestrator/election.ts'
+import { groupResource, inNamespaces, named, type Resource } from '../../../src/orchestrator/resources.ts'
+import { keyAndVersion } from '../../../src/orchestrator/responses.ts'
 import { chance } from '../../runtime/chance.ts'
 import { readClocks } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import type { ApiFailure, CallName, ClusterApi } from '../cluster/cluster-api.ts'
+import type { FollowedResource } from '../cluster/followed-resource.ts'
 
 /** What a candidate needs, and whom it tells. */
 export interface CandidateParts {
@@ -21,6 +24,8 @@ export interface CandidateParts {
   failed(reason: string): void
   /** Requests about the Lease succeed again. */
   recovered(): void
+  /** The Lease cannot be watched: that it was given back is noticed when it is read next. */
+  unwatched(reason: string): void
 }
 
 /** The time of elections goes on while the machine sleeps: somebody else may have taken the Lease meanwhile. */
@@ -30,6 +35,13 @@ const pollMs = 20
 
 const resource = 'leases.coordination.k8s.io'
 
+/** One Lease, as it is watched. */
+function leaseNamed(namespace: string, name: string): Resource {
+  const all = groupResource('Lease', 'coordination.k8s.io', 'v1', 'leases')
+  const [ofNamespace = all] = inNamespaces(all, [namespace])
+  return named(ofNamespace, name)
+}
+
 /** A candidate for one Lease. */
 export class LeaseCandidate {
   readonly #parts: CandidateParts
@@ -38,12 +50,15 @@ export class LeaseCandidate {
   #lease: V1Lease | undefined
   #wait: Timer | undefined
   #check: Timer | undefined
+  /** The watch of the Lease, which only tells that it was given back: who leads follows from what is read and written. */
+  readonly #watch: FollowedResource<V1Lease>
   #isUnderWay = false
   #hasFailed = false
 
   constructor(parts: CandidateParts) {
     this.#parts = parts
     this.#election = new Election(parts.identity, chance)
+    this.#watch = this.#watched()
   }
 
   /** Whether this process leads at this moment. */
@@ -53,11 +68,13 @@ export class LeaseCandidate {
 
   start(): void {
     this.#tell({ type: 'due' })
+    this.#watch.start(0)
   }
 
   /** Stands no more. The term is over when this returns. */
   stop(): void {
     this.#wait?.cancel()
+    this.#watch.close()
     this.#tell({ type: 'stop' })
   }
 
@@ -66,6 +83,23 @@ export class LeaseCandidate {
     while (this.#isUnderWay) await new Promise<void>((resolve) => after(pollMs, resolve))
     this.#tell({ type: 'release' })
     while (this.#isUnderWay) await new Promise<void>((resolve) => after(pollMs, resolve))
+  }
+
+  #watched(): FollowedResource<V1Lease> {
+    const { api, namespace, lease, unwatched } = this.#parts
+    const nothing = () => undefined
+    return api.followed<V1Lease>(leaseNamed(namespace, lease), {
+      read: (value) => {
+        const known = keyAndVersion(value)
+        return known && { key: known[0], version: known[1], object: value as V1Lease }
+      },
+      set: (_, { spec }) => {
+        if (!spec?.holderIdentity) this.#tell({ type: 'released' })
+      },
+      failed: (verb, _, reason) => unwatched(`${verb} of ${resource} ${namespace}/${lease} failed: ${reason}`),
+      // A Lease that is gone is no Lease that was given back.
+      ...{ remove: nothing, same: nothing, complete: nothing, recovered: nothing, audited: nothing, auditFailed: nothing, settled: nothing },
+    })
   }
 
   #tell(input: ElectionInput): void {

@@ -52,9 +52,12 @@ class RootCertificates implements Behaviour<Message, never> {
       'namespaces whose ConfigMap does not hold the root certificates in force',
       () => this.#maps.counts.outdated,
     )
-    this.#term = new FollowedTerm(context.askFor, 'namespaces', () => {
-      this.#maps.again()
-      this.#work()
+    this.#term = new FollowedTerm({
+      ...{ ask: context.askFor, duty: 'namespaces', log: context.log('orch') },
+      changed: () => {
+        this.#maps.again()
+        this.#work()
+      },
     })
   }
 

@@ -130,6 +130,25 @@ describe('the election of a leader', () => {
     expect(one.tell({ type: 'due' }, 500), 'it asks for nothing any more').to.deep.equal([])
   })
 
+  it('looks at once when a watch tells that the lease was given back, also while it is reading it', () => {
+    const [server, one, other, late] = [new Server(), new Replica('one'), new Replica('other'), new Replica('late')]
+    one.turn(server, 0)
+    other.turn(server, 100)
+    late.tell({ type: 'due' }, 150)
+    const before = server.lease
+    one.tell({ type: 'stop' }, 200)
+    one.turn(server, 300, { type: 'release' })
+    expect(late.tell({ type: 'released' }, 310)).to.deep.equal([])
+    expect(late.tell({ type: 'read', lease: before }, 320), 'what it has read was older').to.deep.equal([{ type: 'read' }])
+    expect(other.turn(server, 330, { type: 'released' })).to.equal(retryMs)
+    expect([other.terms, server.lease?.holder]).to.deep.equal([1, 'other'])
+    expect(late.tell({ type: 'read', lease: server.lease }, 340).map(({ type }) => type)).to.deep.equal(['wait'])
+    expect(
+      [other, one].map((each) => each.tell({ type: 'released' }, 350)),
+      'one leads, one has ended',
+    ).to.deep.equal([[], []])
+  })
+
   it('gives nothing back that is not its own, and looks again when it may have changed', () => {
     const [server, one, other] = [new Server(), new Replica('one'), new Replica('other')]
     one.turn(server, 0)
@@ -206,6 +225,8 @@ interface Fate {
   /** When it is paused, and for how long. */
   readonly pauses: readonly { readonly at: number; readonly ms: number }[]
   readonly stopsAt: number | undefined
+  /** When it is told that the Lease may have been given back, rightly or not. */
+  readonly hints: readonly number[]
 }
 
 /** What happens to one request: how long it takes to the server and back, and whether it or its answer is lost. */
@@ -238,9 +259,10 @@ class Simulation {
     this.#replicas = fates.map(({ chance }, index) => new Replica(`r${index}`, () => chance))
     this.#asked = fates.map(() => 0)
     this.#waits = fates.map(() => ({ at: 0 }))
-    for (const [index, { stopsAt }] of fates.entries()) {
+    for (const [index, { stopsAt, hints }] of fates.entries()) {
       this.#tell(index, { type: 'due' })
-      if (stopsAt !== undefined) this.#at(stopsAt, () => this.#stop(index))
+      for (const at of hints) this.#at(at, () => this.#tell(index, { type: 'released' }))
+      if (stopsAt !== undefined) this.#at(stopsAt, () => this.stop(index))
     }
   }
 
@@ -317,11 +339,15 @@ class Simulation {
     if (lost === 'request') return
     this.#at(this.now + there, () => {
       const input: ElectionInput = action.type === 'read' ? { type: 'read', lease: this.#server.lease } : this.#server.write(action, identity)
+      // The watches of the others.
+      if (action.type === 'write' && action.change === 'release' && input.type === 'written' && this.now >= this.#wellFrom)
+        for (const other of this.#fates.keys()) if (other !== index) this.#at(this.now + 5, () => this.#tell(other, { type: 'released' }))
       if (lost === 'no') this.#at(this.now + back, () => answer(input))
     })
   }
 
-  #stop(index: number): void {
+  /** Ends a replica in order. */
+  stop(index: number): void {
     this.#tell(index, { type: 'stop' })
     this.#at(this.now + 5000, () => this.#tell(index, { type: 'release' }))
   }
@@ -337,6 +363,7 @@ describe('several replicas that stand for election', () => {
         ? fc.array(fc.record({ at: fc.integer({ min: 0, max: 280_000 }), ms: fc.integer({ min: 1, max: 90_000 }) }), { maxLength: 4 })
         : fc.constant([]),
       stopsAt: fc.option(fc.integer({ min: 10_000, max: 280_000 }), { nil: undefined, freq: 3 }),
+      hints: fc.array(fc.integer({ min: 0, max: 280_000 }), { maxLength: 6 }),
     })
   const passage: fc.Arbitrary<Passage> = fc.record({
     there: fc.integer({ min: 0, max: 20_000 }).map((ms) => (ms < 12_000 ? ms / 100 : ms)),
@@ -358,6 +385,26 @@ describe('several replicas that stand for election', () => {
       { numRuns: runs(3000) },
     )
     expect(led, 'some have led').to.equal(1)
+  })
+
+  it('have another leader within a tenth of a second after the lease was given back, when all is well', () => {
+    fc.assert(
+      fc.property(fc.array(fate(false), { minLength: 2, maxLength: 4 }), fc.integer({ min: 40_000, max: 90_000 }), (fates, stopsAt) => {
+        const lasting = fates.map((each) => ({ ...each, stopsAt: undefined }))
+        const simulation = new Simulation(lasting, [{ there: 5, back: 5, lost: 'no' }], 0)
+        while (simulation.step(stopsAt)) if (simulation.now > 31_000) expect(simulation.leaders).to.have.length(1)
+        const [former] = simulation.leaders
+        const stopped = simulation.now
+        simulation.stop(lasting.findIndex((_, index) => `r${index}` === former))
+        // It gives the lease back 5 s later.
+        while (simulation.step(stopped + 5000));
+        expect(simulation.leaders).to.deep.equal([])
+        while (simulation.step(stopped + 5100));
+        expect(simulation.leaders).to.have.length(1)
+        expect(simulation.leaders).not.to.include(former)
+      }),
+      { numRuns: runs(500) },
+    )
   })
 
   it('have a leader again, and keep it, when all is well', () => {

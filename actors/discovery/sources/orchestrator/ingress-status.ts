@@ -6,8 +6,10 @@ import type { IngressStatusAnswer, IngressStatusOrder } from '../../../../protoc
 import type { ClusterRegistry } from '../../../../src/orchestrator/cluster-registry.ts'
 import { ingressAddresses } from '../../../../src/orchestrator/ingress-addresses.ts'
 import type { IngressObject } from '../../../../src/orchestrator/ingress-objects.ts'
+import type { AskFor } from '../../../runtime/actor.ts'
 import type { ScopedLogger } from '../../../runtime/logger.ts'
 import { pause } from '../../../runtime/timers.ts'
+import { FollowedTerm } from '../../leader/followed-term.ts'
 import type { IngressPart } from './ingress-part.ts'
 
 /** How often differences are looked for, and how long the next attempt waits after a failure, in milliseconds. */
@@ -20,8 +22,7 @@ export interface StatusParts {
   /** The namespace of the gateways that serve Ingresses. */
   readonly namespace: string
   readonly log: ScopedLogger
-  /** Resolves with the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
-  leads(known: number): Promise<number>
+  readonly ask: AskFor
   write(order: IngressStatusOrder): Promise<IngressStatusAnswer>
 }
 
@@ -32,31 +33,24 @@ export class IngressStatus {
   readonly #kept = new Set<string>()
   /** The version of an Ingress that was written to: its status is not known before it comes as another one. */
   readonly #writtenAt = new Map<string, string>()
-  #term = 0
+  readonly #term: FollowedTerm
   #said = ''
   #isClosed = false
 
   constructor(parts: StatusParts) {
     this.#parts = parts
-    void this.#followTerm()
+    this.#term = new FollowedTerm({ ask: parts.ask, duty: 'ingress', log: parts.log, changed: () => undefined })
     void this.#keep()
   }
 
   close(): void {
     this.#isClosed = true
-  }
-
-  async #followTerm(): Promise<void> {
-    while (!this.#isClosed) {
-      const term = await this.#parts.leads(this.#term).catch(() => undefined)
-      if (term === undefined) await pause(intervals.checkMs)
-      else this.#term = term
-    }
+    this.#term.close()
   }
 
   async #keep(): Promise<void> {
     while (!this.#isClosed) {
-      const isWell = this.#term === 0 || (await this.#writeAll(this.#term))
+      const isWell = this.#term.now === 0 || (await this.#writeAll(this.#term.now))
       await pause(isWell ? intervals.checkMs : intervals.failedMs)
     }
   }
@@ -90,7 +84,7 @@ export class IngressStatus {
       return true
     }
     const written = `${resourceVersion} ${addresses.join()}`
-    if (this.#isClosed || term !== this.#term || this.#writtenAt.get(key) === written) return true
+    if (this.#isClosed || term !== this.#term.now || this.#writtenAt.get(key) === written) return true
     const { result, reason } = await this.#parts
       .write({ term, namespace, name, uid, addresses })
       .catch((error: Error): IngressStatusAnswer => ({ result: 'failed', reason: error.message }))

@@ -27,8 +27,8 @@ import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer, Replay } from '../../../runtime/link.ts'
 import { checkEvery, type Timer } from '../../../runtime/timers.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
+import { FollowedResource, type ResourceEvents } from '../../cluster/followed-resource.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
-import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 import { IngressPart } from './ingress-part.ts'
 import { IngressStatus } from './ingress-status.ts'
 import { RegistryPart } from './registry-part.ts'
@@ -355,6 +355,18 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       }
     }
     if (isChanged || this.#stale.size !== before) this.#noteTroubles()
+    this.#noteUnlisted()
+  }
+
+  /** Says of which kinds the first list is not there yet, while the service waits for it. */
+  #noteUnlisted(): void {
+    const waiting = [...this.#followed].filter(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))
+    if (this.#isListed || waiting.length === 0) return
+    const lines = waiting.map(([, { follower, watch }]) => {
+      const { mode, objects } = watch.status
+      return `cluster ${this.#context.config.cluster}: ${shownResource(follower.resource)} have not been listed whole yet (${mode}, ${count(objects, 'object')} so far)`
+    })
+    this.#context.note(unknownNote, lines)
   }
 
   #status(): ClusterStatus {
@@ -406,7 +418,7 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
       const ingresses = new IngressPart({ ...place, names, registry, log: context.log('orch'), send, mayDiffer })
       const status = new IngressStatus({
         ...{ ingresses, registry, namespace: ingressNamespace, log: context.log('orch') },
-        leads: (known) => context.askFor(patient, 'leadership', 'ingress', known),
+        ask: context.askFor,
         write: (order) => context.askFor(patient, 'writeIngressStatus', order),
       })
       const parts = [

@@ -1,23 +1,16 @@
 /** Follows one resource of an API server: does what its list and watch says, and tells it what comes of that. */
 import type { IncomingHttpHeaders } from 'node:http2'
-import type { KindStatus } from '../../../../protocols/messages/orchestrator.ts'
-import { pauseAfter } from '../../../../src/model/back-off.ts'
-import { Lines } from '../../../../src/orchestrator/lines.ts'
-import { ListItems } from '../../../../src/orchestrator/list-items.ts'
-import {
-  type Listed,
-  ListWatch,
-  type Refusal,
-  type WatchAction,
-  type WatchInput,
-  type WatchRequest,
-} from '../../../../src/orchestrator/list-watch.ts'
-import { pagePath, type Resource, requestPath, shownResource, verbOf } from '../../../../src/orchestrator/resources.ts'
-import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, type ReadEvent, refusalOf } from '../../../../src/orchestrator/responses.ts'
-import { chance } from '../../../runtime/chance.ts'
-import { monotonicMs } from '../../../runtime/clock.ts'
-import { after, deadlineAfter, type Timer } from '../../../runtime/timers.ts'
-import type { ApiRequest, ApiSession, RequestEvents } from '../../cluster/api-session.ts'
+import type { KindStatus } from '../../../protocols/messages/orchestrator.ts'
+import { pauseAfter } from '../../../src/model/back-off.ts'
+import { Lines } from '../../../src/orchestrator/lines.ts'
+import { ListItems } from '../../../src/orchestrator/list-items.ts'
+import { type Listed, ListWatch, type Refusal, type WatchAction, type WatchInput, type WatchRequest } from '../../../src/orchestrator/list-watch.ts'
+import { pagePath, type Resource, requestPath, shownResource, verbOf } from '../../../src/orchestrator/resources.ts'
+import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, type ReadEvent, refusalOf } from '../../../src/orchestrator/responses.ts'
+import { chance } from '../../runtime/chance.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import { after, deadlineAfter, type Timer } from '../../runtime/timers.ts'
+import type { ApiRequest, ApiSession, RequestEvents } from './api-session.ts'
 
 /** What a followed resource reports. */
 export interface ResourceEvents<Item> {
