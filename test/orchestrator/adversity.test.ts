@@ -154,7 +154,10 @@ describe('discovery behind a hostile relay', () => {
     relay.withholdsEnds = true
     relay.pages.length = 0
     const waiting = discovery(relay.address)
-    await waiting.start()
+    const started = waiting.start()
+    const body = () => fetch(`http://127.0.0.1:${waiting.httpPort}/ready`).then((answer) => answer.text(), String)
+    await until('the kinds that it waits for', async () => (await body()).includes('pods have not been listed whole yet (streaming, '))
+    await started
     relay.withholdsEnds = false
     await waiting.output.says(/watch of pods failed: nothing came for 10 s; the service is not ready before they are listed/)
     const pods = await kind(waiting, 'Pod')
