@@ -104,10 +104,14 @@ const bodies = new Map<string, Body>()
 let firstBody: Body | undefined
 let nextBody = 1
 
-/** Returns the body of a response. A response seen before is recognized by its length and a checksum of samples; a new one is decoded. */
+/**
+ * Returns the body of a response. A response seen before is recognized by its length and a checksum: of samples where it is longer than
+ * changes are. A new one is decoded.
+ */
 function bodyOf(message: Buffer, delta: boolean, { typeUrl, end, rest }: Head): Body {
-  let sum = crc32(message.subarray(0, Math.min(end, 65_536)))
-  for (let at = 65_536; at < end; at += 65_536) sum = crc32(message.subarray(at, Math.min(end, at + 4096)), sum)
+  const sampled = end > window ? 65_536 : end
+  let sum = crc32(message.subarray(0, sampled))
+  for (let at = sampled; at < end; at += 65_536) sum = crc32(message.subarray(at, Math.min(end, at + 4096)), sum)
   sum = crc32(message.subarray(rest), crc32(message.subarray(Math.max(0, end - 65_536), end), sum))
   const key = `${delta}|${typeUrl}|${end}|${message.length - rest}|${sum}`
   let body = bodies.get(key)

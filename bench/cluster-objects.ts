@@ -1,6 +1,7 @@
 /** Writes objects to an API server in parallel over one HTTP/2 connection: namespaces, Services, Pods with their status, and EndpointSlices. */
 import { type ClientHttp2Session, connect } from 'node:http2'
 import type { ClusterAccess } from '../protocols/messages/orchestrator.ts'
+import { meshObjects } from './cluster-config.ts'
 
 /** The requests under way at a time. */
 const parallel = 64
@@ -60,6 +61,16 @@ export class ClusterObjects {
       for (const pod of pods) await this.#addPod(pod, nodes)
       await this.#send('POST', `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`, this.#slice(service, pods))
     })
+  }
+
+  /** Writes about so many mesh objects, for as many services. */
+  async addMeshObjects(count: number, services: number): Promise<number> {
+    const objects = meshObjects(count, { services, namespaces: this.#namespaces })
+    await this.#all(objects.length, async (index) => {
+      const { path, body } = objects[index] as (typeof objects)[number]
+      await this.#send('POST', path, body)
+    })
+    return objects.length
   }
 
   /** Moves a workload to another address: its pod, then the slice of its service. `pods`: all of the service. */
@@ -141,10 +152,11 @@ export class ClusterObjects {
 
 const nameOf = ({ service, pod }: PodPlace): string => `service-${service}-5d4f8c7b9-${pod}`
 
-/** The address of a workload, another one after each move. */
+/** The address of a workload, another one after each move. All have the same length, so that none is a part of another. */
 export function addressOf({ service, pod, moves }: PodPlace): string {
   const number = service * podsPerService + pod
-  return `${11 + (moves % 200)}.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`
+  const digit = (place: number) => 100 + (Math.floor(number / 150 ** place) % 150)
+  return `${130 + (moves % 38)}.${digit(2)}.${digit(1)}.${digit(0)}`
 }
 
 function statusOf(place: PodPlace) {

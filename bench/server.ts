@@ -55,7 +55,7 @@ export interface ServerOptions {
   readonly certificates?: TlsFiles | undefined
   /** The text of the mesh configuration. None by default. */
   readonly mesh?: string | undefined
-  /** The file that connects to a cluster, which is then the registry instead of Mock. */
+  /** The file that connects to a cluster, which is then the registry instead of Mock, and has the configuration instead of files. */
   readonly orchconfig?: string | undefined
   /** The maximum time until the server is ready, in seconds. Unlimited by default. */
   readonly readyWithin?: number
@@ -162,7 +162,7 @@ export class DiscoveryServer {
     const flags = {
       registries: options.orchconfig === undefined ? 'Mock' : 'Orchestrator',
       ...(options.orchconfig === undefined ? {} : { orchconfig: options.orchconfig }),
-      configDir: this.dir,
+      configDir: options.orchconfig === undefined ? this.dir : '',
       grpcAddr: `127.0.0.1:${grpc}`,
       httpAddr: `127.0.0.1:${http}`,
       monitoringAddr: `127.0.0.1:${monitoring}`,

@@ -11,12 +11,14 @@ import { fileURLToPath } from 'node:url'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 import type { ClusterAccess } from '../../protocols/messages/orchestrator.ts'
 import { TestCluster } from '../../test/harness/cluster.ts'
+import { establish, meshDefinitions } from '../../test/harness/mesh-definitions.ts'
+import { meshPaths, meshPlurals } from '../cluster-config.ts'
 import { addressOf, ClusterObjects, type PodPlace, podsPerService } from '../cluster-objects.ts'
 import { clusterReadyGoal, podChurnGoal, podMemoryGoal, podReadyGoal } from '../goals.ts'
 import { Load, type LoadOptions, median, percentile } from '../load.ts'
 import { type Measure, progress } from '../report.ts'
 import { rowByRow } from '../rows.ts'
-import { DiscoveryServer, processUsage } from '../server.ts'
+import { DiscoveryServer, processUsage, spent, type Usage } from '../server.ts'
 import { compareWithFresh } from './convergence.ts'
 
 const namespaces = 10
@@ -29,7 +31,10 @@ const manyServices = 2000
 /** The bytes of a KB. */
 const kb = 1000
 
-const paths = ['/api/v1/namespaces', '/api/v1/nodes', '/api/v1/services', '/api/v1/pods', '/apis/discovery.k8s.io/v1/endpointslices']
+/** The number of mesh objects. */
+const meshSize = 300
+
+const paths = ['/api/v1/namespaces', '/api/v1/nodes', '/api/v1/services', '/api/v1/pods', '/apis/discovery.k8s.io/v1/endpointslices', ...meshPaths]
 
 interface Settings {
   readonly writers: number
@@ -57,6 +62,8 @@ export async function orchestrator(settings: Settings): Promise<Measure[]> {
   const access = await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false)
   const objects = new ClusterObjects(access, namespaces)
   try {
+    const definitions = meshDefinitions()
+    establish(cluster, ...meshPlurals.map((plural) => definitions.get(plural) ?? ''))
     cluster.stopControllers()
     const bench = new Bench(cluster, access, objects, settings)
     return await rowByRow('orchestrator', [
@@ -95,6 +102,7 @@ class Bench {
     const empty = await this.#starts(rounds)
     await this.#objects.prepare(nodes)
     await this.#write(services)
+    const mesh = await this.#objects.addMeshObjects(meshSize, services)
     const full = await this.#starts(rounds)
     // The bare client without objects is a process that starts.
     const [own, bare] = [full.cpu - empty.cpu, full.bare - empty.bare]
@@ -103,12 +111,15 @@ class Bench {
       own,
       {
         objects: full.objects,
+        'mesh objects': mesh,
         'CPU s without objects': empty.cpu.toFixed(2),
         'with them': full.cpu.toFixed(2),
         'above it': own.toFixed(2),
         'bare, whole process': full.bare.toFixed(2),
         'bare, above it': bare.toFixed(2),
         'times bare': `${(own / bare).toFixed(1)} (${(own / full.bare).toFixed(1)} of the whole process)`,
+        'of its threads': shown(full.threads),
+        'without objects': shown(empty.threads),
         'ready after, s': full.ready.toFixed(2),
       },
       [clusterReadyGoal(own, full.bare)],
@@ -148,7 +159,7 @@ class Bench {
         await watch.listed
         const lags: number[] = []
         const whole: number[] = []
-        const then = (await server.usage()).cpu
+        const then = await server.usage()
         for (let round = 0; round < this.#settings.rounds * 2; round++) {
           const { address, change } = this.#next(round * 7)
           const seen = watch.sees(address)
@@ -161,7 +172,8 @@ class Bench {
           whole.push(times.at(-1) ?? Number.NaN)
           await pause(500)
         }
-        const cpu = ((await server.usage()).cpu - then) / lags.length
+        const used = spent(await server.usage(), then)
+        const cpu = used.cpu / lags.length
         return this.#measure(
           'a pod turns ready',
           cpu,
@@ -172,6 +184,7 @@ class Bench {
             'slowest round': Math.max(...lags),
             'after the write, ms (median)': median(whole),
             'CPU s a change': cpu.toFixed(3),
+            'of its threads, CPU s in all': shown(used.threads),
           },
           [podReadyGoal(median(lags))],
         )
@@ -187,7 +200,7 @@ class Bench {
     return this.#withProxies(async (server, load, client) => {
       const watch = new BareWatch(this.#access, this.#cluster.dir)
       await watch.listed
-      const then = (await server.usage()).cpu
+      const then = await server.usage()
       const until = performance.now() + seconds * 1000
       const lags: number[] = []
       /** From the write to the event of the watch. */
@@ -229,7 +242,7 @@ class Bench {
       await writing
       const took = (performance.now() - began) / 1000
       while (underWay > 0 && failed.length === 0) await pause(20)
-      const cpu = (await server.usage()).cpu - then
+      const { cpu, threads } = spent(await server.usage(), then)
       if (failed.length > 0) throw new Error(`${failed.length} changes could not be written, first: ${failed[0]}`)
       const same = await finallyAsFresh(load, client)
       lags.sort((one, other) => one - other)
@@ -242,7 +255,10 @@ class Bench {
           'write to event, ms (median)': median(events),
           'p50 after the event, ms': percentile(lags, 0.5),
           'p99 after the event, ms': percentile(lags, 0.99),
+          'slowest, ms': lags.at(-1) ?? Number.NaN,
           'CPU s a second': (cpu / took).toFixed(2),
+          'of its threads, CPU s': shown(threads),
+          proxies: this.#settings.proxies,
           notes: same,
         },
         [podChurnGoal(percentile(lags, 0.99))],
@@ -270,22 +286,25 @@ class Bench {
   }
 
   /** Medians of several starts, each followed by one of the bare client. */
-  async #starts(rounds: number): Promise<{ cpu: number; bare: number; ready: number; objects: number }> {
-    const found: { cpu: number; bare: number; ready: number }[] = []
+  async #starts(rounds: number): Promise<Starts> {
+    const found: { cpu: number; bare: number; ready: number; threads: Usage['threads'] }[] = []
     let objects = 0
     for (let round = 0; round < rounds; round++) {
       const server = await this.#server()
       const { readyCpu: cpu, readyAfter: ready } = server
+      const { threads } = await server.usage()
       if (this.#written === 0 && round === 0) this.#emptyRss = await restingRss(server)
       await server.kill()
       const watch = new BareWatch(this.#access, this.#cluster.dir)
       const listed = await watch.listed
       watch.end()
       objects = listed.objects
-      found.push({ cpu, ready, bare: listed.cpu })
+      found.push({ cpu, ready, bare: listed.cpu, threads })
     }
     const of = (part: 'cpu' | 'bare' | 'ready') => median(found.map((each) => each[part]))
-    return { cpu: of('cpu'), bare: of('bare'), ready: of('ready'), objects }
+    const names = Object.keys(found[0]?.threads ?? {})
+    const threads = Object.fromEntries(names.map((name) => [name, median(found.map((each) => each.threads[name] ?? 0))]))
+    return { cpu: of('cpu'), bare: of('bare'), ready: of('ready'), objects, threads }
   }
 
   /** The next change: another workload moves. */
@@ -316,17 +335,36 @@ class Bench {
   }
 }
 
-/** Compares what the proxies hold with what fresh ones get, until it is the same or a minute has passed. */
+/** Compares what all proxies hold with what fresh ones get, until it is the same or two minutes have passed. */
 async function finallyAsFresh(load: Load, client: LoadOptions): Promise<string> {
-  const until = performance.now() + 60_000
+  const began = performance.now()
+  const until = began + 120_000
   for (;;) {
     try {
-      return await compareWithFresh(load, client, 'changes of pods')
+      const same = await compareWithFresh(load, client, 'changes of pods')
+      return `${same}, ${((performance.now() - began) / 1000).toFixed(0)} s after the last change`
     } catch (error) {
       if (performance.now() > until) throw error
     }
   }
 }
+
+/** Medians of starts. */
+interface Starts {
+  readonly cpu: number
+  readonly bare: number
+  readonly ready: number
+  readonly objects: number
+  readonly threads: Usage['threads']
+}
+
+/** The threads with the most CPU seconds, the main thread aside. */
+const shown = (threads: Usage['threads']): string =>
+  Object.entries(threads)
+    .filter(([, seconds]) => seconds >= 0.05)
+    .sort(([, one], [, other]) => other - one)
+    .map(([name, seconds]) => `${name} ${seconds.toFixed(2)}`)
+    .join(', ')
 
 interface Change {
   readonly address: string

@@ -14,22 +14,31 @@ export class Lines {
     const lines: string[] = []
     let start = 0
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
-      this.#keep(bytes.subarray(start, end))
-      const line = Buffer.concat(this.#parts).toString('utf8')
-      this.#parts = []
-      this.#length = 0
+      const line = this.#line(bytes.subarray(start, end))
       if (line.trim() !== '') lines.push(line)
       start = end + 1
     }
     // A copy, since the rest of the memory would stay with it.
-    this.#keep(start < bytes.length ? Uint8Array.from(bytes.subarray(start)) : new Uint8Array())
+    if (start < bytes.length) this.#keep(Uint8Array.prototype.slice.call(bytes, start))
     return lines
   }
 
+  /** The text of the line that ends with these bytes. */
+  #line(last: Uint8Array): string {
+    this.#count(last)
+    const all = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last])
+    this.#parts = []
+    this.#length = 0
+    return Buffer.from(all.buffer, all.byteOffset, all.length).toString('utf8')
+  }
+
   #keep(part: Uint8Array): void {
-    if (part.length === 0) return
-    this.#length += part.length
-    if (this.#length > this.#most) throw new Error(`an event has more than ${this.#most} bytes`)
+    this.#count(part)
     this.#parts.push(part)
+  }
+
+  #count({ length }: Uint8Array): void {
+    this.#length += length
+    if (this.#length > this.#most) throw new Error(`an event has more than ${this.#most} bytes`)
   }
 }

@@ -59,7 +59,7 @@ export class ListItems {
       }
     }
     // A copy, since the rest of the memory would stay with it.
-    this.#keep(Uint8Array.from(bytes.subarray(start)))
+    this.#keep(Uint8Array.prototype.slice.call(bytes, start))
     return items
   }
 

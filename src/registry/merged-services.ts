@@ -9,6 +9,7 @@ import { compare } from '../model/order.ts'
 import { OverlaidMap } from '../model/overlaid-map.ts'
 import { portOf } from '../model/workload.ts'
 import { NodeLocalities } from './node-localities.ts'
+import { RepeatedEndpoints } from './repeated-endpoints.ts'
 import { byKey, keptSlice, type Slice } from './slices.ts'
 
 /** The definition of one service from one source, and all slices of its endpoints; undefined: those that the source has told stay. */
@@ -73,6 +74,7 @@ export class MergedServices {
   readonly #gateways = new Map<string, Service>()
   /** Slices restricted to the ports of their own definition, by slice. */
   readonly #narrowed = new WeakMap<Slice, { readonly ports: readonly ServicePort[]; readonly slice: Slice }>()
+  readonly #repeated = new RepeatedEndpoints()
   #onlyEndpoints = true
   #services = OverlaidMap.empty<string, readonly ServiceState[]>()
   #definitions = 0
@@ -222,6 +224,7 @@ export class MergedServices {
     const shards = shardsOf(
       ordered.map((record) => this.#serving(this.#located(record), service)),
       before?.shards ?? [],
+      this.#repeated,
     )
     if (before && before.service === service && sameItems(before.shards, shards)) return before
     return serviceState(service, shards)
@@ -327,12 +330,13 @@ function inOrder([source, { service }]: [string, KeptRecord], [otherSource, { se
   return service.createdAt - other.createdAt || isEntry(other) - isEntry(service) || compare(source, otherSource)
 }
 
-function shardsOf(records: readonly KeptRecord[], before: readonly Shard[]): Shard[] {
+function shardsOf(records: readonly KeptRecord[], before: readonly Shard[], repeated: RepeatedEndpoints): Shard[] {
   const byRegistry = new Map<string, KeptRecord[]>()
   for (const record of records) append(byRegistry, registryName(record.service), record)
   const shards = [...byRegistry.values()].map((of): Shard => {
     const { service, slices: first } = of[0] as KeptRecord
-    const slices = of.length === 1 ? first : of.flatMap((record) => record.slices)
+    const all = of.length === 1 ? first : of.flatMap((record) => record.slices)
+    const slices = service.provider === 'Orchestrator' ? repeated.without(all) : all
     const known = before.find((shard) => shard.provider === service.provider && shard.cluster === service.cluster)
     return known && sameItems(known.slices, slices) ? known : shardOf(service, slices)
   })
