@@ -10,8 +10,28 @@ const metadataShape = record({ labels: labelsOf(text({ what: 'text' })) })
 
 /** Reads the labels of an object; undefined when they are not valid. Its other metadata is not read. */
 export function readLabels(metadata: Mapping, report: Report): Readonly<Record<string, string>> | undefined {
-  const read = metadataShape.read({ labels: metadata.labels ?? {} }, 'metadata', report)
+  const { labels = {} } = metadata
+  // What the API server has accepted is valid: it is examined closely only where it might not be.
+  if (isPlain(labels)) return report.names?.canonicalKeys(labels) ?? labels
+  const read = metadataShape.read({ labels: labels ?? {} }, 'metadata', report)
   return read && (read.labels ?? {})
+}
+
+/** The characters of the names and values of labels. */
+const plainText = /^[\w./-]*$/
+const mostPlain = { labels: 100, characters: 400 }
+
+/** Whether a value is a mapping of labels as the orchestrator permits them, a few and with plain names and values. */
+function isPlain(value: unknown): value is Readonly<Record<string, string>> {
+  if (!isMapping(value)) return false
+  const names = Object.keys(value)
+  if (names.length > mostPlain.labels) return false
+  for (const name of names) {
+    const text = value[name]
+    if (name === '__proto__' || typeof text !== 'string' || name.length + text.length > mostPlain.characters) return false
+    if (!plainText.test(name) || !plainText.test(text)) return false
+  }
+  return true
 }
 
 /**

@@ -159,8 +159,9 @@ export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): 
   return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)
 }
 
-/** Renames the keys of a map. A key that already exists keeps its own value. */
-function withKeys<T>(map: Readonly<Record<string, T>>, rename: (key: string) => string): Record<string, T> {
+/** Renames the keys of a map. A key that already exists keeps its own value. A map without any that is renamed is returned itself. */
+function withKeys<T>(map: Readonly<Record<string, T>>, rename: (key: string) => string): Readonly<Record<string, T>> {
+  if (!Object.keys(map).some((key) => rename(key) !== key)) return map
   const entries: [string, T][] = []
   for (const [key, value] of Object.entries(map)) {
     const renamed = rename(key)

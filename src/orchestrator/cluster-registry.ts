@@ -20,6 +20,9 @@ export interface RegistrySettings {
   readonly cluster: string
 }
 
+/** The number of localities whose labels are kept: the labels of pods may name any. */
+const mostTopologies = 1000
+
 /** Collects the objects of a cluster, and tells what follows from them. Keys of objects are `<namespace>/<name>`. */
 export class ClusterRegistry {
   readonly id: RegistryId
@@ -44,6 +47,8 @@ export class ClusterRegistry {
   readonly #awaited = new Map<string, ReadonlySet<string>>()
   #awaitedEver = 0
   #serviceChanges = 0
+  /** The labels of localities that endpoints have. */
+  readonly #topologies = new Map<string, Readonly<Record<string, string>>>()
   readonly #changedServices = new Set<string>()
   readonly #changedSlices = new Map<string, string>()
 
@@ -273,6 +278,16 @@ export class ClusterRegistry {
     return { key, version: '', endpoints }
   }
 
+  /** The labels of a locality, of which there are few. */
+  #topology(locality: string): Readonly<Record<string, string>> {
+    const known = this.#topologies.get(locality)
+    if (known) return known
+    if (this.#topologies.size >= mostTopologies) this.#topologies.clear()
+    const labels = topologyLabels(locality, this.#settings.names)
+    this.#topologies.set(locality, labels)
+    return labels
+  }
+
   /** What the pod and the node of an endpoint say of it. */
   #endpointParts(
     { namespace }: SliceObject,
@@ -288,7 +303,7 @@ export class ClusterRegistry {
     const mode = `security.${names.domain}/tlsMode`
     const plain = pod && !Object.hasOwn(labels, mode) ? { [mode]: 'disabled' } : {}
     return {
-      labels: { ...labels, ...plain, ...topologyLabels(locality, names), [`topology.${names.domain}/cluster`]: cluster },
+      labels: { ...labels, ...plain, ...this.#topology(locality), [`topology.${names.domain}/cluster`]: cluster },
       locality,
       network: labels[`topology.${names.domain}/network`] ?? '',
       weight: 1,

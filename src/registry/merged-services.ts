@@ -336,7 +336,7 @@ function shardsOf(records: readonly KeptRecord[], before: readonly Shard[], repe
   const shards = [...byRegistry.values()].map((of): Shard => {
     const { service, slices: first } = of[0] as KeptRecord
     const all = of.length === 1 ? first : of.flatMap((record) => record.slices)
-    const slices = service.provider === 'Orchestrator' ? repeated.without(all) : all
+    const slices = service.provider === 'Orchestrator' ? repeated.without(all, service.ports) : all
     const known = before.find((shard) => shard.provider === service.provider && shard.cluster === service.cluster)
     return known && sameItems(known.slices, slices) ? known : shardOf(service, slices)
   })

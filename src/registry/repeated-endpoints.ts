@@ -2,7 +2,8 @@
  * Endpoints that several slices of a Service have: while the orchestrator moves an endpoint from one slice to another, both may have it, and
  * whoever reads slices leaves repetitions out (docs/resources.md, O7). Told twice, an endpoint would count twice in the weight of its locality.
  */
-import type { Endpoint } from '../../protocols/data.ts'
+import type { Endpoint, ServicePort } from '../../protocols/data.ts'
+import { portOf, servesPort } from '../model/workload.ts'
 import { isOfWorkloadEntries, keptSlice, type Slice } from './slices.ts'
 
 /** Leaves repeated endpoints out of slices. Slices without any keep their identity, and so does what is left of others while it is equal. */
@@ -10,15 +11,15 @@ export class RepeatedEndpoints {
   readonly #left = new WeakMap<Slice, Slice>()
 
   /**
-   * Returns the slices of a Service without the endpoints whose address and ports an earlier endpoint has that is as ready. Of one that has
-   * other ports besides, these are left. Selected WorkloadEntries are not compared: each is an object of its own.
+   * Returns the slices of a Service with some ports, without the endpoints whose address and ports an earlier endpoint has that is as ready.
+   * Of one that has other ports besides, these are left. Selected WorkloadEntries are not compared: each is an object of its own.
    */
-  without(slices: readonly Slice[]): readonly Slice[] {
+  without(slices: readonly Slice[], ports: readonly ServicePort[]): readonly Slice[] {
     if (!hasRepeated(slices)) return slices
     const seen = new Map<string, Set<string>>()
     return slices.map((slice) => {
       if (isOfWorkloadEntries(slice)) return slice
-      const endpoints = slice.endpoints.flatMap((endpoint) => leftOf(endpoint, seen))
+      const endpoints = slice.endpoints.flatMap((endpoint) => leftOf(endpoint, ports, seen))
       if (endpoints.length === slice.endpoints.length && endpoints.every((endpoint, index) => endpoint === slice.endpoints[index])) return slice
       const left = keptSlice(this.#left.get(slice), { key: slice.key, version: '', endpoints })
       this.#left.set(slice, left)
@@ -40,14 +41,14 @@ function hasRepeated(slices: readonly Slice[]): boolean {
 }
 
 /** What is left of an endpoint after those that were seen, to which it is added. */
-function leftOf(endpoint: Endpoint, seen: Map<string, Set<string>>): Endpoint[] {
-  const { address, ports, readiness = 'ready', serves = Object.keys(ports) } = endpoint
-  const at = `${readiness} ${address}`
+function leftOf(endpoint: Endpoint, ports: readonly ServicePort[], seen: Map<string, Set<string>>): Endpoint[] {
+  const at = `${endpoint.readiness ?? 'ready'} ${endpoint.address}`
+  const portAt = (port: ServicePort) => `${portOf(endpoint, port)} ${port.name}`
+  const serves = ports.filter((port) => servesPort(endpoint, port))
   const known = seen.get(at)
-  const portAt = (name: string) => `${ports[name]} ${name}`
-  const left = known ? serves.filter((name) => !known.has(portAt(name))) : serves
-  if (known) for (const name of left) known.add(portAt(name))
+  const left = known ? serves.filter((port) => !known.has(portAt(port))) : serves
+  if (known) for (const port of left) known.add(portAt(port))
   else seen.set(at, new Set(serves.map(portAt)))
   if (known && left.length === 0) return []
-  return left.length === serves.length ? [endpoint] : [{ ...endpoint, serves: left }]
+  return left.length === serves.length ? [endpoint] : [{ ...endpoint, serves: left.map(({ name }) => name) }]
 }

@@ -229,16 +229,19 @@ function clusterOf(model: MeshModel, caller: Caller, host: Host, service: Servic
   const mode = (version === undefined ? undefined : rule?.subsets[version]) ?? ofRule
   const isOriginal = service.kind === 'headless' && caller.type === 'sidecar'
   const of = registries.flatMap((registry) =>
-    [...(model.slices.get(`${host} ${registry}`)?.values() ?? [])]
-      .flat()
-      .map((endpoint) => ({ endpoint, network: networkOf(model, endpoint, registry) })),
+    told(model, host, registry, service).map((endpoint) => ({ endpoint, network: networkOf(model, endpoint, registry) })),
   )
   const accepting = of.map(({ endpoint }) => accepts(model, endpoint, port))
   // G6: what is forwarded is mutual TLS of callers, whatever the rule says, and reaches only endpoints that accept it.
   // E6: a distribution gives nothing to endpoints whose locality it does not name, here to those without one.
   const isShared = rule?.spread === 'distribute' && !(port === 'tcp' && rule.portTls)
   const placed = isShared ? of.filter(({ endpoint: { locality } }) => locality !== '') : of
-  const serving = new Set(takingTraffic(of, version))
+  const serving = new Set(
+    takingTraffic(
+      of.filter(({ endpoint: { serves } }) => serves?.includes(port)),
+      version,
+    ),
+  )
   const targets = targetsOf(
     model,
     caller,
@@ -250,6 +253,20 @@ function clusterOf(model: MeshModel, caller: Caller, host: Host, service: Servic
     tls: isSni ? 'none' : encryption(model, caller, mode, isOriginal, accepting),
     targets: isOriginal ? undefined : isSni ? new Set([...targets].filter((target) => target.endsWith(' tls'))) : targets,
   }
+}
+
+/** O7: the endpoints of a registry, each port of an address once, of the first slice that has it as ready. */
+function told(model: MeshModel, host: Host, registry: Registry, service: ServiceModel): Endpoint[] {
+  const seen = new Set<string>()
+  const slices = [...(model.slices.get(`${host} ${registry}`) ?? [])].sort(([one], [other]) => (one < other ? -1 : 1))
+  return slices
+    .flatMap(([, endpoints]) => endpoints)
+    .flatMap((endpoint) => {
+      const at = (port: 'http' | 'tcp') => `${endpoint.readiness ?? 'ready'} ${endpoint.address}:${targetPort(endpoint, port)} ${port}`
+      const serves = service.ports.filter((port) => !seen.has(at(port)))
+      for (const port of serves) seen.add(at(port))
+      return serves.length > 0 ? [{ ...endpoint, serves }] : []
+    })
 }
 
 function encryption(

@@ -68,6 +68,8 @@ export class FollowedResource<Item = unknown> {
   #audit: ApiRequest | undefined
   #pause: Timer | undefined
   #silence: Timer | undefined
+  /** When the time that {@link #silence} measures began, in monotonic milliseconds. */
+  #listensSince = 0
   #auditTimer: Timer | undefined
   /** The time that the watch has to tell what the list of an audit had before it. */
   #auditWait: Timer | undefined
@@ -195,6 +197,7 @@ export class FollowedResource<Item = unknown> {
   #stop(): void {
     this.#request?.abandon()
     this.#silence?.cancel()
+    this.#silence = undefined
     this.#pause?.cancel()
   }
 
@@ -302,11 +305,23 @@ export class FollowedResource<Item = unknown> {
     this.#listen()
   }
 
-  /** Begins the time after which a silent watch is begun again. */
+  /** Begins the time after which a silent request is begun again. One timer measures it, since much of what is heard comes within moments. */
   #listen(): void {
-    this.#silence?.cancel()
-    const limitMs = this.#state.phase === 'streaming' ? silentMs.streaming : silentMs.watching
-    this.#silence = deadlineAfter(limitMs, () => this.#tell({ type: 'silent', reason: `nothing came for ${limitMs / 1000} s` })).unref()
+    this.#listensSince = monotonicMs()
+    this.#silence ??= this.#silenceAfter(this.#mostSilentMs)
+  }
+
+  get #mostSilentMs(): number {
+    return this.#state.phase === 'streaming' ? silentMs.streaming : silentMs.watching
+  }
+
+  #silenceAfter(ms: number): Timer {
+    return deadlineAfter(ms, () => {
+      const limitMs = this.#mostSilentMs
+      const restMs = this.#listensSince + limitMs - monotonicMs()
+      this.#silence = restMs > 0 ? this.#silenceAfter(restMs) : undefined
+      if (restMs <= 0) this.#tell({ type: 'silent', reason: `nothing came for ${limitMs / 1000} s` })
+    }).unref()
   }
 }
 

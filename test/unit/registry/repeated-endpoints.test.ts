@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import type { Endpoint, EndpointSlice, Service } from '../../../protocols/data.ts'
 import { Faults } from '../../../src/model/faults.ts'
+import { portOf, servesPort } from '../../../src/model/workload.ts'
 import { MergedServices, type ServiceState } from '../../../src/registry/merged-services.ts'
 import { RepeatedEndpoints } from '../../../src/registry/repeated-endpoints.ts'
 import { selectedSlices, sliceOf } from '../../../src/registry/slices.ts'
@@ -13,17 +14,18 @@ const endpoint = (address: string, changes: Partial<Endpoint> = {}): Endpoint =>
 })
 const slice = (key: string, ...endpoints: Endpoint[]) => sliceOf({ key, version: '', endpoints })
 const key = 'ns/a.com'
+const ports = ['http', 'grpc', 'tcp'].map((name, index) => ({ number: 80 + index, name, protocol: 'http' as const, targetPort: 0 }))
 const service = (provider: string): Service => ({
   ...{ hostname: 'a.com', namespace: 'ns', name: 'a', provider, cluster: 'c', addresses: [], resolution: 'static', external: false },
-  ...{ exportTo: [], serviceAccounts: [], selector: undefined, createdAt: 0, ports: [{ number: 80, name: 'http', protocol: 'http', targetPort: 0 }] },
+  ...{ exportTo: [], serviceAccounts: [], selector: undefined, createdAt: 0, ports },
 })
 
-/** The ports of all endpoints, each as `readiness address name number`. */
+/** The ports of all endpoints that traffic can go to, each as `readiness address name number`. */
 const portsIn = (slices: readonly EndpointSlice[]): string[] =>
   slices
     .flatMap(({ endpoints }) => endpoints)
-    .flatMap(({ address, ports, readiness = 'ready', serves = Object.keys(ports) }) =>
-      serves.map((name) => `${readiness} ${address} ${name} ${ports[name]}`),
+    .flatMap((each) =>
+      ports.flatMap((port) => (servesPort(each, port) ? [`${each.readiness ?? 'ready'} ${each.address} ${port.name} ${portOf(each, port)}`] : [])),
     )
 
 describe('endpoints that several slices of a Service have (docs/resources.md, O7)', () => {
@@ -45,11 +47,11 @@ describe('endpoints that several slices of a Service have (docs/resources.md, O7
   it('keep what was told while it is equal', () => {
     const repeated = new RepeatedEndpoints()
     const [one, two] = [slice('one', endpoint('10.0.0.1')), slice('two', endpoint('10.0.0.1'), endpoint('10.0.0.2'))]
-    const first = repeated.without([one, two])
+    const first = repeated.without([one, two], ports)
     expect(first[0]).to.equal(one)
-    expect(repeated.without([slice('one', endpoint('10.0.0.1'), endpoint('10.0.0.9')), two])[1]).to.equal(first[1])
+    expect(repeated.without([slice('one', endpoint('10.0.0.1'), endpoint('10.0.0.9')), two], ports)[1]).to.equal(first[1])
     const apart = [one, slice('two', endpoint('10.0.0.2'))]
-    expect(repeated.without(apart)).to.equal(apart)
+    expect(repeated.without(apart, ports)).to.equal(apart)
   })
 
   it('are left as they are where entries tell them, or where they are WorkloadEntries', () => {
@@ -60,7 +62,7 @@ describe('endpoints that several slices of a Service have (docs/resources.md, O7
     })
     expect(services.merge().services.get('a.com')?.[0]?.endpoints).to.have.length(2)
     const entries = selectedSlices([endpoint('10.0.0.1', { weight: 3 }), endpoint('10.0.0.1')], []).map((each) => sliceOf(each))
-    expect(new RepeatedEndpoints().without(entries)).to.equal(entries)
+    expect(new RepeatedEndpoints().without(entries, ports)).to.equal(entries)
   })
 
   it('have every port of every address once for each readiness, whatever the slices are', () => {
@@ -81,7 +83,7 @@ describe('endpoints that several slices of a Service have (docs/resources.md, O7
             ),
           ),
         )
-        const told = portsIn(new RepeatedEndpoints().without(all))
+        const told = portsIn(new RepeatedEndpoints().without(all, ports))
         expect(told).to.deep.equal([...new Set(portsIn(all))])
       }),
       { numRuns: runs(500) },

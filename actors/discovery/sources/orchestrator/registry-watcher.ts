@@ -253,6 +253,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
 
   /** Logs the faults of an object when they are others than before: a list has them again, and so has the event of its removal. */
   #tellFaults({ kind, path }: Resource, key: string, faults: readonly Fault[], consequence: string): void {
+    if (faults.length === 0 && this.#faults.size === 0) return
     const at = `${path} ${key}`
     const lines = faults.map(
       (fault) => `${kind} ${key} of cluster ${this.#context.config.cluster}, field ${fault.path}: ${fault.reason}; ${consequence}`,

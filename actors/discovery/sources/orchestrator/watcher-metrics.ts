@@ -28,6 +28,8 @@ export class WatcherMetrics {
   readonly #auditFailures: Counter<'kind'>
   readonly #repairs: Counter<'kind'>
   readonly #withoutPods: Counter | undefined
+  /** What counts an event, by kind and event. */
+  readonly #counts = new Map<string, () => void>()
   readonly #cluster: ClusterRegistry | undefined
   /** The endpoints without pods that have been counted. */
   #counted = 0
@@ -102,7 +104,12 @@ export class WatcherMetrics {
   }
 
   changed(kind: string, event: 'add' | 'update' | 'updatesame' | 'delete'): void {
-    this.#events?.inc({ type: types.get(kind) ?? kind, event })
+    if (!this.#events) return
+    const at = `${kind} ${event}`
+    const known = this.#counts.get(at)
+    const count = known ?? this.#events.series({ type: types.get(kind) ?? kind, event })
+    if (!known) this.#counts.set(at, count)
+    count()
   }
 
   read(isWhole: boolean): void {
@@ -113,6 +120,7 @@ export class WatcherMetrics {
   /** What is known of endpoints and pods may have changed. */
   settled(): void {
     const { awaitedEver = 0 } = this.#cluster ?? {}
+    if (awaitedEver === this.#counted) return
     this.#withoutPods?.inc(awaitedEver - this.#counted)
     this.#counted = awaitedEver
   }
