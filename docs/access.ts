@@ -1,6 +1,9 @@
-/** Makes `manifests/access.yaml`, the namespace, the service account and the roles of discovery, from the declaration of what it does in a cluster. */
+/**
+ * Makes `manifests/access.yaml`, the namespace, the service account and the roles of discovery, and `manifests/optional/signer.yaml`, what a signer of the
+ * orchestrator needs beside that, from the declaration of what discovery does in a cluster.
+ */
 import { stringify } from 'yaml'
-import { type Access, accesses } from '../src/orchestrator/access.ts'
+import { type Access, accesses, signerAccesses } from '../src/orchestrator/access.ts'
 
 const name = 'meshd'
 const namespace = 'mesh-system'
@@ -13,9 +16,9 @@ interface Rule {
 }
 
 /** The rules of a role: one for all resources with the same group, verbs and names, and one for all kinds of the mesh, which no two groups share. */
-function rulesOf(where: Access['where']): Rule[] {
+function rulesOf(where: Access['where'], of: readonly Access[] = accesses): Rule[] {
   const rules = new Map<string, Rule>()
-  for (const { resource, group, verbs, names, why } of accesses.filter((access) => access.where === where)) {
+  for (const { resource, group, verbs, names, why } of of.filter((access) => access.where === where)) {
     const key = JSON.stringify([why === 'configuration' ? why : group, verbs, names])
     const { apiGroups = [], resources = [] } = rules.get(key) ?? {}
     const rule = { apiGroups: [...new Set([...apiGroups, group])], resources: [...new Set([...resources, resource])], verbs }
@@ -26,12 +29,12 @@ function rulesOf(where: Access['where']): Rule[] {
 
 const group = 'rbac.authorization.k8s.io'
 
-function roleAndBinding(kind: 'Role' | 'ClusterRole', place: object, rules: Rule[]): object[] {
+function roleAndBinding(kind: 'Role' | 'ClusterRole', place: object, rules: Rule[], role = name): object[] {
   const subjects = [{ kind: 'ServiceAccount', name, namespace }]
-  const metadata = { name, ...place, labels: { app: name } }
+  const metadata = { name: role, ...place, labels: { app: name } }
   return [
     { apiVersion: `${group}/v1`, kind, metadata, rules },
-    { apiVersion: `${group}/v1`, kind: `${kind}Binding`, metadata, roleRef: { apiGroup: group, kind, name }, subjects },
+    { apiVersion: `${group}/v1`, kind: `${kind}Binding`, metadata, roleRef: { apiGroup: group, kind, name: role }, subjects },
   ]
 }
 
@@ -45,5 +48,21 @@ export function accessManifest(): string {
   ]
   const head =
     '# The namespace of the control plane, the account of discovery and what it may do. Made by npm run tables from src/orchestrator/access.ts.\n'
-  return head + documents.map((document) => stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n')
+  return head + text(documents)
 }
+
+/** Returns the text of `manifests/optional/signer.yaml`. */
+export function signerManifest(): string {
+  const role = `${name}-signer`
+  const documents = [
+    ...roleAndBinding('ClusterRole', {}, rulesOf('cluster', signerAccesses), role),
+    ...roleAndBinding('Role', { namespace }, rulesOf('control plane', signerAccesses), role),
+  ]
+  const head =
+    '# What discovery may do beside access.yaml where ORCH_SIGNER is set: replace example.com/mesh by that signer. The Role is for certificates of\n' +
+    '# the mesh configuration only. Made by npm run tables from src/orchestrator/access.ts.\n'
+  return head + text(documents)
+}
+
+const text = (documents: readonly object[]): string =>
+  documents.map((document) => stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n')

@@ -11,7 +11,7 @@ import { discoveryVariables } from '../src/config/features.ts'
 import type { DeclaredVariable } from '../src/config/variable.ts'
 import { agentScopeTable, discoveryScopeTable, type Scope } from '../src/logging/scopes.ts'
 import { isAliasGroup } from '../src/names/mesh-names.ts'
-import { type Access, accesses, accessName } from '../src/orchestrator/access.ts'
+import { type Access, accesses, accessName, signerAccesses } from '../src/orchestrator/access.ts'
 
 /** Returns a table. Bars and what would begin HTML are escaped. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -82,9 +82,12 @@ const whoSees = {
 const accessAbout =
   'What the role of `pilot-discovery` permits (`manifests/access.yaml`; [operation.md](operation.md), M1). The kinds of the mesh are in both groups,\n`mesh.io` and `istio.io`.'
 
-const accessRows = (): string[][] => {
+const accessColumns = ['Resource', 'Verbs', 'Where', 'What for']
+const signerAbout = 'With `ORCH_SIGNER` also (`manifests/optional/signer.yaml`; [certificates.md](certificates.md), E7):'
+
+const accessRows = (of: readonly Access[]): string[][] => {
   const isAlias = ({ group }: Access) => isAliasGroup(group)
-  return accesses
+  return of
     .filter((access) => !isAlias(access))
     .map((access) => [
       code(accessName(access)),
@@ -113,7 +116,8 @@ export async function referencePage(): Promise<string> {
     `### Of \`pilot-discovery\`\n\n${scopeTable(discoveryScopeTable)}`,
     `### Of \`pilot-agent\`\n\n${scopeTable(agentScopeTable)}`,
     `## Debug pages\n\nWho may see what: [operation.md](operation.md#debug-pages).\n\n${table(['Page', 'Shows', 'Contents'], [...pages, ...unbuilt])}`,
-    `## Access to a cluster\n\n${accessAbout}\n\n${table(['Resource', 'Verbs', 'Where', 'What for'], accessRows())}`,
+    `## Access to a cluster\n\n${accessAbout}\n\n${table(accessColumns, accessRows(accesses))}`,
+    `${signerAbout}\n\n${table(accessColumns, accessRows(signerAccesses))}`,
     `## ControlZ\n\n${table(['Page', 'As JSON', 'Contents'], topics)}`,
   ].join('\n\n')}\n`
 }

@@ -1,6 +1,6 @@
 /** Writes the documents and manifests that are made from declarations, or with `--check` says which of them differ. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { accessManifest } from './access.ts'
+import { accessManifest, signerManifest } from './access.ts'
 import { definitionFiles } from './crds.ts'
 import { kindsPage } from './kinds.ts'
 import { referencePage } from './reference.ts'
@@ -10,12 +10,13 @@ const made = new Map([
   ['docs/kinds.md', kindsPage()],
   ['docs/reference.md', await referencePage()],
   ['manifests/access.yaml', accessManifest()],
+  ['manifests/optional/signer.yaml', signerManifest()],
   ...[...definitionFiles()].map(([name, text]) => [`${definitions}/${name}`, text] as const),
 ])
 const root = new URL('..', import.meta.url)
 const isCheck = process.argv.includes('--check')
 
-mkdirSync(new URL(definitions, root), { recursive: true })
+for (const folder of [definitions, 'manifests/optional']) mkdirSync(new URL(folder, root), { recursive: true })
 for (const name of readdirSync(new URL(definitions, root))) {
   const path = `${definitions}/${name}`
   if (made.has(path)) continue

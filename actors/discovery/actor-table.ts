@@ -28,6 +28,8 @@ export interface TableParts {
   readonly features: Features
   /** Whether the registry of a cluster is followed. */
   readonly hasRegistry: boolean
+  /** Whether there is a cluster. */
+  readonly hasCluster: boolean
   /** The sources of configuration objects where the mesh configuration names none. */
   readonly configSources: readonly ConfigSource[]
   /** Names of sources that have no actor; with one of them, nothing is ever served. */
@@ -100,6 +102,7 @@ type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts')
 type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
 type RootCertificates = typeof import('./leader/root-certificates.ts').actor
+type MeshCertificates = typeof import('./leader/mesh-certificates.ts').actor
 type Distribution = typeof import('./distribution/distribution.ts').actor
 type Webhooks = typeof import('./webhooks/webhooks.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
@@ -157,7 +160,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: 'in-thread',
     actors: [{ name: 'jwks-resolver', config: { features } }],
   }
-  const { certificates, authenticator, authority, rootCertificates } = trustRows(parts)
+  const { certificates, authenticator, authority, rootCertificates, meshCertificates } = trustRows(parts)
   const distribution: Row<Distribution> = {
     module: 'distribution/distribution',
     consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
@@ -176,7 +179,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     actors: writerActors(parts, secrets.versionKey),
   }
   const late = configuredRows(mode)
-  const trust = [certificates, authenticator, authority, rootCertificates]
+  const trust = [certificates, authenticator, authority, rootCertificates, meshCertificates]
   const webhooks: Row<Webhooks> = {
     module: 'webhooks/webhooks',
     consumes: { CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
@@ -216,7 +219,7 @@ function trustRows(parts: TableParts) {
     actors: [{ name: 'authenticator', config: parts.identity }],
   }
   const authority: Row<CertificateAuthority> = {
-    module: 'authority/certificate-authority',
+    module: features.EXTERNAL_CA === '' ? 'authority/certificate-authority' : 'authority/registration-authority',
     consumes: { MeshNamesEvent: true, IdentityEvent: true },
     emits: { TrustEvent: true },
     runs: 'in-thread',
@@ -229,7 +232,14 @@ function trustRows(parts: TableParts) {
     runs: 'in-thread',
     actors: keepsRoots(parts) ? [{ name: 'root-certificates', config: { domain: features.MESH_DOMAIN } }] : [],
   }
-  return { certificates, authenticator, authority, rootCertificates }
+  const meshCertificates: Row<MeshCertificates> = {
+    module: 'leader/mesh-certificates',
+    consumes: { MeshNamesEvent: true },
+    emits: {},
+    runs: 'in-thread',
+    actors: parts.hasCluster ? [{ name: 'mesh-certificates', config: { signer: features.ORCH_SIGNER } }] : [],
+  }
+  return { certificates, authenticator, authority, rootCertificates, meshCertificates }
 }
 
 /** The actor for a source of the mesh configuration. */

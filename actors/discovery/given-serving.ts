@@ -19,8 +19,11 @@ export type GivenServing =
 /** Names by which local clients reach this host. */
 const loopback = ['localhost', '127.0.0.1', '::1']
 
-/** Decides where the certificate comes from (docs/identity.md, T11). Throws an Error that names the invalid flag or variable. */
-export function givenServing(options: DiscoveryOptions, features: Features, { signs }: GivenAuthority): GivenServing {
+/**
+ * Decides where the certificate comes from (docs/identity.md, T11). Throws an Error that names the invalid flag or variable. `hasCluster`:
+ * whether there is an orchestrator, whose signer can sign it.
+ */
+export function givenServing(options: DiscoveryOptions, features: Features, authority: GivenAuthority, hasCluster: boolean): GivenServing {
   const files = certificateFiles(options)
   if (files) return { from: 'files', files }
   const { PILOT_CERT_PROVIDER: provider, MESHD_CUSTOM_HOST, POD_NAMESPACE } = features
@@ -30,12 +33,14 @@ export function givenServing(options: DiscoveryOptions, features: Features, { si
   const odd = wanted.find((host) => !isHost(host))
   if (odd !== undefined)
     throw new Error(`environment variable MESHD_CUSTOM_HOST: ${JSON.stringify(odd.slice(0, 100))} is no host name and no address`)
-  if (provider === 'orchestrator')
-    return { from: 'nowhere', why: 'PILOT_CERT_PROVIDER=orchestrator needs an orchestrator, and the orchestrator client has no such part yet' }
-  if (provider !== 'meshd')
+  if (provider === 'orchestrator' && !hasCluster)
+    return { from: 'nowhere', why: 'PILOT_CERT_PROVIDER=orchestrator needs a cluster: --orchconfig <file>, or a pod' }
+  if (provider !== 'meshd' && provider !== 'orchestrator')
     return { from: 'nowhere', why: `with PILOT_CERT_PROVIDER=${JSON.stringify(provider.slice(0, 100))} it needs --tlsCertFile and --tlsKeyFile` }
-  if (!signs) return { from: 'nowhere', why: 'it needs the certificate authority of this process, or --tlsCertFile and --tlsKeyFile' }
-  return { from: 'authority', hosts: [...wanted, ...controlPlaneHosts(options.namespace || POD_NAMESPACE), ...loopback] }
+  if (!authority.signs) return { from: 'nowhere', why: 'it needs the certificate authority of this process, or --tlsCertFile and --tlsKeyFile' }
+  // Signers of others do not sign names that everybody has.
+  const own = authority.by === 'own' && provider === 'meshd' ? loopback : []
+  return { from: 'authority', hosts: [...wanted, ...controlPlaneHosts(options.namespace || POD_NAMESPACE), ...own] }
 }
 
 /** Log lines at start about the certificate: why there is none, or why clients will refuse the one that was read from the files. */

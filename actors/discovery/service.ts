@@ -36,6 +36,7 @@ import { type GivenServing, givenServing, servingNotices } from './given-serving
 import { givenSources } from './given-sources.ts'
 import { givenWebhooks } from './given-webhooks.ts'
 import { authenticatorConfig } from './identity/settings.ts'
+import { certificateWrites } from './leader/certificate-writes.ts'
 import { Elections } from './leader/elections.ts'
 import { ingressStatusAnswers } from './leader/ingress-status.ts'
 import { rootWrites } from './leader/root-writes.ts'
@@ -108,7 +109,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     listen: listenOn(options, serving, authority, passing?.places ?? []),
     certificates: hasFiles ? files : undefined,
     webhooks: webhooks.at === 'https' ? { ...hostAndPort(options.httpsAddr), ownHosts: ownHosts(serving) } : undefined,
-    ...{ identity, secrets, place: authority.place },
+    ...{ identity, secrets, place: authority.place, hasCluster: cluster !== undefined },
     mode,
     module,
   })
@@ -117,8 +118,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const explanations = new Explanations()
   Object.assign(
     answers,
-    cluster ? cluster.answers(log, metrics) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
-    elections && leaderAnswers(elections, features),
+    cluster ? cluster.answers(log, metrics, features) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
+    elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
     statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
   )
   for (const spec of wiring.actors) supervisor.start(spec)
@@ -171,11 +172,12 @@ async function checkGiven(given: DiscoveryOptions) {
   const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given, place.place))
   const identity = authenticatorConfig(features, cluster !== undefined)
   checkGivenFiles(given)
-  const authority = { ...(await givenAuthority(given, features, place.place)), place: place.place }
+  const hasCluster = cluster !== undefined
+  const authority = { ...(await givenAuthority(given, features, { place: place.place, hasCluster })), place: place.place }
   // The authority has made its directory by now, if it has one.
   const { secrets, warning } = cluster?.secrets ? await sharedSecrets(cluster.secrets) : keptSecrets(features.MESHD_CA_STATE_DIR)
   if (warning !== undefined) warnings.push(warning)
-  const serving = givenServing(given, features, authority)
+  const serving = givenServing(given, features, authority, hasCluster)
   const files = serving.from === 'files' ? serving.files : undefined
   const certificate = files && (await readCertificate(files))
   const webhooks = givenWebhooks(given, features, sources.cluster !== undefined, serving)
@@ -253,8 +255,9 @@ const levelsInForce = (opened: ReturnType<typeof openLog>, supervisor: Superviso
 })
 
 /** The answers to actors that do what only the leader may do. */
-const leaderAnswers = (elections: Elections, { MESH_DOMAIN }: Features) => ({
+const leaderAnswers = (elections: Elections, { signer }: MainCluster, { MESH_DOMAIN }: Features, namespace: string) => ({
   ...elections.answers,
+  ...(signer && certificateWrites({ leadership: () => elections.of('certificates'), signer, domain: MESH_DOMAIN, namespace })),
   ...rootWrites(() => elections.of('namespaces'), MESH_DOMAIN),
   ...ingressStatusAnswers(elections),
 })

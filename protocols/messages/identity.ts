@@ -94,6 +94,14 @@ export interface MeshNamesEvent {
   readonly sources?: readonly string[]
   /** What Ingresses are served by; only the watcher of a cluster needs it. */
   readonly ingress?: IngressSettings
+  /** The certificates that are kept in Secrets; only their keeper needs them. */
+  readonly certificates?: readonly WantedCertificates[]
+}
+
+/** A certificate for DNS names of the mesh configuration, and the Secret in which it is kept. Either may be empty: then it is not kept. */
+export interface WantedCertificates {
+  readonly secretName: string
+  readonly dnsNames: readonly string[]
 }
 
 /** The settings of Ingresses of the mesh configuration. */

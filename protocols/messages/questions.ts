@@ -7,6 +7,7 @@ import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './o
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 import type { SecretReader } from './secrets.ts'
+import type { CertificateOrder, CertificateOutcome, SignerAnswer, SignerOrder } from './signer.ts'
 
 /**
  * The questions whose work is bounded by what is left of their deadline, by name. Each is answered with one more argument, which says how
@@ -35,6 +36,12 @@ export interface BoundedQuestions {
   secretCall(call: SecretCall): SecretOutcome
   /** Answered by the main thread. */
   writeRootConfigMap(order: RootsWrite): RootsWriteOutcome
+  /** Answered by the main thread, which makes a CertificateSigningRequest and waits for its signer. */
+  signBySigner(order: SignerOrder): SignerAnswer
+  /** Answered by the main thread: the roots that verify what the signer signs, PEM. */
+  signerRoots(): string
+  /** Answered by the main thread, which keeps a Secret of `certificates` of the mesh configuration. */
+  keepCertificate(order: CertificateOrder): CertificateOutcome
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -60,6 +67,12 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   secretCall: 25_000,
   // A call waits for the budget of requests, and for its answer.
   writeRootConfigMap: 30_000,
+  // A signer has what is left of the question that needs the certificate.
+  signBySigner: 60_000,
+  // They may come from a file, or with the credential.
+  signerRoots: 30_000,
+  // The Secret is read and written beside that.
+  keepCertificate: 120_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

@@ -4,7 +4,7 @@
  */
 import { hash, type KeyObject, sign } from 'node:crypto'
 import { readPem } from '../identity/pem.ts'
-import { bits, booleanOf, DerReader, der, positive, positiveOf, sequence, tag, time, timeOf } from './der.ts'
+import { bits, booleanOf, DerFault, DerReader, der, positive, positiveOf, sequence, tag, time, timeOf } from './der.ts'
 import { algorithmFor, extension, objects, type SignatureAlgorithm } from './objects.ts'
 import { type PublicKeyInfo, readPublicKey } from './public-key.ts'
 
@@ -25,6 +25,8 @@ export interface Certificate {
   readonly signsCertificates: boolean
   /** The subject key identifier. Undefined when the certificate has none. */
   readonly keyId: Buffer | undefined
+  /** The list of subject alternative names (`GeneralNames` in DER). Undefined when the certificate has none. */
+  readonly altNames: Buffer | undefined
 }
 
 /**
@@ -63,7 +65,7 @@ export function readCertificates(pem: string): Certificate[] {
     })
 }
 
-type AuthorityPart = Pick<Certificate, 'isAuthority' | 'pathLength' | 'signsCertificates' | 'keyId'>
+type AuthorityPart = Pick<Certificate, 'isAuthority' | 'pathLength' | 'signsCertificates' | 'keyId' | 'altNames'>
 
 function authorityOf(extensions: Buffer | undefined): AuthorityPart {
   const found = new Map<string, Buffer>()
@@ -72,7 +74,9 @@ function authorityOf(extensions: Buffer | undefined): AuthorityPart {
       const one = all.structure(tag.sequence, 'extension')
       const id = one.take(tag.oid, 'name').whole
       one.optional(tag.boolean)
-      found.set(id.toString('hex'), one.take(tag.octetString, 'value').content)
+      const key = id.toString('hex')
+      if (found.has(key)) throw new DerFault('the certificate has one extension twice')
+      found.set(key, one.take(tag.octetString, 'value').content)
     }
   const valueFor = (id: Buffer) => found.get(id.toString('hex'))
   const constraints = valueFor(objects.basicConstraints)
@@ -86,6 +90,7 @@ function authorityOf(extensions: Buffer | undefined): AuthorityPart {
     pathLength: length === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(length.content.toString('hex'), 16),
     signsCertificates: usage === undefined || ((new DerReader(usage, 'the key usage').take(tag.bitString, 'key usage').content[1] ?? 0) & 0x04) !== 0,
     keyId: keyId && new DerReader(keyId, 'the identifier of the key').take(tag.octetString, 'identifier').content,
+    altNames: valueFor(objects.subjectAltName),
   }
 }
 

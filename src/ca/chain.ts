@@ -51,6 +51,18 @@ export function findChain(signing: string, others: string, roots: string): Chain
   }
 }
 
+/**
+ * Finds the way from a leaf to one of the roots through any of `others`. Throws an Error with the reason when there is none, or when a
+ * certificate on it may not sign certificates.
+ */
+export function pathOfLeaf(leaf: Certificate, others: readonly Certificate[], roots: readonly Certificate[]): readonly Certificate[] {
+  if (roots.length + others.length > maxCertificates) throw new Error(`there are more than ${maxCertificates} certificates`)
+  const path = wayTo(roots, others, [leaf])
+  if (!path || path.length === 1) throw new Error('it leads to none of the roots that are given')
+  for (const [index, one] of path.slice(1).entries()) checkAuthority(one, index)
+  return path
+}
+
 /** Extends a path to one of the roots by depth-first search. Returns undefined when no extension reaches a root. */
 function wayTo(roots: readonly Certificate[], known: readonly Certificate[], path: readonly Certificate[]): readonly Certificate[] | undefined {
   const last = path.at(-1) as Certificate

@@ -9,6 +9,9 @@ export interface Validity {
 /** How far before the present a certificate's validity begins, for peers whose clock is behind. */
 export const clockMargin = 300_000
 
+/** Lifetime of serving certificates, in milliseconds (docs/certificates.md, T4). */
+export const servingLife = 90 * 86_400_000
+
 /** The limits on the lifetimes that an authority grants. */
 export interface LifetimeRules {
   /** Granted when the request asks for no lifetime. */
@@ -32,8 +35,13 @@ export interface Present {
  * 0 for the default. Throws {@link LifetimeFault} when `wanted` exceeds `rules.most`.
  */
 export function workloadValidity(wanted: number, rules: LifetimeRules, now: Present, authority: Validity): Validity {
+  return validityWithin(workloadLife(wanted, rules), now, authority, rules.most)
+}
+
+/** The lifetime of a workload certificate. `wanted` is the requested one, 0 for the default. Throws {@link LifetimeFault} like {@link workloadValidity}. */
+export function workloadLife(wanted: number, rules: LifetimeRules): number {
   if (wanted > rules.most) throw new LifetimeFault(`requested TTL ${duration(wanted)} is greater than the max allowed TTL ${duration(rules.most)}`)
-  return validityWithin(wanted > 0 ? wanted : Math.min(rules.default, rules.most), now, authority, rules.most)
+  return wanted > 0 ? wanted : Math.min(rules.default, rules.most)
 }
 
 /**

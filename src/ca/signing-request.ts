@@ -28,6 +28,10 @@ export interface SigningRequest {
   readonly names: readonly AltName[]
   /** Whether the subject has a common name. */
   readonly hasCommonName: boolean
+  /** Whether the subject has any name. */
+  readonly hasSubject: boolean
+  /** Whether it asks for extensions other than names, key usages and basic constraints. */
+  readonly hasOthers: boolean
 }
 
 /**
@@ -62,15 +66,16 @@ function readWhole(bytes: Buffer): SigningRequest {
   const info = DerReader.of(body.whole, tag.sequence, 'the body of the request')
   const version = info.take(tag.integer, 'version').content
   if (version.length !== 1 || version[0] !== 0) throw new RequestFault('the request is of a version other than 1')
-  const hasCommonName = readSubject(info.take(tag.sequence, 'subject').content)
+  const subject = info.take(tag.sequence, 'subject').content
+  const hasCommonName = readSubject(subject)
   const publicKey = readPublicKey(info.take(tag.sequence, 'public key').whole)
   const attributes = info.optional(0xa0)
   info.end()
-  const names = attributes ? readAttributes(new DerReader(attributes.content, 'the attributes')) : []
+  const asked = attributes ? readAttributes(new DerReader(attributes.content, 'the attributes')) : { names: [], hasOthers: false }
   const weak = weakness(publicKey)
   if (weak !== undefined) throw new RequestFault(weak)
   checkSignature(body.whole, algorithm, signature, publicKey)
-  return { publicKey, names, hasCommonName }
+  return { publicKey, hasCommonName, hasSubject: subject.length > 0, ...asked }
 }
 
 function checkSignature(signed: Buffer, algorithm: Buffer, signature: Buffer, { encoded, kind }: PublicKeyInfo): void {
@@ -103,7 +108,9 @@ function readSubject(content: Buffer): boolean {
   return hasCommonName
 }
 
-function readAttributes(attributes: DerReader): readonly AltName[] {
+type Asked = Pick<SigningRequest, 'names' | 'hasOthers'>
+
+function readAttributes(attributes: DerReader): Asked {
   let extensions: DerReader | undefined
   while (!attributes.isDone) {
     const attribute = attributes.structure(tag.sequence, 'attribute')
@@ -115,15 +122,16 @@ function readAttributes(attributes: DerReader): readonly AltName[] {
     extensions = values.structure(tag.sequence, 'list of extensions')
     values.end()
   }
-  return extensions ? readExtensions(extensions) : []
+  return extensions ? readExtensions(extensions) : { names: [], hasOthers: false }
 }
 
 /**
  * Returns the subject alternative names among the requested extensions. Throws {@link RequestFault} when an extension asks for an
  * authority. All other extensions are ignored and not granted.
  */
-function readExtensions(extensions: DerReader): readonly AltName[] {
+function readExtensions(extensions: DerReader): Asked {
   let names: readonly AltName[] = []
+  let hasOthers = false
   const seen = new Set<string>()
   while (!extensions.isDone) {
     const one = extensions.structure(tag.sequence, 'extension')
@@ -138,8 +146,9 @@ function readExtensions(extensions: DerReader): readonly AltName[] {
     if (id.equals(objects.subjectAltName)) names = readNames(value)
     else if (id.equals(objects.basicConstraints)) refuseAuthority(value)
     else if (id.equals(objects.keyUsage)) refuseSigningUsage(value)
+    else hasOthers ||= !id.equals(objects.extendedKeyUsage)
   }
-  return names
+  return { names, hasOthers }
 }
 
 function refuseAuthority(value: Buffer): void {
@@ -156,7 +165,8 @@ function refuseSigningUsage(value: Buffer): void {
 
 const nameKinds: Readonly<Record<number, AltName['kind']>> = { 134: 'URI', 130: 'DNS', 135: 'IP' }
 
-function readNames(value: Buffer): readonly AltName[] {
+/** Reads a list of names (`GeneralNames` in DER). Throws {@link RequestFault} or `DerFault`. */
+export function readNames(value: Buffer): readonly AltName[] {
   const found: AltName[] = []
   for (const names = DerReader.of(value, tag.sequence, 'the list of names'); !names.isDone; ) {
     const { tag: form, content, whole } = names.next()

@@ -85,6 +85,14 @@ const idleProviders = Object.fromEntries(
 
 const trustDomain = text({ check: trustDomainFault, examples: ['cluster.local', 'td.example', 'my_project.example'] })
 
+/** A name of a certificate: a host, or a wildcard for its first label. */
+const dnsName = text({
+  max: 253,
+  pattern: /^(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+  what: 'a DNS name in small letters',
+})
+const secretName = text({ max: 253, pattern: /^([a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$/, what: 'the name of a Secret' })
+
 const meshFields = {
   trustDomain,
   trustDomainAliases: list(trustDomain),
@@ -151,7 +159,7 @@ const meshFields = {
   serviceEntryVisibility: unused(anything),
   serviceSettings: list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
   configSources: configSourcesShape,
-  certificates: unused(anything, 'the orchestrator client has no such part yet, whose API signs them'),
+  certificates: list(record({ secretName, dnsNames: list(dnsName) })),
   thriftConfig: unused(record({ rateLimitUrl: text(), rateLimitTimeout: duration() }), 'Thrift calls are not limited yet'),
   defaultConfig: proxyConfigShape,
 }
@@ -249,7 +257,7 @@ export function withTrustDomain(mesh: MeshConfig, trustDomain: string): MeshConf
 
 /** The parts of a mesh configuration needed to verify identities and to find the discovery service. */
 export function namesOfMesh(mesh: MeshConfig): MeshNamesEvent {
-  const { trustDomain, trustDomainAliases, rootNamespace, defaultConfig, configSources = [] } = mesh
+  const { trustDomain, trustDomainAliases, rootNamespace, defaultConfig, configSources = [], certificates = [] } = mesh
   const { ingressClass: className, ingressControllerMode, ingressService: service, ingressSelector: selector } = mesh
   const mode = ingressControllerMode === 'UNSPECIFIED' ? 'STRICT' : ingressControllerMode
   return {
@@ -260,6 +268,9 @@ export function namesOfMesh(mesh: MeshConfig): MeshNamesEvent {
     discoveryAddress: defaultConfig.discoveryAddress ?? '',
     ingress: { mode, className, service, selector },
     ...(configSources.length > 0 && { sources: configSources.map(actorOfSource) }),
+    ...(certificates.length > 0 && {
+      certificates: certificates.map(({ secretName: name = '', dnsNames = [] }) => ({ secretName: name, dnsNames })),
+    }),
   }
 }
 

@@ -108,7 +108,6 @@ export const unbuiltVariables = {
       'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent drains the active proxy (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
   },
   INJECT_ENABLED: { without: webhooks, type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
-  ORCH_SIGNER: { without: orchestrator, type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },
   USE_REMOTE_CERTS: {
     without: orchestrator,
     type: 'boolean',

@@ -15,5 +15,5 @@ export const secretNames = {
 /** The name of the Secret of a note, such as the ledger. */
 export const noteSecret = (note: string): string => `mesh-ca-${note}`
 
-/** The types of the Secrets. */
-export const secretTypes = { root: 'mesh.io/ca-root', state: 'mesh.io/ca-state' } as const
+/** The types of the Secrets. `dns`: a certificate of the mesh configuration. */
+export const secretTypes = { root: 'mesh.io/ca-root', state: 'mesh.io/ca-state', dns: 'mesh.io/dns-key-and-cert' } as const

@@ -10,13 +10,16 @@ import { settingsNames } from './settings-object.ts'
 /** A verb of RBAC rules. */
 export type AccessVerb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete'
 
+/** A verb that is not a call: the API server asks whether an approver may approve requests to a signer. */
+type PermissionVerb = 'approve'
+
 /** What is done with a resource. */
 export interface Access {
   /** The plural name of the resource, with its subresource: `ingresses/status`. */
   readonly resource: string
   /** The API group; empty: the core group. */
   readonly group: string
-  readonly verbs: readonly AccessVerb[]
+  readonly verbs: readonly (AccessVerb | PermissionVerb)[]
   /** In all namespaces, or in that of the control plane only. */
   readonly where: 'cluster' | 'control plane'
   /** The only objects that may be used. */
@@ -82,6 +85,24 @@ const fixed: readonly Access[] = [
   { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update', ...follow], where: mine, why: 'which replica leads (L1)' },
 ]
 
+/** The signer in the manifest, which whoever applies it replaces. */
+const exampleSigner = 'example.com/mesh'
+const csrs = 'certificates.k8s.io'
+
+/** What `ORCH_SIGNER` needs beside that (docs/certificates.md, E7): `manifests/optional/signer.yaml`, which only those apply who set it. */
+export const signerAccesses: readonly Access[] = [
+  {
+    ...{ resource: 'certificatesigningrequests', group: csrs, verbs: ['create', 'get', 'list', 'delete'], where: everywhere },
+    why: 'requests to the signer of ORCH_SIGNER',
+  },
+  { resource: 'certificatesigningrequests/approval', group: csrs, verbs: ['update'], where: everywhere, why: 'their approval' },
+  { resource: 'signers', group: csrs, verbs: ['approve'], where: everywhere, names: [exampleSigner], why: 'the same' },
+  {
+    ...{ resource: 'secrets', group: core, verbs: ['get', 'create', 'update'], where: mine },
+    why: 'Secrets of certificates of the mesh configuration (docs/certificates.md, M1)',
+  },
+]
+
 /** The kinds of the mesh, in both spellings of their groups. */
 const configuration: readonly Access[] = [...kinds.values()].flatMap(({ plural, group }) =>
   groupSpellings(group).map((spelling): Access => ({ resource: plural, group: spelling, verbs: follow, where: 'cluster', why: 'configuration' })),
@@ -105,7 +126,7 @@ const kindPrefixes: readonly string[] = [...kinds.values()].map(({ plural, group
  */
 export function checkDeclared(verb: AccessVerb, use: string): void {
   const [resource = ''] = use.split(' ')
-  const isDeclared = fixed.some((access) => accessName(access) === resource && access.verbs.includes(verb))
+  const isDeclared = [...fixed, ...signerAccesses].some((access) => accessName(access) === resource && access.verbs.includes(verb))
   if (isDeclared || ((verb === 'list' || verb === 'watch') && kindPrefixes.some((prefix) => resource.startsWith(prefix)))) return
   throw new Error(`"${verb}" of "${resource}" is not declared in src/orchestrator/access.ts, and so not in the role`)
 }

@@ -10,7 +10,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
   actorTable({
     options: { registries: [], configDir: '', appNamespace: [], ...options } as unknown as DiscoveryOptions,
     features: readFeatures({}).features,
-    ...{ hasRegistry, configSources: [] },
+    ...{ hasRegistry, hasCluster: hasRegistry, configSources: [] },
     missingSources: [],
     syncedBefore: () => undefined,
     statusOnLoopback: true,

@@ -134,12 +134,20 @@ describe('pilot-discovery without a usable certificate authority', () => {
 
   it('does not start with an unknown or unsupported EXTERNAL_CA', async () => {
     for (const [name, reason] of [
-      ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and the orchestrator client has no such part yet'],
+      ['MESHD_RA_ORCHESTRATOR_API', 'needs ORCH_SIGNER, the signer of the orchestrator'],
       ['MESHD_RA_MESH_API', 'is not supported'],
       ['nonsense', 'is none of MESHD_RA_ORCHESTRATOR_API, MESHD_RA_MESH_API'],
     ]) {
       const { code, stderr } = await started({ EXTERNAL_CA: name as string })
       expect([code, stderr]).to.deep.equal([255, `Error: environment variable EXTERNAL_CA: "${name}" ${reason}\n`])
+    }
+    const external = 'MESHD_RA_ORCHESTRATOR_API'
+    for (const [signer, reason] of [
+      ['example.com/mesh', `EXTERNAL_CA: "${external}" needs a cluster: --orchconfig <file>, or a pod`],
+      ['mesh', 'ORCH_SIGNER: "mesh" is no signer: expected <domain>/<path>'],
+    ] as const) {
+      const { code, stderr } = await started({ EXTERNAL_CA: external, ORCH_SIGNER: signer })
+      expect([code, stderr]).to.deep.equal([255, `Error: environment variable ${reason}\n`])
     }
   })
 

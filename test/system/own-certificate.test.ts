@@ -110,7 +110,7 @@ describe('the secured port with a certificate of its own authority', () => {
   it('is not opened without a certificate to serve, with a log line', async () => {
     for (const [env, words] of [
       [{ ENABLE_CA_SERVER: 'false' }, 'is not listened on: it needs the certificate authority of this process, or --tlsCertFile and --tlsKeyFile'],
-      [{ PILOT_CERT_PROVIDER: 'orchestrator' }, 'is not listened on: PILOT_CERT_PROVIDER=orchestrator needs an orchestrator'],
+      [{ PILOT_CERT_PROVIDER: 'orchestrator' }, 'is not listened on: PILOT_CERT_PROVIDER=orchestrator needs a cluster'],
       [{ PILOT_CERT_PROVIDER: 'custom' }, 'with PILOT_CERT_PROVIDER="custom" it needs --tlsCertFile and --tlsKeyFile'],
     ] as const) {
       const closed = new Service({ env })

@@ -1,7 +1,7 @@
 /** Metrics of the certificate authority. */
 import { X509Certificate } from 'node:crypto'
 import type { SignError } from '../../../protocols/messages/authority.ts'
-import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { certificatesOf, fingerprintOf } from '../../../src/identity/pem.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
 import type { InForce } from './in-force.ts'
 
@@ -44,6 +44,10 @@ export function authorityMetrics(registry: MetricRegistry, now: () => number) {
       const root = bundle.find((one) => fingerprintOf(one) === workloads.root)
       expiry.root = root === undefined ? undefined : new X509Certificate(root).validToDate.getTime()
       expiry.chain = workloads.within.notAfter
+    },
+    /** Of an external signer: its roots, PEM, of which the one that expires first counts. */
+    roots(bundle: string): void {
+      expiry.root = Math.min(...certificatesOf(bundle).map((root) => root.validToDate.getTime()))
     },
   }
 }

@@ -15,16 +15,16 @@ import type { AuthorityStatus } from '../../../protocols/messages/authority-stat
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
-import { isValidAt, LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
+import { isValidAt, LifetimeFault, servingLife, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
+import { readSigningRequest } from '../../../src/ca/signing-request.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { identityToCertify } from '../../../src/identity/access.ts'
-import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import type { Pauses } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { type Asking, patient } from '../../runtime/ask.ts'
-import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { gaugesOf } from '../../runtime/metrics.ts'
@@ -33,15 +33,14 @@ import { after, every, type Timer } from '../../runtime/timers.ts'
 import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
 import { AuthoritySource } from './authority-source.ts'
 import { distrust, trust } from './distrust.ts'
-import type { InForce } from './in-force.ts'
+import { ExternalIssuer } from './external-issuer.ts'
+import { type InForce, informed } from './in-force.ts'
 import { type AdmittedRequest, type CertificateIssuer, type Made, type NotMade, OwnIssuer } from './issuer.ts'
+import { type Refusal, Refusals } from './refusals.ts'
 import type { RootRotation } from './root-rotation.ts'
 import { SecretAccess } from './secret-access.ts'
 import { acceptTime, authorityStatus, ledgerRows, rotate, usedCertificates } from './shown-authority.ts'
 import { Signing } from './signing.ts'
-
-/** Lifetime of serving certificates, in milliseconds (docs/certificates.md, T4). */
-const servingLife = 90 * 86_400_000
 
 /** Retry delay for a request whose signing authority was replaced before the answer, in milliseconds. */
 const replacedRetry = 250
@@ -77,7 +76,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly #features: Features
   readonly #log: Logger
   readonly #metrics: AuthorityMetrics
-  readonly #lines = new LineBounds()
+  readonly #refusals: Refusals
+  /** Signs serving certificates in place of the own authority (`PILOT_CERT_PROVIDER=orchestrator`). */
+  readonly #external: ExternalIssuer | undefined
   readonly #signing: Signing
   /** Undefined until the state has been read. */
   #source: AuthoritySource | undefined
@@ -117,7 +118,12 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#features = context.config.features as Features
     this.#log = context.log
     this.#metrics = authorityMetrics(context.metrics, wallClockMs)
-    const { MESHD_CA_SIGNERS } = this.#features
+    this.#refusals = new Refusals(this.#metrics, context.log)
+    const { MESHD_CA_SIGNERS, ORCH_SIGNER: signer, PILOT_CERT_PROVIDER } = this.#features
+    if (PILOT_CERT_PROVIDER === 'orchestrator') {
+      const { askFor, log } = context
+      this.#external = new ExternalIssuer({ askFor, log, signer, refusals: this.#refusals, changed: () => this.#look() })
+    }
     this.#signing = new Signing(MESHD_CA_SIGNERS > 0 ? MESHD_CA_SIGNERS : Math.max(1, Math.floor(availableParallelism() / 2)))
     const gauge = gaugesOf(context.metrics)
     gauge(
@@ -159,6 +165,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#isDrained = true
     this.#timer.cancel()
     this.#opening?.close()
+    this.#external?.close()
     await this.#signing.close()
     await this.#source?.close()
   }
@@ -236,7 +243,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   #look(): void {
     const inForce = this.#source?.inForce
     if (inForce) this.#validity.check(usedCertificates(inForce), wallClockMs())
-    const faults = [this.#unopened, this.#source && this.#clock.dispute()].filter((fault) => fault !== undefined)
+    const faults = [this.#unopened, this.#external?.fault, this.#source && this.#clock.dispute()].filter((fault) => fault !== undefined)
     const noted = [...faults, ...this.#validity.lines]
     if (noted.join('\n') === this.#noted.join('\n')) return
     this.#noted = noted
@@ -294,6 +301,18 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   async #signServing({ csr, server }: ServingCertificateRequest, asking: Asking): Promise<CertificateAnswer> {
+    if (this.#external) {
+      const made = await this.#external.make({
+        use: 'serving',
+        csr,
+        request: readSigningRequest(csr),
+        lifeMs: servingLife,
+        client: '',
+        peer: server,
+        asking,
+      })
+      return 'code' in made ? made : { chain: made.chain }
+    }
     if (!this.#source) return this.#refuse(status.internal, 'CA_NOT_READY', 'the state has not been read', server, unreadyRetry)
     const { rotation } = this.#source
     const validity = (within: Validity) => validityWithin(servingLife, this.#clock.judge(), within)
@@ -306,26 +325,26 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return { chain: made.chain }
   }
 
-  async #make(request: AdmittedRequest, peer: string): Promise<Made | Exclude<CertificateAnswer, { chain: unknown }>> {
+  async #make(request: AdmittedRequest, peer: string): Promise<Made | Refusal> {
     const made = await (this.#issuer as CertificateIssuer).make(request)
     if (!('serial' in made)) return this.#failure(made, peer)
     this.#metrics.issued()
     return made
   }
 
-  #failure(result: NotMade, peer: string): Exclude<CertificateAnswer, { chain: unknown }> {
+  #failure(result: NotMade, peer: string): Refusal {
     if ('refused' in result) {
       if (result.refused === 'replaced')
         return this.#refuse(status.unavailable, 'CA_NOT_READY', 'the authority has just been replaced', peer, replacedRetry)
       const { refused, reason, retryAfterMs } = result
       if (refused === 'unready') return this.#refuse(status.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
-      if (refused === 'keyless') this.#warn('signing', `signing failed: ${reason}`)
+      if (refused === 'keyless') this.#refusals.warn('signing', `signing failed: ${reason}`)
       const message = refused === 'keyless' ? 'a signer has no key' : reason
       const code = refused === 'died' || refused === 'keyless' || refused === 'gone' ? status.unavailable : status.resourceExhausted
       return this.#refuse(code, 'CA_NOT_READY', message, peer, retryAfterMs)
     }
     if (result.fault === 'signing') {
-      this.#warn('signing', `signing failed: ${result.message}`)
+      this.#refusals.warn('signing', `signing failed: ${result.message}`)
       return this.#refuse(status.internal, 'CERT_GEN_ERROR', 'the certificate cannot be made', peer)
     }
     if (result.fault === 'identity') this.#metrics.nameless()
@@ -333,20 +352,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return this.#refuse(status.invalidArgument, 'CSR_ERROR', result.message, peer)
   }
 
-  #refuse(code: number, error: SignError, reason: string, peer: string, retryAfterMs?: number): Exclude<CertificateAnswer, { chain: unknown }> {
-    this.#metrics.failed(error)
-    this.#warn(`${error}|${peer}`, `request of ${peer} refused (${error}): ${reason}`)
-    return { code, error, message: `CSR signing error (${reason})`, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
-  }
-
-  /** Logs a failure. The number of lines of one kind is limited. */
-  #warn(kind: string, line: string): void {
-    if (this.#lines.take(kind, monotonicMs()) !== 'no') this.#log(kind === 'signing' ? 'pkica' : 'serverca').warn(line)
+  #refuse(code: number, error: SignError, reason: string, peer: string, retryAfterMs?: number): Refusal {
+    return this.#refusals.refuse(code, error, reason, peer, retryAfterMs)
   }
 }
-
-/** The kinds of actors that are told of roots and of the signing certificate. */
-const informed: ReadonlySet<string> = new Set(['xds-writer', 'root-certificates', 'webhooks'])
 
 /** Prefix of the names of a writer's streams in the ledger. */
 const streamsOf = ({ name }: Peer): string => `${name} `

@@ -67,3 +67,6 @@ export function ownInForce(state: AuthorityState, place: KeyPlace, others: reado
 export function isSameInForce(one: InForce | undefined, other: InForce): boolean {
   return one !== undefined && JSON.stringify(one) === JSON.stringify(other)
 }
+
+/** The kinds of actors that are told of roots and of the signing certificate. */
+export const informed: ReadonlySet<string> = new Set(['xds-writer', 'root-certificates', 'webhooks'])

@@ -1,7 +1,4 @@
-/**
- * The issuer of certificates for admitted requests: today the own signer threads; an external authority (EXTERNAL_CA) would implement the
- * same interface.
- */
+/** The issuer of certificates for admitted requests: the own signer threads. An external one is in `external-issuer.ts`. */
 import { isValidAt, type Validity } from '../../../src/ca/lifetime.ts'
 import type { AuthoritySource } from './authority-source.ts'
 import type { ActiveSigner, InForce } from './in-force.ts'

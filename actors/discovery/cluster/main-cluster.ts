@@ -2,13 +2,22 @@
 import type { StatePlace } from '../../../protocols/messages/authority.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
+import type { Features } from '../../../src/config/features.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { ClusterApi, requestSettings } from './cluster-api.ts'
 import { ClusterConnection } from './cluster-connection.ts'
 import { secretAccessAnswers } from './secret-access.ts'
 import { type CallSecret, secretAnswers, secretCalls } from './secret-calls.ts'
+import { signerRoots, signerRootsAnswers } from './signer-roots.ts'
+import { SigningRequests } from './signing-requests.ts'
 import { clusterReviews, reviewMs, TokenReviews } from './token-reviews.ts'
+
+/** The signer of the orchestrator, and what verifies what it signs. */
+export interface ClusterSigner {
+  readonly requests: SigningRequests
+  readonly roots: () => Promise<string>
+}
 
 /** The cluster of the service. */
 export class MainCluster {
@@ -17,6 +26,9 @@ export class MainCluster {
   readonly api: ClusterApi
   /** For what callers have reviewed: with a budget of requests of its own, so that it does not delay the calls of the service itself. */
   readonly #reviewApi: ClusterApi
+  /** For signing requests, likewise. */
+  readonly #signerApi: ClusterApi
+  #signer: ClusterSigner | undefined
   /** Calls about the Secrets that have the state of the control plane, and their namespace; undefined where it is in a directory. */
   readonly secrets: { readonly call: CallSecret; readonly namespace: string } | undefined
 
@@ -24,6 +36,7 @@ export class MainCluster {
     this.connection = connection
     this.api = new ClusterApi(connection, requestSettings(options))
     this.#reviewApi = new ClusterApi(connection, requestSettings(options), reviewMs)
+    this.#signerApi = new ClusterApi(connection, requestSettings(options))
     if (place.kind === 'secrets') this.secrets = { call: secretCalls(this.api, place.namespace), namespace: place.namespace }
   }
 
@@ -38,16 +51,30 @@ export class MainCluster {
   }
 
   /** The answers to actors. Connections and requests are logged from now on. */
-  answers(log: Logger, metrics: MetricRegistry) {
-    for (const api of [this.api, this.#reviewApi]) api.logTo(log('klog'))
+  answers(log: Logger, metrics: MetricRegistry, { ORCH_SIGNER: signer, MESH_DOMAIN: domain }: Pick<Features, 'ORCH_SIGNER' | 'MESH_DOMAIN'>) {
+    for (const api of [this.api, this.#reviewApi, this.#signerApi]) api.logTo(log('klog'))
     const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
     const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, metrics)
-    return { ...this.connection.answers, ...secrets, ...tokens.answers, ...secretAccessAnswers(this.#reviewApi, log) }
+    if (signer !== '') {
+      const requests = new SigningRequests({ api: this.#signerApi, signer, domain, log, metrics })
+      this.#signer = { requests, roots: signerRoots(this.connection) }
+    }
+    const signs = this.#signer
+    return {
+      ...{ ...this.connection.answers, ...secrets, ...tokens.answers, ...secretAccessAnswers(this.#reviewApi, log) },
+      ...(signs && { ...signs.requests.answers, ...signerRootsAnswers(signs.roots) }),
+    }
+  }
+
+  /** The signer of `ORCH_SIGNER`, once the answers were asked for; undefined: none is set. */
+  get signer(): ClusterSigner | undefined {
+    return this.#signer
   }
 
   /** Ends the connections. Calls under way fail. */
   close(): void {
     this.api.close()
     this.#reviewApi.close()
+    this.#signerApi.close()
   }
 }

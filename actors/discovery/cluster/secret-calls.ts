@@ -33,7 +33,8 @@ function answer(api: Pick<ClusterApi, 'call'>, namespace: string, call: SecretCa
     (core) => {
       if (call.verb === 'get') return core.readNamespacedSecret({ namespace, name })
       const { type, data, resourceVersion, others } = call.secret
-      if (call.verb === 'create') return core.createNamespacedSecret({ namespace, body: { metadata: { name }, type, data } })
+      if (call.verb === 'create')
+        return core.createNamespacedSecret({ namespace, body: { metadata: { ...others, name } as V1ObjectMeta, type, data } })
       const metadata = { ...others, name, resourceVersion } as V1ObjectMeta
       return core.replaceNamespacedSecret({ namespace, name, body: { metadata, type, data } })
     },

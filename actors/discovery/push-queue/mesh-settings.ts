@@ -11,7 +11,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { orchestratorSource } from '../given-sources.ts'
 
 /** The kinds of actors that are told the names; so is the watcher of the cluster, which Ingresses are for by the mesh configuration. */
-const readerKinds: ReadonlySet<string> = new Set(['webhooks', 'xds-writer', 'authenticator', 'certificate-authority'])
+const readerKinds: ReadonlySet<string> = new Set(['webhooks', 'xds-writer', 'authenticator', 'certificate-authority', 'mesh-certificates'])
 
 /** A mesh configuration with the sources that it names, or otherwise those of the command. */
 export type SettledMesh = MeshConfig & { readonly configSources: ConfigSource[] }

@@ -120,11 +120,10 @@ describe('fields of the mesh configuration', () => {
   })
 
   it('give a warning if they have no effect', () => {
-    const fields = 'certificates: []\nthriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
+    const fields = 'thriftConfig: {rateLimitUrl: a:1}\ndefaultConfig: {statNameLength: 5}\n'
     const read = readMeshConfig(fields)
     expect('warnings' in read && read.warnings).to.deep.equal(
       Object.entries({
-        certificates: 'the orchestrator client has no such part yet, whose API signs them',
         thriftConfig: 'Thrift calls are not limited yet',
         'defaultConfig.statNameLength': 'not implemented',
       }).map(([field, reason]) => `field ${field}: has no effect yet: ${reason}`),

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseAllDocuments } from 'yaml'
-import { accesses, accessName, checkDeclared } from '../../../src/orchestrator/access.ts'
+import { type Access, accesses, accessName, checkDeclared, signerAccesses } from '../../../src/orchestrator/access.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -17,22 +17,22 @@ interface Document {
   readonly rules?: readonly Rule[]
 }
 
-const documents = parseAllDocuments(readFileSync(new URL('../../../manifests/access.yaml', import.meta.url), 'utf8')).map(
-  (document) => document.toJSON() as Document,
-)
-const rulesOf = (kind: string): readonly Rule[] => documents.find((document) => document.kind === kind)?.rules ?? []
+const documentsOf = (name: string): readonly Document[] =>
+  parseAllDocuments(readFileSync(new URL(`../../../manifests/${name}`, import.meta.url), 'utf8')).map((document) => document.toJSON() as Document)
+const manifests = { access: documentsOf('access.yaml'), signer: documentsOf('optional/signer.yaml') }
+const rulesOf = (kind: string, documents = manifests.access): readonly Rule[] => documents.find((document) => document.kind === kind)?.rules ?? []
 
 describe('access to a cluster', () => {
   it('is in the roles, each verb where it is declared, and nothing else is', () => {
-    const declared = (where: string) =>
-      accesses
+    const declared = (where: string, of: readonly Access[] = accesses) =>
+      of
         .filter((access) => access.where === where)
         .flatMap((access) => access.verbs.map((verb) => `${verb} ${accessName(access)} ${access.names ?? ''}`))
         .sort()
     // The rule of the kinds of the mesh has all of their groups and resources, of which each group has its own.
     const isKind = (group: string) => /(mesh|istio)\.io$/.test(group)
-    const permitted = (kind: string) =>
-      rulesOf(kind)
+    const permitted = (kind: string, documents = manifests.access) =>
+      rulesOf(kind, documents)
         .flatMap(({ apiGroups, resources, verbs, resourceNames }) =>
           apiGroups.flatMap((group) =>
             resources.flatMap((resource) =>
@@ -46,10 +46,14 @@ describe('access to a cluster', () => {
         .sort()
     expect(permitted('ClusterRole')).to.deep.equal(declared('cluster'))
     expect(permitted('Role')).to.deep.equal(declared('control plane'))
+    expect(permitted('ClusterRole', manifests.signer)).to.deep.equal(declared('cluster', signerAccesses))
+    expect(permitted('Role', manifests.signer)).to.deep.equal(declared('control plane', signerAccesses))
   })
 
   it('has no wildcard, and no resource with which a holder could have more', () => {
-    for (const { apiGroups, resources, verbs } of [...rulesOf('ClusterRole'), ...rulesOf('Role')])
+    for (const { apiGroups, resources, verbs } of Object.values(manifests).flatMap((documents) =>
+      ['ClusterRole', 'Role'].flatMap((kind) => rulesOf(kind, documents)),
+    ))
       for (const word of [...apiGroups, ...resources, ...verbs])
         expect(['*', 'impersonate', 'escalate', 'bind', 'roles', 'clusterroles', 'rolebindings', 'clusterrolebindings']).not.to.include(word)
   })
