@@ -2,6 +2,7 @@
  * Searches documents that cannot be parsed for the objects that they may contain. A recognised policy gets a stand-in; an unrecognised
  * document may contain any object.
  */
+import { distance } from '../model/edit-distance.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { clusterKinds, kinds } from './kinds.ts'
 
@@ -85,19 +86,6 @@ const plain = (name: string): string =>
     .slice(0, 64)
     .toLowerCase()
     .replace(/[^a-z]/g, '')
-
-/** The edit distance between two texts: the number of letters to insert, delete or replace. Infinite for texts of very different length. */
-function distance(one: string, other: string): number {
-  if (Math.abs(one.length - other.length) > maxMistakes) return Number.POSITIVE_INFINITY
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= one.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= other.length; j++)
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)))
-    row = next
-  }
-  return row[other.length] ?? 0
-}
 
 /** Patterns for field names in YAML and JSON with a word as value. */
 const kindField = /(?<![\w.-])["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z][A-Za-z0-9_-]{0,63})/gi

@@ -4,6 +4,7 @@
  */
 
 import { count } from '../model/counts.ts'
+import { suggestion } from '../model/edit-distance.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { longestDurationMs, parseDuration } from './duration.ts'
 import type { OptOuts } from './opt-outs.ts'
@@ -246,6 +247,14 @@ function notJson(value: unknown, depth: number): string | undefined {
   return undefined
 }
 
+/** The number of faults and warnings of a document after which names are no longer suggested: each suggestion compares many names. */
+const mostSuggestions = 20
+
+/** The clause that suggests the field that an unknown one may have been meant to be. */
+function meant(written: string, fields: ReadonlyMap<string, unknown>, { faults, warnings }: Report): string {
+  return written.length <= 64 && faults.length + warnings.length < mostSuggestions ? suggestion(written, fields.keys()) : ''
+}
+
 /**
  * A mapping with known fields. Unknown fields are left out with a warning; with `unknown` set to `fault` they are faults, for mappings
  * whose meaning could become less strict without the field. `check` is called with the whole value, only if nothing in it, however deep, is
@@ -278,8 +287,8 @@ export function record<F extends Fields>(
         if (!shape) {
           const at = join(path, written.slice(0, 100).toWellFormed())
           if (written === merge.key) fault(report, at, merge.reason)
-          else if (unknown === 'fault') fault(report, at, 'unknown field')
-          else report.warnings.push({ path: at, reason: 'unknown field, left out' })
+          else if (unknown === 'fault') fault(report, at, `unknown field${meant(written, shapes, report)}`)
+          else report.warnings.push({ path: at, reason: `unknown field, left out${meant(written, shapes, report)}` })
           continue
         }
         if (entry === null || entry === undefined) continue

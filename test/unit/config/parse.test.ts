@@ -126,7 +126,11 @@ describe('the parser of configuration files', () => {
   })
 
   it('warns of unknown fields, ignores unknown kinds, and rejects unknown versions', () => {
-    expect(parse(rule('{host: a, hosst: b}')).warnings[0]).to.include({ path: 'spec.hosst', reason: 'unknown field, left out' })
+    expect(parse(rule('{host: a, hosst: b}')).warnings[0]).to.include({
+      path: 'spec.hosst',
+      reason: 'unknown field, left out; did you mean "host"?',
+    })
+    expect(parse(rule('{host: a, colour: b}')).warnings[0]).to.include({ path: 'spec.colour', reason: 'unknown field, left out' })
     expect(parse('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n')).to.deep.equal({
       objects: [],
       secrets: [],

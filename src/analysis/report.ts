@@ -1,0 +1,81 @@
+/** Findings as text for people, JSON for programs, and SARIF 2.1.0 (OASIS) for code hosts. */
+import { readKey } from '../config/kinds.ts'
+import type { DocumentFault } from '../config/parse.ts'
+import { type Code, codes, type Finding, type Level } from './finding.ts'
+
+/** A finding with where its object stands. */
+export interface Located extends Omit<Finding, 'object'> {
+  readonly level: Level
+  /** `<Kind> <namespace>/<name>`; empty where it could not be read. */
+  readonly object: string
+  /** The file; empty for an object of a cluster. */
+  readonly file: string
+  /** The number of the document in the file, from 1; 0 for an object of a cluster. */
+  readonly document: number
+}
+
+/** Returns a fault or warning of reading a file as a finding. */
+export function ofDocument(code: 'IST0106' | 'IST0133', { file, document, key, path, reason }: DocumentFault, domain: string): Located {
+  return { code, level: codes[code].level, object: key === undefined ? '' : nameOf(key, domain), path, message: reason, file, document }
+}
+
+/** Returns a finding with its object's name and place, which is `<file>, document <n>` for one of a file. */
+export function located({ code, object, path, message }: Finding, place: string, domain: string): Located {
+  const [, file = '', document = '0'] = /^(.*), document (\d+)$/.exec(place) ?? []
+  return { code, level: codes[code].level, object: nameOf(object, domain), path, message, file, document: Number(document) }
+}
+
+function nameOf(key: string, domain: string): string {
+  const { kind, namespace, name } = readKey(key, domain)
+  return `${kind} ${namespace}/${name}`
+}
+
+/** The colours of levels on a terminal. */
+const colours: Readonly<Record<Level, number>> = { error: 31, warning: 33, info: 36 }
+
+/** Returns lines for people, one a finding. */
+export function textReport(findings: readonly Located[], isColoured: boolean): string {
+  return findings.map((finding) => line(finding, isColoured)).join('\n')
+}
+
+function line({ code, level, object, path, message, file, document }: Located, isColoured: boolean): string {
+  const shown = isColoured ? `\x1b[${colours[level]}m${level}\x1b[0m` : level
+  const where = [file === '' ? '' : `${file}, document ${document}`, object, path].filter(Boolean).join(': ')
+  return `${shown} ${code} ${where}: ${message}`
+}
+
+/** Returns the findings as JSON, each with the name of its code. */
+export function jsonReport(findings: readonly Located[]): string {
+  return JSON.stringify(
+    findings.map((finding) => ({ ...finding, name: codes[finding.code].name })),
+    undefined,
+    2,
+  )
+}
+
+/** The levels of SARIF. */
+const sarifLevels: Readonly<Record<Level, string>> = { error: 'error', warning: 'warning', info: 'note' }
+
+/** Returns the findings as SARIF. A result names a file and not a line: objects are known by their document. */
+export function sarifReport(findings: readonly Located[], version: string): string {
+  const used = [...new Set(findings.map(({ code }) => code))].sort()
+  const rules = used.map((id: Code) => ({ id, name: codes[id].name, defaultConfiguration: { level: sarifLevels[codes[id].level] } }))
+  const results = findings.map(({ code, level, object, path, message, file }) => ({
+    ruleId: code,
+    ruleIndex: used.indexOf(code),
+    level: sarifLevels[level],
+    message: { text: [object, path, message].filter(Boolean).join(': ') },
+    locations: [
+      {
+        ...(file === '' ? {} : { physicalLocation: { artifactLocation: { uri: file } } }),
+        logicalLocations: [{ fullyQualifiedName: [object, path].filter(Boolean).join('.') }],
+      },
+    ],
+  }))
+  const driver = { name: 'pilot-discovery', version, rules }
+  return JSON.stringify(
+    { $schema: 'https://json.schemastore.org/sarif-2.1.0.json', version: '2.1.0', runs: [{ tool: { driver }, results }] },
+    undefined,
+    2,
+  )
+}

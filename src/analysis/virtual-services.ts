@@ -1,0 +1,197 @@
+/** Finds what VirtualServices name and is not there, routes that no request reaches, and weights that do not say what is meant. */
+import type { ConfigObject } from '../../protocols/data.ts'
+import type { GatewaySpec } from '../config/kinds/gateway.ts'
+import type { HttpMatch, HttpRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
+import { suggestion } from '../model/edit-distance.ts'
+import { completeHost, hostsOverlap } from '../model/match.ts'
+import type { Tell } from './finding.ts'
+import type { References } from './references.ts'
+import type { World } from './world.ts'
+
+type Destination = NonNullable<HttpRoute['mirror']>
+
+/** Tells what is wrong with a VirtualService. */
+export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, world: World, references: References, tell: Tell): void {
+  const { spec } = object
+  for (const [index, route] of (spec.http ?? []).entries()) {
+    const at = `spec.http[${index}]`
+    for (const [number, { destination }] of (route.route ?? []).entries())
+      checkDestination(destination, `${at}.route[${number}].destination`, object, references, tell)
+    if (route.mirror) checkDestination(route.mirror, `${at}.mirror`, object, references, tell)
+    for (const [number, { destination }] of (route.mirrors ?? []).entries())
+      checkDestination(destination, `${at}.mirrors[${number}].destination`, object, references, tell)
+    checkWeights(route.route, `${at}.route`, tell)
+    checkDelegate(route, at, object, references, tell)
+  }
+  for (const kind of ['tls', 'tcp'] as const)
+    for (const [index, { route }] of (spec[kind] ?? []).entries()) {
+      for (const [number, { destination }] of route.entries())
+        checkDestination(destination, `spec.${kind}[${index}].route[${number}].destination`, object, references, tell)
+      checkWeights(route, `spec.${kind}[${index}].route`, tell)
+    }
+  checkGateways(object, world, references, tell)
+  checkOrder(spec.http ?? [], tell)
+}
+
+function checkDestination({ host, subset, port }: Destination, at: string, { namespace }: ConfigObject, references: References, tell: Tell): void {
+  const full = completeHost(host, namespace, references.domain)
+  const services = references.servicesOf(full)
+  if (services.length === 0) {
+    const known = references.nearHosts(host, namespace)
+    return tell('IST0101', `${at}.host`, `there is no service ${full}, so requests are answered with an error${suggestion(host, known)}`)
+  }
+  const ports = services.flatMap((service) => service.ports)
+  const numbers = [...new Set(ports.map(({ number }) => number))].sort((one, other) => one - other)
+  if (port?.number === undefined) {
+    if (numbers.length > 1)
+      tell(
+        'IST0112',
+        `${at}.port`,
+        `the service ${full} has the ports ${numbers.join(', ')}: say which with port.number, otherwise that of the request counts`,
+      )
+  } else if (!numbers.includes(port.number))
+    tell('IST0101', `${at}.port.number`, `the service ${full} has no port ${port.number}, only ${numbers.join(', ') || 'none'}`)
+  if (subset === undefined) return
+  const subsets = references.subsetsOf(full, namespace)
+  if (!subsets.has(subset))
+    tell(
+      'IST0101',
+      `${at}.subset`,
+      `no DestinationRule defines a subset ${JSON.stringify(subset)} of ${full}, so there are no endpoints${suggestion(subset, subsets)}`,
+    )
+}
+
+/** Weights are relative; those of one destination alone, and of 0, and sums that are near 100 and not 100, are mostly mistakes. */
+function checkWeights(route: readonly { readonly weight?: number }[] | undefined, at: string, tell: Tell): void {
+  if (!route || route.length < 2) return
+  const without = route.findIndex(({ weight }) => weight === undefined)
+  if (without >= 0 && route.some(({ weight }) => weight !== undefined))
+    tell('IST0133', `${at}[${without}].weight`, 'a destination without a weight beside others that have one gets no requests: set its weight')
+  const sum = route.reduce((total, { weight = 0 }) => total + weight, 0)
+  if (sum !== 100 && route.every(({ weight }) => weight !== undefined))
+    tell('IST0133', at, `the weights add up to ${sum}: they are taken as shares of that, not as percentages`)
+}
+
+function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: ConfigObject, references: References, tell: Tell): void {
+  if (!delegate?.name) return
+  const path = `${delegate.namespace ?? namespace}/${delegate.name}`
+  if (!references.has('VirtualService', path))
+    tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}${suggestion(path, references.names('VirtualService'))}`)
+}
+
+function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, world: World, references: References, tell: Tell): void {
+  const named = [...(spec.gateways ?? []).entries(), ...gatewaysOfMatches(spec)]
+  for (const [where, name] of named) {
+    if (name === 'mesh') continue
+    const at = typeof where === 'number' ? `spec.gateways[${where}]` : where
+    const path = name.includes('/') ? name : `${namespace}/${name}`
+    const gateway = references.get('Gateway', path) as ConfigObject<GatewaySpec> | undefined
+    if (!gateway) {
+      tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere${suggestion(path, references.names('Gateway'))}`)
+      continue
+    }
+    if (typeof where !== 'number') continue
+    for (const [index, host] of (spec.hosts ?? []).entries())
+      if (!servesHost(gateway, completeHost(host, namespace, world.domain), namespace))
+        tell(
+          'IST0132',
+          `spec.hosts[${index}]`,
+          `no server of the Gateway ${path} has the host ${host} for the namespace ${namespace}, so it is not served there`,
+        )
+  }
+}
+
+/** The gateways that matches name, with their places. */
+function* gatewaysOfMatches({ http, tls, tcp }: VirtualServiceSpec): Generator<[string, string]> {
+  for (const [kind, routes] of Object.entries({ http, tls, tcp }))
+    for (const [index, { match }] of (routes ?? []).entries())
+      for (const [number, { gateways }] of (match ?? []).entries())
+        for (const [place, name] of (gateways ?? []).entries()) yield [`spec.${kind}[${index}].match[${number}].gateways[${place}]`, name]
+}
+
+function servesHost({ namespace: own, spec }: ConfigObject<GatewaySpec>, host: string, namespace: string): boolean {
+  return spec.servers.some(({ hosts }) =>
+    hosts.some((written) => {
+      const slash = written.indexOf('/')
+      const [scope, pattern] = slash < 0 ? ['*', written] : [written.slice(0, slash), written.slice(slash + 1)]
+      return (scope === '*' || scope === namespace || (scope === '.' && own === namespace)) && hostsOverlap(pattern, host)
+    }),
+  )
+}
+
+/** Tells routes that no request reaches, since one before them takes all that they match. */
+function checkOrder(routes: readonly HttpRoute[], tell: Tell): void {
+  const before: { readonly at: string; readonly match: HttpMatch }[] = []
+  let all: string | undefined
+  for (const [index, { match = [] }] of routes.entries()) {
+    const at = `spec.http[${index}]`
+    if (all !== undefined) {
+      tell('IST0130', at, `no request reaches this route: ${all} takes all of them; move that to the end`)
+      continue
+    }
+    const covered = match.map((each) => before.find((earlier) => covers(earlier.match, each))?.at)
+    if (match.length > 0 && covered.every((earlier) => earlier !== undefined))
+      tell('IST0130', at, `no request reaches this route: ${covered[0]} takes all that it matches`)
+    else
+      for (const [number, earlier] of covered.entries())
+        if (earlier !== undefined) tell('IST0131', `${at}.match[${number}]`, `${earlier} takes all that this matches`)
+    if (match.length === 0 || match.some(takesAll)) all = at
+    for (const [number, each] of match.entries()) before.push({ at: `${at}.match[${number}]`, match: each })
+  }
+}
+
+/** The fields of a match that do not restrict it. */
+const unrestricting = new Set(['name', 'statPrefix', 'ignoreUriCase'])
+const restrictions = (match: HttpMatch) => Object.entries(match).filter(([field, value]) => value !== undefined && !unrestricting.has(field))
+
+const takesAll = (match: HttpMatch): boolean =>
+  restrictions(match).every(([field, value]) => field === 'uri' && (value as NonNullable<HttpMatch['uri']>).prefix === '/')
+
+/** Whether whatever the second one matches is matched by the first one. Told only where it is certain: equal fields, and prefixes of prefixes. */
+function covers(first: HttpMatch, second: HttpMatch): boolean {
+  const others = new Map(restrictions(second))
+  return restrictions(first).every(([field, value]) => {
+    const other = others.get(field)
+    if (JSON.stringify(other) === JSON.stringify(value)) return true
+    if (field !== 'uri' || first.ignoreUriCase !== second.ignoreUriCase) return false
+    const [one, two] = [value, other] as [HttpMatch['uri'], HttpMatch['uri']]
+    const begins = two?.prefix ?? two?.exact
+    return one?.prefix && begins?.startsWith(one.prefix)
+  })
+}
+
+/** Tells the VirtualServices of the mesh that have a host in common: of these only the oldest is certain to count. */
+export function analyzeHosts(world: World, tellOf: (object: ConfigObject) => Tell): void {
+  const claims = new Map<string, { readonly object: ConfigObject; readonly index: number }[]>()
+  for (const object of world.objects('VirtualService') as readonly ConfigObject<VirtualServiceSpec>[]) {
+    const { namespace, spec } = object
+    if (spec.gateways?.length && !spec.gateways.includes('mesh')) continue
+    for (const [index, host] of (spec.hosts ?? []).entries()) {
+      const full = completeHost(host, namespace, world.domain)
+      const known = claims.get(full)
+      if (known) known.push({ object, index })
+      else claims.set(full, [{ object, index }])
+    }
+  }
+  for (const [host, claimants] of claims)
+    for (const { object, index } of claimants) {
+      const others = claimants.filter((other) => other.object !== object && mayMeet(object, other.object))
+      if (others.length === 0) continue
+      const names = [...new Set(others.map(({ object: { namespace, name } }) => `${namespace}/${name}`))]
+      tellOf(object)(
+        'IST0109',
+        `spec.hosts[${index}]`,
+        `${host} is also a host of the VirtualService ${names.join(', ')}: only one of them counts; put the routes into one`,
+      )
+    }
+}
+
+/** Whether some namespace may see both objects. */
+function mayMeet(one: ConfigObject, other: ConfigObject): boolean {
+  const seen = ({ namespace, spec }: ConfigObject) => {
+    const list = (spec as VirtualServiceSpec).exportTo
+    return new Set((list?.length ? list : ['*']).map((each) => (each === '.' ? namespace : each)))
+  }
+  const [first, second] = [seen(one), seen(other)]
+  return first.has('*') || second.has('*') || [...first].some((each) => second.has(each))
+}

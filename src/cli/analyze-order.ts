@@ -1,0 +1,45 @@
+/** The flags and arguments of `pilot-discovery analyze` and `validate`. */
+import { string } from '@oclif/core/args'
+import type { Level } from '../analysis/finding.ts'
+import { type FlagValues, text, toggle } from './flags.ts'
+
+/** What is to be analyzed, and how the result is written. */
+export interface AnalyzeOrder {
+  /** Files, directories, and `-` for standard input. */
+  readonly paths: readonly string[]
+  /** Whether objects are only checked each by itself. */
+  readonly isCheck: boolean
+  readonly form: 'text' | 'json' | 'sarif'
+  /** The lowest level of a finding with which the command fails. */
+  readonly failOn: Level
+  /** The DNS suffix of the cluster. */
+  readonly domain: string
+}
+
+const levels: readonly Level[] = ['error', 'warning', 'info']
+
+/** Flags of both commands. */
+export const analyzeFlags = {
+  json: toggle({ description: 'prints the findings as JSON' }),
+  sarif: toggle({ description: 'prints the findings as SARIF 2.1.0, which code hosts show beside the files' }),
+  'fail-on': text({ default: 'error', description: 'lowest level of a finding with which the exit status is 1: error, warning or info' }),
+  domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
+}
+
+/** Arguments of both commands; more paths may follow. */
+export const analyzeArgs = { path: string({ description: 'file or directory, or - for standard input; there may be several' }) }
+
+/** Returns the order of a command line. Throws an Error that names a flag or argument that cannot be used. */
+export function analyzeOrder(flags: FlagValues<typeof analyzeFlags>, args: readonly (string | undefined)[], isCheck: boolean): AnalyzeOrder {
+  const paths = args.filter((path) => path !== undefined)
+  const unknown = paths.find((path) => path.startsWith('-') && path !== '-')
+  if (unknown !== undefined) throw new Error(`unknown flag: ${unknown}`)
+  if (paths.length === 0) throw new Error('a file or directory is needed, or - for standard input')
+  const failOn = levels.find((level) => level === flags['fail-on'])
+  if (!failOn) throw new Error(`--fail-on: ${JSON.stringify(flags['fail-on'].slice(0, 100))} is not a level; choose from ${levels.join(', ')}`)
+  if (flags.json && flags.sarif) throw new Error('--json and --sarif exclude each other')
+  return { paths, isCheck, form: flags.sarif ? 'sarif' : flags.json ? 'json' : 'text', failOn, domain: flags.domain }
+}
+
+/** Whether a finding of a level fails the command. */
+export const fails = (level: Level, failOn: Level): boolean => levels.indexOf(level) <= levels.indexOf(failOn)

@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { discoveryScript } from '../harness/commands.ts'
+
+describe('pilot-discovery analyze and validate', () => {
+  let dir: string
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'mesh-analyze-'))
+    mkdirSync(join(dir, 'below'))
+  })
+  after(() => rmSync(dir, { recursive: true, force: true }))
+  const write = (name: string, content: string) => writeFileSync(join(dir, name), content)
+  const run = (args: readonly string[], input = '') => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [discoveryScript, ...args], { input, encoding: 'utf8', env: { ...process.env } })
+    return { status, stdout, stderr }
+  }
+  const route = (host: string) =>
+    `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop}\nspec: {hosts: [web], http: [{route: [{destinaton: {}, destination: {host: ${host}}}]}]}\n`
+  const service = 'apiVersion: v1\nkind: Service\nmetadata: {name: reviews, namespace: shop}\nspec: {ports: [{name: http, port: 80}]}\n'
+
+  it('find what is wrong in directories, with file, document, object and field, and fail from the level that was asked for', () => {
+    write('route.yaml', `${service}---\n${route('reviws')}`)
+    write(
+      'below/more.json',
+      '{"apiVersion": "networking.mesh.io/v1", "kind": "Sidecar", "metadata": {"name": "s", "namespace": "shop"}, "spec": {"egress": [{}]}}',
+    )
+    write('route.yaml.txt', route('web'))
+    const analyzed = run(['analyze', dir])
+    const at = join(dir, 'route.yaml')
+    expect(analyzed.stdout.split('\n')).to.deep.equal([
+      `error IST0106 ${join(dir, 'below/more.json')}, document 1: Sidecar shop/s: spec.egress[0].hosts: required, but missing`,
+      `warning IST0133 ${at}, document 2: VirtualService shop/web: spec.http[0].route[0].destinaton: unknown field, left out; did you mean "destination"?`,
+      `error IST0101 ${at}, document 2: VirtualService shop/web: spec.http[0].route[0].destination.host: there is no service reviws.shop.svc.cluster.local, so requests are answered with an error; did you mean "reviews"?`,
+      '',
+    ])
+    expect(analyzed.stderr).to.equal(`3 findings in 2 files; 1 file not read, since their names do not end in .yaml, .yml or .json: ${at}.txt\n`)
+    expect(analyzed.status).to.equal(1)
+    const validated = run(['validate', at])
+    expect([validated.status, validated.stdout.split('\n').length]).to.deep.equal([0, 2])
+    expect(run(['validate', '--fail-on', 'warning', at]).status).to.equal(1)
+    expect(run(['validate', join(dir, 'below')]).status).to.equal(1)
+  })
+
+  it('read standard input beside files, and print JSON and SARIF', () => {
+    write('service.yaml', service)
+    const json = run(['analyze', '--json', '-', join(dir, 'service.yaml')], route('reviws'))
+    const found = JSON.parse(json.stdout) as { code: string; name: string; file: string; document: number; object: string }[]
+    expect(found.map(({ code, name, file, document, object }) => [code, name, file, document, object])).to.deep.equal([
+      ['IST0133', 'SchemaWarning', '(standard input)', 1, 'VirtualService shop/web'],
+      ['IST0101', 'ReferencedResourceNotFound', '(standard input)', 1, 'VirtualService shop/web'],
+    ])
+    const sarif = JSON.parse(run(['analyze', '--sarif', join(dir, 'route.yaml')]).stdout)
+    const [{ results, tool }] = sarif.runs
+    expect([sarif.version, tool.driver.rules.map(({ id }: { id: string }) => id)]).to.deep.equal(['2.1.0', ['IST0101', 'IST0133']])
+    const uris = results.map(
+      ({ ruleId, level, locations }: { ruleId: string; level: string; locations: { physicalLocation: { artifactLocation: { uri: string } } }[] }) => [
+        ruleId,
+        level,
+        locations[0]?.physicalLocation.artifactLocation.uri,
+      ],
+    )
+    expect(uris).to.deep.equal([
+      ['IST0133', 'warning', join(dir, 'route.yaml')],
+      ['IST0101', 'error', join(dir, 'route.yaml')],
+    ])
+  })
+
+  it('say what cannot be read or used of the command line', () => {
+    const error = (...args: string[]) => run(args).stderr.trim()
+    expect(error('analyze', join(dir, 'nosuch'))).to.contain(`Error: ${join(dir, 'nosuch')}: ENOENT`)
+    expect(error('analyze', '--fail-on', 'everything', dir)).to.equal(
+      'Error: --fail-on: "everything" is not a level; choose from error, warning, info',
+    )
+    expect(error('analyze', '--json', '--sarif', dir)).to.equal('Error: --json and --sarif exclude each other')
+    expect(error('analyze', dir, '--nosuch')).to.equal('Error: unknown flag: --nosuch')
+    expect(error('analyze')).to.equal('Error: a file or directory is needed, or - for standard input')
+    expect(run(['analyze']).status).to.equal(255)
+  })
+})

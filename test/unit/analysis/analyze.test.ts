@@ -1,0 +1,230 @@
+import { expect } from 'chai'
+import { analyze } from '../../../src/analysis/analyze.ts'
+import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { testSettings } from '../../harness/settings.ts'
+
+const object = (kind: string, path: string, spec: string, group = 'networking') => {
+  const [namespace, name] = path.split('/')
+  return `apiVersion: ${group}.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}`
+}
+const service = (path: string, ports: string, rest = 'selector: {app: web}') => {
+  const [namespace, name] = path.split('/')
+  return `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {${rest}, ports: [${ports}]}`
+}
+const http = '{name: http, port: 80}'
+const deployment = (namespace: string, labels: string) =>
+  `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ${namespace}}\nspec: {template: {metadata: {labels: ${labels}}}}`
+const namespace = (name: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`
+const routes = (path: string, hosts: string, rest: string) => object('VirtualService', path, `{hosts: [${hosts}], ${rest}}`)
+const to = (destination: string) => `http: [{route: [{destination: {${destination}}}]}]`
+
+/** The findings of documents, `<code> <object> <path>`. */
+function found(...documents: string[]): string[] {
+  const mesh = new OfflineMesh(testSettings())
+  mesh.add('all.yaml', documents.join('\n---\n'))
+  expect(mesh.faults).to.deep.equal([])
+  return analyze(mesh.world()).map(({ code, object, path }) => `${code} ${object} ${path}`)
+}
+
+/** The messages of the findings of documents. */
+function messages(...documents: string[]): string[] {
+  const mesh = new OfflineMesh(testSettings())
+  mesh.add('all.yaml', documents.join('\n---\n'))
+  return analyze(mesh.world()).map(({ message }) => message)
+}
+
+describe('the analysis of configuration', () => {
+  it('finds nothing in configuration that is right', () => {
+    const all = [
+      namespace('shop'),
+      service('shop/web', http),
+      deployment('shop', '{app: web, version: v1}'),
+      routes(
+        'shop/web',
+        'web',
+        'http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: web, subset: v1}, weight: 60}, {destination: {host: web}, weight: 40}]}, {route: [{destination: {host: web}}]}]',
+      ),
+      object('DestinationRule', 'shop/web', '{host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]}'),
+      object('Gateway', 'shop/edge', '{selector: {app: web}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*.example"]}]}'),
+      routes('shop/outside', 'a.example', `gateways: [edge], ${to('host: web')}`),
+      object(
+        'AuthorizationPolicy',
+        'shop/p',
+        '{selector: {matchLabels: {app: web}}, rules: [{from: [{source: {namespaces: [shop, "sh*"]}}]}]}',
+        'security',
+      ),
+      object('Sidecar', 'shop/default', '{egress: [{hosts: ["./*", "shop/web.shop.svc.cluster.local"]}]}'),
+      object('ServiceEntry', 'shop/api', '{hosts: [api.example], ports: [{number: 443, name: https, protocol: HTTPS}], resolution: DNS}'),
+      routes('shop/api', 'api.example', `tls: [{match: [{sniHosts: [api.example]}], route: [{destination: {host: api.example}}]}]`),
+    ]
+    expect(found(...all)).to.deep.equal([])
+  })
+
+  describe('of destinations', () => {
+    it('finds hosts that no service has, and suggests those of services', () => {
+      const all = [service('shop/reviews', http), routes('shop/v', 'reviews', to('host: reviws'))]
+      expect(found(...all)).to.deep.equal(['IST0101 VirtualService/shop/v spec.http[0].route[0].destination.host'])
+      expect(messages(...all)[0])
+        .to.contain('there is no service reviws.shop.svc.cluster.local')
+        .and.to.contain('did you mean "reviews"?')
+      expect(found(service('shop/reviews', http), routes('shop/v', 'reviews', to('host: reviews.shp.svc.cluster.local')))).to.have.length(1)
+    })
+
+    it('finds them in mirrors, TLS and TCP routes, and takes wildcards of services as hosts', () => {
+      const mirrors = 'http: [{route: [{destination: {host: web}}], mirror: {host: a.x}, mirrors: [{destination: {host: b.x}}]}]'
+      const l4 = 'tls: [{match: [{sniHosts: [web.x]}], route: [{destination: {host: c.x}}]}], tcp: [{route: [{destination: {host: d.x}}]}]'
+      const wild = object('ServiceEntry', 'shop/w', '{hosts: ["*.y"], ports: [{number: 80, name: http}]}')
+      expect(
+        found(service('shop/web', http), routes('shop/v', 'web', `${mirrors}, ${l4}`), wild, routes('shop/w', 'web.y', to('host: n.y'))),
+      ).to.deep.equal([
+        'IST0101 VirtualService/shop/v spec.http[0].mirror.host',
+        'IST0101 VirtualService/shop/v spec.http[0].mirrors[0].destination.host',
+        'IST0101 VirtualService/shop/v spec.tcp[0].route[0].destination.host',
+        'IST0101 VirtualService/shop/v spec.tls[0].route[0].destination.host',
+      ])
+    })
+
+    it('finds ports that are missing or not those of the service, and subsets that no rule of a namespace in question defines', () => {
+      const all = [
+        service('shop/web', `${http}, {name: admin, port: 81}`),
+        routes(
+          'shop/v',
+          'web',
+          'http: [{route: [{destination: {host: web}, weight: 50}, {destination: {host: web, subset: v1, port: {number: 82}}, weight: 50}]}]',
+        ),
+        object('DestinationRule', 'other/web', '{host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {a: b}}]}'),
+      ]
+      expect(found(...all)).to.deep.equal([
+        'IST0112 VirtualService/shop/v spec.http[0].route[0].destination.port',
+        'IST0101 VirtualService/shop/v spec.http[0].route[1].destination.port.number',
+        'IST0101 VirtualService/shop/v spec.http[0].route[1].destination.subset',
+      ])
+    })
+
+    it('finds weights that do not say what is meant', () => {
+      const weighted = (one: string, other: string) =>
+        found(
+          service('shop/web', http),
+          routes('shop/v', 'web', `http: [{route: [{destination: {host: web}${one}}, {destination: {host: web}${other}}]}]`),
+        )
+      expect(weighted(', weight: 90', ', weight: 20')).to.deep.equal(['IST0133 VirtualService/shop/v spec.http[0].route'])
+      expect(weighted(', weight: 90', '')).to.deep.equal(['IST0133 VirtualService/shop/v spec.http[0].route[1].weight'])
+      expect(weighted(', weight: 90', ', weight: 10')).to.deep.equal([])
+    })
+  })
+
+  describe('of routes', () => {
+    const ordered = (...matches: string[]) =>
+      found(
+        service('shop/web', http),
+        routes(
+          'shop/v',
+          'web',
+          `http: [${matches.map((match) => `{${match === '' ? '' : `match: [${match}], `}route: [{destination: {host: web}}]}`).join(', ')}]`,
+        ),
+      )
+    it('finds those behind one that takes everything', () => {
+      expect(ordered('', '{uri: {prefix: /a}}')).to.deep.equal(['IST0130 VirtualService/shop/v spec.http[1]'])
+      expect(ordered('{uri: {prefix: /}}', '{uri: {prefix: /a}}')).to.deep.equal(['IST0130 VirtualService/shop/v spec.http[1]'])
+      expect(ordered('{uri: {prefix: /}, method: {exact: GET}}', '{uri: {prefix: /a}}')).to.deep.equal([])
+    })
+
+    it('finds those that earlier ones cover, and single matches of them', () => {
+      expect(ordered('{uri: {prefix: /a}}', '{uri: {prefix: /a/b}}')).to.deep.equal(['IST0130 VirtualService/shop/v spec.http[1]'])
+      expect(ordered('{uri: {prefix: /a}}', '{uri: {exact: /a/b}}, {uri: {prefix: /c}}')).to.deep.equal([
+        'IST0131 VirtualService/shop/v spec.http[1].match[0]',
+      ])
+      expect(ordered('{uri: {prefix: /a}, headers: {x: {exact: y}}}', '{uri: {prefix: /a}}')).to.deep.equal([])
+      expect(ordered('{uri: {prefix: /A}, ignoreUriCase: true}', '{uri: {prefix: /a}}')).to.deep.equal([])
+    })
+  })
+
+  it('finds gateways that are not there, hosts that they do not serve, and delegates that are not there', () => {
+    const gateway = object(
+      'Gateway',
+      'shop/edge',
+      '{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [other/a.example, "./b.example"]}]}',
+    )
+    const web = service('shop/web', http)
+    expect(found(web, gateway, routes('shop/v', 'a.example', `gateways: [egde, mesh], ${to('host: web')}`))).to.deep.equal([
+      'IST0101 VirtualService/shop/v spec.gateways[0]',
+    ])
+    expect(found(web, gateway, routes('shop/v', 'a.example, b.example', `gateways: [edge], ${to('host: web')}`))).to.deep.equal([
+      'IST0132 VirtualService/shop/v spec.hosts[0]',
+    ])
+    expect(found(web, routes('shop/v', 'web', 'http: [{delegate: {name: w}}]'))).to.deep.equal([
+      'IST0101 VirtualService/shop/v spec.http[0].delegate',
+    ])
+  })
+
+  it('finds hosts that two VirtualServices of the mesh have, where some namespace sees both', () => {
+    const web = service('shop/web', http)
+    const one = routes('shop/one', 'web', to('host: web'))
+    expect(found(web, one, routes('b/two', 'web.shop.svc.cluster.local', to('host: web.shop.svc.cluster.local')))).to.deep.equal([
+      'IST0109 VirtualService/b/two spec.hosts[0]',
+      'IST0109 VirtualService/shop/one spec.hosts[0]',
+    ])
+    const hidden = (path: string) => routes(path, 'web.shop.svc.cluster.local', `exportTo: ["."], ${to('host: web.shop.svc.cluster.local')}`)
+    expect(found(web, hidden('a/one'), hidden('b/two'))).to.deep.equal([])
+  })
+
+  it('finds selectors that match no workload, in the namespace or in all for the root namespace, and says nothing without workloads', () => {
+    const policy = (path: string) => object('AuthorizationPolicy', path, '{selector: {matchLabels: {app: nobody}}, rules: [{}]}', 'security')
+    expect(found(policy('shop/p'))).to.deep.equal([])
+    expect(found(policy('shop/p'), deployment('other', '{app: nobody}'))).to.deep.equal(['IST0127 AuthorizationPolicy/shop/p spec'])
+    expect(found(policy('mesh-system/p'), deployment('other', '{app: nobody}'))).to.deep.equal([])
+    const pod =
+      'apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: shop}\nspec: {jobTemplate: {spec: {template: {metadata: {labels: {app: nobody}}}}}}'
+    expect(found(policy('shop/p'), pod)).to.deep.equal([])
+  })
+
+  it('finds namespaces that do not exist, of objects and in policies and Sidecars', () => {
+    const policy = object('AuthorizationPolicy', 'shp/p', '{rules: [{from: [{source: {notNamespaces: [default, shopp]}}]}]}', 'security')
+    expect(found(policy)).to.deep.equal([])
+    expect(found(namespace('shop'), policy, object('Sidecar', 'shop/s', '{egress: [{hosts: ["gone/*", "~/x"]}]}'))).to.deep.equal([
+      'IST0101 AuthorizationPolicy/shp/p metadata.namespace',
+      'IST0101 AuthorizationPolicy/shp/p spec.rules[0].from[0].source.notNamespaces[1]',
+      'IST0101 Sidecar/shop/s spec.egress[0].hosts[0]',
+    ])
+  })
+
+  it('finds Secrets of Gateways that are not there', () => {
+    const gateway = object(
+      'Gateway',
+      'shop/g',
+      '{servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: cret}}]}',
+    )
+    const secret = 'apiVersion: v1\nkind: Secret\nmetadata: {name: cert, namespace: shop}\ntype: Opaque\nstringData: {token: x}'
+    expect(found(gateway)).to.deep.equal([])
+    expect(found(gateway, secret)).to.deep.equal(['IST0101 Gateway/shop/g spec.servers[0].tls.credentialName'])
+  })
+
+  it('finds rules of hosts that are not there, subsets without workloads, and TLS that verifies nobody', () => {
+    const rule =
+      '{host: web, subsets: [{name: v2, labels: {version: v2}}], trafficPolicy: {tls: {mode: SIMPLE}, portLevelSettings: [{port: {number: 80}, tls: {mode: SIMPLE}}]}}'
+    expect(found(service('shop/web', http), deployment('shop', '{app: web, version: v1}'), object('DestinationRule', 'shop/r', rule))).to.deep.equal([
+      'IST0127 DestinationRule/shop/r spec.subsets[0].labels',
+      'IST0129 DestinationRule/shop/r spec.trafficPolicy.portLevelSettings[0].tls',
+      'IST0128 DestinationRule/shop/r spec.trafficPolicy.tls',
+    ])
+    expect(found(object('DestinationRule', 'shop/r', '{host: nobody}'))).to.deep.equal(['IST0101 DestinationRule/shop/r spec.host'])
+  })
+
+  it('finds Sidecars of which only one counts', () => {
+    const sidecar = (path: string, selector = '') => object('Sidecar', path, `{${selector}egress: [{hosts: ["*/*"]}]}`)
+    const selects = 'workloadSelector: {labels: {app: web}}, '
+    expect(found(sidecar('shop/a'), sidecar('shop/b'), sidecar('shop/c', selects), sidecar('shop/d', selects), sidecar('x/e'))).to.deep.equal([
+      'IST0111 Sidecar/shop/a spec',
+      'IST0111 Sidecar/shop/b spec',
+      'IST0110 Sidecar/shop/c spec.workloadSelector',
+      'IST0110 Sidecar/shop/d spec.workloadSelector',
+    ])
+  })
+
+  it('finds ports of ServiceEntries whose protocol is not known, and TCP without addresses', () => {
+    const entry = (ports: string, rest = '') => object('ServiceEntry', 'shop/e', `{hosts: [a.example], ${rest}resolution: DNS, ports: [${ports}]}`)
+    expect(found(entry('{number: 80, name: web, protocol: HTPP}'))).to.deep.equal(['IST0133 ServiceEntry/shop/e spec.ports[0].protocol'])
+    expect(found(entry('{number: 5432, name: tcp, protocol: TCP}'))).to.deep.equal(['IST0134 ServiceEntry/shop/e spec.addresses'])
+    expect(found(entry('{number: 5432, name: tcp, protocol: TCP}', 'addresses: [10.1.1.1], '))).to.deep.equal([])
+  })
+})
