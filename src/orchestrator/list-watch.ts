@@ -54,8 +54,13 @@ export type WatchRequest =
   | { readonly mode: 'stream' }
   /** A page of a list. */
   | { readonly mode: 'page'; readonly next: string }
+  /** A list in one piece. Its end is told as that of a page. */
+  | { readonly mode: 'whole' }
   /** A watch that continues after a resource version. */
   | { readonly mode: 'watch'; readonly version: string }
+
+/** A request for a list that is not streamed. */
+export type ListRequest = Extract<WatchRequest, { mode: 'page' | 'whole' }>
 
 /** What is to be done, in this order. */
 export type WatchAction<Item> =
@@ -74,8 +79,8 @@ export type WatchAction<Item> =
   | { readonly type: 'failed'; readonly refusal: Refusal | undefined; readonly reason: string }
   /** The server answers again. */
   | { readonly type: 'recovered' }
-  /** Fetch a page of the list of an audit. */
-  | { readonly type: 'auditRequest'; readonly next: string }
+  /** Fetch a page of the list of an audit, or all of it. */
+  | { readonly type: 'auditRequest'; readonly request: ListRequest }
   /** Say `auditSettled` once the watch has had time to tell what is on its way. */
   | { readonly type: 'auditWait' }
   /** An audit has ended. `missed`: the number of objects of which the watch did not tell; with any, everything is listed again. */
@@ -91,6 +96,8 @@ interface Audit {
   readonly since: string
   readonly versions: Map<string, string>
   version: string
+  /** Whether its list is asked for in one piece. */
+  isWhole: boolean
 }
 
 /** What a list and watch does: it waits for its next attempt, reads pages of a list, reads a streamed list, or watches. */
@@ -105,6 +112,8 @@ const mostBrokenStreams = 2
 /** HTTP status codes of refusals with an answer of their own. */
 const codes = { badRequest: 400, gone: 410, invalid: 422 }
 
+const listRequest = (isWhole: boolean): ListRequest => (isWhole ? { mode: 'whole' } : { mode: 'page', next: '' })
+
 /** The state of one list and watch. */
 export class ListWatch<Item> {
   #phase: Phase = 'paused'
@@ -113,6 +122,14 @@ export class ListWatch<Item> {
   /** Whether the server is asked for streamed lists; it is until it refuses one, or some in a row broke. */
   #streams = true
   #brokenStreams = 0
+  /** Whether the next list that is not streamed is asked for in one piece: the server no longer had the rest of one that came in pages. */
+  #isWhole = false
+  /** Whether the page that was asked for last is another one than the first. */
+  #isLaterPage = false
+  /** Whether nothing has come of a watch since everything was listed. */
+  #isJustListed = false
+  /** The number of lists in a row that the server did not continue with a watch. */
+  #fruitlessLists = 0
   /** Whether the server has accepted the streamed list under way. */
   #isStreamOpen = false
   #failures = 0
@@ -198,7 +215,8 @@ export class ListWatch<Item> {
   #list(streams: boolean): void {
     this.#mentioned = new Map()
     this.#phase = streams ? 'streaming' : 'paging'
-    this.#do({ type: 'request', request: streams ? { mode: 'stream' } : { mode: 'page', next: '' } })
+    this.#isLaterPage = false
+    this.#do({ type: 'request', request: streams ? { mode: 'stream' } : listRequest(this.#isWhole) })
   }
 
   /**
@@ -225,7 +243,10 @@ export class ListWatch<Item> {
   }
 
   #page({ version, next }: Extract<WatchInput<Item>, { type: 'page' }>): void {
-    if (next !== '') return this.#do({ type: 'request', request: { mode: 'page', next } })
+    if (next !== '') {
+      this.#isLaterPage = true
+      return this.#do({ type: 'request', request: { mode: 'page', next } })
+    }
     this.#complete(version)
     this.#watch()
   }
@@ -289,7 +310,12 @@ export class ListWatch<Item> {
   /** A list was read whole. Nothing less ends the failures of lists: a server that breaks each of them in its middle is asked less and less often. */
   #complete(version: string): void {
     this.#brokenStreams = 0
-    this.#heard()
+    this.#isWhole = false
+    this.#failures = 0
+    this.#recovered()
+    this.#isJustListed = true
+    // A watch that goes on in the response of its list has told something.
+    this.#hasHeard = true
     for (const key of this.#known.keys()) {
       if (this.#mentioned?.has(key)) continue
       this.#known.delete(key)
@@ -302,6 +328,8 @@ export class ListWatch<Item> {
 
   #heard(): void {
     this.#hasHeard = true
+    this.#isJustListed = false
+    this.#fruitlessLists = 0
     this.#failures = 0
     this.#recovered()
   }
@@ -322,8 +350,13 @@ export class ListWatch<Item> {
     }
     if (code !== codes.gone) return this.#failed(refusal, reason)
     this.#version = ''
-    // A server that has nothing as old as the list that it has just sent is not asked again at once.
-    if (this.#failures === 0 && this.#phase === 'watching' && this.#hasHeard) return this.#relist()
+    // The next pages may expire as well, while the objects of one answer are of one moment.
+    if (this.#phase === 'paging') this.#isWhole = this.#isLaterPage
+    if (this.#phase === 'watching') {
+      if (this.#failures === 0 && this.#hasHeard && !this.#isJustListed) return this.#relist()
+      // A server that has nothing as old as the list that it has just sent is asked less and less often.
+      if (this.#isJustListed) this.#failures = Math.max(this.#failures, this.#fruitlessLists++)
+    }
     this.#failed(refusal, reason)
   }
 
@@ -335,6 +368,8 @@ export class ListWatch<Item> {
 
   #failed(refusal: Refusal | undefined, reason: string): void {
     if (this.#phase === 'streaming' && this.#isStreamOpen && ++this.#brokenStreams >= mostBrokenStreams) this.#streams = false
+    // A list in one piece that breaks may be too long for one answer.
+    if (this.#phase === 'paging' && refusal?.code !== codes.gone) this.#isWhole = false
     this.#phase = 'paused'
     this.#mentioned = undefined
     this.#failures++
@@ -346,18 +381,22 @@ export class ListWatch<Item> {
   #auditing(input: Extract<WatchInput<Item>, { type: `audit${string}` }>): void {
     if (input.type === 'auditDue') {
       if (this.#audit || this.#phase !== 'watching') return
-      this.#audit = { since: this.#version, versions: new Map(), version: '' }
-      return this.#do({ type: 'auditRequest', next: '' })
+      this.#audit = { since: this.#version, versions: new Map(), version: '', isWhole: false }
+      return this.#do({ type: 'auditRequest', request: listRequest(false) })
     }
     const audit = this.#audit
     if (!audit) return
     if (input.type === 'auditFailed') {
+      if (input.refusal?.code === codes.gone && audit.version !== '' && !audit.isWhole) {
+        this.#audit = { ...audit, versions: new Map(), isWhole: true }
+        return this.#do({ type: 'auditRequest', request: listRequest(true) })
+      }
       this.#audit = undefined
       this.#do(input)
     } else if (input.type === 'auditPage') {
       for (const [key, version] of input.versions) audit.versions.set(key, version)
       audit.version = input.version
-      this.#do(input.next === '' ? { type: 'auditWait' } : { type: 'auditRequest', next: input.next })
+      this.#do(input.next === '' ? { type: 'auditWait' } : { type: 'auditRequest', request: { mode: 'page', next: input.next } })
     } else this.#settle(audit)
   }
 

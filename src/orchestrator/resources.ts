@@ -1,5 +1,5 @@
 /** The resources of an API server that are followed: their paths, and what is asked for (docs/operation.md, C3). */
-import type { WatchRequest } from './list-watch.ts'
+import type { ListRequest, WatchRequest } from './list-watch.ts'
 
 /** A resource of the API. */
 export interface Resource {
@@ -66,7 +66,7 @@ const watchSeconds = 300
 
 /** Returns the path of a request. `chance`: a random number from 0 to 1. */
 export function requestPath({ path }: Resource, request: WatchRequest, chance: number): string {
-  if (request.mode === 'page') return pagePath(path, request.next)
+  if (request.mode === 'page' || request.mode === 'whole') return listPath(path, request)
   const query = new URLSearchParams({ watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(Math.round(watchSeconds * (1 + chance))) })
   if (request.mode === 'watch') query.set('resourceVersion', request.version)
   else {
@@ -76,11 +76,13 @@ export function requestPath({ path }: Resource, request: WatchRequest, chance: n
   return withQuery(path, query)
 }
 
-/** Returns the path of a page of a list. `next`: the token of the page; empty: the first one. */
-export const pagePath = (path: string, next: string): string =>
-  withQuery(path, new URLSearchParams({ limit: String(pageLength), ...(next === '' ? {} : { continue: next }) }))
+/** Returns the path of a page of a list (`next`: the token of the page; empty: the first one), or of all of it. */
+export function listPath(path: string, request: ListRequest): string {
+  if (request.mode === 'whole') return path
+  return withQuery(path, new URLSearchParams({ limit: String(pageLength), ...(request.next === '' ? {} : { continue: request.next }) }))
+}
 
 const withQuery = (path: string, query: URLSearchParams): string => `${path}${path.includes('?') ? '&' : '?'}${query}`
 
 /** The verb of a request in RBAC rules. */
-export const verbOf = ({ mode }: WatchRequest): string => (mode === 'page' ? 'list' : 'watch')
+export const verbOf = ({ mode }: WatchRequest): string => (mode === 'page' || mode === 'whole' ? 'list' : 'watch')

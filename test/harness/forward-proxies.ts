@@ -1,5 +1,6 @@
 /** Proxies that forward connections: by CONNECT with a password, and by SOCKS 5 without one. */
 import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /** A running proxy. */
@@ -27,11 +28,12 @@ function join(one: Socket, other: Socket): void {
   other.pipe(one)
 }
 
-/** Starts a proxy that is asked by CONNECT and refuses who does not have the password. */
-export function connectProxy(user: string, password: string): Promise<ForwardProxy> {
+/** Starts a proxy that is asked by CONNECT and refuses who does not have the password; with a certificate and its key, over TLS. */
+export function connectProxy(user: string, password: string, pair?: { readonly cert: string; readonly key: string }): Promise<ForwardProxy> {
   const targets: string[] = []
   const expected = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
-  const server = createHttpServer()
+  const server = pair ? createHttpsServer(pair) : createHttpServer()
+  server.on('tlsClientError', () => undefined)
   server.on('connect', ({ url = '', headers }, socket) => {
     if (headers['proxy-authorization'] !== expected) return void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     targets.push(url)

@@ -2,14 +2,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { createServer } from 'node:tls'
+import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { expect } from 'chai'
 import { ClusterApi } from '../../actors/discovery/cluster/cluster-api.ts'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 import { CredentialPlugin } from '../../actors/discovery/cluster/exec-plugin.ts'
 import { readPlugin } from '../../src/orchestrator/exec-credential.ts'
 import { TestCluster } from '../harness/cluster.ts'
-import { connectProxy, socksProxy } from '../harness/forward-proxies.ts'
+import { connectProxy, type ForwardProxy, socksProxy } from '../harness/forward-proxies.ts'
+import { SiteCertificates } from '../harness/gateway-secrets.ts'
 import { until } from '../harness/until.ts'
 
 const version = 'client.authentication.k8s.io/v1'
@@ -69,6 +70,33 @@ describe('the way to a real API server', () => {
     expect(await reason(names(config('odd', 'proxy-url: "ftp://127.0.0.1:1"')))).to.contain(
       'proxy-url of the cluster c: expected http, https or socks5',
     )
+  })
+
+  it('leads through a proxy that is asked over TLS, of an authority of the cluster or of the system, and through no other', async () => {
+    const made = new SiteCertificates()
+    const root = made.authority('proxies')
+    const { chain, key } = made.issue('IP:127.0.0.1', root)
+    const file = (name: string) => readFileSync(join(cluster.dir, 'pki', name), 'utf8')
+    const ofCluster = await connectProxy('mesh', 's3cret', { cert: file('serving.crt'), key: file('serving.key') })
+    const ofOther = await connectProxy('mesh', 's3cret', { cert: chain, key })
+    ends.push(ofCluster.close, ofOther.close, () => made.dispose())
+    const through = (name: string, { port }: ForwardProxy) => names(config(name, `proxy-url: "https://mesh:s3cret@127.0.0.1:${port}"`))
+    expect(await through('tls', ofCluster)).to.include('kube-system')
+    expect(ofCluster.targets).to.deep.equal([new URL(cluster.server).host])
+    expect(await reason(through('unknown', ofOther)))
+      .to.match(/proxy-url: https:\/\/127\.0\.0\.1:\d+: .*(certificate|issuer)/)
+      .and.not.contain('s3cret')
+    expect(ofOther.targets).to.deep.equal([])
+    const before = getCACertificates('default')
+    setDefaultCACertificates([...before, root.chain])
+    try {
+      expect(await through('system', ofOther)).to.include('kube-system')
+      expect(await reason(names(config('wrong', `proxy-url: "https://mesh:wrong@127.0.0.1:${ofOther.port}"`)))).to.contain(
+        'the proxy refused the connection with status 407',
+      )
+    } finally {
+      setDefaultCACertificates(before)
+    }
   })
 
   it('does not lead to a server that speaks HTTP/1.1 alone', async () => {

@@ -104,7 +104,7 @@ export class ApiSession {
     const isOpen = session !== undefined && !session.closed && !session.destroyed
     return {
       server: access?.server,
-      connectedMs: isOpen && since !== undefined ? monotonicMs() - since : undefined,
+      connectedMs: isOpen && since !== undefined ? Math.round(monotonicMs() - since) : undefined,
       ...{ connections: this.#connections, lastError: this.#lastError },
     }
   }

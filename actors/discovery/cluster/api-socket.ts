@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 // biome-ignore lint/style/noRestrictedImports: the same
 import { request as httpsRequest } from 'node:https'
 import { isIP, isIPv6, type Socket } from 'node:net'
-import { connect, type TLSSocket } from 'node:tls'
+import { connect, getCACertificates, type TLSSocket } from 'node:tls'
 import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
 import { type ProxyAddress, readProxy } from '../../../src/orchestrator/proxies.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
@@ -18,7 +18,7 @@ export async function openApiSocket(access: ClusterAccess): Promise<TLSSocket> {
   const [host, port] = [hostname.replace(/^\[|\]$/g, ''), given === '' ? 443 : Number(given)]
   const opening = new Opening(`no connection to ${access.server} within ${connectMs / 1000} s`)
   try {
-    const below = access.proxy === undefined ? undefined : await opening.of(through(readProxy(access.proxy), host, port, opening))
+    const below = access.proxy === undefined ? undefined : await opening.of(through(readProxy(access.proxy), access, host, port, opening))
     const { ca, cert, key, serverName, verifies } = access
     const name = serverName ?? (isIP(host) === 0 ? host : undefined)
     const socket = connect({
@@ -73,18 +73,26 @@ class Opening {
   }
 }
 
-async function through(proxy: ProxyAddress, host: string, port: number, opening: Opening): Promise<Socket> {
+async function through(proxy: ProxyAddress, access: ClusterAccess, host: string, port: number, opening: Opening): Promise<Socket> {
   const where = `proxy-url: ${proxy.type}://${isIPv6(proxy.host) ? `[${proxy.host}]` : proxy.host}:${proxy.port}`
-  const step = proxy.type === 'socks5' ? throughSocks(proxy, host, port) : throughConnect(proxy, host, port, opening)
+  const step = proxy.type === 'socks5' ? throughSocks(proxy, host, port) : throughConnect(proxy, access, host, port, opening)
   return step.catch((error: Error) => Promise.reject(new Error(`${where}: ${error.message}`)))
 }
 
-function throughConnect({ type, host: at, port: by, user, password }: ProxyAddress, host: string, port: number, opening: Opening): Promise<Socket> {
+function throughConnect(
+  { type, host: at, port: by, user, password }: ProxyAddress,
+  { ca, verifies }: ClusterAccess,
+  host: string,
+  port: number,
+  opening: Opening,
+): Promise<Socket> {
   const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`
   const credential = user === '' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
   return new Promise((resolve, reject) => {
     const asked = (type === 'https' ? httpsRequest : httpRequest)({
       ...{ host: at, port: by, method: 'CONNECT', path: target, agent: false },
+      // The authorities of the cluster count for its proxy too, as they do for kubectl, and those of the system, which most proxies are of.
+      ...(type === 'https' ? { ca: [...getCACertificates('default'), ...(ca === undefined ? [] : [ca])], rejectUnauthorized: verifies } : {}),
       headers: { host: target, ...credential },
     })
     opening.ends(() => asked.destroy())

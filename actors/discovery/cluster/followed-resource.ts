@@ -4,8 +4,16 @@ import type { KindStatus } from '../../../protocols/messages/orchestrator.ts'
 import { pauseAfter } from '../../../src/model/back-off.ts'
 import { Lines } from '../../../src/orchestrator/lines.ts'
 import { ListItems } from '../../../src/orchestrator/list-items.ts'
-import { type Listed, ListWatch, type Refusal, type WatchAction, type WatchInput, type WatchRequest } from '../../../src/orchestrator/list-watch.ts'
-import { pagePath, type Resource, requestPath, shownResource, verbOf } from '../../../src/orchestrator/resources.ts'
+import {
+  type Listed,
+  type ListRequest,
+  ListWatch,
+  type Refusal,
+  type WatchAction,
+  type WatchInput,
+  type WatchRequest,
+} from '../../../src/orchestrator/list-watch.ts'
+import { listPath, type Resource, requestPath, shownResource, verbOf } from '../../../src/orchestrator/resources.ts'
 import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, type ReadEvent, refusalOf } from '../../../src/orchestrator/responses.ts'
 import { chance } from '../../runtime/chance.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -36,10 +44,10 @@ export interface ResourceEvents<Item> {
 /** Pauses between attempts, in milliseconds: the server is not asked more often when it asks for more. */
 const pauses = { firstMs: 500, longestMs: 30_000, jitter: 0.5, longestAskedMs: 120_000 }
 /**
- * The longest time without an event or a bookmark: in a watch, to which a bookmark comes about once a minute, and in a streamed list, which a
+ * The longest time without a byte, in milliseconds: of a watch, which has a bookmark about once a minute, and in the middle of a list, which a
  * server that has nothing to wait for sends at once. A watch is begun again after it, a streamed list is read in pages.
  */
-const silentMs = { watching: 180_000, streaming: 10_000 }
+const usualSilences = { watchMs: 180_000, listMs: 10_000 }
 /** The time that a watch has to tell what the list of an audit had before it. */
 const settleMs = 5000
 /** The longest object, and the longest text of a refusal, in bytes. */
@@ -49,6 +57,8 @@ const accept = { objects: 'application/json', versions: 'application/json;as=Par
 
 /** What comes of the page of a list. */
 interface ListEvents {
+  /** The server has said or sent something. */
+  heard(): void
   item(object: Readonly<Record<string, unknown>>): void
   /** Bytes have come, and the objects that end in them were told. */
   received(): void
@@ -60,10 +70,13 @@ interface ListEvents {
 /** Follows a resource until it is closed. */
 export class FollowedResource<Item = unknown> {
   readonly resource: Resource
-  readonly #session: ApiSession
+  readonly #session: Pick<ApiSession, 'send' | 'refused'>
   readonly #events: ResourceEvents<Item>
+  readonly #silences: typeof usualSilences
   readonly #state = new ListWatch<Item>()
   #request: ApiRequest | undefined
+  /** The number of the request under way. */
+  #serial = 0
   #verb = 'list'
   #audit: ApiRequest | undefined
   #pause: Timer | undefined
@@ -71,7 +84,7 @@ export class FollowedResource<Item = unknown> {
   /** When the time that {@link #silence} measures began, in monotonic milliseconds. */
   #listensSince = 0
   #auditTimer: Timer | undefined
-  /** The time that the watch has to tell what the list of an audit had before it. */
+  /** The time without a byte of the list of an audit, then the time that the watch has to tell what that list had before it. */
   #auditWait: Timer | undefined
   readonly #startedAt = monotonicMs()
   /** When the server was last heard of this resource. */
@@ -83,10 +96,11 @@ export class FollowedResource<Item = unknown> {
   readonly #done = { updates: 0, deletes: 0, lists: 0, audits: 0, repairs: 0 }
   #isClosed = false
 
-  constructor(resource: Resource, session: ApiSession, events: ResourceEvents<Item>) {
+  constructor(resource: Resource, session: Pick<ApiSession, 'send' | 'refused'>, events: ResourceEvents<Item>, silences = usualSilences) {
     this.resource = resource
     this.#session = session
     this.#events = events
+    this.#silences = silences
   }
 
   /** The number of its objects. */
@@ -96,7 +110,7 @@ export class FollowedResource<Item = unknown> {
 
   /** Milliseconds since the server was last heard of this resource; undefined: never. */
   get age(): number | undefined {
-    return this.#heardAt === undefined ? undefined : monotonicMs() - this.#heardAt
+    return this.#heardAt === undefined ? undefined : Math.round(monotonicMs() - this.#heardAt)
   }
 
   /** Milliseconds since the server was last heard of this resource, or since it is followed. */
@@ -113,7 +127,7 @@ export class FollowedResource<Item = unknown> {
       ...{ kind, resource: shownResource(this.resource), mode, objects, version },
       ageMs: this.age,
       failures: this.#failures,
-      ...{ lastError: last?.reason, lastErrorMs: last && monotonicMs() - last.at, lastAuditError: this.#auditFailure },
+      ...{ lastError: last?.reason, lastErrorMs: last && Math.round(monotonicMs() - last.at), lastAuditError: this.#auditFailure },
       ...this.#done,
     }
   }
@@ -171,7 +185,7 @@ export class FollowedResource<Item = unknown> {
       case 'recovered':
         return this.#events.recovered()
       case 'auditRequest':
-        return this.#sendAudit(action.next)
+        return this.#sendAudit(action.request)
       case 'auditWait':
         this.#auditWait = after(settleMs, () => {
           this.#tell({ type: 'auditSettled' })
@@ -203,11 +217,12 @@ export class FollowedResource<Item = unknown> {
 
   #send(request: WatchRequest): void {
     this.#stop()
+    this.#serial++
     this.#verb = verbOf(request)
     const path = requestPath(this.resource, request, chance())
     this.#request = this.#session.send(
       { method: 'GET', path, accept: accept.objects },
-      request.mode === 'page' ? this.#pageEvents() : this.#watchEvents(),
+      this.#verb === 'list' ? this.#pageEvents() : this.#watchEvents(),
     )
   }
 
@@ -215,6 +230,7 @@ export class FollowedResource<Item = unknown> {
 
   #watchEvents(): RequestEvents {
     const lines = new Lines(most.object)
+    const serial = this.#serial
     const refusal = new Refused((found) => this.#tell({ type: 'refused', refusal: found }))
     return {
       answered: (status, headers) => {
@@ -224,10 +240,14 @@ export class FollowedResource<Item = unknown> {
       received: (bytes) => {
         if (refusal.received(bytes)) return
         this.#heardAt = monotonicMs()
-        for (const line of lines.take(bytes)) this.#event(eventOf(line))
+        for (const line of lines.take(bytes)) {
+          // An event may have ended the request: those behind it are of no list and no watch that goes on.
+          if (this.#serial !== serial) break
+          this.#event(eventOf(line))
+        }
         this.#events.settled()
         // The end of a streamed list begins the longer time of a watch.
-        this.#listen()
+        if (this.#serial === serial) this.#listen()
       },
       ended: () => {
         if (!refusal.ended()) this.#tell({ type: 'ended' })
@@ -249,10 +269,8 @@ export class FollowedResource<Item = unknown> {
         const item = this.#events.read(object)
         if (item) this.#tell({ type: 'listed', item })
       },
-      received: () => {
-        this.#heard()
-        this.#events.settled()
-      },
+      heard: () => this.#heard(),
+      received: () => this.#events.settled(),
       end: ({ version, next }) => {
         this.#tell({ type: 'page', version, next })
         this.#events.settled()
@@ -262,19 +280,33 @@ export class FollowedResource<Item = unknown> {
     })
   }
 
-  #sendAudit(next: string): void {
+  #sendAudit(request: ListRequest): void {
     const versions = new Map<string, string>()
+    const over = (failure: Pick<Extract<WatchInput<Item>, { type: 'auditFailed' }>, 'refusal' | 'reason'>) => {
+      this.#auditWait?.cancel()
+      this.#tell({ type: 'auditFailed', ...failure })
+    }
     const events = this.#listEvents({
       item: (object) => {
         const known = keyAndVersion(object)
         if (known) versions.set(...known)
       },
+      heard: () => {
+        this.#auditWait?.cancel()
+        this.#auditWait = deadlineAfter(this.#silences.listMs, () => {
+          this.#audit?.abandon()
+          over({ refusal: undefined, reason: `nothing came for ${this.#silences.listMs / 1000} s` })
+        }).unref()
+      },
       received: () => undefined,
-      end: (page) => this.#tell({ type: 'auditPage', versions, ...page }),
-      refused: (refusal) => this.#tell({ type: 'auditFailed', refusal, reason: refusal.reason }),
-      broken: (reason) => this.#tell({ type: 'auditFailed', refusal: undefined, reason }),
+      end: (page) => {
+        this.#auditWait?.cancel()
+        this.#tell({ type: 'auditPage', versions, ...page })
+      },
+      refused: (refusal) => over({ refusal, reason: refusal.reason }),
+      broken: (reason) => over({ refusal: undefined, reason }),
     })
-    this.#audit = this.#session.send({ method: 'GET', path: pagePath(this.resource.path, next), accept: accept.versions }, events)
+    this.#audit = this.#session.send({ method: 'GET', path: listPath(this.resource.path, request), accept: accept.versions }, events)
   }
 
   /** The events of a request whose answer is a page of a list, whose objects are read as they come. */
@@ -282,8 +314,12 @@ export class FollowedResource<Item = unknown> {
     const items = new ListItems(most.object)
     const refusal = new Refused(list.refused)
     return {
-      answered: (status, headers) => void refusal.answered(status, headers),
+      answered: (status, headers) => {
+        refusal.answered(status, headers)
+        list.heard()
+      },
       received: (bytes) => {
+        list.heard()
         if (refusal.received(bytes)) return
         for (const text of items.take(bytes)) list.item(objectOf(text))
         list.received()
@@ -307,12 +343,13 @@ export class FollowedResource<Item = unknown> {
 
   /** Begins the time after which a silent request is begun again. One timer measures it, since much of what is heard comes within moments. */
   #listen(): void {
+    if (this.#state.phase === 'paused') return
     this.#listensSince = monotonicMs()
     this.#silence ??= this.#silenceAfter(this.#mostSilentMs)
   }
 
   get #mostSilentMs(): number {
-    return this.#state.phase === 'streaming' ? silentMs.streaming : silentMs.watching
+    return this.#state.phase === 'watching' ? this.#silences.watchMs : this.#silences.listMs
   }
 
   #silenceAfter(ms: number): Timer {

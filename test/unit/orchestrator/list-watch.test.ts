@@ -101,8 +101,46 @@ describe('a list and watch', () => {
     // The token of a page has expired: the list begins anew.
     for (const input of page([item('a', 3)], '9', 'more')) told.tell(input)
     for (const input of [refused(410), due]) told.tell(input)
-    expect(told.request).to.deep.equal({ mode: 'page', next: '' })
+    expect(told.request).to.deep.equal({ mode: 'whole' })
     expect(told.state).to.deep.equal({ a: 'a3', b: 'b4' })
+  })
+
+  it('lists everything in one piece where the rest of a list in pages has expired, and in pages again where that breaks', () => {
+    const told = new Told()
+    const first = [due, refused(422), ...page([item('a', 3)], '5', 'more')]
+    for (const input of [...first, refused(410), due]) told.tell(input)
+    expect([told.request, told.pauses]).to.deep.equal([{ mode: 'whole' }, [1]])
+    // The server may have no time for an answer as long.
+    for (const input of [{ type: 'listed', item: item('a', 3) } as const, broken, due]) told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'page', next: '' })
+    for (const input of [...page([item('a', 3)], '6', 'more'), refused(410), due]) told.tell(input)
+    expect([told.request, told.pauses]).to.deep.equal([{ mode: 'whole' }, [1, 2, 3]])
+    for (const input of page([item('a', 3), item('b', 7)], '7', '')) told.tell(input)
+    expect([told.request, told.state]).to.deep.equal([
+      { mode: 'watch', version: '7' },
+      { a: 'a3', b: 'b7' },
+    ])
+    // The next list is another one; its first page is no rest.
+    for (const input of [bookmark(8), refused(410)]) told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'page', next: '' })
+    for (const input of [refused(410), due]) told.tell(input)
+    expect(told.request).to.deep.equal({ mode: 'page', next: '' })
+  })
+
+  it('waits longer each time that the server has nothing as old as the list that it has just sent', () => {
+    for (const streams of [true, false]) {
+      const told = new Told()
+      told.tell(due)
+      if (!streams) told.tell(refused(422))
+      const list = (version: number) => (streams ? [event('a', 3), bookmark(version, true)] : page([item('a', 3)], `${version}`, ''))
+      for (const version of [5, 6, 7]) for (const input of [...list(version), refused(410), due]) told.tell(input)
+      expect(told.pauses).to.deep.equal([1, 2, 3])
+      // A watch that tells something ends that.
+      for (const input of [...list(8), bookmark(9), refused(410)]) told.tell(input)
+      expect([told.pauses, told.request?.mode]).to.deep.equal([[1, 2, 3], streams ? 'stream' : 'page'])
+      for (const input of [...list(9), refused(410)]) told.tell(input)
+      expect(told.pauses).to.deep.equal([1, 2, 3, 1])
+    }
   })
 
   it('resumes after the last event or bookmark, at once when the server ends a watch in order', () => {
@@ -174,7 +212,7 @@ describe('a list and watch', () => {
     for (const input of [due, broken, due, refused(503), due, { type: 'opened' } as const, broken, due]) told.tell(input)
     expect(told.request).to.deep.equal({ mode: 'stream' })
     // One that ends in order starts the count anew.
-    for (const input of [event('a', 3), bookmark(5, true), refused(410), { type: 'opened' } as const, { type: 'ended' } as const, due])
+    for (const input of [event('a', 3), bookmark(5, true), refused(410), due, { type: 'opened' } as const, { type: 'ended' } as const, due])
       told.tell(input)
     expect(told.request).to.deep.equal({ mode: 'stream' })
     for (const input of [event('a', 3), broken, due]) told.tell(input)
@@ -260,6 +298,30 @@ describe('a list and watch', () => {
         for (const input of [event('a', 3), bookmark(9, true)]) told.tell(input)
         expect(told.tell(refused(410)).map(({ type }) => type)).not.to.include('auditAbandoned')
       }
+    })
+
+    it('list everything in one piece where the rest of their list has expired', () => {
+      const told = watching()
+      const gone = { type: 'auditFailed', refusal: { code: 410, reason: 'gone', askedMs: 0 }, reason: 'gone' } as const
+      told.tell({ type: 'auditDue' })
+      told.tell({ type: 'auditPage', versions: new Map([['x', '1']]), version: '5', next: 'more' })
+      expect(told.tell(gone)).to.deep.equal([{ type: 'auditRequest', request: { mode: 'whole' } }])
+      told.tell({
+        type: 'auditPage',
+        versions: new Map([
+          ['a', '3'],
+          ['b', '5'],
+        ]),
+        version: '6',
+        next: '',
+      })
+      told.tell({ type: 'auditSettled' })
+      expect(told.audits).to.deep.equal([0])
+      told.tell({ type: 'auditDue' })
+      expect(
+        told.tell(gone).map(({ type }) => type),
+        'a first page',
+      ).to.deep.equal(['auditFailed'])
     })
 
     it('say why their list failed', () => {
@@ -371,7 +433,7 @@ class HostileServer {
   }
 
   #send(input: WatchInput<Item>): void {
-    if (this.#served && this.#served.mode !== 'page') this.#way.push(input)
+    if (this.#served && this.#served.mode !== 'page' && this.#served.mode !== 'whole') this.#way.push(input)
   }
 
   #deliver(at: number): void {
@@ -418,7 +480,8 @@ class HostileServer {
           next,
         ),
       )
-    } else if (Number(request.version) < this.#oldest) this.#way.push(refused(410))
+    } else if (request.mode === 'whole') this.#way.push(...page(listed, `${this.#version}`, ''))
+    else if (Number(request.version) < this.#oldest) this.#way.push(refused(410))
     else for (const { version, input } of this.#history) if (version > Number(request.version)) this.#way.push(input)
   }
 

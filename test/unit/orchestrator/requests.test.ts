@@ -9,7 +9,7 @@ import {
   inNamespaces,
   named,
   namedResource,
-  pagePath,
+  listPath,
   type Resource,
   requestPath,
 } from '../../../src/orchestrator/resources.ts'
@@ -49,9 +49,10 @@ describe('requests to an API server', () => {
     expect(requestPath(pods, { mode: 'page', next: '' }, 0)).to.equal('/api/v1/pods?limit=500')
     const slices = groupResource('EndpointSlice', 'discovery.k8s.io', 'v1', 'endpointslices')
     expect([slices.path, slices.name]).to.deep.equal(['/apis/discovery.k8s.io/v1/endpointslices', 'endpointslices.discovery.k8s.io'])
-    expect(pagePath(pods.path, 'a=b')).to.equal('/api/v1/pods?limit=500&continue=a%3Db')
+    expect(listPath(pods.path, { mode: 'page', next: 'a=b' })).to.equal('/api/v1/pods?limit=500&continue=a%3Db')
+    expect(requestPath(pods, { mode: 'whole' }, 0)).to.equal('/api/v1/pods')
     const some = named(pods, 'a')
-    expect([pagePath(some.path, ''), requestPath(some, { mode: 'page', next: '' }, 0)]).to.deep.equal(
+    expect([listPath(some.path, { mode: 'page', next: '' }), requestPath(some, { mode: 'page', next: '' }, 0)]).to.deep.equal(
       Array(2).fill('/api/v1/pods?fieldSelector=metadata.name%3Da&limit=500'),
     )
   })

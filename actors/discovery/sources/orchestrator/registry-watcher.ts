@@ -81,6 +81,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   readonly #stale = new Map<string, number>()
   readonly #staleCheck: Timer
   #isListed = false
+  /** What the replay waits for, as it was noted. */
+  #unknown = ''
   /** The faults of objects that were told, by resource and key. */
   readonly #faults = new Map<string, string>()
   readonly #faultLines = new LineBounds()
@@ -274,12 +276,18 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#completed()
   }
 
-  /** Ends the replay once all awaited kinds have been listed, and no part waits for more. */
+  /** Ends the replay once all awaited kinds have been listed, and no part waits for more. Until then `/ready` says what is waited for. */
   #completed(): void {
-    if (this.#isListed || [...this.#followed].some(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))) return
-    this.#settled()
-    const unknown = this.#parts.flatMap((part) => part.waitsFor?.() ?? [])
-    this.#context.note(unknownNote, unknown)
+    if (this.#isListed) return
+    const awaited = [...this.#followed].filter(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))
+    if (awaited.length === 0) this.#settled()
+    const names = awaited.map(([, { follower }]) => shownResource(follower.resource))
+    const unknown =
+      names.length > 0
+        ? [`cluster ${this.#context.config.cluster}: not listed yet: ${names.join(', ')}`]
+        : this.#parts.flatMap((part) => part.waitsFor?.() ?? [])
+    if (unknown.join() !== this.#unknown) this.#context.note(unknownNote, unknown)
+    this.#unknown = unknown.join()
     if (unknown.length > 0) return
     this.#isListed = true
     const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${shownResource(follower.resource)} ${watch.size}`)
