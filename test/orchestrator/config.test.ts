@@ -327,17 +327,25 @@ describe('the configuration of a cluster', () => {
       'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: limited, namespace: shop}',
       'apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: limited}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: limited}\nsubjects: [{kind: ServiceAccount, name: limited, namespace: shop}]',
     )
-    const limited = discovery(cluster.tokenConfig('limited', cluster.kubectl(['create', 'token', '-n', 'shop', 'limited']).trim()))
+    const limitedConfig = cluster.tokenConfig('limited', cluster.kubectl(['create', 'token', '-n', 'shop', 'limited']).trim())
+    const limited = discovery(limitedConfig)
     const started = limited.start()
     const body = async () => (await fetch(`http://127.0.0.1:${limited.httpPort}/ready`)).text()
     await limited.output.says('the role of this service account does not permit "watch" of "customresourcedefinitions.apiextensions.k8s.io"')
     expect(await body()).to.contain('source/orch has not delivered its complete state yet')
+    // One that may go on without them does, and has them once it may read them.
+    const bold = discovery(limitedConfig, {}, '--allowUnreadableConfig')
+    await bold.start()
+    await bold.output.says(/"customresourcedefinitions.apiextensions.k8s.io": .*; --allowUnreadableConfig is set: the process goes on without them/)
+    expect(await hosts(bold)).to.deep.equal([])
     role(registry, crds)
     await limited.output.says('the role of this service account does not permit "watch" of "peerauthentications.security.mesh.io"')
     expect(await body()).to.contain('source/orch has not delivered its complete state yet')
     role(registry, crds, objects)
     await started
     expect(await hosts(limited)).to.include('shop/other=other.test')
+    await until('the objects', async () => (await hosts(bold)).includes('shop/other=other.test'))
+    await bold.stop()
     const client = await connect(limited, sidecarNode('10.99.0.4', 'l', 'shop'))
     role(registry)
     cluster.signalServer('SIGKILL')

@@ -6,7 +6,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
-import { manifest, meshWorkload, programImages, settled } from '../harness/cluster-mesh.ts'
+import { deployDiscovery, meshWorkload, programImages, settled } from '../harness/cluster-mesh.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
 import type { CallCounts, FailedCall } from '../harness/steady-client.ts'
@@ -60,10 +60,9 @@ describe('a mesh in a cluster', () => {
     })
   }
 
-  async function deployDiscovery(): Promise<void> {
+  async function deploy(): Promise<void> {
     establish(cluster, ...meshDefinitions().values())
-    cluster.apply(manifest('access.yaml'), manifest('discovery.yaml'), '{apiVersion: v1, kind: Namespace, metadata: {name: shop}}')
-    settled(cluster, 'mesh-system', 'meshd')
+    deployDiscovery(cluster, {}, '{apiVersion: v1, kind: Namespace, metadata: {name: shop}}')
     cluster.apply(...policies, ...rules('web'), ...rules('api'))
     // The pods wait for it, too, for up to a minute.
     await until(
@@ -77,7 +76,7 @@ describe('a mesh in a cluster', () => {
     cluster = await TestCluster.start()
     programImages(cluster, envoy)
     cluster.image('steady', [process.execPath, fileURLToPath(new URL('../harness/steady-client.ts', import.meta.url))])
-    await deployDiscovery()
+    await deploy()
     const echo = { image: 'echo', isProbed: true }
     cluster.apply(
       ...['web', 'api'].map(service),

@@ -7,9 +7,9 @@ import {
   coreResource,
   groupResource,
   inNamespaces,
+  listPath,
   named,
   namedResource,
-  listPath,
   type Resource,
   requestPath,
 } from '../../../src/orchestrator/resources.ts'

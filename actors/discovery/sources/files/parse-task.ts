@@ -1,14 +1,14 @@
-/** Pool task: parses one large configuration file. */
+/** Pool task: parses one large configuration file, or one object of a cluster. */
 
 import { readOptOuts } from '../../../../src/config/opt-outs.ts'
-import { type ParsedFile, parseConfigFile } from '../../../../src/config/parse.ts'
+import { type ParsedFile, parseConfigDocument, parseConfigFile } from '../../../../src/config/parse.ts'
 import { PatternChecks } from '../../../../src/config/patterns.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 
-/** A file to parse. */
+/** A file to parse, or an object that is no text any more. */
 export interface ParseTask {
   readonly name: string
-  readonly content: string
+  readonly content: string | { readonly document: unknown }
   readonly domain: string
   /** Names of the policy checks that are switched off, separated by commas. */
   readonly optOuts: string
@@ -19,5 +19,7 @@ export interface ParseTask {
 /** Runs on a thread of the pool. */
 export default function parse(task: ParseTask): ParsedFile {
   const { name, content, domain, optOuts, revision, source } = task
-  return parseConfigFile(name, content, meshNames(domain), new PatternChecks(), readOptOuts(optOuts), revision, source)
+  const checks = { patterns: new PatternChecks(), optOuts: readOptOuts(optOuts), revision, source }
+  if (typeof content !== 'string') return parseConfigDocument(name, content.document, meshNames(domain), checks)
+  return parseConfigFile(name, content, meshNames(domain), checks.patterns, checks.optOuts, revision, source)
 }

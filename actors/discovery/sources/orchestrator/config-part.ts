@@ -7,27 +7,35 @@ import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import { kinds } from '../../../../src/config/kinds.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import { type ParsedFile, parseConfigDocument } from '../../../../src/config/parse.ts'
-import { isMapping } from '../../../../src/config/shape.ts'
+import { PatternChecks, refusedPatterns } from '../../../../src/config/patterns.ts'
+import { isMapping, type Report } from '../../../../src/config/shape.ts'
+import { count } from '../../../../src/model/counts.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import { type MeshDefinition, meshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
 import { groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
+import { after, type Timer } from '../../../runtime/timers.ts'
 import { DefinedObjects, type Reading } from '../files/defined-objects.ts'
 import type { FilesPage } from '../files/file-watcher.ts'
 import { ValidationMetrics } from '../files/validation-metrics.ts'
 import { measureSource } from '../source-metrics.ts'
+import { SlowObjects } from './slow-objects.ts'
 import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
 
 /** Maximum number of faults and warnings on the page. */
 const maxProblems = 1000
+/** An object whose regular expressions take longer to check is parsed on the pool; and how long a start waits for all of those, in ms. */
+const slow = { patternsMs: 5, startMs: 60_000 }
 
 /** Dependencies and settings of {@link ConfigPart}. */
 export interface ConfigPartSettings {
   readonly names: MeshNames
   readonly optOuts: OptOuts
   readonly revision: string
+  /** Whether the process becomes ready without objects that cannot be listed. */
+  readonly allowUnreadable: boolean
   /** The source as objects name it, and the id of its cluster. */
   readonly source: string
   readonly cluster: string
@@ -38,6 +46,9 @@ export interface ConfigPartSettings {
 }
 
 type Mapping = Readonly<Record<string, unknown>>
+
+/** An object that was parsed, or that takes too long to be parsed on this thread. */
+type Read = { readonly parsed: ParsedFile } | { readonly slow: Mapping }
 
 /** A kind that is followed. */
 interface FollowedObjects {
@@ -55,6 +66,9 @@ export class ConfigPart implements WatcherPart {
   readonly #settings: ConfigPartSettings
   readonly #defined: DefinedObjects
   readonly #validation: ValidationMetrics
+  readonly #slow: SlowObjects
+  #overdue: Timer | undefined
+  #isOverdue = false
   /** By the key of the definition. */
   readonly #kinds = new Map<string, FollowedObjects>()
   /** What was logged of objects of other revisions, and of definitions, which is said once. */
@@ -66,6 +80,7 @@ export class ConfigPart implements WatcherPart {
     this.#settings = settings
     this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined })
     this.#validation = new ValidationMetrics(metrics, names.domain)
+    this.#slow = new SlowObjects(() => settings.following.mayBeComplete())
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
     this.#metrics = {
       converted: counter('galley_source_orch_dynamic_converter_success_total', 'configuration objects of the orchestrator that were read'),
@@ -77,7 +92,7 @@ export class ConfigPart implements WatcherPart {
     this.followers = [
       {
         resource: groupResource('CustomResourceDefinition', 'apiextensions.k8s.io', 'v1', 'customresourcedefinitions'),
-        isAwaited: true,
+        ...this.#awaited,
         cut: (value) => ({ object: meshDefinition(value, names), faults: [] }),
         set: (key, definition) => this.#define(key, definition as MeshDefinition | undefined),
         listed: () => this.#sayAbsent(),
@@ -85,11 +100,35 @@ export class ConfigPart implements WatcherPart {
     ]
   }
 
+  get #awaited() {
+    return { isAwaited: true, mayBeUnread: this.#settings.allowUnreadable }
+  }
+
   replay(): void {
     for (const event of this.#defined.events()) this.#settings.send(event)
   }
 
   settled(): void {}
+
+  /** Nothing is served before it is known what each object means: it may be a policy. */
+  waitsFor(): readonly string[] {
+    const { size } = this.#slow
+    return size > 0 && !this.#isOverdue
+      ? [`cluster ${this.#settings.cluster}: regular expressions of ${count(size, 'object')} are being checked`]
+      : []
+  }
+
+  close(): void {
+    this.#slow.close()
+    this.#overdue?.cancel()
+  }
+
+  /** Objects of one namespace must not keep the process from being ready: those that are not parsed yet count as invalid until they are. */
+  #goOn(): void {
+    this.#isOverdue = true
+    this.#slow.refuse()
+    this.#settings.following.mayBeComplete()
+  }
 
   /** What the pages say of this source. */
   page(): FilesPage {
@@ -142,9 +181,9 @@ export class ConfigPart implements WatcherPart {
     this.#kinds.set(key, now)
     this.#settings.following.follow({
       resource,
-      isAwaited: true,
-      cut: (value) => ({ object: this.#parse(now, value), faults: [] }),
-      set: (object, parsed) => this.#set(now, object, parsed as ParsedFile | undefined),
+      ...this.#awaited,
+      cut: (value) => ({ object: this.#read(now, value), faults: [] }),
+      set: (object, read) => this.#set(now, object, read as Read | undefined),
       listed: () => this.#listed(now),
     })
   }
@@ -155,6 +194,7 @@ export class ConfigPart implements WatcherPart {
     this.#kinds.delete(key)
     following.unfollow(resource.path)
     log('source').info(`cluster ${cluster}: ${resource.name} is no longer defined: its objects are removed`)
+    for (const name of objects.values()) this.#slow.drop(name)
     this.#defined.apply(new Map([...objects.values()].map((name) => [name, undefined])), monotonicMs(), true)
   }
 
@@ -177,29 +217,63 @@ export class ConfigPart implements WatcherPart {
       )
   }
 
-  /** Reads an object. What it is of in its cluster becomes part of it. */
-  #parse({ definition: { group, version, kind, isAlias }, resource }: FollowedObjects, value: Mapping): ParsedFile {
-    const { names, optOuts, revision, source, cluster } = this.#settings
+  /** Reads an object, within a limit on the time for its regular expressions. */
+  #read(followed: FollowedObjects, value: Mapping): Read {
+    const patterns = new PatternChecks(slow.patternsMs, monotonicMs)
+    const parsed = this.#parse(followed, value, patterns)
+    return patterns.isExhausted ? { slow: value } : { parsed }
+  }
+
+  #parse(followed: FollowedObjects, value: Mapping, patterns: NonNullable<Report['patterns']>): ParsedFile {
+    const { names, optOuts, revision, source } = this.#settings
+    const { place, document } = this.#documentOf(followed, value)
+    return this.#ofCluster(value, parseConfigDocument(place, document, names, { patterns, optOuts, revision, source }))
+  }
+
+  /** The place of an object, and the object as the document of a file would have it. */
+  #documentOf({ definition: { group, version, kind, isAlias }, resource }: FollowedObjects, value: Mapping) {
+    const { cluster } = this.#settings
     const { annotations, ...metadata } = isMapping(value.metadata) ? value.metadata : {}
-    const { uid, resourceVersion } = metadata
-    const place = isAlias ? `cluster ${cluster}, ${resource.name}` : `cluster ${cluster}`
     const own = { ...metadata, ...(annotations === undefined ? {} : { annotations: withoutCopy(annotations) }) }
     const document = { ...value, apiVersion: `${group}/${version}`, kind: kind.name, metadata: own }
-    const parsed = parseConfigDocument(place, document, names, { optOuts, revision, source })
-    const origin = { cluster, uid: text(uid), resourceVersion: text(resourceVersion) }
+    return { place: isAlias ? `cluster ${cluster}, ${resource.name}` : `cluster ${cluster}`, document }
+  }
+
+  /** What an object is of in its cluster becomes part of it. */
+  #ofCluster(value: Mapping, parsed: ParsedFile): ParsedFile {
+    const { uid, resourceVersion } = isMapping(value.metadata) ? value.metadata : {}
+    const origin = { cluster: this.#settings.cluster, uid: text(uid), resourceVersion: text(resourceVersion) }
     const here = <T extends ConfigObject>(object: T): T => ({ ...object, ...origin })
     return { ...parsed, objects: parsed.objects.map(here), standIns: new Map([...parsed.standIns].map(([key, object]) => [key, here(object)])) }
   }
 
   /** An object was added, changed or removed. */
-  #set({ definition, resource, objects, mentioned }: FollowedObjects, key: string, parsed: ParsedFile | undefined): void {
+  #set(followed: FollowedObjects, key: string, read: Read | undefined): void {
+    const { resource, objects, mentioned } = followed
     const name = `${resource.name} ${key}`
-    if (!parsed) {
+    if (!read) {
       objects.delete(key)
+      this.#slow.drop(name)
       return this.#defined.apply(new Map([[name, undefined]]), monotonicMs(), true)
     }
     mentioned?.add(key)
     objects.set(key, name)
+    if ('parsed' in read) {
+      this.#slow.drop(name)
+      return this.#take(followed, name, read.parsed)
+    }
+    const { names, optOuts, revision, source } = this.#settings
+    const { place, document } = this.#documentOf(followed, read.slow)
+    this.#overdue ??= after(slow.startMs, () => this.#goOn()).unref()
+    this.#slow.add(name, {
+      task: { name: place, content: { document }, domain: names.domain, optOuts: [...optOuts].join(','), revision, source },
+      refused: (reason) => this.#parse(followed, read.slow, refusedPatterns(reason)),
+      parsed: (parsed) => this.#take(followed, name, this.#ofCluster(read.slow, parsed)),
+    })
+  }
+
+  /** An object has been parsed. */
+  #take({ definition }: FollowedObjects, name: string, parsed: ParsedFile): void {
     this.#count(parsed)
     for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
     const reading: Reading = {

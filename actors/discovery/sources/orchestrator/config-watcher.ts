@@ -19,6 +19,7 @@ export const actor: ActorDefinition<ClusterSourceConfig, never, SourceEvent> = {
       const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION } = config.features as Features
       const part = new ConfigPart({
         ...{ names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION },
+        allowUnreadable: config.settings.allowUnreadable,
         ...{ source: config.source, cluster: config.cluster, log: context.log, metrics: context.metrics, ...tools },
       })
       return { parts: [part], asks: { files: () => part.page() } }

@@ -73,6 +73,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   readonly #metrics: WatcherMetrics
   /** The paths of the resources that have been listed. */
   readonly #listed = new Set<string>()
+  /** The paths of the resources that are not awaited any more, since they cannot be listed. */
+  readonly #unread = new Set<string>()
   /** What `/ready` says of resources that cannot be followed at present, by path. */
   readonly #troubles = new Map<string, string>()
   /** Why the audits of resources fail, as it was logged, by path. */
@@ -192,6 +194,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#followed.get(path)?.watch.close()
     this.#followed.delete(path)
     this.#listed.delete(path)
+    this.#unread.delete(path)
     this.#auditTroubles.delete(path)
     return [this.#troubles.delete(path), this.#stale.delete(path)].includes(true)
   }
@@ -220,6 +223,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
           )
         follower.listed?.()
         this.#completed()
+        if (this.#unread.delete(path)) this.#replayRead()
       },
       failed: (verb, refusal, reason) => this.#failed(follower, verb, refusal, reason),
       recovered: () => this.#recovered(follower),
@@ -279,7 +283,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   /** Ends the replay once all awaited kinds have been listed, and no part waits for more. Until then `/ready` says what is waited for. */
   #completed(): void {
     if (this.#isListed) return
-    const awaited = [...this.#followed].filter(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))
+    const awaited = [...this.#followed].filter(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path) && !this.#unread.has(path))
     if (awaited.length === 0) this.#settled()
     const names = awaited.map(([, { follower }]) => shownResource(follower.resource))
     const unknown =
@@ -303,17 +307,22 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#metrics.failed(kind)
     const forbidden = forbiddenBy(refusal, verb, resource)
     const what = forbidden ?? `${verb} of ${shownResource(resource)} failed`
+    const isUnread = isAwaited && !this.#listed.has(path)
+    if (isUnread && follower.mayBeUnread) this.#unread.add(path)
     const kept = this.#listed.has(path)
       ? '; the last state stays'
-      : isAwaited && !this.#isListed
-        ? '; the service is not ready before they are listed'
-        : ''
+      : this.#unread.has(path)
+        ? '; --allowUnreadableConfig is set: the process goes on without them'
+        : isUnread && !this.#isListed
+          ? '; the service is not ready before they are listed'
+          : ''
     const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}${kept}`
     if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)
     this.#troubles.set(path, trouble)
     this.#noteTroubles()
     follower.failed?.(`${what}: ${reason}`)
     if (forbidden !== undefined) follower.forbidden?.()
+    if (this.#unread.has(path)) this.#completed()
   }
 
   /** Tells once of each reason why the audits of a resource fail. It is followed meanwhile: it is no trouble of the service. */
@@ -388,10 +397,19 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#metrics.settled()
   }
 
+  /** Nothing is withdrawn by what could not be read whole. */
   #finishReplay(): void {
     if (!this.#isListed) return
-    this.#replay?.finish()
+    this.#replay?.finish(this.#unread.size === 0)
     this.#replay = undefined
+  }
+
+  /** What could not be read has been listed: once that is so of all, what an earlier incarnation told and is gone is withdrawn. */
+  #replayRead(): void {
+    if (!this.#isListed || this.#unread.size > 0 || !this.#queue) return
+    this.#replay = this.#queue.replay()
+    for (const part of this.#parts) part.replay()
+    this.#finishReplay()
   }
 }
 

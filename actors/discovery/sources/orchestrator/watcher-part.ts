@@ -11,6 +11,8 @@ export interface Follower<Item = unknown> {
   readonly resource: Resource
   /** Whether the service is not ready, and serves nothing, before this kind has been listed. */
   readonly isAwaited: boolean
+  /** Whether it is awaited no longer when it cannot be listed (`--allowUnreadableConfig`). */
+  readonly mayBeUnread?: boolean
   /**
    * Cuts an object to what is used; undefined if it cannot be used, for the reasons in `faults`: its last good state stays. Faults of parts of
    * an object cost these parts. Never throws.
