@@ -43,8 +43,9 @@ export class HostileRelay {
   pageLength: number | undefined
   /** Called before a page of a list is asked for, with its path, whose token is empty for the first page; the page waits for it. */
   beforePage: (path: string, token: string) => Promise<void> | undefined = () => undefined
-  /** The paths of the pages that were asked for. */
+  /** The paths of the pages that were asked for, and of lists in one piece. */
   readonly pages: string[] = []
+  readonly whole: string[] = []
 
   private constructor(server: Http2SecureServer, target: string, ca: Buffer) {
     this.#server = server
@@ -101,6 +102,7 @@ export class HostileRelay {
       stream.respond({ ':status': 422, 'content-type': 'application/json' })
       return void stream.end(JSON.stringify({ kind: 'Status', status: 'Failure', code: 422, reason: 'Invalid', message }))
     }
+    if (headers[':method'] === 'GET' && !url.searchParams.has('limit') && !url.searchParams.has('watch')) this.whole.push(url.pathname)
     if (url.searchParams.has('limit')) {
       if (this.pageLength !== undefined) url.searchParams.set('limit', `${this.pageLength}`)
       this.pages.push(url.pathname)
@@ -149,8 +151,9 @@ export class HostileRelay {
       for (const each of lines) line(`${each}\n`)
     })
     answer.on('end', () => {
-      // A stream that is reset ends too.
-      if (answer.rstCode === 0 && !answer.aborted && stream.headersSent) stream.end()
+      // A stream that is reset ends too, also before there is an answer.
+      if (!stream.headersSent) stream.destroy()
+      else if (answer.rstCode === 0 && !answer.aborted) stream.end()
     })
     answer.on('error', () => stream.destroy())
     answer.on('close', () => {

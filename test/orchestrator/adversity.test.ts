@@ -123,7 +123,7 @@ describe('discovery behind a hostile relay', () => {
     if (this.currentTest?.state === 'failed') for (const each of running) console.error(each.output.soFar().slice(-3000))
   })
 
-  it('reads pages where streamed lists are refused, from the beginning when the store has removed the list under way', async () => {
+  it('reads pages where streamed lists are refused, and all in one piece when the store has removed the list under way', async () => {
     relay.refusesStreams = true
     relay.pageLength = 2
     const path = '/api/v1/pods'
@@ -141,7 +141,8 @@ describe('discovery behind a hostile relay', () => {
     const paging = discovery(relay.address)
     await paging.start()
     await paging.output.says(/list of pods failed: .*(continue|too old)/)
-    expect(relay.pages.filter((each) => each === path).length).to.be.greaterThan(3)
+    // The rest of a list that has expired expires again where the store is compacted often: the next one comes in one piece.
+    expect([relay.pages.filter((each) => each === path).length >= 2, relay.whole.includes(path)]).to.deep.equal([true, true])
     const pods = await kind(paging, 'Pod')
     expect([pods.mode, pods.lists, pods.objects >= 6]).to.deep.equal(['watching', 1, true])
     await converges(paging)

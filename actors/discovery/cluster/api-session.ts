@@ -278,7 +278,9 @@ class Request implements ApiRequest {
   follows(stream: ClientHttp2Stream): void {
     this.#end = () => stream.destroy()
     this.#unanswered = deadlineAfter(limits.answerMs, () => this.#break(stream, `no answer within ${limits.answerMs / 1000} s`))
+    let isAnswered = false
     stream.on('response', (headers) => {
+      isAnswered = true
       this.#unanswered?.cancel()
       if (!this.isOver) this.#events.answered(Number(headers[':status']), headers)
     })
@@ -295,7 +297,7 @@ class Request implements ApiRequest {
       // A stream that is reset ends too; its error or its code follows.
       setImmediate(() => {
         if (this.isOver) return
-        if (stream.aborted || stream.rstCode !== 0) return this.broken(`the connection was lost (code ${stream.rstCode})`)
+        if (!isAnswered || stream.aborted || stream.rstCode !== 0) return this.broken(`the connection was lost (code ${stream.rstCode})`)
         this.#over()
         this.#events.ended()
       })

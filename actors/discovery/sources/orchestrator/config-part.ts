@@ -13,7 +13,7 @@ import { count } from '../../../../src/model/counts.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import { type MeshDefinition, meshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
 import { groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
-import { monotonicMs } from '../../../runtime/clock.ts'
+import { monotonicMs, threadCpuMs } from '../../../runtime/clock.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
@@ -26,8 +26,11 @@ import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
 
 /** Maximum number of faults and warnings on the page. */
 const maxProblems = 1000
-/** An object whose regular expressions take longer to check is parsed on the pool; and how long a start waits for all of those, in ms. */
-const slow = { patternsMs: 5, startMs: 60_000 }
+/**
+ * An object whose regular expressions take longer to check is parsed on the pool; how long one may take there, and how long a start waits for all
+ * of those, in milliseconds.
+ */
+const slow = { patternsMs: 10, deadlineMs: 10_000, startMs: 60_000 }
 
 /** Dependencies and settings of {@link ConfigPart}. */
 export interface ConfigPartSettings {
@@ -43,6 +46,8 @@ export interface ConfigPartSettings {
   readonly metrics: MetricRegistry
   readonly send: (event: SourceEvent) => void
   readonly following: Watching
+  /** How long the regular expressions of an object may take on the pool, in milliseconds, if not {@link slow}. */
+  readonly slowMs?: number
 }
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -80,7 +85,7 @@ export class ConfigPart implements WatcherPart {
     this.#settings = settings
     this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined })
     this.#validation = new ValidationMetrics(metrics, names.domain)
-    this.#slow = new SlowObjects(() => settings.following.mayBeComplete())
+    this.#slow = new SlowObjects(() => settings.following.mayBeComplete(), settings.slowMs ?? slow.deadlineMs)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
     this.#metrics = {
       converted: counter('galley_source_orch_dynamic_converter_success_total', 'configuration objects of the orchestrator that were read'),
@@ -219,7 +224,7 @@ export class ConfigPart implements WatcherPart {
 
   /** Reads an object, within a limit on the time for its regular expressions. */
   #read(followed: FollowedObjects, value: Mapping): Read {
-    const patterns = new PatternChecks(slow.patternsMs, monotonicMs)
+    const patterns = new PatternChecks(slow.patternsMs, threadCpuMs)
     const parsed = this.#parse(followed, value, patterns)
     return patterns.isExhausted ? { slow: value } : { parsed }
   }

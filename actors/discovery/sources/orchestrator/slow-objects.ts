@@ -6,11 +6,6 @@ import type { ParsedFile } from '../../../../src/config/parse.ts'
 import { createPool, type Pool } from '../../../runtime/pool.ts'
 import type { ParseTask } from '../files/parse-task.ts'
 
-/** How long an object may take on the pool, in milliseconds. */
-const deadlineMs = 5000
-/** Why the regular expressions of an object that took longer are refused. */
-const tooSlow = `the regular expressions of this object could not be checked within ${deadlineMs / 1000} s`
-
 /** An object that is to be parsed. */
 export interface SlowObject {
   readonly task: ParseTask
@@ -24,13 +19,15 @@ export interface SlowObject {
 export class SlowObjects {
   readonly #waiting = new Map<string, SlowObject>()
   readonly #settled: () => void
+  readonly #deadlineMs: number
   #pool: Pool | undefined
   #isBusy = false
   #isClosed = false
 
-  /** `settled`: called when an object has been parsed. */
-  constructor(settled: () => void) {
+  /** `settled`: called when an object has been parsed. `deadlineMs`: how long one may take on the pool. */
+  constructor(settled: () => void, deadlineMs: number) {
     this.#settled = settled
+    this.#deadlineMs = deadlineMs
   }
 
   /** The number of objects that wait, or are being parsed. */
@@ -51,7 +48,7 @@ export class SlowObjects {
 
   /** What waits counts as what cannot be parsed in time, until it has been parsed. */
   refuse(): void {
-    for (const object of [...this.#waiting.values()]) object.parsed(object.refused(tooSlow))
+    for (const object of [...this.#waiting.values()]) object.parsed(object.refused(this.#tooSlow))
   }
 
   close(): void {
@@ -84,9 +81,14 @@ export class SlowObjects {
   async #parse({ task, refused }: SlowObject): Promise<ParsedFile> {
     this.#pool ??= createPool(new URL(`../files/parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 2 })
     try {
-      return await this.#pool.run<ParsedFile>(task, deadlineMs)
+      return await this.#pool.run<ParsedFile>(task, this.#deadlineMs)
     } catch {
-      return refused(tooSlow)
+      return refused(this.#tooSlow)
     }
+  }
+
+  /** Why the regular expressions of an object that took longer are refused. */
+  get #tooSlow(): string {
+    return `the regular expressions of this object could not be checked within ${this.#deadlineMs / 1000} s`
   }
 }
