@@ -6,6 +6,9 @@ import type { ParsedFile } from '../../../../src/config/parse.ts'
 import { createPool, type Pool } from '../../../runtime/pool.ts'
 import type { ParseTask } from '../files/parse-task.ts'
 
+/** The task of the pool. The modules of the built code are in one folder. */
+const parseTask = import.meta.url.endsWith('.ts') ? '../files/parse-task.ts' : './parse-task.js'
+
 /** An object that is to be parsed. */
 export interface SlowObject {
   readonly task: ParseTask
@@ -79,7 +82,7 @@ export class SlowObjects {
   }
 
   async #parse({ task, refused }: SlowObject): Promise<ParsedFile> {
-    this.#pool ??= createPool(new URL(`../files/parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 2 })
+    this.#pool ??= createPool(new URL(parseTask, import.meta.url), { threads: 1, queue: 2 })
     try {
       return await this.#pool.run<ParsedFile>(task, this.#deadlineMs)
     } catch {
