@@ -90,7 +90,7 @@ describe('a followed resource', () => {
     expect(subject.last.path).to.equal('/api/v1/pods?limit=500')
     subject.answer()
     await until('the next request', () => subject.sent.length > 2)
-    expect(subject.failures).to.deep.equal(Array(2).fill('nothing came for 0.03 s in the middle of a list'))
+    expect(subject.failures).to.deep.equal(Array(2).fill('nothing came for 0.03 s'))
     expect(subject.sent.map(({ isAbandoned }) => isAbandoned)).to.deep.equal([true, true, false])
     subject.resource.close()
   })

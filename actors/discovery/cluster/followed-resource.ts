@@ -48,6 +48,7 @@ const pauses = { firstMs: 500, longestMs: 30_000, jitter: 0.5, longestAskedMs: 1
  * server that has nothing to wait for sends at once. A watch is begun again after it, a streamed list is read in pages.
  */
 const usualSilences = { watchMs: 180_000, listMs: 10_000 }
+const silence = (ms: number): string => `nothing came for ${ms / 1000} s`
 /** The time that a watch has to tell what the list of an audit had before it. */
 const settleMs = 5000
 /** The longest object, and the longest text of a refusal, in bytes. */
@@ -295,7 +296,7 @@ export class FollowedResource<Item = unknown> {
         this.#auditWait?.cancel()
         this.#auditWait = deadlineAfter(this.#silences.listMs, () => {
           this.#audit?.abandon()
-          over({ refusal: undefined, reason: `nothing came for ${this.#silences.listMs / 1000} s` })
+          over({ refusal: undefined, reason: silence(this.#silences.listMs) })
         }).unref()
       },
       received: () => undefined,
@@ -357,7 +358,7 @@ export class FollowedResource<Item = unknown> {
       const limitMs = this.#mostSilentMs
       const restMs = this.#listensSince + limitMs - monotonicMs()
       this.#silence = restMs > 0 ? this.#silenceAfter(restMs) : undefined
-      if (restMs <= 0) this.#tell({ type: 'silent', reason: `nothing came for ${limitMs / 1000} s` })
+      if (restMs <= 0) this.#tell({ type: 'silent', reason: silence(limitMs) })
     }).unref()
   }
 }
