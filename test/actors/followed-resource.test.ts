@@ -1,7 +1,7 @@
 /** What a followed resource makes of the answers of an API server, which is the test here (docs/operation.md, C3 to C6). */
 import { expect } from 'chai'
 import type { ApiCall, RequestEvents } from '../../actors/discovery/cluster/api-session.ts'
-import { FollowedResource } from '../../actors/discovery/sources/orchestrator/followed-resource.ts'
+import { FollowedResource } from '../../actors/discovery/cluster/followed-resource.ts'
 import { coreResource } from '../../src/orchestrator/resources.ts'
 import { keyAndVersion } from '../../src/orchestrator/responses.ts'
 import { until } from '../harness/until.ts'

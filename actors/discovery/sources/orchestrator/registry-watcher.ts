@@ -83,8 +83,6 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   readonly #stale = new Map<string, number>()
   readonly #staleCheck: Timer
   #isListed = false
-  /** What the replay waits for, as it was noted. */
-  #unknown = ''
   /** The faults of objects that were told, by resource and key. */
   readonly #faults = new Map<string, string>()
   readonly #faultLines = new LineBounds()
@@ -280,18 +278,18 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#completed()
   }
 
-  /** Ends the replay once all awaited kinds have been listed, and no part waits for more. Until then `/ready` says what is waited for. */
+  /** What has to be listed before the replay can end. */
+  get #awaited(): readonly Followed[] {
+    return [...this.#followed].flatMap(([path, each]) => (each.follower.isAwaited && !this.#listed.has(path) && !this.#unread.has(path) ? each : []))
+  }
+
+  /** Ends the replay once all awaited kinds have been listed, and no part waits for more. */
   #completed(): void {
     if (this.#isListed) return
-    const awaited = [...this.#followed].filter(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path) && !this.#unread.has(path))
-    if (awaited.length === 0) this.#settled()
-    const names = awaited.map(([, { follower }]) => shownResource(follower.resource))
-    const unknown =
-      names.length > 0
-        ? [`cluster ${this.#context.config.cluster}: not listed yet: ${names.join(', ')}`]
-        : this.#parts.flatMap((part) => part.waitsFor?.() ?? [])
-    if (unknown.join() !== this.#unknown) this.#context.note(unknownNote, unknown)
-    this.#unknown = unknown.join()
+    if (this.#awaited.length > 0) return
+    this.#settled()
+    const unknown = this.#parts.flatMap((part) => part.waitsFor?.() ?? [])
+    this.#context.note(unknownNote, unknown)
     if (unknown.length > 0) return
     this.#isListed = true
     const sizes = [...this.#followed.values()].map(({ follower, watch }) => `${shownResource(follower.resource)} ${watch.size}`)
@@ -378,9 +376,9 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
 
   /** Says of which kinds the first list is not there yet, while the service waits for it. */
   #noteUnlisted(): void {
-    const waiting = [...this.#followed].filter(([path, { follower }]) => follower.isAwaited && !this.#listed.has(path))
+    const waiting = this.#awaited
     if (this.#isListed || waiting.length === 0) return
-    const lines = waiting.map(([, { follower, watch }]) => {
+    const lines = waiting.map(({ follower, watch }) => {
       const { mode, objects } = watch.status
       return `cluster ${this.#context.config.cluster}: ${shownResource(follower.resource)} have not been listed whole yet (${mode}, ${count(objects, 'object')} so far)`
     })
