@@ -17,7 +17,7 @@ const rooms = {
   'src/keystore': [],
   'src/agent': ['src/names', 'src/model', 'src/config', 'src/identity', 'src/xds', 'src/sts'],
   'src/template': [],
-  'src/inject': ['src/names', 'src/model', 'src/config', 'src/identity', 'src/template'],
+  'src/inject': ['src/names', 'src/config', 'src/snapshot', 'src/template', 'src/bootstrap'],
   'src/bootstrap': ['src/names', 'src/config', 'src/agent', 'src/sts', 'src/template'],
   'src/relay': ['src/model', 'src/xds'],
   'src/dns': ['src/names'],

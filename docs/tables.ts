@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { accessManifest, signerManifest } from './access.ts'
 import { definitionFiles } from './crds.ts'
+import { injectionManifest } from './injection.ts'
 import { kindsPage } from './kinds.ts'
 import { referencePage } from './reference.ts'
 
@@ -11,6 +12,7 @@ const made = new Map([
   ['docs/reference.md', await referencePage()],
   ['manifests/access.yaml', accessManifest()],
   ['manifests/optional/signer.yaml', signerManifest()],
+  ['manifests/injection.yaml', injectionManifest()],
   ...[...definitionFiles()].map(([name, text]) => [`${definitions}/${name}`, text] as const),
 ])
 const root = new URL('..', import.meta.url)

@@ -6,6 +6,7 @@ import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/c
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { DistributionCommand, ProxiesReported, PushEvent } from '../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/identity.ts'
+import type { InjectorEvent, InjectorWebhooksEvent, MeshSettingsEvent } from '../../protocols/messages/injection.ts'
 import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { NamespaceRootsEvent } from '../../protocols/messages/root-certificates.ts'
@@ -86,6 +87,9 @@ interface Messages {
   ProxiesReported: ProxiesReported
   ProxyEventsReported: ProxyEventsReported
   NamespaceRootsEvent: NamespaceRootsEvent
+  MeshSettingsEvent: MeshSettingsEvent
+  InjectorEvent: InjectorEvent
+  InjectorWebhooksEvent: InjectorWebhooksEvent
   DistributionCommand: DistributionCommand
 }
 type Row<Definition> = ActorRow<Messages, Definition>
@@ -149,7 +153,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
-    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true },
+    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true, MeshSettingsEvent: true },
     runs: mode,
     actors: [{ name: 'push-queue', config: () => ({ ...forQueue, syncedBefore: parts.syncedBefore() }) }],
   }
@@ -182,7 +186,10 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const trust = [certificates, authenticator, authority, rootCertificates, meshCertificates]
   const webhooks: Row<Webhooks> = {
     module: 'webhooks/webhooks',
-    consumes: { CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
+    consumes: {
+      ...{ CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
+      ...{ MeshSettingsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
+    },
     emits: {},
     runs: mode,
     actors: [],
@@ -301,7 +308,7 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
   return {
     module: 'sources/orchestrator/registry-watcher',
     consumes: { SecretCommand: true, MeshNamesEvent: true },
-    emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true },
+    emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
     runs: mode,
     actors: hasRegistry ? [{ name: orchestratorSource, config: watcherConfig(parts) }] : [],
   }

@@ -14,11 +14,11 @@ export interface GivenWebhooks {
 /** Returns where webhooks are served. `hasCluster`: whether there is an API server that may call them. */
 export function givenWebhooks(
   { httpAddr, httpsAddr }: Pick<DiscoveryOptions, 'httpAddr' | 'httpsAddr'>,
-  { VALIDATION_ENABLED }: Pick<Features, 'VALIDATION_ENABLED'>,
+  { VALIDATION_ENABLED, INJECT_ENABLED }: Pick<Features, 'VALIDATION_ENABLED' | 'INJECT_ENABLED'>,
   hasCluster: boolean,
   serving: GivenServing,
 ): GivenWebhooks {
-  if (!VALIDATION_ENABLED) return { at: 'nowhere', notices: [] }
+  if (!VALIDATION_ENABLED && !INJECT_ENABLED) return { at: 'nowhere', notices: [] }
   if (!hasCluster) return { at: 'http', notices: [] }
   if (httpsAddr === '')
     return { at: 'http', notices: [{ level: 'info', message: `webhooks are served at ${httpAddr} in plain text: --httpsAddr is empty` }] }

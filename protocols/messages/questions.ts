@@ -2,6 +2,7 @@
 import type { ReviewCall, ReviewReply } from './admission.ts'
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from './authority.ts'
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
+import type { BundleOrder, BundleOutcome } from './injection.ts'
 import type { Duty } from './leadership.ts'
 import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './orchestrator.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
@@ -42,6 +43,9 @@ export interface BoundedQuestions {
   signerRoots(): string
   /** Answered by the main thread, which keeps a Secret of `certificates` of the mesh configuration. */
   keepCertificate(order: CertificateOrder): CertificateOutcome
+  /** Both answered by the main thread: the version of the API server (`v1.33.1`), and whether the CA bundle of webhooks was written. */
+  clusterVersion(): string
+  writeWebhookBundle(order: BundleOrder): BundleOutcome
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -73,6 +77,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   signerRoots: 30_000,
   // The Secret is read and written beside that.
   keepCertificate: 120_000,
+  clusterVersion: 25_000,
+  writeWebhookBundle: 25_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

@@ -1,10 +1,10 @@
 /** The parameters of a user's bootstrap template, with the names that the reference uses (docs/agent.md, B18). */
 import { proxyConfigShape } from '../config/proxy-config.ts'
-import type { Form } from '../config/shape.ts'
 import { type Functions, templateFunction } from '../template/function.ts'
 import { toJson } from '../template/printed.ts'
-import { fromJson, GoStruct, type Value } from '../template/values.ts'
+import { fromJson, type Value } from '../template/values.ts'
 import { clientFiles, keepalive } from './clusters.ts'
+import { goConfig } from './go-config.ts'
 import { peerTls, type TlsPeer } from './peer-tls.ts'
 import { splitAddress } from './proxy-config.ts'
 import type { BootstrapSettings } from './settings.ts'
@@ -74,7 +74,7 @@ export function templateParameters(settings: BootstrapSettings, { certificatePro
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
   return new Map<string, Value>([
     ...given.map(([name, value]): [string, Value] => [name, fromJson(value)]),
-    ['config', goValue(proxyConfigShape.form, config, 'ProxyConfig')],
+    ['config', goConfig(proxyConfigShape.form, config, 'ProxyConfig')],
   ])
 }
 
@@ -112,35 +112,3 @@ const contexts: Readonly<Record<string, string>> = {
 /** Returns Envoy's names of the chosen trace contexts; all when none is chosen. */
 const contextNames = (chosen: readonly string[] = []): string[] =>
   (chosen.length > 0 ? chosen : Object.keys(contexts)).flatMap((name) => contexts[name] ?? [])
-
-/**
- * Converts a value to Go's representation: messages with all their fields under Go's names. Durations and `Concurrency` are messages, too.
- */
-function goValue(form: Form, value: unknown, name: string): Value {
-  if (form.type === 'record')
-    return value === undefined && name !== 'ProxyConfig' ? null : goStruct(form, (value ?? {}) as Record<string, unknown>, name)
-  if (form.type === 'duration') return value === undefined ? null : durationValue(Number(value))
-  if (name === 'Concurrency') return value === undefined ? null : new GoStruct('*types.Int32Value', new Map([['Value', Number(value)]]))
-  if (form.type === 'list') return ((value ?? []) as unknown[]).map((item) => goValue(form.item, item, name))
-  if (form.type === 'map') return new Map(Object.entries((value ?? {}) as object).map(([key, item]) => [key, goValue(form.item, item, name)]))
-  if (value !== undefined) return fromJson(value)
-  if (form.type === 'number') return 0
-  return form.type === 'flag' ? false : ''
-}
-
-function goStruct(form: Extract<Form, { type: 'record' }>, value: Readonly<Record<string, unknown>>, name: string): GoStruct {
-  const fields = Object.entries(form.fields).map(([field, { form: inner }]): [string, Value] => {
-    const goName = field.slice(0, 1).toUpperCase() + field.slice(1)
-    return [goName, goValue(inner, value[field], goName)]
-  })
-  return new GoStruct(`*v1alpha1.${name}`, new Map(fields))
-}
-
-const durationValue = (ms: number): GoStruct =>
-  new GoStruct(
-    '*types.Duration',
-    new Map([
-      ['Seconds', Math.trunc(ms / 1000)],
-      ['Nanos', Math.round((ms % 1000) * 1e6)],
-    ]),
-  )

@@ -26,6 +26,24 @@ export const variables = {
     meaning:
       'when true, callers of this machine see the debug pages over HTTP without a token; auto is true while no TLS material is configured (--tlsCertFile, or an authority in ROOT_CA_DIR)',
   },
+  ENABLE_LEGACY_FSGROUP_INJECTION: {
+    type: 'boolean',
+    default: true,
+    meaning:
+      'when true, the pod fsGroup is set to 1337 on injection; required for orchestrator version 1.18 and older unless JWT_POLICY is first-party-jwt',
+  },
+  ENABLE_NATIVE_SIDECARS: {
+    type: 'automatic',
+    default: 'auto',
+    meaning:
+      'when true, injection runs the agent as a container that starts before the others of its pod and ends after them; auto is true where the API server has version 1.33 or newer',
+  },
+  INJECTION_WEBHOOK_CONFIG_NAME: {
+    type: 'string',
+    default: 'mesh-sidecar-injector',
+    meaning: 'name of the mutating webhook configuration to patch when the installer command-line tool is not used',
+  },
+  INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   MESHD_ADMIN_SOCKET: {
     type: 'string',
     default: './var/run/mesh/admin.sock',

@@ -51,7 +51,7 @@ const authorizer = {
 }
 
 /** A selector of labels as the orchestrator has it: all of its parts must hold. */
-const labelSelector = record({
+export const labelSelectorShape = record({
   matchLabels: map(text({ max: 63 })),
   matchExpressions: list(
     record(
@@ -124,7 +124,7 @@ const meshFields = {
   ingressService: text({ max: 253 }),
   ingressSelector: text({ max: 63 }),
   pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
-  enablePrometheusMerge: unused(flag, 'there is no sidecar injection yet'),
+  enablePrometheusMerge: flag,
   extensionProviders: list(
     record({
       name: required(text()),
@@ -151,7 +151,7 @@ const meshFields = {
   verifyCertificateAtClient: unused(flag),
   ca: unused(anything),
   defaultProviders: unused(anything),
-  discoverySelectors: list(labelSelector),
+  discoverySelectors: list(labelSelectorShape),
   defaultHttpRetryPolicy: unused(anything),
   meshMTLS: unused(anything),
   tlsDefaults: unused(anything),
@@ -224,12 +224,8 @@ const defaults = {
   ingressControllerMode: 'STRICT' as 'UNSPECIFIED' | 'OFF' | 'DEFAULT' | 'STRICT',
   ingressService: 'mesh-ingressgateway',
   ingressSelector: '',
-  pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
-}
-
-/** Defaults of fields that have no effect. They are shown to those who read the configuration. */
-const unusedDefaults = {
   enablePrometheusMerge: true,
+  pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
 }
 
 /** Defaults of settings that discovery applies to proxies without a value of their own. */
@@ -247,7 +243,7 @@ export type MeshNetworks = Read<typeof networksShape>
 
 /** Returns the mesh configuration that applies without a file. */
 export function defaultMeshConfig(): MeshConfig {
-  return { ...unusedDefaults, ...defaults, defaultConfig: { ...proxyDefaults, ...sharedProxyDefaults } as ProxyConfig }
+  return { ...defaults, defaultConfig: { ...proxyDefaults, ...sharedProxyDefaults } as ProxyConfig }
 }
 
 /** Returns a mesh configuration with the trust domain of `--trust-domain`. An empty flag changes nothing. */

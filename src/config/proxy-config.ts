@@ -120,7 +120,7 @@ export const proxyConfigShape = record({
     forwardClientCertDetails: oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'),
   }),
   meshId: text(),
-  holdApplicationUntilProxyStarts: unused(flag),
+  holdApplicationUntilProxyStarts: flag,
   availabilityZone: unused(text()),
   caCertificatesPem: unused(anything),
   connectionSettings: unused(anything),

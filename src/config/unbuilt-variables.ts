@@ -13,25 +13,12 @@ const agent = 'it is a setting of pilot-agent'
 
 /** The table of these variables. */
 export const unbuiltVariables = {
-  ENABLE_LEGACY_FSGROUP_INJECTION: {
-    without: webhooks,
-    type: 'boolean',
-    default: true,
-    meaning:
-      'when true, the pod fsGroup is set to 1337 on injection; required for orchestrator version 1.18 and older unless JWT_POLICY is first-party-jwt',
-  },
   ENABLE_WASM_TELEMETRY: { without: telemetry, type: 'boolean', default: false, meaning: 'enables Wasm-based telemetry' },
   EXTERNAL_MESHD: {
     without: orchestrator,
     type: 'boolean',
     default: false,
     meaning: 'when true, one discovery instance controls remote clusters including the CA',
-  },
-  INJECTION_WEBHOOK_CONFIG_NAME: {
-    without: webhooks,
-    type: 'string',
-    default: 'mesh-sidecar-injector',
-    meaning: 'name of the mutating webhook configuration to patch when the installer command-line tool is not used',
   },
   MESH_METRICS_ANNOTATIONS: { without: agent, type: 'string', default: '', meaning: '' },
   PILOT_ENABLED_SERVICE_APIS: {
@@ -107,7 +94,6 @@ export const unbuiltVariables = {
     meaning:
       'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent drains the active proxy (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
   },
-  INJECT_ENABLED: { without: webhooks, type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   USE_REMOTE_CERTS: {
     without: orchestrator,
     type: 'boolean',

@@ -36,6 +36,18 @@ export function readDocuments(content: string): ReadDocument[] {
   return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
 }
 
+/** Parses the documents of a text, in order, each with its text. Never throws. */
+export function readDocumentTexts(content: string): (ReadDocument & { readonly text: string })[] {
+  const json = readJson(content)
+  if (json) return [{ ...json, text: content }]
+  const texts = separate(content)
+  if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
+  return texts.flatMap(({ text, line }) => {
+    const read = readYaml(text, line)
+    return read ? { ...read, text } : []
+  })
+}
+
 /**
  * Parses a text that is one JSON value. Undefined when it is not, or contains a duplicate key: YAML's flow style looks alike, and the YAML
  * parser has the better error message.

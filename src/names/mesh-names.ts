@@ -22,6 +22,8 @@ export interface MeshNames {
   canonicalGroup(group: string): string
   /** Returns a label or annotation key in its mesh form. Keys that are not mesh-owned are returned unchanged. */
   canonicalKey(key: string): string
+  /** Returns both spellings of a label or annotation key, the mesh form first; of a key that is not mesh-owned the key alone. */
+  keySpellings(key: string): readonly string[]
   /** Returns the map with every mesh-owned key in its mesh form. The mesh form has precedence where both are present. */
   canonicalKeys(map: Readonly<Record<string, string>>): Record<string, string>
 }
@@ -151,6 +153,38 @@ export const gatewayLabels: readonly string[] = ['mesh', 'istio']
 export const ingressClasses: readonly string[] = ['mesh', 'istio']
 export const ingressServices: readonly string[] = ['mesh-ingressgateway', 'istio-ingressgateway']
 
+/** The names of the containers that injection adds to pods, the alias last. */
+export const injectedContainers = {
+  proxy: ['mesh-proxy', 'istio-proxy'],
+  init: ['mesh-init', 'istio-init'],
+  validation: ['mesh-validation', 'istio-validation'],
+  coreDump: ['enable-core-dump'],
+} as const
+
+/** Returns the alias of the name of an injected container; undefined for other names. */
+export const containerAlias = (name: string): string | undefined =>
+  Object.values(injectedContainers).find(([mesh, alias]) => mesh === name && alias !== undefined)?.[1]
+
+/** The names of the ConfigMap with the configuration of injection, the alias last. */
+export const injectorConfigMaps: readonly string[] = ['mesh-sidecar-injector', 'istio-sidecar-injector']
+
+/** The ends of the names of injection webhooks, the alias last. */
+export const injectorWebhooks: readonly string[] = ['sidecar-injector.mesh.io', 'sidecar-injector.istio.io']
+
+/** Whether variables are spelled with the alias: some are, and none is in the mesh form. */
+export const areAliasVariables = (names: readonly string[]): boolean =>
+  names.some((name) => name.startsWith('ISTIO_')) && !names.some((name) => name.startsWith('MESH_'))
+
+/** Returns the name of a variable in the mesh form. */
+export const canonicalVariable = (name: string): string => Object.keys(canonicalEnvironment({ [name]: '' }))[0] ?? name
+
+/** Returns the alias of a variable; its own name where it has none. */
+export function variableAlias(name: string): string {
+  for (const [alias, mesh] of variablePrefixes) if (name.startsWith(mesh)) return alias + name.slice(mesh.length)
+  for (const [alias, mesh] of variableAliases) if (mesh === name && alias.startsWith('ISTIO_')) return alias
+  return name
+}
+
 /** Returns the name of a registry in the mesh form. Other names are returned unchanged. */
 export const canonicalRegistry = (name: string): string => (name === orchestratorAlias ? 'Orchestrator' : name)
 
@@ -184,6 +218,13 @@ export function meshNames(domain: string): MeshNames {
     domain,
     canonicalGroup: rename,
     canonicalKey,
+    keySpellings(key) {
+      const mesh = canonicalKey(key)
+      const slash = mesh.indexOf('/')
+      const owner = mesh.slice(0, Math.max(slash, 0))
+      if (owner !== domain && !owner.endsWith(`.${domain}`)) return [key]
+      return [mesh, owner.slice(0, -domain.length) + aliasDomain + mesh.slice(slash)]
+    },
     canonicalKeys: (map) => withKeys(map, canonicalKey),
   }
 }

@@ -5,6 +5,7 @@
 import { kinds } from '../config/kinds.ts'
 import { groupSpellings } from '../names/mesh-names.ts'
 import { noteSecret, secretNames } from '../names/secret-names.ts'
+import { injectorNames } from './injector-object.ts'
 import { settingsNames } from './settings-object.ts'
 
 /** A verb of RBAC rules. */
@@ -82,6 +83,14 @@ const fixed: readonly Access[] = [
     ...{ resource: 'secrets', group: core, verbs: ['get'], where: mine, names: [pluggedIn, formerRoot, versions] },
     why: 'an authority that is plugged in, or that of an installation before; versions of configuration',
   },
+  {
+    ...{ resource: 'configmaps', group: core, verbs: follow, where: mine, names: injectorNames('') },
+    why: 'the configuration of injection (docs/injection.md, N1)',
+  },
+  {
+    ...{ resource: 'mutatingwebhookconfigurations', group: 'admissionregistration.k8s.io', verbs: [...follow, 'patch'], where: everywhere },
+    why: 'the CA bundles of injection webhooks (docs/injection.md, N15)',
+  },
   { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update', ...follow], where: mine, why: 'which replica leads (L1)' },
 ]
 
@@ -126,6 +135,8 @@ const kindPrefixes: readonly string[] = [...kinds.values()].map(({ plural, group
  */
 export function checkDeclared(verb: AccessVerb, use: string): void {
   const [resource = ''] = use.split(' ')
+  // Every account may read it.
+  if (verb === 'get' && resource === '/version') return
   const isDeclared = [...fixed, ...signerAccesses].some((access) => accessName(access) === resource && access.verbs.includes(verb))
   if (isDeclared || ((verb === 'list' || verb === 'watch') && kindPrefixes.some((prefix) => resource.startsWith(prefix)))) return
   throw new Error(`"${verb}" of "${resource}" is not declared in src/orchestrator/access.ts, and so not in the role`)

@@ -29,6 +29,7 @@ const clusterScoped: ReadonlySet<string> = new Set([
   'customresourcedefinitions.apiextensions.k8s.io',
   'ingressclasses.networking.k8s.io',
   'gatewayclasses.gateway.networking.k8s.io',
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
 ])
 
 /** The objects of one name in each namespace. A rule of RBAC with that name in `resourceNames` permits it. */

@@ -9,7 +9,7 @@ import { agentScript, discoveryScript } from './commands.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The text of a file of `manifests/`. */
-const manifest = (name: string): string => readFileSync(join(root, 'manifests', name), 'utf8')
+export const manifest = (name: string): string => readFileSync(join(root, 'manifests', name), 'utf8')
 
 /** A Deployment of the mesh: its service account has the same name. */
 export interface MeshWorkload {

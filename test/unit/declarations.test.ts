@@ -7,6 +7,7 @@ import { agentLogging, proxyFlags, waitFlags } from '../../src/cli/agent-flags.t
 import { distrustFlags, exportFlags, importFlags, ledgerFlags, rotateFlags } from '../../src/cli/ca-flags.ts'
 import { discoveryFlags, discoveryLogging, rootFlags, tokenFlags } from '../../src/cli/discovery-flags.ts'
 import { notYetOf } from '../../src/cli/flags.ts'
+import { injectFlags } from '../../src/cli/inject-flags.ts'
 import { redirectFlags } from '../../src/cli/redirect-flags.ts'
 import { versionFlags } from '../../src/cli/version.ts'
 import { agentVariables } from '../../src/config/agent-features.ts'
@@ -21,9 +22,20 @@ import { type SourceFile, sourceFile, sourceFiles } from '../harness/syntax.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const tables = ['agent-features.ts', 'features.ts', 'unbuilt-variables.ts'].map((file) => join('src/config', file))
 /** Names of Node, Linux and Envoy, and an example, that documents mention. */
-const foreign = ['CAP_NET_ADMIN', 'SO_REUSEPORT', 'NODE_EXTRA_CA_CERTS', 'STATE_BOUND', '--bootstrap-version', '--inspect', '--switch']
+const foreign = [
+  'CAP_NET_ADMIN',
+  'NET_ADMIN',
+  'NET_RAW',
+  'NET_BIND_SERVICE',
+  'SO_REUSEPORT',
+  'NODE_EXTRA_CA_CERTS',
+  'STATE_BOUND',
+  '--bootstrap-version',
+  '--inspect',
+  '--switch',
+]
 const declaredFlags = {
-  ...{ ...rootFlags, ...discoveryLogging, ...discoveryFlags, ...tokenFlags, ...versionFlags },
+  ...{ ...rootFlags, ...discoveryLogging, ...discoveryFlags, ...tokenFlags, ...injectFlags, ...versionFlags },
   ...{ ...ledgerFlags, ...rotateFlags, ...distrustFlags, ...exportFlags, ...importFlags },
   ...{ ...agentLogging, ...proxyFlags, ...waitFlags, ...redirectFlags },
 }

@@ -59,7 +59,7 @@ export type DebugPage = { readonly what: string; readonly action?: Action } & (
 )
 
 /** Pages of the specification that are not served, with the reason. */
-export const unbuiltPages: ReadonlyMap<string, string> = new Map([['inject', 'there is no sidecar injection yet']])
+export const unbuiltPages: ReadonlyMap<string, string> = new Map()
 
 /** The pages, by their names below `/debug/`. */
 export const debugPages: Readonly<Record<string, DebugPage>> = {
@@ -125,6 +125,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'followed clusters: the connection, and of each kind the number of objects, what is done (streaming, paging, watching, paused), version, age, failures and audits',
     shows: 'mesh',
     page: clustersOf,
+  },
+  inject: {
+    what: 'the configuration of sidecar injection in force, where it is, and what is wrong with a newer one',
+    shows: 'mesh',
+    page: (sources) => sources.webhooks('injection'),
   },
   endpointz: {
     what: 'endpoints of each service port; ?brief=1 for addresses only',

@@ -52,6 +52,13 @@ export class PageSources {
     return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr)', undefined, 404))
   }
 
+  /** Asks the webhooks. If they do not run, resolves to a page that says so. */
+  webhooks<T>(question: string): Promise<T | Page> {
+    const isThere = this.supervisor.states().some(({ name }) => name === 'webhooks')
+    if (isThere) return this.supervisor.ask<T>('webhooks', question)
+    return Promise.resolve(new Page('this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)', undefined, 404))
+  }
+
   /** Asks all writers and concatenates their lists. */
   async writers<T>(question: string, ...details: unknown[]): Promise<T[]> {
     return (await this.supervisor.askAll<T[]>('xds-writer', question, ...details)).flat()

@@ -12,6 +12,7 @@ import { type CallSecret, secretAnswers, secretCalls } from './secret-calls.ts'
 import { signerRoots, signerRootsAnswers } from './signer-roots.ts'
 import { SigningRequests } from './signing-requests.ts'
 import { clusterReviews, reviewMs, TokenReviews } from './token-reviews.ts'
+import { webhookAnswers } from './webhook-calls.ts'
 
 /** The signer of the orchestrator, and what verifies what it signs. */
 export interface ClusterSigner {
@@ -62,6 +63,7 @@ export class MainCluster {
     const signs = this.#signer
     return {
       ...{ ...this.connection.answers, ...secrets, ...tokens.answers, ...secretAccessAnswers(this.#reviewApi, log) },
+      ...webhookAnswers(this.api),
       ...(signs && { ...signs.requests.answers, ...signerRootsAnswers(signs.roots) }),
     }
   }

@@ -1,9 +1,10 @@
 /**
  * Tells what follows from the mesh configuration in force, whichever source it is of: the names of the mesh (`MeshNamesChanged`) to the
- * actors that verify identities, and the sources that it names to the supervisor. Nothing is told before every source that may give a mesh
+ * actors that verify identities, all of it to the webhooks (`MeshSettingsChanged`), and the sources that it names to the supervisor. Nothing is told before every source that may give a mesh
  * configuration has said whether it does: the names of the default must not be taken for those of the mesh.
  */
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
+import type { MeshSettingsEvent } from '../../../protocols/messages/injection.ts'
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import type { ConfigSource } from '../../../src/config/config-sources.ts'
 import { type MeshConfig, namesOfMesh } from '../../../src/config/mesh-config.ts'
@@ -23,8 +24,11 @@ export class MeshSettings {
   /** The sources that have not said whether they give a mesh configuration. */
   readonly #silent: Set<string>
   readonly #readers = new Map<string, Peer<MeshNamesEvent>>()
-  /** The names last told, as text. */
+  /** The webhooks, which are told the whole configuration too. */
+  #webhooks: Peer<MeshSettingsEvent> | undefined
+  /** The names and the configuration last told, as text. */
   #told = ''
+  #toldMesh = ''
 
   /** `sources`: the names of the actors that may give a mesh configuration. */
   constructor(sources: readonly string[], inForce: () => SettledMesh, note: (name: string, value: unknown) => void) {
@@ -37,11 +41,15 @@ export class MeshSettings {
     if (!readerKinds.has(peer.kind) && peer.name !== orchestratorSource) return
     const reader = peer as Peer<MeshNamesEvent>
     this.#readers.set(peer.name, reader)
-    if (this.#silent.size === 0) reader.tell(namesOfMesh(this.#inForce()), 'names')
+    if (peer.kind === 'webhooks') this.#webhooks = peer as Peer<MeshSettingsEvent>
+    if (this.#silent.size > 0) return
+    reader.tell(namesOfMesh(this.#inForce()), 'names')
+    this.#webhooks?.tell({ type: 'MeshSettingsChanged', mesh: this.#inForce() }, 'mesh')
   }
 
-  unlinked({ name }: Peer): void {
+  unlinked({ name, kind }: Peer): void {
     this.#readers.delete(name)
+    if (kind === 'webhooks') this.#webhooks = undefined
   }
 
   /** A source has said what its mesh configuration is, or has told all that it has. */
@@ -54,6 +62,9 @@ export class MeshSettings {
     if (this.#silent.size > 0) return
     const mesh = this.#inForce()
     this.#note(configSourcesNote, mesh.configSources)
+    const all = JSON.stringify(mesh)
+    if (all !== this.#toldMesh) this.#webhooks?.tell({ type: 'MeshSettingsChanged', mesh }, 'mesh')
+    this.#toldMesh = all
     const names = namesOfMesh(mesh)
     const text = JSON.stringify(names)
     if (text === this.#told) return

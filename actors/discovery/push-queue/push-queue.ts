@@ -9,6 +9,7 @@ import type { ConfigObject } from '../../../protocols/data.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
+import type { MeshSettingsEvent } from '../../../protocols/messages/injection.ts'
 import { syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type {
   KeySetEvent,
@@ -61,7 +62,7 @@ const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
-type Sent = WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent
+type Sent = WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent
 
 class PushQueue implements Behaviour<Message, Sent> {
   readonly asks: Behaviour<Message>['asks']

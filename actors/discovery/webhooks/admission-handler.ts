@@ -1,6 +1,10 @@
 /** The seam between the server of reviews and what a webhook does. */
 import type { AdmissionAnswer, AdmissionRequest, WebhooksConfig } from '../../../protocols/messages/admission.ts'
-import type { ActorContext } from '../../runtime/actor.ts'
+import type { CertificateEvent } from '../../../protocols/messages/certificates.ts'
+import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
+import type { InjectorEvent, InjectorWebhooksEvent, MeshSettingsEvent } from '../../../protocols/messages/injection.ts'
+import type { TrustEvent } from '../../../protocols/messages/trust.ts'
+import type { ActorContext, Behaviour } from '../../runtime/actor.ts'
 import type { Asking } from '../../runtime/ask.ts'
 
 /** How a review was asked. */
@@ -29,8 +33,15 @@ export interface AdmissionHandler {
   admitLarge?(body: Uint8Array, call: AdmissionCall): Promise<string>
   /** Called for each request that is answered with a status other than 200. */
   refused?(status: number): void
+  /** Takes a message that the actor was sent: each handler gets all. */
+  receive?(message: WebhookMessage): void
+  /** Answers of the actor to questions of others. */
+  readonly asks?: Behaviour<never>['asks']
   close?(): Promise<void>
 }
+
+/** The messages that the actor consumes. */
+export type WebhookMessage = CertificateEvent | TrustEvent | MeshNamesEvent | MeshSettingsEvent | InjectorEvent | InjectorWebhooksEvent
 
 /** Makes a handler, or undefined where a variable switches it off. It gets the context of the actor, for log, metrics and questions. */
 export type HandlerMaker = (context: ActorContext<WebhooksConfig>) => AdmissionHandler | undefined

@@ -33,6 +33,10 @@ const readyPath = '/httpsReady'
 /** Messages that the port depends on. */
 export type SecurePortEvent = CertificateEvent | TrustEvent | MeshNamesEvent
 
+/** Whether a message is one of these. */
+export const isPortEvent = (message: { readonly type: string }): message is SecurePortEvent =>
+  ['CertificateChanged', 'TrustChanged', 'MeshNamesChanged'].includes(message.type)
+
 /** Serves webhooks over TLS, once there is a certificate. */
 export class SecurePort {
   readonly #context: ActorContext<WebhooksConfig>

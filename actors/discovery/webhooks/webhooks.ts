@@ -1,6 +1,7 @@
 /**
  * The webhooks: reviews of the API server, received over TLS or from the main thread, and answered by the handler of their path. Consumes the
- * certificates of the port (`CertificateChanged`, `TrustChanged`, `MeshNamesChanged`). The thread is its own: reviews are work for strangers, and
+ * certificates of the port (`CertificateChanged`, `TrustChanged`, `MeshNamesChanged`) and what injection depends on (`InjectorChanged`,
+ * `InjectorWebhooksChanged`, `MeshSettingsChanged`). The thread is its own: reviews are work for strangers, and
  * nobody but those who ask for one waits for it.
  */
 import type { ReviewCall, WebhooksConfig } from '../../../protocols/messages/admission.ts'
@@ -8,23 +9,25 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import { patient } from '../../runtime/ask.ts'
 import { gaugesOf } from '../../runtime/metrics.ts'
 import { after } from '../../runtime/timers.ts'
-import type { AdmissionHandler } from './admission-handler.ts'
+import type { AdmissionHandler, WebhookMessage } from './admission-handler.ts'
 import { Admissions } from './admissions.ts'
 import { handlerMakers } from './handlers.ts'
-import { SecurePort, type SecurePortEvent } from './secure-port.ts'
+import { isPortEvent, SecurePort } from './secure-port.ts'
 
-class Webhooks implements Behaviour<SecurePortEvent, never> {
-  readonly asks = {
-    review: (call: ReviewCall, asking = patient) => this.#admissions.answer(call, asking),
-    /** The main thread has refused a request. */
-    refused: (path: string, status: number) => this.#admissions.refused(path, status),
-  }
+class Webhooks implements Behaviour<WebhookMessage, never> {
+  readonly asks: Behaviour<never>['asks']
   readonly #handlers: readonly AdmissionHandler[]
   readonly #admissions: Admissions
   readonly #port: SecurePort | undefined
 
   constructor(context: ActorContext<WebhooksConfig>) {
     this.#handlers = handlerMakers.flatMap((make) => make(context) ?? [])
+    const own = {
+      review: (call: ReviewCall, asking = patient) => this.#admissions.answer(call, asking),
+      /** The main thread has refused a request. */
+      refused: (path: string, status: number) => this.#admissions.refused(path, status),
+    }
+    this.asks = Object.assign(own, ...this.#handlers.map(({ asks }) => asks))
     this.#admissions = new Admissions(this.#handlers, context.log('validationServer'))
     const { port } = context.config
     const parts = {
@@ -40,8 +43,9 @@ class Webhooks implements Behaviour<SecurePortEvent, never> {
     gaugesOf(context.metrics)('pilot_webhook_reviews_under_way', 'reviews that are being answered', () => this.#admissions.underWay)
   }
 
-  receive(event: SecurePortEvent): void {
-    this.#port?.receive(event)
+  receive(message: WebhookMessage): void {
+    if (isPortEvent(message)) this.#port?.receive(message)
+    for (const handler of this.#handlers) handler.receive?.(message)
   }
 
   async drain(): Promise<void> {
@@ -51,7 +55,7 @@ class Webhooks implements Behaviour<SecurePortEvent, never> {
 }
 
 /** The actor definition of the webhooks. */
-export const actor: ActorDefinition<WebhooksConfig, SecurePortEvent, never> = {
+export const actor: ActorDefinition<WebhooksConfig, WebhookMessage, never> = {
   kind: 'webhooks',
   start: (context) => new Webhooks(context),
 }

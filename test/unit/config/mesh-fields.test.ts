@@ -112,6 +112,8 @@ describe('fields of the mesh configuration', () => {
       connect('router~10.1.0.2~g.ns~ns.svc.cluster.local')
       expect(planner.faults.all()).to.deep.equal([])
     }
+    // Read by injection.
+    read.add('enablePrometheusMerge')
     // The remaining fields of a proxy's own configuration are read by the agent.
     const ofProxies = proxyConfigShape.form
     expect(usedFields(meshForm).filter((field) => !read.has(field))).to.deep.equal(

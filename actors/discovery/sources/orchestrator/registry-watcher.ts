@@ -6,6 +6,7 @@
  */
 
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
+import type { InjectorEvent, InjectorWebhooksEvent } from '../../../../protocols/messages/injection.ts'
 import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
@@ -31,6 +32,7 @@ import { FollowedResource, type ResourceEvents } from '../../cluster/followed-re
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { IngressPart } from './ingress-part.ts'
 import { IngressStatus } from './ingress-status.ts'
+import { InjectorPart } from './injector-part.ts'
 import { RegistryPart } from './registry-part.ts'
 import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SecretsPart } from './secrets-part.ts'
@@ -44,7 +46,7 @@ interface Followed {
   readonly watch: FollowedResource
 }
 
-type Sent = SourceEvent | SecretEvent | NamespaceRootsEvent
+type Sent = SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
 
 /** What a watcher is made of. */
 export interface WatcherMake {
@@ -423,7 +425,8 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
   start: (context) =>
     new ClusterWatcher(context, ({ send, following }) => {
       const { features, domain, cluster, namespaces, settings, keepsRoots, ingressNamespace } = context.config
-      const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE: usesSlices } = features as Features
+      const { MESH_DOMAIN, REVISION, PILOT_USE_ENDPOINT_SLICE: usesSlices, INJECT_ENABLED } = features as Features
+      const { INJECTION_WEBHOOK_CONFIG_NAME: webhookConfig } = features as Features
       const names = meshNames(MESH_DOMAIN)
       const source = sourceOfActor(context.name)
       const registry = new ClusterRegistry({ names, domain, cluster })
@@ -451,6 +454,7 @@ export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshN
         new SettingsPart(settings, REVISION, { source, log: context.log, send, mayDiffer }),
         ingresses,
         ...(roots ? [roots] : []),
+        ...(INJECT_ENABLED ? [new InjectorPart({ ...{ namespace: settings.namespace, revision: REVISION, names }, webhookConfig })] : []),
         secrets,
       ]
       const adapt = (follower: Follower) => (roots && follower.resource.kind === 'Namespace' ? roots.tap(follower) : follower)

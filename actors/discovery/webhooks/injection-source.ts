@@ -1,0 +1,93 @@
+/**
+ * The configuration of injection in force: that of files, else of the ConfigMap of the cluster (docs/injection.md, N1 and N2). What cannot be used,
+ * or is gone, keeps the last good one.
+ */
+import { join } from 'node:path'
+import type { InjectorEvent, InjectorTexts } from '../../../protocols/messages/injection.ts'
+import { type InjectionConfiguration, readInjectionConfiguration } from '../../../src/inject/configuration.ts'
+import { readIfThere } from '../../runtime/bounded-file.ts'
+import { FilesWatch } from '../../runtime/files-watch.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { templateLibrary } from './template-library.ts'
+
+/** The directory of the files, `config` and `values`. */
+export const injectorDirectory = './var/lib/mesh/inject'
+/** How long another text waits for one that belongs to it, in milliseconds. */
+const quietMs = 100
+/** The most bytes of a file. */
+const most = 2 * 1024 * 1024
+
+/** What is in force, for the page. */
+export interface InjectionState {
+  /** Where the configuration is; empty: there is none. */
+  readonly place: string
+  readonly texts: InjectorTexts | undefined
+  readonly configuration: InjectionConfiguration | undefined
+  /** Why a newer one is not in force; empty: there is none. */
+  readonly fault: string
+}
+
+/** Follows the configuration. */
+export class InjectionSource {
+  readonly #log: ScopedLogger
+  readonly #noted: (faults: readonly string[]) => void
+  readonly #files: FilesWatch
+  #ofFiles: { readonly place: string; readonly texts: InjectorTexts } | undefined
+  #ofCluster: { readonly place: string; readonly texts: InjectorTexts } | undefined
+  #state: InjectionState = { place: '', texts: undefined, configuration: undefined, fault: '' }
+  #quiet: Timer | undefined
+  /** The texts that were last read, with their place. */
+  #taken = ''
+
+  constructor(log: ScopedLogger, noted: (faults: readonly string[]) => void, directory = injectorDirectory) {
+    this.#log = log
+    this.#noted = noted
+    const [config, values] = [join(directory, 'config'), join(directory, 'values')]
+    this.#files = new FilesWatch([config, values], {
+      read: async () => {
+        const [given, more] = [await readIfThere(config, { most }), await readIfThere(values, { most })]
+        this.#ofFiles = given === undefined ? undefined : { place: config, texts: { config: given, values: more ?? '' } }
+        this.#take()
+      },
+      refused: (reason) => this.#refuse(reason),
+      unwatchable: (path, error) => this.#log.warn(`${path} cannot be watched: ${error.message}; it is read every 10 s`),
+    })
+  }
+
+  get state(): InjectionState {
+    return this.#state
+  }
+
+  receive({ place, texts }: InjectorEvent): void {
+    if (texts === undefined && this.#ofCluster) this.#log.warn(`${place} is gone; the last good configuration of injection stays in force`)
+    this.#ofCluster = texts && { place, texts }
+    this.#quiet?.cancel()
+    this.#quiet = after(quietMs, () => this.#take()).unref()
+  }
+
+  close(): void {
+    this.#quiet?.cancel()
+    this.#files.close()
+  }
+
+  #take(): void {
+    const given = this.#ofFiles ?? this.#ofCluster
+    const key = JSON.stringify(given)
+    if (!given || key === this.#taken) return
+    this.#taken = key
+    const read = readInjectionConfiguration(given.texts, templateLibrary())
+    if ('error' in read) return this.#refuse(`${given.place}: ${read.error}`)
+    for (const warning of read.warnings) this.#log.warn(`${given.place}: ${warning}`)
+    this.#log.info(`pods are injected by ${given.place}`)
+    this.#state = { ...given, configuration: read.configuration, fault: '' }
+    this.#noted([])
+  }
+
+  #refuse(reason: string): void {
+    const consequence = this.#state.configuration ? 'the last good configuration of injection stays in force' : 'no pod gets a sidecar'
+    this.#state = { ...this.#state, fault: reason }
+    this.#log.error(`${reason}; ${consequence}`)
+    this.#noted([`${reason}; ${consequence}`])
+  }
+}

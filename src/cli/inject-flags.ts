@@ -1,0 +1,19 @@
+/** The flags of `pilot-discovery inject` (docs/injection.md, N14). */
+import { text, toggle } from './flags.ts'
+
+/** The flags. */
+export const injectFlags = {
+  filename: text({ char: 'f', default: '-', description: 'file with the documents, YAML or JSON; - for the standard input' }),
+  namespace: text({ char: 'n', default: 'default', description: 'namespace of objects that name none' }),
+  output: text({ char: 'o', default: '', description: 'file that the result is written to; it is printed when not given' }),
+  injectConfig: text({ default: '', description: 'file with the key config of the configuration of injection' }),
+  values: text({ default: '', description: 'file with its key values' }),
+  meshConfig: text({ default: '', description: 'file with the mesh configuration' }),
+  orchconfig: text({
+    default: '',
+    description: 'configuration file of an orchestrator, whose configuration of injection and of the mesh is used where no file is given',
+  }),
+  meshNamespace: text({ default: '', description: 'namespace of the control plane in the cluster; POD_NAMESPACE when not given' }),
+  revision: text({ default: '', description: 'revision of the control plane; REVISION when not given' }),
+  nativeSidecars: toggle({ description: 'runs the agent as a container that starts before the others and ends after them' }),
+}

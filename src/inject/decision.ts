@@ -1,0 +1,46 @@
+/** Decides whether a pod gets a sidecar (docs/injection.md, N3). */
+import type { MeshNames } from '../names/mesh-names.ts'
+import { selectsLabels } from '../snapshot/discovery.ts'
+import { givenIn, meshKey } from './annotations.ts'
+import type { InjectionConfiguration, Selector } from './configuration.ts'
+import type { Pod } from './pod.ts'
+
+/** Namespaces of the orchestrator, whose pods never get a sidecar. */
+export const ignoredNamespaces: ReadonlySet<string> = new Set(['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'])
+
+/** A decision and its reason, as a clause about the pod. */
+export interface Decision {
+  readonly isInjected: boolean
+  readonly reason: string
+}
+
+/** What decides besides the pod. */
+export type DecisionRules = Pick<InjectionConfiguration, 'policy' | 'neverInjectSelector' | 'alwaysInjectSelector'>
+
+const yes = (reason: string): Decision => ({ isInjected: true, reason })
+const no = (reason: string): Decision => ({ isInjected: false, reason })
+
+/** Decides: the first rule that applies counts. */
+export function decideInjection(
+  { metadata: { annotations, labels = {} }, spec: { hostNetwork } }: Pod,
+  namespace: string,
+  rules: DecisionRules,
+  names: MeshNames,
+): Decision {
+  if (hostNetwork === true) return no('it uses the network of its node (hostNetwork)')
+  if (ignoredNamespaces.has(namespace)) return no(`namespace ${namespace} belongs to the orchestrator`)
+  const key = meshKey(names, 'sidecar', 'inject')
+  const asked = givenIn(annotations, key, names)
+  if (asked !== undefined && asked !== '')
+    return /^(y|yes|true|on)$/i.test(asked) ? yes(`annotation ${key} asks for it`) : no(`annotation ${key} forbids it`)
+  const canonical = names.canonicalKeys(labels)
+  // A selector without parts would select every pod, and counts for none.
+  const isSelected = (selectors: readonly Selector[]) => selectors.some((selector) => hasParts(selector) && selectsLabels(selector, canonical, names))
+  if (isSelected(rules.neverInjectSelector)) return no('neverInjectSelector selects it')
+  if (isSelected(rules.alwaysInjectSelector)) return yes('alwaysInjectSelector selects it')
+  if (rules.policy === 'enabled') return yes('the policy is enabled')
+  return no(rules.policy === 'disabled' ? 'the policy is disabled' : `the policy ${JSON.stringify(rules.policy)} is neither enabled nor disabled`)
+}
+
+const hasParts = ({ matchLabels = {}, matchExpressions = [] }: Selector): boolean =>
+  Object.keys(matchLabels).length > 0 || matchExpressions.length > 0

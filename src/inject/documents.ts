@@ -1,0 +1,99 @@
+/** Injects the documents of a text: what `pilot-discovery inject` prints (docs/injection.md, N14). */
+import { stringify } from 'yaml'
+import { isMapping } from '../config/shape.ts'
+import { documentLimits, readDocumentTexts } from '../config/yaml-documents.ts'
+import { type InjectionSettings, injectPod } from './inject-pod.ts'
+import type { Owner } from './owner.ts'
+import { InjectionError } from './pod.ts'
+
+type Mapping = Readonly<Record<string, unknown>>
+
+/** The path of the pod template in a document of a kind that has one. */
+const templates: Readonly<Record<string, readonly string[]>> = {
+  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
+  DaemonSet: ['spec', 'template'],
+  Deployment: ['spec', 'template'],
+  DeploymentConfig: ['spec', 'template'],
+  Job: ['spec', 'template'],
+  Pod: [],
+  ReplicaSet: ['spec', 'template'],
+  ReplicationController: ['spec', 'template'],
+  StatefulSet: ['spec', 'template'],
+}
+const groups: ReadonlySet<string> = new Set(['', 'apps', 'batch', 'extensions', 'apps.openshift.io'])
+
+/** What was printed, and what a user should know of it. */
+export interface InjectedDocuments {
+  readonly text: string
+  readonly notices: readonly string[]
+}
+
+/**
+ * Injects all documents of a text, and those of lists in it. Documents without pods are returned as they were written. Throws an Error that
+ * names the document and the reason.
+ */
+export function injectDocuments(content: string, namespace: string, settings: InjectionSettings): InjectedDocuments {
+  const notices: string[] = []
+  const isJson = /^\s*\{/.test(content)
+  const texts = readDocumentTexts(content)
+  const written = texts.map((document, index) => {
+    if ('error' in document) throw new Error(`document ${index + 1}: ${document.error}`)
+    const injected = injectValue(document.value, { namespace, settings, notices, place: `document ${index + 1}` })
+    if (injected === document.value) return document.text
+    return isJson ? `${JSON.stringify(injected, null, 2)}\n` : stringify(injected, { lineWidth: 0, aliasDuplicateObjects: false })
+  })
+  return { text: written.map((text) => `${text.replace(/^(\uFEFF?---[ \t]*\n)/, '').replace(/\n*$/, '')}\n`).join('---\n'), notices }
+}
+
+interface Injecting {
+  readonly namespace: string
+  readonly settings: InjectionSettings
+  readonly notices: string[]
+  readonly place: string
+  readonly depth?: number
+}
+
+/** Returns a document with its pods injected; the same value when nothing changes. */
+function injectValue(value: unknown, injecting: Injecting): unknown {
+  const { depth = 0 } = injecting
+  if (!isMapping(value) || typeof value.kind !== 'string' || depth > documentLimits.depth) return value
+  if (value.kind.endsWith('List') && Array.isArray(value.items)) {
+    const items = value.items.map((item, index) =>
+      injectValue(item, { ...injecting, place: `${injecting.place}, item ${index + 1}`, depth: depth + 1 }),
+    )
+    return items.every((item, index) => item === (value.items as unknown[])[index]) ? value : { ...value, items }
+  }
+  const path = templates[value.kind]
+  const group = String(value.apiVersion ?? '').includes('/') ? String(value.apiVersion).split('/')[0] : ''
+  if (path === undefined || !groups.has(group ?? '')) return value
+  return injectAt(value, path, injecting)
+}
+
+function injectAt(document: Mapping, path: readonly string[], { namespace, settings, notices, place }: Injecting): unknown {
+  const metadata = isMapping(document.metadata) ? document.metadata : {}
+  const given = (field: string) => (typeof metadata[field] === 'string' ? String(metadata[field]) : '')
+  const name = given('name') || given('generateName').replace(/-$/, '')
+  const where = given('namespace') || namespace
+  const about = `${place} (${String(document.kind)} ${where}/${name})`
+  const pod = path.reduce<unknown>((value, field) => (isMapping(value) ? value[field] : undefined), document)
+  if (!isMapping(pod)) throw new Error(`${about}: has no ${path.join('.')}`)
+  const owner: Owner = { apiVersion: String(document.apiVersion ?? 'v1'), kind: String(document.kind), name }
+  try {
+    const isPod = path.length === 0
+    const injection = injectPod({ pod, namespace: where, ...(isPod ? {} : { owner }) }, settings)
+    if ('skipped' in injection) {
+      notices.push(`${about} gets no sidecar: ${injection.skipped}`)
+      return document
+    }
+    return replaced(document, path, injection.pod)
+  } catch (error) {
+    if (error instanceof InjectionError) throw new Error(`${about}: ${error.message}`)
+    throw error
+  }
+}
+
+function replaced(document: Mapping, path: readonly string[], value: unknown): unknown {
+  const [field, ...rest] = path
+  if (field === undefined) return value
+  return { ...document, [field]: replaced(document[field] as Mapping, rest, value) }
+}

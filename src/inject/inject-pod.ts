@@ -1,0 +1,253 @@
+/** Injection: what a pod becomes (docs/injection.md). */
+import type { MeshConfig } from '../config/mesh-config.ts'
+import { type GivenProxyConfig, proxyConfigShape } from '../config/proxy-config.ts'
+import { isMapping, type Report } from '../config/shape.ts'
+import { readDocuments } from '../config/yaml-documents.ts'
+import { containerAlias, type MeshNames } from '../names/mesh-names.ts'
+import type { Template } from '../template/template.ts'
+import { TemplateError, type Value } from '../template/values.ts'
+import { checkAnnotations, givenIn, isOn, meshKey } from './annotations.ts'
+import type { InjectionConfiguration } from './configuration.ts'
+import { decideInjection } from './decision.ts'
+import { mergeMetrics } from './metrics-merge.ts'
+import { orderedContainers } from './order.ts'
+import { type Owner, ownerOf } from './owner.ts'
+import { allContainers, type Container, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
+import { rewriteProbes } from './probes.ts'
+import { isSidecar, sidecarOf, withVariables } from './sidecar.ts'
+import { overridesKey, readOverrides, statusKey, statusOf, strippedPod } from './status.ts'
+import { MergeError, mergePod } from './strategic-merge.ts'
+import { templateData } from './template-data.ts'
+
+/** A pod to inject. */
+export interface InjectionRequest {
+  readonly pod: unknown
+  /** The namespace of the pod, which a new pod may not name. */
+  readonly namespace: string
+  /** Its workload; undefined: what its owner references say. */
+  readonly owner?: Owner
+  /** Variables of the agent that the caller sets. */
+  readonly variables?: Readonly<Record<string, string>>
+}
+
+/** What injection depends on besides the pod. */
+export interface InjectionSettings {
+  readonly configuration: InjectionConfiguration
+  readonly mesh: MeshConfig
+  readonly revision: string
+  readonly hasNativeSidecars: boolean
+  /** Whether pods get the group of the agent as that of their volumes. */
+  readonly setsFsGroup: boolean
+  readonly names: MeshNames
+}
+
+/** The pod before and after injection, or the reason why it gets no sidecar. */
+export type Injection = { readonly skipped: string } | { readonly original: Pod; readonly pod: Pod }
+
+/** Injects a pod. Throws an {@link InjectionError} that says what is wrong. */
+export function injectPod(request: InjectionRequest, settings: InjectionSettings): Injection {
+  const original = readPod(request.pod)
+  const { names, configuration } = settings
+  const namespace = request.namespace || original.metadata.namespace || 'default'
+  const { isInjected, reason } = decideInjection(original, namespace, configuration, names)
+  if (!isInjected) return { skipped: reason }
+  const { annotations = {} } = original.metadata
+  checkAnnotations(annotations, names)
+  const proxyConfig = proxyConfigOf(annotations, settings)
+  const statusPort = statusPortOf(annotations, proxyConfig, names)
+  const before = strippedPod(original, statusPort, names)
+  const { merged, added } = runTemplates(before, namespace, { request, settings, proxyConfig })
+  const kept = withOverrides(merged, before, added, names)
+  const pod = finished(kept, added, { request, settings, proxyConfig, statusPort })
+  return { original, pod }
+}
+
+/** The settings of the mesh for proxies, with those of the pod. */
+function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, names }: InjectionSettings): GivenProxyConfig {
+  const key = meshKey(names, 'proxy', 'config')
+  const text = givenIn(annotations, key, names)
+  if (text === undefined || text === '') return mesh.defaultConfig
+  const fail = (reason: string): never => {
+    throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
+  }
+  const [document = { value: {} }, another] = readDocuments(text)
+  if (another) return fail('holds more than one document')
+  if ('error' in document) return fail(document.error)
+  const report: Report = { faults: [], warnings: [] }
+  const given = proxyConfigShape.read(document.value ?? {}, '', report)
+  if (!given || report.faults.length > 0)
+    return fail(report.faults.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`)).join('; '))
+  return { ...mesh.defaultConfig, ...given }
+}
+
+function statusPortOf(annotations: Readonly<Record<string, string>>, { statusPort = 15_020 }: GivenProxyConfig, names: MeshNames): number {
+  const given = givenIn(annotations, meshKey(names, 'status.sidecar', 'port'), names)
+  return given === undefined ? statusPort : Number(given)
+}
+
+interface Work {
+  readonly request: InjectionRequest
+  readonly settings: InjectionSettings
+  readonly proxyConfig: GivenProxyConfig
+}
+
+/** Renders the templates of a pod and merges them into it, and into an empty pod. */
+function runTemplates(before: Pod, namespace: string, { request, settings, proxyConfig }: Work): { readonly merged: Pod; readonly added: Pod } {
+  const { configuration, mesh, revision, hasNativeSidecars, names } = settings
+  const owner = request.owner ?? ownerOf(before)
+  const data = templateData({ pod: before, namespace, owner, mesh, proxyConfig, values: configuration.values, revision, hasNativeSidecars, names })
+  let merged = before
+  let added: Pod = { metadata: {}, spec: {} }
+  for (const name of templatesOf(before, configuration, names)) {
+    const template = configuration.templates.get(name)
+    if (template === undefined)
+      throw new InjectionError(
+        `there is no template ${JSON.stringify(name)}; the configuration of injection has ${[...configuration.templates.keys()].sort().join(', ') || 'none'}`,
+      )
+    const patch = asWritten(patchOf(name, rendered(template, data)), before)
+    added = mergedPod(name, added, patch)
+    merged = mergedPod(name, withMovedSidecar(merged, added), patch)
+  }
+  return { merged, added }
+}
+
+function mergedPod(template: string, pod: Pod, patch: object): Pod {
+  try {
+    return readPod(mergePod(pod, patch))
+  } catch (error) {
+    if (error instanceof MergeError) throw new InjectionError(`template ${template}: its output cannot be merged into the pod: ${error.message}`)
+    throw error
+  }
+}
+
+/** The names of the templates of a pod: those of its annotation, else the configured ones; aliases stand for the names that they list. */
+function templatesOf({ metadata }: Pod, { defaultTemplates, aliases }: InjectionConfiguration, names: MeshNames): readonly string[] {
+  const asked = givenIn(metadata.annotations, meshKey(names, 'inject', 'templates'), names)
+  const chosen = asked === undefined ? defaultTemplates : asked.split(',').map((name) => name.trim())
+  return chosen.flatMap((name) => (Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : name === '' ? [] : [name]))
+}
+
+/** Renders a template. Throws an {@link InjectionError} that names it. */
+function rendered(template: Template, data: Value): string {
+  try {
+    return template.render(data)
+  } catch (error) {
+    if (error instanceof TemplateError) throw new InjectionError(`template ${error.message}`)
+    throw error
+  }
+}
+
+function patchOf(name: string, text: string): Pod {
+  const fail = (reason: string): never => {
+    throw new InjectionError(`template ${name}: its output is not part of a pod: ${reason}`)
+  }
+  const [document = { value: {} }, another] = readDocuments(text)
+  if (another) return fail('more than one document')
+  if ('error' in document) return fail(document.error)
+  try {
+    return readPod(document.value ?? {})
+  } catch (error) {
+    return fail((error as Error).message)
+  }
+}
+
+/** Returns the part of a pod with the alias as the name of containers where the pod has a container of that name. */
+function asWritten(patch: Pod, { spec }: Pod): Pod {
+  const own = new Set([...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ name }) => name))
+  return mapContainers(patch, (container) => {
+    const alias = containerAlias(container.name)
+    return alias !== undefined && own.has(alias) ? { ...container, name: alias } : container
+  })
+}
+
+/** Returns the pod with the user's container of the agent among those that run before the others, where the rendered one is. */
+function withMovedSidecar(pod: Pod, added: Pod): Pod {
+  const target = added.spec.initContainers?.find(isSidecar)
+  const moved = target && pod.spec.containers?.find(({ name }) => name === target.name)
+  if (!moved) return pod
+  return withSpec(pod, {
+    containers: pod.spec.containers?.filter((container) => container !== moved) ?? [],
+    initContainers: [...(pod.spec.initContainers ?? []), moved],
+  })
+}
+
+/** The image of a user's container that leaves the choice to injection. */
+const automatic = 'auto'
+
+/** Returns the pod with what the user's containers of injected names set, which is also noted in an annotation. */
+function withOverrides(merged: Pod, before: Pod, added: Pod, names: MeshNames): Pod {
+  const known = readOverrides(before, names)
+  const find = (containers: readonly Container[] | undefined, name: string) => containers?.find((container) => container.name === name)
+  const noted: { containers: Container[]; initContainers: Container[] } = { containers: [], initContainers: [] }
+  let pod = merged
+  for (const { name } of allContainers(added)) {
+    for (const field of ['containers', 'initContainers'] as const) {
+      const own = find(known[field], name) ?? find(before.spec[field], name)
+      if (!own) continue
+      noted[field].push(own)
+      const { image, ...others } = own
+      const overlay: Container = image === undefined || image === automatic ? others : own
+      const place = find(pod.spec.initContainers, name) ? 'initContainers' : 'containers'
+      pod = readPod(mergePod(pod, { spec: { [place]: [overlay] } }))
+    }
+  }
+  const lists = Object.entries(noted).filter(([, containers]) => containers.length > 0)
+  if (lists.length === 0) return pod
+  return withUser(annotated(pod, { [overridesKey(names)]: JSON.stringify(Object.fromEntries(lists)) }, names), before)
+}
+
+/** Returns a pod with other annotations, which replace those of the same name in either spelling. */
+function annotated(pod: Pod, annotations: Readonly<Record<string, string>>, names: MeshNames): Pod {
+  const others = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) => !Object.hasOwn(annotations, names.canonicalKey(key)))
+  return withMetadata(pod, { annotations: { ...Object.fromEntries(others), ...annotations } })
+}
+
+/** Returns the pod with redirect rules for the user that the pod's own container of the agent runs as. */
+function withUser(pod: Pod, before: Pod): Pod {
+  const { securityContext } = (sidecarOf(before) ?? {}) as { securityContext?: unknown }
+  const user = isMapping(securityContext) ? securityContext.runAsUser : undefined
+  if (typeof user !== 'number' || user === 0) return pod
+  return mapContainers(pod, (container) => {
+    const { args = [] } = container
+    const at = args.indexOf('-u')
+    return args[0] !== 'mesh-iptables' || at < 0 ? container : { ...container, args: args.with(at + 1, String(user)) }
+  })
+}
+
+/** The group of the agent. */
+const agentGroup = 1337
+
+/** Does what templates cannot: variables of the caller, metrics, probes, metadata, order. */
+function finished(
+  merged: Pod,
+  added: Pod,
+  { request: { variables = {} }, settings, proxyConfig, statusPort }: Work & { readonly statusPort: number },
+): Pod {
+  const { names, mesh, configuration, revision } = settings
+  const { annotations = {} } = merged.metadata
+  const switchOf = (prefix: string, name: string, otherwise: boolean) => {
+    const given = givenIn(annotations, meshKey(names, prefix, name), names)
+    return given === undefined ? otherwise : isOn(given)
+  }
+  let pod = withVariables(merged, variables)
+  if (switchOf('prometheus', 'merge-metrics', mesh.enablePrometheusMerge)) pod = mergeMetrics(pod, statusPort)
+  if (switchOf('sidecar', 'rewriteAppHTTPProbers', rewritesProbes(configuration.values))) pod = rewriteProbes(pod, statusPort)
+  const network = variables.MESH_META_NETWORK
+  if (network !== undefined) {
+    const key = meshKey(names, 'topology', 'network')
+    const labels = Object.entries(pod.metadata.labels ?? {}).filter(([name]) => names.canonicalKey(name) !== key)
+    pod = withMetadata(pod, { labels: { ...Object.fromEntries(labels), [key]: network } })
+  }
+  const absent = Object.entries(configuration.injectedAnnotations).filter(([key]) => givenIn(pod.metadata.annotations, key, names) === undefined)
+  pod = annotated(pod, { ...Object.fromEntries(absent), [statusKey(names)]: JSON.stringify(statusOf(added, revision)) }, names)
+  if (settings.setsFsGroup && sidecarOf(pod)) {
+    const given = isMapping(pod.spec.securityContext) ? pod.spec.securityContext : {}
+    if (given.fsGroup === undefined || given.fsGroup === null) pod = withSpec(pod, { securityContext: { ...given, fsGroup: agentGroup } })
+  }
+  return orderedContainers(pod, proxyConfig.holdApplicationUntilProxyStarts === true)
+}
+
+/** Whether probes are rewritten where the pod does not say: the value `sidecarInjectorWebhook.rewriteAppHTTPProbe`, true by default. */
+function rewritesProbes({ sidecarInjectorWebhook }: Readonly<Record<string, unknown>>): boolean {
+  return !(isMapping(sidecarInjectorWebhook) && sidecarInjectorWebhook.rewriteAppHTTPProbe === false)
+}

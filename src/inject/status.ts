@@ -1,0 +1,119 @@
+/** What was injected: the annotation that lists it, and a pod without it (docs/injection.md, N7 and N8). */
+import { isMapping } from '../config/shape.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
+import { givenIn, meshKey } from './annotations.ts'
+import { restoreMetrics } from './metrics-merge.ts'
+import { type Container, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
+import { restoreProbes } from './probes.ts'
+
+/** The names of what was added to a pod. */
+export interface InjectionStatus {
+  readonly initContainers: readonly string[]
+  readonly containers: readonly string[]
+  readonly volumes: readonly string[]
+  readonly imagePullSecrets: readonly string[]
+  readonly revision: string
+}
+
+/** Containers of the user with names of injected ones: what they set is set in these. */
+export interface Overrides {
+  readonly containers?: readonly Container[]
+  readonly initContainers?: readonly Container[]
+}
+
+/** The annotations that injection writes, without the domain of their prefix. */
+export const statusKey = (names: MeshNames): string => meshKey(names, 'sidecar', 'status')
+export const overridesKey = (names: MeshNames): string => meshKey(names, 'proxy', 'overrides')
+
+/** Returns the names of what a rendered pod adds. */
+export function statusOf({ spec }: Pod, revision: string): InjectionStatus {
+  const namesOf = (items: readonly { readonly name: string }[] | undefined) => [...new Set((items ?? []).map(({ name }) => name))]
+  return {
+    initContainers: namesOf(spec.initContainers),
+    containers: namesOf(spec.containers),
+    volumes: namesOf(spec.volumes),
+    imagePullSecrets: namesOf(spec.imagePullSecrets),
+    revision: revision === '' ? 'default' : revision,
+  }
+}
+
+/** Reads the status of a pod. Undefined for a pod without one, and for one that cannot be read: nothing is known to be injected then. */
+export function readStatus(pod: Pod, names: MeshNames): InjectionStatus | undefined {
+  const text = givenIn(pod.metadata.annotations, statusKey(names), names)
+  if (text === undefined) return undefined
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (!isMapping(value)) return undefined
+  const given = value
+  const list = (field: string): string[] => {
+    const items = given[field]
+    return Array.isArray(items) ? items.filter((item): item is string => typeof item === 'string') : []
+  }
+  const revision = typeof value.revision === 'string' ? value.revision : ''
+  const lists = { initContainers: list('initContainers'), containers: list('containers'), volumes: list('volumes') }
+  return { ...lists, imagePullSecrets: list('imagePullSecrets'), revision }
+}
+
+/** Reads the annotation with the overrides of a pod. Throws an {@link InjectionError} that names it when it cannot be used. */
+export function readOverrides(pod: Pod, names: MeshNames): Overrides {
+  const key = overridesKey(names)
+  const text = givenIn(pod.metadata.annotations, key, names)
+  if (text === undefined || text === '') return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    if (!isMapping(value)) throw new Error('is not a JSON object')
+    const { containers, initContainers } = readPod({ spec: { containers: value.containers, initContainers: value.initContainers } }).spec
+    return { ...(containers && { containers }), ...(initContainers && { initContainers }) }
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'is not JSON' : (error as Error).message
+    throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
+  }
+}
+
+/**
+ * Returns a pod as it was before it was injected: without the containers, secrets and unused volumes that its status lists, with the probes and
+ * annotations of the application, and with the user's own containers of injected names. A pod without a status is returned unchanged.
+ */
+export function strippedPod(pod: Pod, statusPort: number, names: MeshNames): Pod {
+  const status = readStatus(pod, names)
+  if (!status) return pod
+  const overrides = readOverrides(pod, names)
+  const restored = restoreMetrics(restoreProbes(pod), statusPort)
+  const { initContainers, containers, volumes, imagePullSecrets } = restored.spec
+  const listed = new Set([...status.initContainers, ...status.containers])
+  // A container of the user takes the place of the injected one of its name, or comes last where that one was moved.
+  const without = (items: readonly Container[] = [], own: readonly Container[] = []) => {
+    const again = own.filter(({ name }) => listed.has(name))
+    const kept = items.flatMap((item) => (listed.has(item.name) ? (again.find(({ name }) => name === item.name) ?? []) : item))
+    return [...kept, ...again.filter(({ name }) => !kept.some((container) => container.name === name))]
+  }
+  const cut = withSpec(restored, {
+    initContainers: emptyAsNone(without(initContainers, overrides.initContainers), initContainers),
+    containers: without(containers, overrides.containers),
+    imagePullSecrets: emptyAsNone(
+      imagePullSecrets?.filter(({ name }) => !status.imagePullSecrets.includes(name)),
+      imagePullSecrets,
+    ),
+  })
+  const mounted = new Set<unknown>()
+  mapContainers(cut, (container) => {
+    for (const mount of Array.isArray(container.volumeMounts) ? container.volumeMounts : []) if (isMapping(mount)) mounted.add(mount.name)
+    return container
+  })
+  const left = withSpec(cut, {
+    volumes: emptyAsNone(
+      volumes?.filter(({ name }) => mounted.has(name) || !status.volumes.includes(name)),
+      volumes,
+    ),
+  })
+  const own = Object.entries(left.metadata.annotations ?? {}).filter(([key]) => names.canonicalKey(key) !== statusKey(names))
+  return withMetadata(left, { annotations: Object.fromEntries(own) })
+}
+
+/** A list that has lost its last item is none; one that had none stays. */
+const emptyAsNone = <T>(items: readonly T[] | undefined, before: readonly T[] | undefined): readonly T[] | undefined =>
+  items?.length === 0 && (before === undefined || before.length > 0) ? undefined : items

@@ -1,0 +1,102 @@
+import { expect } from 'chai'
+import { parse, parseAllDocuments, stringify } from 'yaml'
+import { injectDocuments } from '../../../src/inject/documents.ts'
+import { injectionSettings } from '../../harness/injection.ts'
+
+const settings = injectionSettings()
+const inject = (text: string) => injectDocuments(text, 'shop', settings)
+const template = { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'app', image: 'x' }] } }
+const workload = (apiVersion: string, kind: string, more: object = {}) => ({
+  apiVersion,
+  kind,
+  metadata: { name: 'web' },
+  spec: { template, ...more },
+})
+type Document = { readonly [field: string]: Document } & { readonly length: number }
+const containersAt = (text: string, ...path: string[]) =>
+  (path.reduce((value, field) => value[field] as Document, parse(text) as Document).containers as unknown as { name: string }[]).map(
+    ({ name }) => name,
+  )
+const variable = (text: string, name: string) => new RegExp(`name: ${name}\\n\\s+value: (\\S+)`).exec(text)?.[1]
+
+describe('injection of documents', () => {
+  it('adds the sidecar to each kind with pods', () => {
+    for (const [apiVersion, kind] of Object.entries({ Deployment: 0, StatefulSet: 0, DaemonSet: 0, ReplicaSet: 0 }).map(([kind]) => [
+      'apps/v1',
+      kind,
+    ]))
+      expect(containersAt(inject(stringify(workload(apiVersion as string, kind as string))).text, 'spec', 'template', 'spec'), kind).to.deep.equal([
+        ...['app', 'mesh-proxy'],
+      ])
+    expect(containersAt(inject(stringify(workload('batch/v1', 'Job'))).text, 'spec', 'template', 'spec')).to.include('mesh-proxy')
+    expect(containersAt(inject(stringify(workload('v1', 'ReplicationController'))).text, 'spec', 'template', 'spec')).to.include('mesh-proxy')
+    const cronJob = {
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: { name: 'night' },
+      spec: { schedule: '0 0 * * *', jobTemplate: { spec: { template } } },
+    }
+    const { text } = inject(stringify(cronJob))
+    expect(containersAt(text, 'spec', 'jobTemplate', 'spec', 'template', 'spec')).to.include('mesh-proxy')
+    expect(variable(text, 'MESH_META_OWNER')).to.equal('kubernetes://apis/batch/v1/namespaces/shop/cronjobs/night')
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'one', namespace: 'other' }, spec: template.spec }
+    expect(variable(inject(stringify(pod)).text, 'MESH_META_OWNER')).to.equal('kubernetes://apis/v1/namespaces/other/pods/one')
+  })
+
+  it('leaves other documents as they were written, and kinds of others with these names', () => {
+    const others = [
+      '# a comment\napiVersion: v1\nkind: Service\nmetadata: {name:   web}\n',
+      'apiVersion: example.com/v1\nkind: Deployment\nspec: {}\n',
+      'just: text\n',
+    ]
+    const { text, notices } = inject(others.join('---\n'))
+    expect(text).to.equal(others.join('---\n'))
+    expect(notices).to.deep.equal([])
+    const mixed = inject(`${others[0]}---\n${stringify(workload('apps/v1', 'Deployment'))}---\n${others[2]}`).text
+    expect(mixed.startsWith(`${others[0]}---\n`)).to.equal(true)
+    expect(mixed.endsWith(`---\n${others[2]}`)).to.equal(true)
+    expect(parseAllDocuments(mixed)).to.have.length(3)
+  })
+
+  it('says of pods that get none why', () => {
+    const skipped = workload('apps/v1', 'Deployment', {
+      template: { ...template, metadata: { annotations: { 'sidecar.istio.io/inject': 'false' } } },
+    })
+    const text = stringify(skipped)
+    expect(inject(text)).to.deep.equal({
+      text,
+      notices: ['document 1 (Deployment shop/web) gets no sidecar: annotation sidecar.mesh.io/inject forbids it'],
+    })
+  })
+
+  it('takes lists, in YAML and JSON, and gives JSON for JSON', () => {
+    const list = {
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [workload('apps/v1', 'Deployment'), { apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } }],
+    }
+    const { text } = inject(JSON.stringify(list))
+    const made = JSON.parse(text) as { items: [{ spec: { template: { spec: { containers: { name: string }[] } } } }, object] }
+    expect(made.items[0].spec.template.spec.containers.map(({ name }) => name)).to.deep.equal(['app', 'mesh-proxy'])
+    expect(made.items[1]).to.deep.equal(list.items[1])
+    expect(parse(inject(stringify(list)).text)).to.deep.equal(made)
+  })
+
+  it('is the same for its own result', () => {
+    const once = inject(stringify(workload('apps/v1', 'Deployment'))).text
+    expect(parse(inject(once).text)).to.deep.equal(parse(once))
+  })
+
+  it('names the document and the reason of what cannot be injected', () => {
+    const document = (more: object) => `a: 1\n---\n${stringify(workload('apps/v1', 'Deployment', more))}`
+    expect(() => inject(document({ template: null }))).to.throw('document 2 (Deployment shop/web): has no spec.template')
+    expect(() => inject(document({ template: { spec: { containers: 1 } } }))).to.throw(
+      'document 2 (Deployment shop/web): spec.containers: expected a list',
+    )
+    const annotated = { ...template, metadata: { annotations: { 'sidecar.mesh.io/logLevel': 'loud' } } }
+    expect(() => inject(document({ template: annotated }))).to.throw(
+      'document 2 (Deployment shop/web): annotation sidecar.mesh.io/logLevel: "loud": is not a level',
+    )
+    expect(() => inject('a: 1\n---\nb: [')).to.throw(/^document 2: not YAML, line 3/)
+  })
+})
