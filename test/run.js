@@ -11,8 +11,9 @@ import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
 import { missingForPods } from './pod-tools.js'
 import { batchesOf, idleFor, inSlots } from './schedule.js'
+import { buildOracle, missingForOracle } from './template/oracle.js'
 
-const layers = ['envoy', 'orchestrator', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
+const layers = ['envoy', 'orchestrator', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden', 'template']
 /**
  * One process more than there are cores, since files wait part of the time; and more while the cores are idle all the same: the long files, which come first,
  * wait for time limits most of their time. A process that has just started loads its modules, so the next one is not begun before that shows.
@@ -34,6 +35,8 @@ if (missingPods) left.set('node', missingPods)
 const missingCluster = missingForCluster()
 if (missingCluster) left.set('orchestrator', missingCluster)
 for (const [layer, reason] of left) console.log(`left out: ${layer}: ${reason}`)
+const missingGo = missingForOracle()
+if (missingGo) left.set('template', missingGo)
 if (left.size > 0 && process.env.CI === 'true') {
   console.log('a missing tool is a failure when CI=true')
   console.log(`0 passed, ${left.size} failed`)
@@ -49,6 +52,15 @@ if (!missingCluster)
   } catch (error) {
     left.set('orchestrator', 'the programs of the test cluster cannot be built')
     failures += `\nthe programs of the test cluster cannot be built: ${error.message}\n`
+    failed++
+  }
+
+if (!missingGo)
+  try {
+    buildOracle()
+  } catch (error) {
+    left.set('template', 'the program that asks Go cannot be built')
+    failures += `\nthe program that asks Go cannot be built: ${error.message}\n`
     failed++
   }
 

@@ -1,6 +1,6 @@
 /**
  * How the lists of a Pod are merged (the orchestrator's strategic merge): the field that tells elements apart. A list that is not here is
- * replaced as a whole. A list of the orchestrator that is keyed in its schema is here (docs/templates.md, T5).
+ * replaced as a whole. `test/template/merge.test.ts` holds this table to the orchestrator's types.
  */
 
 /** How a field is merged. */
@@ -47,7 +47,7 @@ const status = fields({
   hostIPs: { key: 'ip' },
   podIPs: { key: 'ip' },
   resourceClaimStatuses: { key: 'name' },
-  nodeAllocatableResourceClaimStatuses: { key: 'resourceClaimName' },
+  nodeAllocatableResourceClaimStatuses: { key: 'resourceClaimName', fields: fields({ mapping: { key: 'name' }, overhead: { key: 'name' } }) },
 })
 
 /** The merged fields of a Pod. */

@@ -300,11 +300,41 @@ function mergeOrdered(original: TreeMap, patch: TreeMap, { place: outer, key }: 
       ? (known as Tree[])
       : known === undefined
         ? (withoutDirectives(changes) as Tree[])
-        : mergeLists(known as Tree[], changes as Tree[], place)
+        : mergeLists([...(known as Tree[])], changes as Tree[], place)
   const kind = kindOfItems([(known ?? []) as Tree[], (changes ?? []) as Tree[]], place)
   if (kind === 'object' && mergeKey === undefined) return fail(place, 'elements are objects, which cannot be told apart')
-  original.set(name, ordered(merged, { patch: order, original: (known ?? []) as Tree[], keyOf, place }))
+  const before = (known ?? []) as Tree[]
+  const server = mergeKey === undefined ? before : orderAfter(before, (changes ?? []) as Tree[], mergeKey)
+  original.set(name, ordered(merged, { patch: order, original: server, keyOf, place }))
   patch.delete(name)
+}
+
+/** The most steps of working out an order after deletions. */
+const mostSteps = 50_000_000
+
+/**
+ * The order of the original as the API server has it after a patch with deletions: what is behind a deleted element moves up, and new
+ * elements take the places that are left at the end.
+ */
+function orderAfter(original: readonly Tree[], patch: readonly Tree[], key: string): Tree[] {
+  const order = [...original]
+  const keyOf = (item: Tree | undefined) => (item instanceof Map ? item.get(key) : undefined)
+  const asks = (item: Tree, what: string) => item instanceof Map && item.get(directive) === what
+  const deleted = patch.filter((item) => asks(item, 'delete'))
+  if (deleted.length * order.length > mostSteps) return order
+  let { length } = order
+  for (const item of deleted)
+    for (let at = 0; at < length; )
+      if (keyOf(order[at]) === keyOf(item)) order.copyWithin(at, at + 1, length--)
+      else at++
+  if (length === original.length || patch.some((item) => asks(item, 'replace'))) return order
+  const known = new Set(order.slice(0, length).map(keyOf))
+  for (const item of patch)
+    if (!(item instanceof Map && item.has(directive)) && !known.has(keyOf(item)) && length < order.length) {
+      known.add(keyOf(item))
+      order[length++] = item
+    }
+  return order
 }
 
 /** Checks that the elements of the patch are in the given order. */

@@ -4,7 +4,8 @@ import { lazyFunctions } from './builtins.ts'
 import { argumentOf, checkCount, type Functions, literalOf, parameterAt, type TemplateFunction } from './function.ts'
 import type { Node, Operand, Pipe, Tree } from './parse.ts'
 import { orderedKeys, printed } from './printed.ts'
-import { GoStruct, goInt64, isInt, isList, isMap, isTrue, numberOf, TemplateError, typeName, type Value } from './values.ts'
+import { timeField } from './time.ts'
+import { GoStruct, GoTime, goInt64, isInt, isList, isMap, isTrue, numberOf, TemplateError, typeName, type Value } from './values.ts'
 
 /** The number of variables that are looked at for one unit of work. */
 const variablesAtOnce = 2
@@ -285,6 +286,7 @@ function fields(of: Found, path: readonly string[]): Found {
 
 function field(value: NonNullable<Value>, name: string): Found {
   if (isMap(value)) return value.get(name)
+  if (value instanceof GoTime) return timeField(value, name)
   const known = value instanceof GoStruct && !value.fields.has(name) ? name.replace(/^Get/, '') : name
   if (!(value instanceof GoStruct && value.fields.has(known))) throw new TemplateError(`can't evaluate field ${name} in type ${typeName(value)}`)
   return value.fields.get(known) ?? null

@@ -110,7 +110,7 @@ function convert(type: Exclude<ParameterType, 'any'>, value: Value): unknown {
     case 'map':
       return isMap(value) && !(value instanceof GoStringMap) ? value : undefined
     case 'list':
-      return isList(value) && !(value instanceof GoList) ? value : undefined
+      return isList(value) && typeName(value) === '[]interface {}' ? value : undefined
     case 'strings':
       return value instanceof GoList && value.type === '[]string' ? value : undefined
   }

@@ -1,22 +1,25 @@
 /** The printed form of values (Go's `fmt`, verb `%v`), and their JSON. */
 import type { Budget } from './budget.ts'
 import { timeText } from './time.ts'
-import { bigOf, fail, GoFloat, GoInt, GoStruct, GoTime, isList, isMap, sortedKeys, type Value, written } from './values.ts'
+import { bigOf, bytesOf, fail, GoFloat, GoInt, GoList, GoStruct, GoTime, isList, isMap, sortedKeys, textOf, type Value } from './values.ts'
+
+/** The work of looking at one element of a list or map. */
+const elementWork = 5
 
 /** Returns the text of a value; `<nil>` for nil. Throws a TemplateError when the value is nested too deeply or its text is too long. */
 export function printed(value: Value, budget: Budget, depth = 0): string {
   budget.deep(depth)
   if (value === null) return '<nil>'
   if (typeof value === 'string') {
-    if (depth > 0) budget.spend(value.length)
+    if (depth > 0) budget.spend(value.length + elementWork)
     return value
   }
-  budget.spend(1)
+  budget.spend(elementWork)
   if (value instanceof GoFloat) return printedFloat(value.value)
   if (value instanceof GoInt) return String(value.value)
   if (isList(value)) return `[${value.map((entry) => printed(entry, budget, depth + 1)).join(' ')}]`
   if (isMap(value)) return `map[${entriesOf(value, budget, (key, entry) => `${key}:${printed(entry, budget, depth + 1)}`).join(' ')}]`
-  if (value instanceof GoStruct) return `{${[...value.fields.values()].map((field) => printed(field, budget, depth + 1)).join(' ')}}`
+  if (value instanceof GoStruct) return value.text ?? `{${[...value.fields.values()].map((field) => printed(field, budget, depth + 1)).join(' ')}}`
   return value instanceof GoTime ? timeText(value) : String(value)
 }
 
@@ -69,13 +72,14 @@ export interface JsonStyle {
  */
 export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml: true }, depth = 0): string {
   budget.deep(depth)
-  budget.spend(typeof value === 'string' ? value.length : 1)
+  budget.spend(elementWork + (typeof value === 'string' ? value.length : 0))
   if (value === null) return 'null'
   if (typeof value === 'string') return jsonText(value, style.isHtml)
   if (value instanceof GoFloat) return jsonFloat(value.value)
   if (value instanceof GoInt) return String(bigOf(value))
   const inner = (entry: Value) => toJson(entry, budget, style, depth + 1)
   const colon = style.indent === undefined ? ':' : ': '
+  if (value instanceof GoList && value.isNil) return 'null'
   if (isList(value)) return wrapped('[', value.map(inner), ']', style, depth)
   if (isMap(value))
     return wrapped(
@@ -85,6 +89,7 @@ export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml
       style,
       depth,
     )
+  if (value instanceof GoStruct && value.text !== undefined) return jsonText(value.text, style.isHtml)
   if (value instanceof GoStruct)
     return wrapped(
       '{',
@@ -93,8 +98,11 @@ export function toJson(value: Value, budget: Budget, style: JsonStyle = { isHtml
       style,
       depth,
     )
-  return value instanceof GoTime ? jsonText(timeText(value, '2006-01-02T15:04:05.999999999Z07:00'), style.isHtml) : String(value)
+  return value instanceof GoTime ? jsonText(timeTextOf(value), style.isHtml) : String(value)
 }
+
+/** A moment as JSON has it. */
+export const timeTextOf = (value: GoTime): string => timeText(value, '2006-01-02T15:04:05.999999999Z07:00')
 
 function wrapped(open: string, items: readonly string[], close: string, { indent }: JsonStyle, depth: number): string {
   if (indent === undefined || items.length === 0) return open + items.join(',') + close
@@ -117,6 +125,14 @@ function plainJson(value: number): string {
 
 const jsonEscapes: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Encodes a text in JSON as Go does. */
-export const jsonText = (text: string, isHtml = true): string =>
-  `"${written(text).replaceAll(isHtml ? /["\\\x00-\x1f<>&\u2028\u2029]/g : /["\\\x00-\x1f\u2028\u2029]/g, (letter) => jsonEscapes[letter] ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`
+/** Encodes a text in JSON as Go does. A byte that is not UTF-8 is the escape of U+FFFD. */
+export const jsonText = (text: string, isHtml = true): string => {
+  const plain = text.isWellFormed() ? text : textOf(bytesOf(text)).replaceAll(/(?<![\ud800-\udbff])[\udc00-\udfff]/g, broken)
+  const escaped = plain.replaceAll(isHtml ? /["\\\x00-\x1f<>&\u2028\u2029]/g : /["\\\x00-\x1f\u2028\u2029]/g, escapeOf)
+  return `"${escaped.replaceAll(broken, '\\ufffd')}"`
+}
+
+/** Stands for a byte that is not UTF-8: no text has a letter that is none. */
+const broken = '\ud800'
+
+const escapeOf = (letter: string): string => jsonEscapes[letter] ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`

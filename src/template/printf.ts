@@ -1,13 +1,32 @@
 /** Formats text (Go's package `fmt`, "Printing"). */
 import type { Budget } from './budget.ts'
+import { binaryText, exponentText, fixedText, hexText, significantText } from './floats.ts'
 import { orderedKeys, printed, printedFloat } from './printed.ts'
-import { bigOf, bytesOf, fail, GoFloat, type GoInt, GoList, GoStringMap, isInt, isList, isMap, numberOf, typeName, type Value } from './values.ts'
+import {
+  bigOf,
+  bytesOf,
+  fail,
+  GoFloat,
+  type GoInt,
+  GoList,
+  GoStringMap,
+  GoStruct,
+  GoTime,
+  isInt,
+  isList,
+  isMap,
+  numberOf,
+  typeName,
+  type Value,
+} from './values.ts'
 
 interface Verb {
   readonly verb: string
   readonly flags: string
   readonly width: number | undefined
   readonly precision: number | undefined
+  /** Whether the value is shown because it does not fit its verb: flags have the meaning that they have for numbers. */
+  readonly isBad?: boolean
 }
 
 /** The maximum width and precision of Go. */
@@ -170,7 +189,7 @@ function formatted(spec: Verb, value: Value, place: Place, depth = 0): string {
   budget.deep(depth)
   budget.spend(1)
   const within = (entry: Value): string => {
-    if (entry === null) return spec.verb === 'v' && spec.flags.includes('#') ? 'interface {}(nil)' : '<nil>'
+    if (entry === null) return spec.verb === 'v' && spec.flags.includes('#') && !spec.isBad ? 'interface {}(nil)' : '<nil>'
     const text = formatted(spec, entry, place, depth + 1)
     budget.spend(text.length)
     return text
@@ -182,9 +201,9 @@ function formatted(spec: Verb, value: Value, place: Place, depth = 0): string {
     // Elements of lists and maps are joined: they are counted until then.
     if (depth > 0) place.reserve(widestText)
   }
-  if (spec.verb === 'T') return padded(spec, typeName(value))
+  if (spec.verb === 'T') return padded(spec, value === null ? '<nil>' : typeName(value).slice(0, spec.precision))
   if (spec.verb === 'p') return `%!p(${value === null ? '<nil>' : `${typeName(value)}=${printed(value, budget)}`})`
-  if (spec.verb === 'v' && spec.flags.includes('#')) return syntax(spec, value, within, budget)
+  if (spec.verb === 'v' && spec.flags.includes('#') && !spec.isBad) return syntax(spec, value, within, budget)
   if (isList(value) && value instanceof GoList && value.type === '[]uint8' && 'sxXq'.includes(spec.verb)) return within(null)
   if (isList(value)) return `[${value.map(within).join(' ')}]`
   if (isMap(value))
@@ -192,8 +211,8 @@ function formatted(spec: Verb, value: Value, place: Place, depth = 0): string {
       .map((key) => `${within(key)}:${within(value.get(key) ?? null)}`)
       .join(' ')}]`
   const text = value === null ? (spec.verb === 'v' ? '<nil>' : undefined) : scalar(spec, value, budget)
-  if (text !== undefined) return padded(spec, text, isInt(value) || value instanceof GoFloat)
-  return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, flags: spec.flags, verb: 'v' }, value, place, depth + 1)}`})`
+  if (text !== undefined) return padded(spec, text, !'cq'.includes(spec.verb) && (isInt(value) || value instanceof GoFloat))
+  return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, verb: 'v', isBad: true }, value, place, depth + 1)}`})`
 }
 
 /** The value in the syntax of Go (`%#v`). */
@@ -209,13 +228,15 @@ function syntax(spec: Verb, value: Value, within: (entry: Value) => string, budg
 }
 
 function scalar(spec: Verb, value: NonNullable<Value>, budget: Budget): string | undefined {
-  if (typeof value === 'string') return textForm(spec, value)
+  if (typeof value === 'string') return textForm(spec.isBad ? { ...spec, flags: spec.flags.replaceAll('#', '') } : spec, value)
   if (typeof value === 'boolean') return 'vt'.includes(spec.verb) ? String(value) : undefined
   // With `%v` these flags select Go syntax, not a number format.
   const { flags } = spec
-  const asked = spec.verb === 'v' ? { ...spec, flags: flags.replaceAll(/[+#]/g, '') } : spec
+  const asked = spec.verb === 'v' && !spec.isBad ? { ...spec, flags: flags.replaceAll(/[+#]/g, '') } : spec
   if (isInt(value)) return wholeForm(asked, value)
   if (value instanceof GoFloat) return floatForm(asked, value.value)
+  const hasText = value instanceof GoTime || (value instanceof GoStruct && value.text !== undefined)
+  if (hasText && 'vsqxX'.includes(spec.verb)) return textForm(spec, printed(value, budget))
   return 'vs'.includes(spec.verb) ? printed(value, budget) : undefined
 }
 
@@ -228,7 +249,7 @@ function textForm({ verb, flags, precision }: Verb, value: string): string | und
     case 'v':
       return flags.includes('#') ? quoted(cut) : cut
     case 'q':
-      return flags.includes('#') && !value.includes('`') && !/[^\P{Cc}\t]/u.test(value) ? `\`${cut}\`` : quoted(cut)
+      return flags.includes('#') && !cut.includes('`') && !/[^\P{Cc}\t]|\ufeff/u.test(cut) ? `\`${cut}\`` : quoted(cut, flags.includes('+'))
     case 'x':
     case 'X': {
       const hex = bytesOf(value).subarray(0, precision).toString('hex')
@@ -242,7 +263,7 @@ function textForm({ verb, flags, precision }: Verb, value: string): string | und
 }
 
 const bases: Readonly<Record<string, number>> = { d: 10, v: 10, b: 2, o: 8, O: 8, x: 16, X: 16 }
-const prefixes: Readonly<Record<string, string>> = { b: '0b', o: '0', x: '0x', X: '0X' }
+const prefixes: Readonly<Record<string, string>> = { b: '0b', o: '0', O: '0', x: '0x', X: '0X' }
 
 function wholeForm({ verb, flags, width, precision }: Verb, given: number | GoInt): string | undefined {
   const base = bases[verb]
@@ -262,63 +283,53 @@ function wholeForm({ verb, flags, width, precision }: Verb, given: number | GoIn
   }
   const sign = value < 0n ? '-' : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : ''
   if (precision === 0 && value === 0n) return ''
-  const prefix = verb === 'O' ? '0o' : flags.includes('#') ? (prefixes[verb] ?? '') : ''
+  const prefix = flags.includes('#') ? (prefixes[verb] ?? '') : ''
   let digits = (value < 0n ? -value : value).toString(base)
   // Zero padding applies only without a precision.
   const filled = flags.includes('0') && !flags.includes('-') && precision === undefined ? (width ?? 0) - sign.length : (precision ?? 0)
   digits = digits.padStart(filled, '0')
-  const lead = verb === 'o' && prefix !== '' && digits.startsWith('0') ? '' : prefix
+  const lead = `${verb === 'O' ? '0o' : ''}${base === 8 && digits.startsWith('0') ? '' : prefix}`
   return sign + lead + (verb === 'X' ? digits.toUpperCase() : digits)
 }
 
 function floatForm({ verb, flags, width, precision }: Verb, value: number): string | undefined {
-  if (!'vgGeEfF'.includes(verb)) return undefined
+  if (!'vgGeEfFbxX'.includes(verb)) return undefined
   const sign = value < 0 || Object.is(value, -0) ? '-' : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : ''
   if (!Number.isFinite(value)) {
     if (Number.isNaN(value)) return `${sign}NaN`
     return `${sign === '' ? '+' : sign}Inf`
   }
   let text = digitsOf(verb, Math.abs(value), precision)
-  if (flags.includes('#')) text = withPoint(verb, text, precision)
+  if (flags.includes('#') && verb !== 'b') text = withPoint(verb, text, precision)
   const filled = flags.includes('0') && !flags.includes('-') ? (width ?? 0) - sign.length : 0
-  return sign + (verb === 'E' || verb === 'G' ? text.toUpperCase() : text).padStart(filled, '0')
+  return sign + ('EGX'.includes(verb) ? text.toUpperCase() : text).padStart(filled, '0')
 }
 
 function digitsOf(verb: string, value: number, precision: number | undefined): string {
-  const exponent = (text: string) => text.replace(/e([+-])(\d)$/, 'e$10$2')
-  if (verb === 'f' || verb === 'F') return fixed(value, precision ?? 6)
-  if (verb === 'e' || verb === 'E') {
-    const [mantissa = '', power = ''] = exponent(value.toExponential(Math.min(precision ?? 6, 100))).split('e')
-    return `${(precision ?? 6) > 100 ? mantissa.padEnd((precision ?? 6) + 2, '0') : mantissa}e${power}`
+  switch (verb) {
+    case 'f':
+    case 'F':
+      return fixedText(value, precision ?? 6)
+    case 'e':
+    case 'E':
+      return exponentText(value, precision ?? 6)
+    case 'b':
+      return binaryText(value)
+    case 'x':
+    case 'X':
+      return hexText(value, precision)
+    default:
+      return precision === undefined ? printedFloat(value) : significantText(value, precision)
   }
-  return precision === undefined ? printedFloat(value) : shortened(value, Math.min(Math.max(precision, 1), 100), exponent)
-}
-
-/** Formats a float with a number of decimals, exactly. */
-function fixed(value: number, decimals: number): string {
-  const digits = Math.min(decimals, 100)
-  const text = value < 1e21 ? value.toFixed(digits) : `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`
-  return decimals > digits ? text.padEnd(text.length + decimals - digits, '0') : text
 }
 
 /** The number with a decimal point and the zeros at its end (flag `#`). */
 function withPoint(verb: string, text: string, precision: number | undefined): string {
-  const [mantissa = '', power] = text.split('e')
-  const tail = power === undefined ? '' : `e${power}`
+  const [, mantissa = '', tail = ''] = /^(0x[^p]*|[^ep]*)(.*)$/.exec(text) ?? []
   if (!'vgG'.includes(verb)) return `${mantissa.includes('.') ? mantissa : `${mantissa}.`}${tail}`
   const significant = mantissa.replace('.', '').replace(/^0+/, '').length
   const missing = (precision ?? 6) - significant - (mantissa === '0' ? 1 : 0)
   return `${mantissa.includes('.') ? mantissa : `${mantissa}.`}${'0'.repeat(Math.max(missing, 0))}${tail}`
-}
-
-/** Formats a float with the given number of significant digits, without trailing zeros. */
-function shortened(value: number, digits: number, exponent: (text: string) => string): string {
-  const power = value === 0 ? 0 : Number(value.toExponential(digits - 1).split('e')[1])
-  if (power < -4 || power >= digits) return exponent(value.toExponential(digits - 1).replace(/\.?0+e/, 'e'))
-  return value
-    .toFixed(digits - 1 - power)
-    .replace(/(\.\d*?)0+$/, '$1')
-    .replace(/\.$/, '')
 }
 
 function padded({ flags, width = 0 }: Verb, text: string, isNumber = false): string {

@@ -44,6 +44,8 @@ export class GoInt {
 export class GoList extends Array<Value> {
   /** The name of its type. */
   type = '[]string'
+  /** Whether it is nil: empty, and null in JSON. */
+  isNil = false
 
   /** Its copies are plain arrays. */
   static override get [Symbol.species]() {
@@ -59,6 +61,13 @@ export function listOf(type: string, items: readonly Value[]): GoList {
   return list
 }
 
+/** Returns a list of the given Go type that is nil. */
+export function nilList(type: string): GoList {
+  const list = listOf(type, [])
+  list.isNil = true
+  return list
+}
+
 /** A map of Go from strings to strings (`map[string]string`), as labels and annotations are. Plain maps are `map[string]interface {}`. */
 export class GoStringMap extends Map<string, Value> {}
 
@@ -67,10 +76,13 @@ export class GoStruct {
   /** The name of its type in errors. */
   readonly type: string
   readonly fields: ReadonlyMap<string, Value>
+  /** Its printed form, where it has one of its own. */
+  readonly text: string | undefined
 
-  constructor(type: string, fields: ReadonlyMap<string, Value>) {
+  constructor(type: string, fields: ReadonlyMap<string, Value>, text?: string) {
     this.type = type
     this.fields = fields
+    this.text = text
   }
 }
 
@@ -136,6 +148,15 @@ export function typeName(value: Value): string {
   return isList(value) ? '[]interface {}' : 'map[string]interface {}'
 }
 
+/** The kind of a value (Go's `reflect.Kind`). */
+export function kindName(value: Value): string {
+  if (value === null) return 'invalid'
+  if (isList(value)) return 'slice'
+  if (isMap(value)) return 'map'
+  if (value instanceof GoStruct) return 'ptr'
+  return value instanceof GoTime ? 'struct' : typeName(value)
+}
+
 /** The keys of a map in byte order. */
 export function sortedKeys(map: ReadonlyMap<string, Value>): string[] {
   const keys = [...map.keys()]
@@ -191,24 +212,23 @@ function sequenceAt(bytes: Buffer, at: number): number {
 /** The text as it is written: bytes that are not UTF-8 become U+FFFD. */
 export const written = (text: string): string => (text.isWellFormed() ? text : textOf(bytesOf(text)).toWellFormed())
 
-/** Converts a JSON value. Integers become `int`, other numbers `float64`. */
-export function fromJson(json: unknown): Value {
-  if (json === null || json === undefined) return null
-  if (typeof json === 'number') return Number.isSafeInteger(json) ? json : new GoFloat(json)
-  return ofJson(json, fromJson)
-}
+/** The most objects and lists within each other in the data of a template. */
+const deepest = 500
+
+/** Converts a JSON value. Integers become `int`, other numbers `float64`. Throws a {@link TemplateError} when it is nested too deep. */
+export const fromJson = (json: unknown): Value => ofJson(json, (number) => (Number.isSafeInteger(number) ? number : new GoFloat(number)))
 
 /** Converts a JSON value as Go's `encoding/json` does: all numbers become `float64`. */
-export function fromGoJson(json: unknown): Value {
-  if (json === null || json === undefined) return null
-  return typeof json === 'number' ? new GoFloat(json) : ofJson(json, fromGoJson)
-}
+export const fromGoJson = (json: unknown): Value => ofJson(json, (number) => new GoFloat(number))
 
-function ofJson(json: unknown, convert: (json: unknown) => Value): Value {
+function ofJson(json: unknown, ofNumber: (number: number) => Value, depth = 0): Value {
+  if (depth > deepest) return fail(`the data is nested deeper than ${deepest} levels`)
+  if (json === null || json === undefined) return null
+  if (typeof json === 'number') return ofNumber(json)
   if (typeof json === 'string') return json.toWellFormed()
   if (typeof json === 'boolean') return json
-  if (Array.isArray(json)) return json.map(convert)
-  return new Map(Object.entries(json as object).map(([key, value]) => [key.toWellFormed(), convert(value)]))
+  if (Array.isArray(json)) return json.map((item) => ofJson(item, ofNumber, depth + 1))
+  return new Map(Object.entries(json as object).map(([key, value]) => [key.toWellFormed(), ofJson(value, ofNumber, depth + 1)]))
 }
 
 /** Returns a copy of a value whose maps and lists are its own. */
@@ -217,5 +237,7 @@ export function copied(value: Value): Value {
   if (isList(value)) return value.map(copied)
   if (value instanceof GoStringMap) return new GoStringMap(value)
   if (isMap(value)) return new Map([...value].map(([key, entry]) => [key, copied(entry)]))
-  return value instanceof GoStruct ? new GoStruct(value.type, new Map([...value.fields].map(([key, entry]) => [key, copied(entry)]))) : value
+  return value instanceof GoStruct
+    ? new GoStruct(value.type, new Map([...value.fields].map(([key, entry]) => [key, copied(entry)])), value.text)
+    : value
 }

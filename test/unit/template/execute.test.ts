@@ -67,8 +67,8 @@ describe('execution of a Go template', () => {
       /^t: line 1: .*the text is longer/,
     ],
     'has wide precisions': [`{{printf "${'%.1000000f'.repeat(1000)}"${' 1.5'.repeat(1000)}}}`, {}, /^t: line 1: .*the text is longer/],
-    'prints what is nested deep': ['{{printf "%d" .deep}}', { deep: nested(2000) }, /^t: line 1: .*nested too deep/],
-    'prints what is nested deep, as an action does': ['\n{{.deep}}', { deep: nested(2000) }, /^t: line 2: .*nested too deep/],
+    'prints what is nested deep': ['{{printf "%d" .deep}}', { deep: nested(300) }, /^t: line 1: .*nested too deep/],
+    'prints what is nested deep, as an action does': ['\n{{.deep}}', { deep: nested(300) }, /^t: line 2: .*nested too deep/],
     'nests templates with conditions': [
       `{{define "a"}}${'{{if 1}}'.repeat(90)}{{template "a"}}${'{{end}}'.repeat(90)}{{end}}{{template "a"}}`,
       {},
