@@ -24,6 +24,8 @@ export interface ConfigObject<Spec = unknown> {
   readonly resourceVersion: string
   /** Where the object stands in its source, for people: file and document, or cluster and resource version. */
   readonly place: string
+  /** Of a WorkloadEntry: whether the condition `Healthy` of its status is true; undefined: it has none. */
+  readonly healthy?: boolean
 }
 
 /** A namespace of a cluster: its labels. */

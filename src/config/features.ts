@@ -222,6 +222,12 @@ export const variables = {
     default: true,
     meaning: 'orchestrator services with selectors select workload entries with matching labels',
   },
+  PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration: an entry with the annotation proxy.mesh.io/health-checks-enabled: "true" takes traffic only while the condition Healthy of its status is True; what agents report is not written into it yet',
+  },
   PILOT_USE_ENDPOINT_SLICE: {
     type: 'boolean',
     default: true,

@@ -358,6 +358,7 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
     createdAt: createdAt(metadata),
     generation: Number.isSafeInteger(metadata.generation) ? (metadata.generation as number) : 1,
     spec,
+    ...(kindName === 'WorkloadEntry' ? healthOf(value.status) : {}),
     ...inFile(source, place),
   }
   return { key: configKey(object), kind: kindName, isCertain, object, report }
@@ -386,6 +387,13 @@ function readClusterObject(
   const parts = { labels, annotations: {}, createdAt: createdAt(metadata), generation: 1, spec }
   const object: ConfigObject = { kind, group: '', version: 'v1', namespace, name: given.name, ...parts, ...inFile(source, place) }
   return { key: configKey(object), kind, isCertain: isCertain && (!isPod || namespace !== ''), object, report }
+}
+
+/** What the status of a WorkloadEntry says of its health. */
+function healthOf(status: unknown): Pick<ConfigObject, 'healthy'> {
+  const conditions: readonly unknown[] = isMapping(status) && Array.isArray(status.conditions) ? status.conditions : []
+  const condition = conditions.filter(isMapping).find(({ type }) => type === 'Healthy')
+  return condition ? { healthy: condition.status === 'True' } : {}
 }
 
 /** The time of creation in the metadata, in Unix milliseconds; 0 without one. */

@@ -58,12 +58,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'auto-registers WorkloadEntries from associated WorkloadGroups when a workload connects over XDS',
   },
-  PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: {
-    without: orchestrator,
-    type: 'boolean',
-    default: false,
-    meaning: 'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration',
-  },
   PILOT_STATUS_BURST: {
     without: orchestrator,
     type: 'integer',

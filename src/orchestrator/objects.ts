@@ -6,7 +6,9 @@ import type { ConfigObject, OutsideAccess, Readiness, TrafficDistribution } from
 import { canonicalAddress, isIp } from '../config/addresses.ts'
 import { readClusterSpec, readLabels } from '../config/cluster-documents.ts'
 import { type Fault, isMapping, mapping, type Report } from '../config/shape.ts'
-import type { MeshNames } from '../names/mesh-names.ts'
+import { exportFault } from '../config/shapes/export-list.ts'
+import { isMutualTlsLabel, type MeshNames } from '../names/mesh-names.ts'
+import { isObjectName } from '../names/object-names.ts'
 
 /** A Service, as far as the mesh needs it. */
 export interface ServiceObject {
@@ -150,8 +152,10 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
   const given = (all.length > 0 ? all : [spec.clusterIP]).filter((address) => address !== undefined && address !== '' && address !== 'None')
   const addresses = given.flatMap((address) => ipAddress(address, 'spec.clusterIPs', report))
   const annotations = names.canonicalKeys(textValues(metadata.annotations))
-  const exported = annotations[`networking.${names.domain}/exportTo`]
-  const accounts = (name: string) => listed(annotations[`alpha.${names.domain}/${name}`])
+  const accounts = (name: string, fault: (value: string) => string | undefined) => {
+    const key = `alpha.${names.domain}/${name}`
+    return checked(listed(annotations[key]), key, fault, report)
+  }
   const isExternal = spec.type === 'ExternalName'
   if (isExternal && text(spec.externalName) === '') {
     report.faults.push({ path: 'spec.externalName', reason: 'required for the type ExternalName, but missing' })
@@ -164,16 +168,45 @@ function cutService(value: Mapping, metadata: Mapping, { names }: ObjectOrigin, 
     isHeadless: !isExternal && spec.clusterIP === 'None',
     externalName: isExternal ? text(spec.externalName).toLowerCase() : '',
     ports,
-    exportTo: exported === undefined ? undefined : listed(exported),
+    exportTo: exportedTo(annotations, names, report),
     selector: isExternal ? undefined : selectorOf(spec, names),
-    identities: accounts('canonical-serviceaccounts'),
-    accounts: accounts('kubernetes-serviceaccounts'),
-    distribution: distributions.get(text(spec.trafficDistribution)) ?? annotatedDistribution(annotations, names),
+    identities: accounts('canonical-serviceaccounts', identityFault),
+    accounts: accounts('kubernetes-serviceaccounts', accountFault),
+    distribution: distributions.get(text(spec.trafficDistribution)) ?? annotatedDistribution(annotations, names, report),
     outside: outsideOf(value, metadata, annotations, names, report),
   }
 }
 
 const listed = (value = ''): string[] => value.split(',').flatMap((item) => item.trim() || [])
+
+/** The values of an annotation without those that are wrong, which are told. */
+function checked(values: readonly string[], key: string, fault: (value: string) => string | undefined, report: Report): string[] {
+  return values.filter((value) => {
+    const reason = fault(value)
+    if (reason !== undefined) report.faults.push({ path: `metadata.annotations[${key}]`, reason })
+    return reason === undefined
+  })
+}
+
+const accountFault = (value: string): string | undefined =>
+  isObjectName(value) ? undefined : `${shown(value)} is not the name of a service account: it is no account of the endpoints`
+
+const identityFault = (value: string): string | undefined =>
+  /^\S{1,2048}$/.test(value) ? undefined : `${shown(value)} is not a name of a certificate: it is no account of the endpoints`
+
+/**
+ * The namespaces that see a Service by its annotation; undefined without one. Without any value that is right it is seen in its own namespace
+ * only: whoever wrote the annotation meant to limit it.
+ */
+function exportedTo(annotations: Readonly<Record<string, string>>, { domain }: MeshNames, report: Report): readonly string[] | undefined {
+  const key = `networking.${domain}/exportTo`
+  const annotation = annotations[key]
+  if (annotation === undefined) return undefined
+  const values = listed(annotation)
+  const consequence = 'without another value the Service is seen in its own namespace only'
+  const right = checked(values, key, (value) => exportFault(value) && `${exportFault(value)}; ${consequence}`, report)
+  return values.length > 0 && right.length === 0 ? ['.'] : right
+}
 
 function selectorOf({ selector }: Mapping, names: MeshNames): Readonly<Record<string, string>> | undefined {
   const labels = names.canonicalKeys(textValues(selector))
@@ -186,9 +219,22 @@ const distributions: ReadonlyMap<string, TrafficDistribution> = new Map([
   ['PreferSameNode', 'PreferSameNode'],
 ])
 
-/** Other values than those that are known here are hints that nobody has to follow. */
-const annotatedDistribution = (annotations: Readonly<Record<string, string>>, { domain }: MeshNames): TrafficDistribution | undefined =>
-  distributions.get(annotations[`networking.${domain}/traffic-distribution`] ?? '')
+/** The preference of an annotation. Another value than those that are known is told, and is none. */
+function annotatedDistribution(
+  annotations: Readonly<Record<string, string>>,
+  { domain }: MeshNames,
+  report: Report,
+): TrafficDistribution | undefined {
+  const key = `networking.${domain}/traffic-distribution`
+  const annotation = annotations[key]
+  const known = distributions.get(annotation ?? '')
+  if (annotation !== undefined && annotation !== '' && !known)
+    report.faults.push({
+      path: `metadata.annotations[${key}]`,
+      reason: `expected one of ${[...distributions.keys()].join(', ')}, got ${shown(annotation)}`,
+    })
+  return known
+}
 
 /** The port of the gateway of a network where no label names another. */
 const gatewayPort = 15_443
@@ -301,6 +347,9 @@ function cutClusterObject(
   const labels = readLabels(metadata, report)
   // Without its labels it would be another one to everything that selects it.
   if (!labels || report.faults.length > 0) return undefined
+  const spec = readClusterSpec(kind, value, metadata, report)
+  if (kind === 'Pod') checkTlsMode(labels, names, report)
+  const annotations = kind === 'Namespace' ? names.canonicalKeys(textValues(metadata.annotations)) : {}
   const resourceVersion = text(metadata.resourceVersion)
   const object: ConfigObject = {
     ...{ kind, group: '', version: 'v1' },
@@ -309,7 +358,7 @@ function cutClusterObject(
     annotations: {},
     createdAt: createdAt(metadata),
     generation: 1,
-    spec: readClusterSpec(kind, value, metadata, report),
+    spec,
     ...{ source, cluster, uid: text(metadata.uid), resourceVersion },
     place: `cluster ${cluster}`,
   }
@@ -317,8 +366,17 @@ function cutClusterObject(
     object,
     workload: kind === 'Pod' ? workloadOf(metadata, object.name) : '',
     outside: kind === 'Node' ? externalAddresses(value) : [],
-    distribution: kind === 'Namespace' ? annotatedDistribution(names.canonicalKeys(textValues(metadata.annotations)), names) : undefined,
+    distribution: annotatedDistribution(annotations, names, report),
   }
+}
+
+/** The label says how callers reach the pod. Another value than these counts as `disabled`, which is told. */
+function checkTlsMode(labels: Readonly<Record<string, string>>, { domain }: MeshNames, report: Report): void {
+  const key = `security.${domain}/tlsMode`
+  const mode = labels[key]
+  if (mode === undefined || mode === 'disabled' || isMutualTlsLabel(mode)) return
+  const reason = `expected mesh, istio or disabled, got ${shown(mode)}: it counts as disabled, and callers send plain text to the pod`
+  report.faults.push({ path: `metadata.labels[${key}]`, reason })
 }
 
 function externalAddresses({ status }: Mapping): string[] {

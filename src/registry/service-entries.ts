@@ -13,6 +13,8 @@ export type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
 /** What is read of a WorkloadEntry, and of a pod as one. */
 export interface Workload extends Pick<ConfigObject, 'namespace' | 'name' | 'labels' | 'createdAt'> {
   readonly spec: WorkloadEntrySpec
+  /** Whether it takes no traffic; a pod says that in `ofPod`. */
+  readonly isUnready?: boolean
   /** Of a pod: what its endpoints have beside the spec. */
   readonly ofPod?: Pick<Endpoint, 'node' | 'cluster' | 'readiness'>
 }
@@ -58,7 +60,7 @@ export function endpointsOf({ spec, namespace }: ServiceEntry, names: MeshNames)
 /** Returns the endpoint of a workload. */
 export function workloadEndpoint(workload: Workload, names: MeshNames): Endpoint {
   const endpoint = endpointOf({ ...workload.spec, labels: workloadLabels(workload) }, workload.namespace, workload.name, names)
-  if (!workload.ofPod) return endpoint
+  if (!workload.ofPod) return workload.isUnready ? { ...endpoint, readiness: 'unready' } : endpoint
   // Without a proxy beside it, which the label tells, a pod accepts no mutual TLS, whatever its service account.
   const mode = `security.${names.domain}/tlsMode`
   return {
@@ -66,6 +68,15 @@ export function workloadEndpoint(workload: Workload, names: MeshNames): Endpoint
     ...workload.ofPod,
     labels: Object.hasOwn(endpoint.labels, mode) ? endpoint.labels : { ...endpoint.labels, [mode]: 'disabled' },
   }
+}
+
+/**
+ * Returns a WorkloadEntry as a workload (docs/resources.md, S3). `checksHealth`: one whose health is checked, as its annotation says, takes traffic
+ * only while its status says that it is healthy.
+ */
+export function workloadOfEntry(entry: WorkloadEntry, { domain }: MeshNames, checksHealth: boolean): Workload {
+  const isChecked = checksHealth && entry.annotations[`proxy.${domain}/health-checks-enabled`] === 'true'
+  return isChecked && entry.healthy !== true ? { ...entry, isUnready: true } : entry
 }
 
 /** Returns a pod as a workload that entries can select (docs/resources.md, O5). Undefined before it has an address, and when it has ended. */

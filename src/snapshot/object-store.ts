@@ -30,8 +30,8 @@ interface Sorted {
  * Returns a text that differs for objects with different content: the version that the source gave, otherwise all parts that can affect a
  * proxy.
  */
-function contentOf({ uid, resourceVersion, spec, labels, annotations, createdAt }: ConfigObject): string {
-  return uid !== '' && resourceVersion !== '' ? `${uid}@${resourceVersion}` : JSON.stringify([spec, labels, annotations, createdAt])
+function contentOf({ uid, resourceVersion, spec, labels, annotations, createdAt, healthy }: ConfigObject): string {
+  return uid !== '' && resourceVersion !== '' ? `${uid}@${resourceVersion}` : JSON.stringify([spec, labels, annotations, createdAt, healthy])
 }
 
 /** All objects. Setting an object with equal content is not a change, even if its generation differs. */

@@ -19,6 +19,7 @@ export function sameContent(before: ConfigObject, now: ConfigObject): boolean {
   if (isSameVersion) return true
   return (
     now.createdAt === before.createdAt &&
+    now.healthy === before.healthy &&
     sameData(before.spec, now.spec) &&
     sameData(before.labels, now.labels) &&
     sameData(before.annotations, now.annotations)

@@ -7,7 +7,7 @@ import { consequences, contain, type Faults } from '../model/faults.ts'
 import { EntryRegistry } from '../registry/entry-registry.ts'
 import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import { nodeLocality } from '../registry/node-localities.ts'
-import { type ServiceEntry, type WorkloadEntry, workloadOf } from '../registry/service-entries.ts'
+import { type ServiceEntry, type WorkloadEntry, workloadOf, workloadOfEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Arbiter, type LeftOut } from './arbiter.ts'
 import { type ClusterChange, ClusterObjects } from './cluster-objects.ts'
@@ -167,7 +167,7 @@ export class MeshState {
     if (!change) return false
     const { before, now } = change
     if (kind === 'ServiceEntry') this.#entries.setEntry(key, before as ServiceEntry | undefined, now as ServiceEntry | undefined, records)
-    else if (kind === 'WorkloadEntry') this.#entries.setWorkload(key, before as WorkloadEntry | undefined, now as WorkloadEntry | undefined)
+    else if (kind === 'WorkloadEntry') this.#workloadChanged(key, before as WorkloadEntry | undefined, now as WorkloadEntry | undefined)
     else if (kinds.get(kind)?.without !== undefined) return false
     else this.#changed.set(key, { before: this.#changed.has(key) ? this.#changed.get(key)?.before : before, now })
     return true
@@ -214,6 +214,11 @@ export class MeshState {
     const { domain } = this.#settings.names
     if (before && (before.cluster !== now?.cluster || before.name !== now.name)) this.services.setNode(before.cluster, before.name, undefined)
     if (now) this.services.setNode(now.cluster, now.name, nodeLocality(now.labels, domain))
+  }
+
+  #workloadChanged(key: string, before: WorkloadEntry | undefined, now: WorkloadEntry | undefined): void {
+    const { features, names } = this.#settings
+    this.#entries.setWorkload(key, before, now && workloadOfEntry(now, names, features.PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS))
   }
 
   #podChanged(key: string, before: Pod | undefined, now: Pod | undefined): void {

@@ -229,6 +229,53 @@ describe('the registry of a cluster', () => {
     expect(fixture.set('Namespace', '/shop', { metadata: { name: 'shop', labels: { a: 'b' } } }).take()).to.have.length(0)
   })
 
+  it('tells wrong values of annotations and labels, and opens nothing by them', () => {
+    const cutOf = (kind: FollowedKind, document: Document) => {
+      const { object, faults } = cut(kind, document, origin)
+      return { object: object as never as Record<string, unknown>, faults: faults.map(({ path, reason }) => `${path}: ${reason}`) }
+    }
+    const exported = (value: string) => cutOf('Service', service({ clusterIP: '10.1.0.1' }, { 'networking.istio.io/exportTo': value }))
+    const at = 'metadata.annotations[networking.mesh.io/exportTo]'
+    const consequence = 'without another value the Service is seen in its own namespace only'
+    for (const [value, exportTo, wrong] of [
+      ['*', ['*'], []],
+      ['', [], []],
+      ['~', ['~'], []],
+      ['shop;bank', ['.'], ['shop;bank']],
+      ['bank, Not A Name', ['bank'], ['Not A Name']],
+    ] as const) {
+      const { object, faults } = exported(value)
+      expect(object.exportTo, value).to.deep.equal(exportTo)
+      expect(faults).to.deep.equal(wrong.map((each) => `${at}: "${each}" is neither a namespace nor one of * . ~; ${consequence}`))
+    }
+    const odd = cutOf(
+      'Service',
+      service(
+        { clusterIP: '10.1.0.1' },
+        {
+          'alpha.mesh.io/kubernetes-serviceaccounts': 'a/b, seller',
+          'alpha.mesh.io/canonical-serviceaccounts': 'spiffe://a b',
+          'networking.mesh.io/traffic-distribution': 'Near',
+        },
+      ),
+    )
+    expect([odd.object.accounts, odd.object.identities, odd.object.distribution]).to.deep.equal([['seller'], [], undefined])
+    expect(odd.faults).to.deep.equal([
+      'metadata.annotations[alpha.mesh.io/canonical-serviceaccounts]: "spiffe://a b" is not a name of a certificate: it is no account of the endpoints',
+      'metadata.annotations[alpha.mesh.io/kubernetes-serviceaccounts]: "a/b" is not the name of a service account: it is no account of the endpoints',
+      'metadata.annotations[networking.mesh.io/traffic-distribution]: expected one of PreferClose, PreferSameZone, PreferSameNode, got "Near"',
+    ])
+    const near = cutOf('Namespace', { metadata: { name: 'shop', annotations: { 'networking.istio.io/traffic-distribution': 'x' } } })
+    expect([near.object === undefined, near.faults.length]).to.deep.equal([false, 1])
+    const mode = cutOf('Pod', pod('web-1', { 'security.istio.io/tlsMode': 'Mesh' }))
+    expect([mode.object === undefined, mode.faults]).to.deep.equal([
+      false,
+      [
+        'metadata.labels[security.mesh.io/tlsMode]: expected mesh, istio or disabled, got "Mesh": it counts as disabled, and callers send plain text to the pod',
+      ],
+    ])
+  })
+
   it('knows how Services are reached from outside, as nodes come, change and go', () => {
     const gateway = (spec: Document, annotations: Document = {}, labels: Document = {}) => ({
       metadata: { namespace: 'shop', name: 'web', annotations, labels: { 'topology.istio.io/network': 'far', ...labels } },
