@@ -51,7 +51,10 @@ export function samePods(one: readonly Pod[], other: readonly Pod[]): boolean {
 
 /** Labels keep their identity while they are equal (`ClusterObjects`). */
 const isAlike = (one: Pod, other: Pod): boolean =>
-  one.cluster === other.cluster && one.labels === other.labels && sameFields(one.spec.ports ?? {}, other.spec.ports ?? {})
+  one.cluster === other.cluster &&
+  one.labels === other.labels &&
+  one.spec.node === other.spec.node &&
+  sameFields(one.spec.ports ?? {}, other.spec.ports ?? {})
 
 /** The keys under which an index has a pod. */
 function keysOf({ namespace, name, spec }: Pod): string[] {

@@ -53,6 +53,8 @@ export interface MeshSnapshot {
   /** Gateways by network. */
   readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
   readonly services: ServicesByHost
+  /** The hosts of services whose callers prefer endpoints on their own node (docs/resources.md, E10). It is the same set until one of them changes. */
+  readonly nodeHosts: ReadonlySet<string>
   /** Allocated addresses of services that have none, for proxies that use them. */
   readonly allocated: Pick<AllocatedAddresses, 'of'>
   readonly destinationRules: DestinationRuleIndex

@@ -40,6 +40,7 @@ export class MeshState {
   readonly #clusters: ClusterObjects
   readonly #discovery: Discovery
   #systemNetworks: SystemNetworks = new Map()
+  #nodeHosts: ReadonlySet<string> = new Set()
   #effectiveNetworks: { readonly given: MeshNetworks; readonly system: SystemNetworks; readonly networks: MeshNetworks } | undefined
   #keySets: ReadonlyMap<string, string> = new Map()
   #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, NeededKeys> } = { of: [], sources: new Map() }
@@ -263,6 +264,7 @@ export class MeshState {
     this.objects.endVersion(now)
     this.#entries.reselect()
     const merge = this.services.merge()
+    this.#findNodeHosts(merge)
     const undiscovered = this.#discovery.takeFaults()
     if (undiscovered) this.#faults.replace('discovery', undiscovered)
     this.#findGateways(merge)
@@ -280,6 +282,15 @@ export class MeshState {
     this.#changed = new Map()
     this.#settingsChanged = false
     return { snapshot: this.#snapshot, changes }
+  }
+
+  #findNodeHosts({ services, redefined }: Merge): void {
+    const prefers = (host: string) => services.get(host)?.some(({ service }) => service.distribution === 'PreferSameNode') ?? false
+    const changed = [...redefined].filter((host) => prefers(host) !== this.#nodeHosts.has(host))
+    if (changed.length === 0) return
+    const hosts = new Set(this.#nodeHosts)
+    for (const host of changed) if (!hosts.delete(host)) hosts.add(host)
+    this.#nodeHosts = hosts
   }
 
   /**
@@ -336,6 +347,7 @@ export class MeshState {
       systemNetworks: this.#systemNetworks,
       networkGateways: this.#gateways,
       services,
+      nodeHosts: this.#nodeHosts,
       allocated,
       destinationRules,
       virtualServices,

@@ -40,6 +40,11 @@ export interface Traits {
   /** Whether virtual hosts are delivered as resources of their own (VHDS), and route configurations without them. */
   readonly takesVirtualHosts: boolean
   readonly locality: string
+  /**
+   * The node of the proxy's pod, empty if it is not known; undefined where no service has callers that prefer their own node. It is no part of
+   * `placeKey`, since the load assignments of these services are in a group of their own.
+   */
+  readonly clusterNode: string | undefined
   /** The networks whose endpoints the proxy requested; undefined: all networks. */
   readonly networkView: ReadonlySet<string> | undefined
   readonly http10: boolean
@@ -130,7 +135,12 @@ const trueWords: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', '
  * Returns the traits of a proxy. `locality` is that of its first service instance, empty if it has none. `forwards`: a server of mode
  * AUTO_PASSTHROUGH applies to it.
  */
-export function traitsOf(node: ProxyNode, locality: string, filters: readonly EnvoyFilter[], forwards: boolean): Traits {
+export function traitsOf(
+  node: ProxyNode,
+  { locality, clusterNode }: Pick<Traits, 'locality' | 'clusterNode'>,
+  filters: readonly EnvoyFilter[],
+  forwards: boolean,
+): Traits {
   const { metadata } = node
   const text = (name: string) => (typeof metadata[name] === 'string' ? (metadata[name] as string) : '')
   const mode = text('INTERCEPTION_MODE')
@@ -179,12 +189,13 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     ...shape,
     ...place,
     clusterId: node.clusterId,
+    clusterNode,
     family,
     largestProgram,
     takesVirtualHosts,
     capturesDns,
     allocates: capturesDns && isSet('DNS_AUTO_ALLOCATE') && shape.interception !== 'NONE' ? (shape.ipv6 ? 'ipv6' : 'ipv4') : undefined,
-    key: JSON.stringify([listenerKey, filterKey, placeKey, takesVirtualHosts, capturesDns, largestProgram]),
+    key: JSON.stringify([listenerKey, filterKey, placeKey, takesVirtualHosts, capturesDns, largestProgram, clusterNode]),
     clusterKey: clusterKeyOf(shape, filtersOf.clusters.key),
     machineKey,
     placeKey,

@@ -54,7 +54,7 @@ export function plainAssignment(
   }
   const localities = [...groups]
     .sort(([one], [other]) => compare(one, other))
-    .map(([locality, list]): PlacedLocality => ({ locality, weight: list.reduce((sum, [, weight]) => sum + weight, 0), priority: 0 }))
+    .map(([locality, list]): PlacedLocality => ({ locality, isNear: false, weight: list.reduce((sum, [, weight]) => sum + weight, 0), priority: 0 }))
   const placed = placeLocalities(localities, traits.locality, policy, snapshot)
     .sort((one, other) => one.priority - other.priority)
     .map((group) => ({ ...group, targets: groups.get(group.locality) ?? [] }))
@@ -193,7 +193,7 @@ function withoutRepeatedGateways(placed: readonly PlacedTargets[]): readonly Pla
   return left.map(({ locality, priority, kept }, index) => {
     const parts = whole(kept.map(([, weight]) => weight))
     const targets = kept.map(([target], at): [Target, number] => [target, parts[at] ?? 1])
-    return { locality, weight: weights[index] ?? 1, priority: priorities.indexOf(priority), targets }
+    return { locality, isNear: false, weight: weights[index] ?? 1, priority: priorities.indexOf(priority), targets }
   })
 }
 

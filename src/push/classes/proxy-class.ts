@@ -29,6 +29,7 @@ export interface ClassInputs {
   readonly callerLabels: readonly string[]
   selecting(workload: SelectedWorkload): SelectingObjects
   readonly systemNetworks: SystemNetworks
+  readonly prefersNodes: boolean
   /** The pod of a proxy, if one is known. */
   podOf(node: ProxyNode): Pod | undefined
 }
@@ -48,7 +49,12 @@ export function classOf(
   const chosen: readonly EnvoyFilter[] = filtersFor(candidates, node)
   const filters = withdrawn.size > 0 ? chosen.flatMap((filter) => withoutPatches(filter, withdrawn) ?? []) : chosen
   const forwards = selected.some(({ spec }) => spec.servers.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH'))
-  const traits = traitsOf(network === node.network ? node : { ...node, network }, instances[0]?.endpoint.locality ?? '', filters, forwards)
+  const [instance] = instances
+  const place = {
+    locality: instance?.endpoint.locality ?? '',
+    clusterNode: inputs.prefersNodes ? pod?.spec.node || instance?.endpoint.node || '' : undefined,
+  }
+  const traits = traitsOf(network === node.network ? node : { ...node, network }, place, filters, forwards)
   const isDifferent = inputs.visibility.differences.has(namespace)
   const viewKey = viewKeyOf({ namespace, sidecar, isDifferent, allocates: traits.allocates })
   const sourceLabels = Object.fromEntries(inputs.callerLabels.flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))

@@ -21,6 +21,7 @@ const wholes = {
   mesh: { of: ({ mesh }) => mesh } satisfies About<unknown>,
   networks: { of: ({ networks }) => networks } satisfies About<unknown>,
   systemNetworks: { of: ({ systemNetworks }) => systemNetworks } satisfies About<unknown>,
+  nodeHosts: { of: ({ nodeHosts }) => nodeHosts } satisfies About<unknown>,
   networkGateways: { of: ({ networkGateways }) => networkGateways } satisfies About<unknown>,
   virtualServices: { of: ({ virtualServices }) => virtualServices } satisfies About<VirtualServiceIndex>,
   gateways: { of: ({ gateways }) => gateways } satisfies About<unknown>,
@@ -42,6 +43,8 @@ const ruleIn = (rules: DestinationRuleIndex, key: string): MergedRule | undefine
 }
 const anyPods: About<PodIndex> = { of: ({ pods }) => pods }
 const isAnyIn = (pods: PodIndex): boolean => pods.size > 0
+const anyNodeHosts: About<MeshSnapshot['nodeHosts']> = { of: ({ nodeHosts }) => nodeHosts }
+const isAnyOf = (hosts: ReadonlySet<string>): boolean => hosts.size > 0
 const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
 
 /** A snapshot of which every read is recorded. */
@@ -114,6 +117,15 @@ export class SnapshotReader implements MeshSnapshot {
 
   get networks(): MeshSnapshot['networks'] {
     return this.#record.read(wholes.networks, '', itself)
+  }
+
+  /** Whether the node of a proxy matters to any service. */
+  get prefersNodes(): boolean {
+    return this.#record.read(anyNodeHosts, '', isAnyOf)
+  }
+
+  get nodeHosts(): MeshSnapshot['nodeHosts'] {
+    return this.#record.read(wholes.nodeHosts, '', itself)
   }
 
   get systemNetworks(): MeshSnapshot['systemNetworks'] {

@@ -45,6 +45,7 @@ export function placeKeyOf(state: ServiceState, rule: MergedRule | undefined, { 
     traits.network,
     traits.networkView && [...traits.networkView],
     policies.some((policy) => dependsOnLocality(policy, snapshot)) ? traits.locality : '',
+    policies.some(({ distribution }) => distribution === 'PreferSameNode') ? [traits.clusterNode, traits.clusterId] : '',
     state.shards.some(hasBothFamilies) ? traits.family : '',
     isClusterLocal(state.service.hostname, snapshot) ? traits.clusterId : '',
     traits.sniDnat,
@@ -130,7 +131,8 @@ function slicePart(
 ): SlicePart {
   const usable = usableSlice('eds', viewer, service, slice, registry, traits, snapshot)
   const targets = clusters.map(
-    ({ name, port, subset, policy }) => [name, sliceTargets(usable.endpoints, useOf(name, port, subset, policy), snapshot, traits)] as const,
+    ({ name, port, subset, policy }) =>
+      [name, sliceTargets(usable.endpoints, useOf(name, port, subset, policy, registry.cluster), snapshot, traits)] as const,
   )
   return { usable, targets: new Map(targets) }
 }

@@ -96,14 +96,28 @@ class DnsClusters extends OfExtent {
   }
 }
 
-/** Load assignments. EnvoyFilters do not apply to them, so classes with different filters share the group. */
+/**
+ * Load assignments, except those of {@link NodeAssignments}. EnvoyFilters do not apply to them, so classes with different filters share the group.
+ */
 class LoadAssignments extends OfExtent {
   constructor(groups: OutboundGroups, traits: Traits, extent: Extent, hiddenBy?: string) {
     super(groups, traits, extent, hiddenBy, { name: 'endpoints', key: endpointKey(traits), typeUrl: endpointType, given: [] })
   }
 
   ofHost(host: string, view: View): readonly Outcome[] {
-    return this.groups.hostEndpoints(host, view, this.traits)
+    return this.groups.hostEndpoints(host, view, this.traits, false)
+  }
+}
+
+/** Load assignments of the services whose callers prefer endpoints on their own node: for the proxies of one node (docs/resources.md, E10). */
+class NodeAssignments extends OfExtent {
+  constructor(groups: OutboundGroups, traits: Traits, extent: Extent, hiddenBy?: string) {
+    const key = JSON.stringify([endpointKey(traits), traits.clusterNode])
+    super(groups, traits, extent, hiddenBy, { name: 'endpoints-node', key, typeUrl: endpointType, given: [] })
+  }
+
+  ofHost(host: string, view: View): readonly Outcome[] {
+    return this.groups.hostEndpoints(host, view, this.traits, true)
   }
 }
 
@@ -147,14 +161,15 @@ export class OutboundGroups {
 
   /** The makers of the load assignments for a class alone. */
   assignments(proxy: ProxyClass): GroupMaker[] {
-    return this.#ofEachExtent(this.#extents(proxy, new Set()), proxy.traits, [LoadAssignments])
+    const kinds = proxy.traits.clusterNode === undefined ? [LoadAssignments] : [LoadAssignments, NodeAssignments]
+    return this.#ofEachExtent(this.#extents(proxy, new Set()), proxy.traits, kinds)
   }
 
   /** What the namespace has of its own is hidden in the shared group of the same kind. */
   #ofEachExtent(
     extents: readonly Extent[],
     traits: Traits,
-    kinds: readonly (typeof OutboundClusters | typeof DnsClusters | typeof LoadAssignments)[],
+    kinds: readonly (typeof OutboundClusters | typeof DnsClusters | typeof LoadAssignments | typeof NodeAssignments)[],
   ): GroupMaker[] {
     const own = extents.find(({ hosts }) => hosts)
     const ownMakers = kinds.map((Kind) => own && new Kind(this, traits, own))
@@ -270,7 +285,14 @@ export class OutboundGroups {
   /** Makes a group anew, or the part of it that changed since it was made last. */
   hostByHost(maker: OfExtent): Built {
     const { extent } = maker
-    return this.#resources.make(maker, this.#hosts(extent), (host) => maker.ofHost(host, this.#making.view(extent.viewKey)))
+    const all = this.#hosts(extent)
+    const hosts = maker instanceof NodeAssignments ? this.#preferring(all) : all
+    return this.#resources.make(maker, hosts, (host) => maker.ofHost(host, this.#making.view(extent.viewKey)))
+  }
+
+  #preferring(hosts: readonly string[]): readonly string[] {
+    const { nodeHosts } = this.#making.snapshot
+    return hosts.filter((host) => nodeHosts.has(host))
   }
 
   /** The hosts of an extent. The list stays the same object while its hosts are the same. */
@@ -284,12 +306,13 @@ export class OutboundGroups {
     return this.#making.derived(`hosts of resources|${viewKey.id}`, listed, sameItems)
   }
 
-  /** The load assignments of a host. */
-  hostEndpoints(host: string, view: View, traits: Traits): readonly Outcome[] {
+  /** The load assignments of a host. `ofNode`: only of a service whose callers prefer endpoints on their own node; otherwise only of others. */
+  hostEndpoints(host: string, view: View, traits: Traits, ofNode: boolean): readonly Outcome[] {
     // A change of endpoints is no change of the service, whose other readers it does not concern.
     this.#making.snapshot.endpoints.get(host)
     const state = view.service(host)
-    return state ? this.#ofService(state, 'eds', () => this.#serviceEndpoints(state, view, traits)) : []
+    if (!state || (state.service.distribution === 'PreferSameNode') !== ofNode) return []
+    return this.#ofService(state, 'eds', () => this.#serviceEndpoints(state, view, traits))
   }
 
   #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Outcome[] {

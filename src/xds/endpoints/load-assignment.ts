@@ -21,10 +21,16 @@ import { type EncodedRun, type PlacedTargets, placedTargets, type Run, type Slic
 type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
 
-/** Returns the use of a service port and subset by a cluster of a name. */
-export function useOf(name: string, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce): Use {
+/** Returns the use of a service port and subset by a cluster of a name. `registry`: the cluster of the registry that has the endpoints. */
+export function useOf(name: string, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce, registry = ''): Use {
   const forwards = isSniName(name)
-  return { port, subset, isPlain: !forwards && policy.tls?.mode === 'DISABLE', forwards }
+  return {
+    port,
+    subset,
+    isPlain: !forwards && policy.tls?.mode === 'DISABLE',
+    forwards,
+    nearIn: policy.distribution === 'PreferSameNode' ? registry : undefined,
+  }
 }
 
 /** Returns the load assignment of a cluster for a caller from what the slices of the service contribute, grouped by locality. */

@@ -32,6 +32,8 @@ export function dependsOnLocality(policy: PolicyInForce, snapshot: MeshSnapshot)
 /** A locality with the weight and priority of its endpoints. */
 export interface PlacedLocality {
   readonly locality: string
+  /** Whether it has only endpoints on the caller's node, which come first. */
+  readonly isNear: boolean
   weight: number
   priority: number
 }
@@ -40,7 +42,8 @@ export interface PlacedLocality {
  * Sets weights or priorities of localities for a proxy in the locality `own`. With `distribute`, localities without a share are dropped.
  */
 export function placeLocalities(groups: PlacedLocality[], own: string, policy: PolicyInForce, snapshot: MeshSnapshot): PlacedLocality[] {
-  if (own === '' || !dependsOnLocality(policy, snapshot)) return groups
+  if (own === '') return byPriority(groups.map((group) => ({ ...group, priority: group.isNear ? 0 : 1 })))
+  if (!dependsOnLocality(policy, snapshot)) return groups
   const settings = localitySettings(policy, snapshot)
   const rule = settings?.distribute?.find((entry) => covers(entry.from, own))
   if (rule) return distribute(groups, rule.to)
@@ -69,10 +72,16 @@ function failover(groups: PlacedLocality[], own: string, settings: LocalityLb | 
   const ranked = groups.map((group) => {
     const [otherRegion = '', otherZone = '', otherSubzone = ''] = group.locality.split('/')
     let priority = 3
-    if (otherRegion === region) priority = otherZone !== zone ? 2 : otherSubzone !== subzone ? 1 : 0
+    if (group.isNear) priority = -1
+    else if (otherRegion === region) priority = otherZone !== zone ? 2 : otherSubzone !== subzone ? 1 : 0
     else if (preferred !== undefined && otherRegion !== preferred) priority = 4
     return { ...group, priority }
   })
+  return byPriority(ranked)
+}
+
+/** Numbers priorities without gaps. */
+function byPriority(ranked: readonly PlacedLocality[]): PlacedLocality[] {
   const used = [...new Set(ranked.map((group) => group.priority))].sort((one, other) => one - other)
   return ranked.map((group) => ({ ...group, priority: used.indexOf(group.priority) }))
 }

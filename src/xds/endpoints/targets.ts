@@ -64,6 +64,8 @@ export interface Use {
    * would accept it as plain text (docs/resources.md, G6).
    */
   readonly forwards: boolean
+  /** Where endpoints on the caller's node come first, the cluster of those that do not name theirs; undefined where they do not. */
+  readonly nearIn: string | undefined
 }
 
 /** Endpoints of one network and locality that are reached through the gateways of the network: their number, and one of them. */
@@ -74,7 +76,7 @@ interface Remote {
 
 /** What some endpoints contribute to a load assignment. */
 interface Targets {
-  /** By locality the targets that are addressed themselves. */
+  /** By place the targets that are addressed themselves: by locality, and apart those on the caller's node where these come first. */
   readonly direct: ReadonlyMap<string, Run>
   /** By network and locality those behind gateways. */
   readonly remote: ReadonlyMap<string, Remote>
@@ -132,8 +134,12 @@ export function sliceTargets(endpoints: readonly Endpoint[], use: Use, snapshot:
  * Filters, then groups (docs/resources.md, E4). A gateway forwards by SNI, which requires mutual TLS: endpoints that do not accept it on this
  * port are left out behind gateways, and all of them if the caller sends plain text.
  */
-function targetsOf(endpoints: readonly Endpoint[], { port, isPlain, forwards }: Use, snapshot: MeshSnapshot, traits: Traits): Targets {
-  const { network, networkView: view } = traits
+function targetsOf(endpoints: readonly Endpoint[], use: Use, snapshot: MeshSnapshot, traits: Traits): Targets {
+  const { port, isPlain, forwards, nearIn } = use
+  const { network, networkView: view, clusterNode = '', clusterId } = traits
+  // Nodes of other clusters may have the same name.
+  const isNear = ({ node, cluster = nearIn }: Endpoint) =>
+    nearIn !== undefined && clusterNode !== '' && node === clusterNode && (clusterId === '' || cluster === clusterId)
   const gateways = snapshot.networkGateways
   const product = productOf(gateways)
   const direct = new Map<string, Target[]>()
@@ -146,7 +152,14 @@ function targetsOf(endpoints: readonly Endpoint[], { port, isPlain, forwards }: 
       const number = portOf(endpoint, port)
       const isMutualTls = takesMutualTls(endpoint, number, snapshot)
       if (forwards && !isMutualTls) continue
-      append(direct, endpoint.locality, { address, port: number, weight: product ?? weight, isMutualTls, isGateway: false, endpoint })
+      append(direct, isNear(endpoint) ? nearMark + endpoint.locality : endpoint.locality, {
+        address,
+        port: number,
+        weight: product ?? weight,
+        isMutualTls,
+        isGateway: false,
+        endpoint,
+      })
     } else if (!isPlain && takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) {
       const place = JSON.stringify([endpoint.network, endpoint.locality])
       const known = remote.get(place)
@@ -155,6 +168,9 @@ function targetsOf(endpoints: readonly Endpoint[], { port, isPlain, forwards }: 
   }
   return { direct: new Map([...direct].map(([locality, targets]) => [locality, new Run(targets)])), remote }
 }
+
+/** Begins the place of targets on the caller's node. No locality begins with it. */
+const nearMark = '\0'
 
 /** The targets of a locality, with its weight and priority. */
 export interface PlacedTargets extends PlacedLocality {
@@ -184,14 +200,15 @@ export function placedTargets(
   const scale = fitting([...groups.values()])
   const localities = [...groups]
     .sort(([one], [other]) => compare(one, other))
-    .map(([locality, { runs, gateways }]): PlacedLocality => {
+    .map(([place, { runs, gateways }]): PlacedLocality => {
       const weight = runs.reduce((sum, run) => sum + weightOf(run, scale), 0) + gateways.reduce((sum, gateway) => sum + scale.of(gateway.weight), 0)
-      return { locality, weight, priority: 0 }
+      const isNear = place.startsWith(nearMark)
+      return { locality: isNear ? place.slice(nearMark.length) : place, isNear, weight, priority: 0 }
     })
   const placed = placeLocalities(localities, traits.locality, policy, snapshot)
     .sort((one, other) => one.priority - other.priority)
     .map((place): PlacedTargets => {
-      const { runs = [], gateways = [] } = groups.get(place.locality) ?? {}
+      const { runs = [], gateways = [] } = groups.get(place.isNear ? nearMark + place.locality : place.locality) ?? {}
       return { ...place, runs, scale, gateways: gateways.map((gateway) => [gateway, scale.of(gateway.weight)]) }
     })
   return withoutRepeatedGateways(placed)
@@ -285,7 +302,7 @@ function withoutRepeatedGateways(placed: readonly PlacedTargets[]): readonly Pla
   const left = groups.filter(({ runs, kept }) => runs.length + kept.length > 0)
   const priorities = [...new Set(left.map(({ priority }) => priority))]
   const weights = whole(left.map(({ weight }) => weight))
-  return left.map(({ locality, priority, runs, scale, direct, kept }, index): PlacedTargets => {
+  return left.map(({ locality, isNear, priority, runs, scale, direct, kept }, index): PlacedTargets => {
     const count = runs.reduce((sum, { targets }) => sum + targets.length, 0)
     const factor = factorOf(
       kept.map(([, weight]) => weight),
@@ -293,7 +310,7 @@ function withoutRepeatedGateways(placed: readonly PlacedTargets[]): readonly Pla
     )
     const rounded = (weight: number) => Math.max(1, Math.round(weight * factor))
     return {
-      locality,
+      ...{ locality, isNear },
       weight: weights[index] ?? 1,
       priority: priorities.indexOf(priority),
       runs,

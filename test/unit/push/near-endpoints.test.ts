@@ -1,7 +1,7 @@
 /** Which endpoints callers have by where they are: those of their cluster and address family (docs/resources.md, E11, E12), and first those near them (E10). */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import type { Endpoint, Service } from '../../../protocols/data.ts'
+import type { ConfigObject, Endpoint, Service, TrafficDistribution } from '../../../protocols/data.ts'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
 import { readMeshConfig } from '../../../src/config/mesh-config.ts'
@@ -18,7 +18,7 @@ const endpointOf = (address: string, locality: string): Endpoint => ({
 
 describe('endpoints near a caller', () => {
   /** A mesh with a Service that has endpoints in two zones of each of two clusters. */
-  const meshWith = (config: string, distribution?: 'PreferSameZone') => {
+  const meshWith = (config: string, distribution?: TrafficDistribution) => {
     const planner = new Planner(testSettings())
     const read = readMeshConfig(config)
     if ('error' in read) throw new Error(read.error)
@@ -49,7 +49,9 @@ describe('endpoints near a caller', () => {
   }
   const endpointsOf = (planner: Planner, connection: string, port: number): Record<string, number> => {
     const groups = planner.present.manifest(planner.servedClass(connection)?.id ?? '')?.groups[endpointType] ?? []
-    const [resource] = groups.flatMap(({ group }) => planner.groups.resources(group).get(`outbound|${port}||${host}`) ?? [])
+    const name = `outbound|${port}||${host}`
+    // A name that leaves one group may have come to another.
+    const [resource] = groups.flatMap(({ group }) => (planner.groups.isLeaving(group, name) ? [] : (planner.groups.resources(group).get(name) ?? [])))
     if (!resource) return {}
     const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, planner.groups.valueOf(resource))
     return Object.fromEntries(
@@ -127,5 +129,56 @@ describe('endpoints near a caller', () => {
     for (const object of parseConfigFile('f', rule, names).objects) planner.state.setConfig(configKey(object), object)
     planner.advance()
     expect(seen(planner, 'c1')).to.deep.equal({ '10.0.0.0': 0, '10.0.0.1': 0 })
+  })
+
+  it('on its own node come first where the Service prefers these, then those of its zone, live', () => {
+    const planner = new Planner(testSettings())
+    const at = (cluster: string, distribution: TrafficDistribution | undefined, ...nodes: readonly string[]) => {
+      const service: Service = {
+        ...{ hostname: host, namespace: 'shop', name: 'web', provider: 'Orchestrator', cluster, addresses: ['10.9.0.1'], exportTo: [] },
+        ports: [{ number: 80, name: 'http', protocol: 'http', targetPort: 0 }],
+        resolution: 'static',
+        ...{ external: false, serviceAccounts: [], selector: undefined, createdAt: 0 },
+        ...(distribution ? { distribution } : {}),
+      }
+      const endpoints = nodes.map((node, index) => ({
+        ...endpointOf(`10.${cluster === 'c1' ? 0 : 1}.0.${index}`, `r1/z${node === 'n3' ? 2 : 1}`),
+        node,
+      }))
+      planner.state.services.set(`Orchestrator/${cluster}`, `shop/${host}`, { service, slices: [{ key: 'a', version: '', endpoints }] })
+      planner.advance()
+    }
+    const pod = (name: string, node: string, last: number): ConfigObject => ({
+      ...{ kind: 'Pod', group: '', version: 'v1', namespace: 'shop', name, labels: {}, annotations: {}, createdAt: 0, generation: 1 },
+      spec: { addresses: [`10.3.0.${last}`], node, serviceAccount: 'default', hostNetwork: false, readiness: 'ready' },
+      ...{ source: 'orchestrator', cluster: 'c1', uid: '', resourceVersion: '', place: 'cluster c1' },
+    })
+    const connect = (name: string, last: number) => {
+      const id = `sidecar~10.3.0.${last}~${name}.shop~shop.svc.cluster.local`
+      const locality = { region: 'r1', zone: 'z1', subZone: '' } as never
+      const node = readNode({ id, metadata: { NAMESPACE: 'shop', CLUSTER_ID: 'c1' }, locality }, names, false)
+      planner.connect(name, { ...node, takesVirtualHosts: false })
+    }
+    const of = (name: string) => endpointsOf(planner, name, 80)
+    for (const [index, node] of ['n1', 'n2', 'n1'].entries()) {
+      const object = pod(`p${index}`, node, index)
+      planner.state.setConfig(configKey(object), object)
+    }
+    at('c1', undefined, 'n1', 'n2', 'n3')
+    at('c2', undefined, 'n1')
+    for (const index of [0, 1, 2, 3]) connect(`p${index}`, index)
+    expect(of('p0')).to.deep.equal({ '10.0.0.0': 0, '10.0.0.1': 0, '10.0.0.2': 0, '10.1.0.0': 0 })
+    expect(planner.servedClass('p0')).to.equal(planner.servedClass('p1'))
+
+    at('c1', 'PreferSameNode', 'n1', 'n2', 'n3')
+    expect(of('p0')).to.deep.equal({ '10.0.0.0': 0, '10.0.0.1': 1, '10.0.0.2': 2, '10.1.0.0': 1 })
+    expect(of('p1')).to.deep.equal({ '10.0.0.0': 1, '10.0.0.1': 0, '10.0.0.2': 2, '10.1.0.0': 1 })
+    expect(of('p3'), 'its node is not known').to.deep.equal({ '10.0.0.0': 0, '10.0.0.1': 0, '10.0.0.2': 1, '10.1.0.0': 0 })
+    expect(planner.servedClass('p0'), 'of one node').to.equal(planner.servedClass('p2'))
+    at('c1', 'PreferSameNode', 'n2', 'n3')
+    expect(of('p0'), 'none on its node').to.deep.equal({ '10.0.0.0': 0, '10.0.0.1': 1, '10.1.0.0': 0 })
+    at('c1', 'PreferSameZone', 'n1', 'n2', 'n3')
+    expect(of('p0')).to.deep.equal({ '10.0.0.0': 0, '10.0.0.1': 0, '10.0.0.2': 1, '10.1.0.0': 0 })
+    expect(planner.servedClass('p0')).to.equal(planner.servedClass('p1'))
   })
 })
