@@ -49,12 +49,14 @@ export function samePods(one: readonly Pod[], other: readonly Pod[]): boolean {
   return one.length === other.length && one.every((pod, index) => isAlike(pod, other[index] as Pod))
 }
 
+/** Whether two lists of pods are on the same nodes. */
+export function sameNodes(one: readonly Pod[], other: readonly Pod[]): boolean {
+  return samePods(one, other) && one.every((pod, index) => pod.spec.node === other[index]?.spec.node)
+}
+
 /** Labels keep their identity while they are equal (`ClusterObjects`). */
 const isAlike = (one: Pod, other: Pod): boolean =>
-  one.cluster === other.cluster &&
-  one.labels === other.labels &&
-  one.spec.node === other.spec.node &&
-  sameFields(one.spec.ports ?? {}, other.spec.ports ?? {})
+  one.cluster === other.cluster && one.labels === other.labels && sameFields(one.spec.ports ?? {}, other.spec.ports ?? {})
 
 /** The keys under which an index has a pod. */
 function keysOf({ namespace, name, spec }: Pod): string[] {

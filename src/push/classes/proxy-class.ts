@@ -29,7 +29,8 @@ export interface ClassInputs {
   readonly callerLabels: readonly string[]
   selecting(workload: SelectedWorkload): SelectingObjects
   readonly systemNetworks: SystemNetworks
-  readonly prefersNodes: boolean
+  /** The node of the pod of a proxy, empty if it is not known; undefined where it matters to no service. */
+  clusterNodeOf(node: ProxyNode): string | undefined
   /** The pod of a proxy, if one is known. */
   podOf(node: ProxyNode): Pod | undefined
 }
@@ -49,11 +50,7 @@ export function classOf(
   const chosen: readonly EnvoyFilter[] = filtersFor(candidates, node)
   const filters = withdrawn.size > 0 ? chosen.flatMap((filter) => withoutPatches(filter, withdrawn) ?? []) : chosen
   const forwards = selected.some(({ spec }) => spec.servers.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH'))
-  const [instance] = instances
-  const place = {
-    locality: instance?.endpoint.locality ?? '',
-    clusterNode: inputs.prefersNodes ? pod?.spec.node || instance?.endpoint.node || '' : undefined,
-  }
+  const place = { locality: instances[0]?.endpoint.locality ?? '', clusterNode: inputs.clusterNodeOf(node) }
   const traits = traitsOf(network === node.network ? node : { ...node, network }, place, filters, forwards)
   const isDifferent = inputs.visibility.differences.has(namespace)
   const viewKey = viewKeyOf({ namespace, sidecar, isDifferent, allocates: traits.allocates })

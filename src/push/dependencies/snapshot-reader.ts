@@ -5,7 +5,7 @@ import { sameItems } from '../../model/lists.ts'
 import { differingKeys } from '../../model/overlaid-map.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import { type DestinationRuleIndex, differingRules, type MergedRule, sameTcpSettings } from '../../snapshot/destination-rules.ts'
-import { type PodIndex, podOf, samePods } from '../../snapshot/pods.ts'
+import { type PodIndex, podOf, sameNodes, samePods } from '../../snapshot/pods.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
@@ -61,6 +61,8 @@ export class SnapshotReader implements MeshSnapshot {
   readonly virtualServices: VirtualServiceIndex
   readonly visibility: Visibility
   readonly pods: RecordedMap<readonly Pod[]>
+  /** The same pods for readers of their nodes. */
+  readonly #podsOnNodes: RecordedMap<readonly Pod[]>
   readonly #selecting: SelectingReader
 
   constructor(record: Recording) {
@@ -74,6 +76,7 @@ export class SnapshotReader implements MeshSnapshot {
     }
     this.sidecars = new RecordedMap(record, ({ sidecars }) => sidecars, sameItems)
     this.pods = new RecordedMap(record, ({ pods }) => pods, samePods)
+    this.#podsOnNodes = new RecordedMap(record, ({ pods }) => pods, sameNodes)
     this.keySets = new RecordedMap(record, ({ keySets }) => keySets)
     this.destinationRules = {
       byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace),
@@ -119,9 +122,11 @@ export class SnapshotReader implements MeshSnapshot {
     return this.#record.read(wholes.networks, '', itself)
   }
 
-  /** Whether the node of a proxy matters to any service. */
-  get prefersNodes(): boolean {
-    return this.#record.read(anyNodeHosts, '', isAnyOf)
+  /** The node of the pod of a proxy, empty if it is not known; undefined where it matters to no service. */
+  clusterNodeOf(node: ProxyNode): string | undefined {
+    if (!this.#record.read(anyNodeHosts, '', isAnyOf)) return undefined
+    const isAny = this.#record.read(anyPods, '', isAnyIn)
+    return podOf({ isAny, get: (key) => this.#podsOnNodes.get(key) }, node)?.spec.node ?? ''
   }
 
   get nodeHosts(): MeshSnapshot['nodeHosts'] {
