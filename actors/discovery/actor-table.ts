@@ -12,6 +12,7 @@ import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEv
 import type { NamespaceRootsEvent } from '../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
+import type { ValidationControllerConfig } from '../../protocols/messages/validation-webhook.ts'
 import { actorOfSource, type ConfigSource, directoryOf, isCluster, isControlPlane } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
@@ -53,6 +54,8 @@ export interface TableParts {
   readonly place: StatePlace
   /** Where webhooks are served over TLS; undefined: their reviews come from the main thread. */
   readonly webhooks: WebhookPort | undefined
+  /** The configuration of the validating webhook that is kept; undefined: none is. */
+  readonly keptWebhook: ValidationControllerConfig | undefined
   /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
   /** Resolves the path of an actor's module, relative to this folder. */
@@ -107,6 +110,7 @@ type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
 type RootCertificates = typeof import('./leader/root-certificates.ts').actor
 type MeshCertificates = typeof import('./leader/mesh-certificates.ts').actor
+type ValidationController = typeof import('./leader/validation-controller.ts').actor
 type Distribution = typeof import('./distribution/distribution.ts').actor
 type Webhooks = typeof import('./webhooks/webhooks.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
@@ -164,7 +168,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: 'in-thread',
     actors: [{ name: 'jwks-resolver', config: { features } }],
   }
-  const { certificates, authenticator, authority, rootCertificates, meshCertificates } = trustRows(parts)
+  const trust = trustRows(parts)
   const distribution: Row<Distribution> = {
     module: 'distribution/distribution',
     consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
@@ -183,7 +187,6 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     actors: writerActors(parts, secrets.versionKey),
   }
   const late = configuredRows(mode)
-  const trust = [certificates, authenticator, authority, rootCertificates, meshCertificates]
   const webhooks: Row<Webhooks> = {
     module: 'webhooks/webhooks',
     consumes: {
@@ -246,7 +249,14 @@ function trustRows(parts: TableParts) {
     runs: 'in-thread',
     actors: parts.hasCluster ? [{ name: 'mesh-certificates', config: { signer: features.ORCH_SIGNER } }] : [],
   }
-  return { certificates, authenticator, authority, rootCertificates, meshCertificates }
+  const validation: Row<ValidationController> = {
+    module: 'leader/validation-controller',
+    consumes: { TrustEvent: true, CertificateEvent: true },
+    emits: {},
+    runs: 'in-thread',
+    actors: parts.keptWebhook ? [{ name: 'validation-controller', config: parts.keptWebhook }] : [],
+  }
+  return [certificates, authenticator, authority, rootCertificates, meshCertificates, validation]
 }
 
 /** The actor for a source of the mesh configuration. */

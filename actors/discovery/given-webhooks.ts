@@ -1,6 +1,8 @@
 /** Decides where webhooks are served (docs/operation.md, W1). */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { ValidationControllerConfig } from '../../protocols/messages/validation-webhook.ts'
 import type { Features } from '../../src/config/features.ts'
+import { webhookConfigName } from '../../src/orchestrator/validation-webhook.ts'
 import type { Notice } from './exposure.ts'
 import type { GivenServing } from './given-serving.ts'
 
@@ -25,4 +27,15 @@ export function givenWebhooks(
   if (serving.from === 'nowhere')
     return { at: 'nowhere', notices: [{ level: 'warn', message: `--httpsAddr ${httpsAddr} is not listened on: ${serving.why}` }] }
   return { at: 'https', notices: [] }
+}
+
+/** Returns the configuration of the validating webhook that is kept: where the API server can ask, and the variable names one (W7). */
+export function keptWebhook(
+  { namespace }: Pick<DiscoveryOptions, 'namespace'>,
+  { VALIDATION_ENABLED, VALIDATION_WEBHOOK_CONFIG_NAME: name, POD_NAMESPACE }: Features,
+  { at }: GivenWebhooks,
+  serving: GivenServing,
+): ValidationControllerConfig | undefined {
+  if (!VALIDATION_ENABLED || name === '' || at !== 'https') return undefined
+  return { name: webhookConfigName(name, namespace || POD_NAMESPACE), hasFiles: serving.from === 'files' }
 }

@@ -8,6 +8,7 @@ import { type Features, readFeatures } from '../../src/config/features.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
 import { optOutWarnings } from '../../src/config/policy-checks.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { webhookConfigName } from '../../src/orchestrator/validation-webhook.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
 import { readCertificate } from '../http/certificate.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -34,12 +35,13 @@ import { checkGivenFiles } from './given-files.ts'
 import { givenPlace } from './given-place.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
-import { givenWebhooks } from './given-webhooks.ts'
+import { givenWebhooks, keptWebhook } from './given-webhooks.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 import { certificateWrites } from './leader/certificate-writes.ts'
 import { Elections } from './leader/elections.ts'
 import { ingressStatusAnswers } from './leader/ingress-status.ts'
 import { rootWrites } from './leader/root-writes.ts'
+import { validationSteps } from './leader/validation-steps.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets, sharedSecrets } from './process-secrets.ts'
 
@@ -109,7 +111,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     listen: listenOn(options, serving, authority, passing?.places ?? []),
     certificates: hasFiles ? files : undefined,
     webhooks: webhooks.at === 'https' ? { ...hostAndPort(options.httpsAddr), ownHosts: ownHosts(serving) } : undefined,
-    ...{ identity, secrets, place: authority.place, hasCluster: cluster !== undefined },
+    ...{ identity, secrets, place: authority.place, hasCluster: cluster !== undefined, keptWebhook: keptWebhook(given, features, webhooks, serving) },
     mode,
     module,
   })
@@ -255,10 +257,15 @@ const levelsInForce = (opened: ReturnType<typeof openLog>, supervisor: Superviso
 })
 
 /** The answers to actors that do what only the leader may do. */
-const leaderAnswers = (elections: Elections, { signer }: MainCluster, { MESH_DOMAIN }: Features, namespace: string) => ({
+const leaderAnswers = (elections: Elections, { signer }: MainCluster, features: Features, namespace: string) => ({
   ...elections.answers,
-  ...(signer && certificateWrites({ leadership: () => elections.of('certificates'), signer, domain: MESH_DOMAIN, namespace })),
-  ...rootWrites(() => elections.of('namespaces'), MESH_DOMAIN),
+  ...(signer && certificateWrites({ leadership: () => elections.of('certificates'), signer, domain: features.MESH_DOMAIN, namespace })),
+  ...rootWrites(() => elections.of('namespaces'), features.MESH_DOMAIN),
+  ...validationSteps({
+    leadership: () => elections.of('validation'),
+    name: webhookConfigName(features.VALIDATION_WEBHOOK_CONFIG_NAME, namespace),
+    ...{ namespace, revision: features.REVISION },
+  }),
   ...ingressStatusAnswers(elections),
 })
 

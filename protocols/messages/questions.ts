@@ -9,6 +9,7 @@ import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 import type { SecretReader } from './secrets.ts'
 import type { CertificateOrder, CertificateOutcome, SignerAnswer, SignerOrder } from './signer.ts'
+import type { ValidationStep, ValidationStepOutcome } from './validation-webhook.ts'
 
 /**
  * The questions whose work is bounded by what is left of their deadline, by name. Each is answered with one more argument, which says how
@@ -46,6 +47,8 @@ export interface BoundedQuestions {
   /** Both answered by the main thread: the version of the API server (`v1.33.1`), and whether the CA bundle of webhooks was written. */
   clusterVersion(): string
   writeWebhookBundle(order: BundleOrder): BundleOutcome
+  /** Answered by the main thread. */
+  keepValidationWebhook(step: ValidationStep): ValidationStepOutcome
 }
 
 /** How long the asker of a question waits for its answer, in milliseconds, if its own asker does not wait shorter. */
@@ -79,6 +82,8 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   keepCertificate: 120_000,
   clusterVersion: 25_000,
   writeWebhookBundle: 25_000,
+  // Up to four calls.
+  keepValidationWebhook: 60_000,
 }
 
 /** How long the asker of any other question waits, in milliseconds. */

@@ -381,6 +381,13 @@ export const variables = {
       'revision of this control plane: objects in files with another one in the label mesh.io/rev are left out; those without the label count for all',
   },
   VALIDATION_ENABLED: { type: 'boolean', default: true, meaning: 'enables the configuration validation handler' },
+  VALIDATION_WEBHOOK_CONFIG_NAME: {
+    type: 'string',
+    default: 'meshd-${namespace}',
+    isEmptyGiven: true,
+    meaning:
+      'name of the ValidatingWebhookConfiguration whose certificates and failure policy are kept; ${namespace} is that of the control plane; empty: none is kept',
+  },
   CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
   PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'number of services that the Mock registry generates' },
   PILOT_MOCK_ENDPOINTS: { type: 'integer', default: 3, range: [0, 100000], meaning: 'endpoints of each Mock service' },
@@ -450,7 +457,8 @@ export function readFeatures(environment: Readonly<Record<string, string | undef
   const named = new Set(Object.keys(canonical).filter((name) => canonical[name]))
   for (const [name, variable] of Object.entries(discoveryVariables)) {
     const given = canonical[name] ?? ''
-    const read = given === '' ? { value: defaultOf(variable) } : readVariable(variable, given)
+    const isEmptyGiven = 'isEmptyGiven' in variable && canonical[name] !== undefined
+    const read = given === '' && !isEmptyGiven ? { value: defaultOf(variable) } : readVariable(variable, given)
     if ('expected' in read) problems.push(`environment variable ${name}: ${JSON.stringify(given.slice(0, 100))} is not ${read.expected}`)
     else if (Object.hasOwn(variables, name)) values[name] = read.value
     if (given !== '' && variable.without !== undefined) warnings.push(`environment variable ${name} has no effect: ${variable.without}`)

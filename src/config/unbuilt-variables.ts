@@ -5,7 +5,6 @@
 import { type DeclaredVariable, longest } from './variable.ts'
 
 const orchestrator = 'the orchestrator client has no such part yet'
-const webhooks = 'there are no webhooks yet'
 const analysis = 'there are no analyzers of configuration yet'
 const telemetry = 'stock Envoy has no Wasm extension for telemetry'
 const mysql = 'releases of Envoy have no filter for MySQL, only contrib builds have'
@@ -94,10 +93,4 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'tries to load CA certificates from a remote cluster; used for an external discovery component',
   },
-  VALIDATION_WEBHOOK_CONFIG_NAME: {
-    without: webhooks,
-    type: 'string',
-    default: 'meshd-${namespace}',
-    meaning: 'name of the validating webhook configuration to patch; empty skips patching with cluster-admin rights',
-  },
-} as const satisfies Record<string, Required<DeclaredVariable>>
+} as const satisfies Record<string, DeclaredVariable & { readonly without: string }>

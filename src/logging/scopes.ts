@@ -4,7 +4,6 @@
 export type Scope = { readonly about: string } | { readonly without: string }
 
 const orchestrator = 'the orchestrator client has no such part yet'
-const webhooks = 'there are no webhooks yet'
 const discovery = 'an agent has no such part'
 
 /** Scopes of `pilot-discovery`. */
@@ -31,7 +30,7 @@ export const discoveryScopeTable = {
   spiffe: { about: 'roots of other trust domains' },
   status: { about: 'reports of proxies on their state that cannot be used' },
   validation: { about: 'faults of documents, and fields without effect' },
-  validationController: { without: webhooks },
+  validationController: { about: 'the configuration of the validating webhook' },
   validationServer: { about: 'webhooks: their port, reviews that failed, and objects that were denied' },
   wle: { about: 'the health of workloads' },
 } as const satisfies Record<string, Scope>

@@ -91,6 +91,19 @@ const fixed: readonly Access[] = [
     ...{ resource: 'mutatingwebhookconfigurations', group: 'admissionregistration.k8s.io', verbs: [...follow, 'patch'], where: everywhere },
     why: 'the CA bundles of injection webhooks (docs/injection.md, N15)',
   },
+  {
+    ...{ resource: 'validatingwebhookconfigurations', group: 'admissionregistration.k8s.io', verbs: ['get', 'patch'], where: everywhere },
+    ...{ names: ['meshd-mesh-system'], why: 'certificates and failure policy of the validating webhook (W7)' },
+  },
+  ...groupSpellings('networking').map(
+    (group): Access => ({
+      resource: 'gateways',
+      group,
+      verbs: ['create'],
+      where: mine,
+      why: 'an invalid Gateway that is not stored, to see whether the webhook denies it (W7)',
+    }),
+  ),
   { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update', ...follow], where: mine, why: 'which replica leads (L1)' },
 ]
 
@@ -138,6 +151,7 @@ export function checkDeclared(verb: AccessVerb, use: string): void {
   // Every account may read it.
   if (verb === 'get' && resource === '/version') return
   const isDeclared = [...fixed, ...signerAccesses].some((access) => accessName(access) === resource && access.verbs.includes(verb))
-  if (isDeclared || ((verb === 'list' || verb === 'watch') && kindPrefixes.some((prefix) => resource.startsWith(prefix)))) return
+  const isProbe = verb === 'create' && resource.startsWith('gateways.networking.')
+  if (isDeclared || isProbe || ((verb === 'list' || verb === 'watch') && kindPrefixes.some((prefix) => resource.startsWith(prefix)))) return
   throw new Error(`"${verb}" of "${resource}" is not declared in src/orchestrator/access.ts, and so not in the role`)
 }

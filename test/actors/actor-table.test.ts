@@ -20,7 +20,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     identity: authenticatorConfig(readFeatures({}).features),
     secrets: { versionKey: 'secret', lockedKeys: '' },
     place: { kind: 'directory' },
-    webhooks: undefined,
+    ...{ webhooks: undefined, keptWebhook: undefined },
     mode: 'threads',
     module: (name) => new URL(`file:///${name}`),
   })

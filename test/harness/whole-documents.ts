@@ -48,7 +48,7 @@ tcp:
     `
 host: a.fuzz.svc.cluster.local
 trafficPolicy:
-  loadBalancer: {consistentHash: {httpCookie: {name: c, path: /p, ttl: 10s, attributes: [{name: SameSite, value: Lax}]}, minimumRingSize: 100}, localityLbSetting: {enabled: true, failover: [{from: region, to: other}], distribute: [{from: region/*, to: {region/*: 60, other/*: 40}}]}}
+  loadBalancer: {consistentHash: {httpCookie: {name: c, path: /p, ttl: 10s, attributes: [{name: SameSite, value: Lax}]}, minimumRingSize: 100}, localityLbSetting: {enabled: true, distribute: [{from: region/*, to: {region/*: 60, other/*: 40}}]}}
   connectionPool: {tcp: {maxConnections: 10, connectTimeout: 1s, tcpKeepalive: {probes: 1, time: 1s, interval: 1s}, maxConnectionDuration: 10s}, http: {http1MaxPendingRequests: 1, http2MaxRequests: 2, maxRequestsPerConnection: 3, maxRetries: 4, idleTimeout: 1s, h2UpgradePolicy: UPGRADE, maxConcurrentStreams: 5, http2KeepAlive: {interval: 30s, timeout: 5s}}}
   proxyProtocol: {version: V2}
   retryBudget: {percent: 12.5, minRetryConcurrency: 4}
@@ -59,7 +59,7 @@ subsets: [{name: v1, labels: {app: v1}, trafficPolicy: {loadBalancer: {consisten
     `
 host: a.fuzz.svc.cluster.local
 trafficPolicy:
-  loadBalancer: {consistentHash: {httpQueryParameterName: q, ringHash: {minimumRingSize: 10}}, warmupDurationSecs: 10s}
+  loadBalancer: {consistentHash: {httpQueryParameterName: q, ringHash: {minimumRingSize: 10}}, localityLbSetting: {failover: [{from: region, to: other}]}, warmupDurationSecs: 10s}
   portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: LEAST_REQUEST, warmup: {duration: 30s, minimumPercent: 5, aggression: 1.5}}, connectionPool: {tcp: {maxConnections: 1}}, outlierDetection: {consecutiveErrors: 1}, tls: {mode: ISTIO_MUTUAL, sni: a, subjectAltNames: [b]}}]
   outlierDetection: {consecutive5xxErrors: 0, interval: 1s, baseEjectionTime: 400s}
 subsets: [{name: v1, labels: {app: v1}}, {name: v2, labels: {app: v2}}]

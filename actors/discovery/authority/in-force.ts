@@ -69,4 +69,4 @@ export function isSameInForce(one: InForce | undefined, other: InForce): boolean
 }
 
 /** The kinds of actors that are told of roots and of the signing certificate. */
-export const informed: ReadonlySet<string> = new Set(['xds-writer', 'root-certificates', 'webhooks'])
+export const informed: ReadonlySet<string> = new Set(['xds-writer', 'root-certificates', 'webhooks', 'validation-controller'])

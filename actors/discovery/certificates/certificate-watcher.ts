@@ -13,6 +13,9 @@ import { Counter } from '../../runtime/metrics.ts'
 
 const certificateWatcher = 'certificate-watcher'
 
+/** The kinds of actors that are told of the certificate and of trust. */
+const informed: ReadonlySet<string> = new Set(['xds-writer', 'webhooks', 'validation-controller'])
+
 type Sent = CertificateEvent | TrustEvent
 
 class CertificateWatcher implements Behaviour<never, Sent> {
@@ -53,7 +56,7 @@ class CertificateWatcher implements Behaviour<never, Sent> {
   }
 
   linked(writer: Peer<Sent>): void {
-    if (writer.kind !== 'xds-writer' && writer.kind !== 'webhooks') return
+    if (!informed.has(writer.kind)) return
     this.#writers.set(writer.name, writer)
     this.#send(writer)
   }

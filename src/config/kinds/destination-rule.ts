@@ -1,5 +1,21 @@
 /** DestinationRule: traffic policies and subsets of a host. */
-import { anything, decimal, duration, type Fault, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
+import {
+  anything,
+  decimal,
+  duration,
+  type Fault,
+  flag,
+  integer,
+  list,
+  oneOf,
+  type Read,
+  type Report,
+  record,
+  reject,
+  required,
+  text,
+  unused,
+} from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { exportList } from '../shapes/export-list.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
@@ -95,21 +111,31 @@ const spec = record(
     workloadSelector: unused(record({ matchLabels: labels }), 'the rule applies to all workloads that see it'),
   },
   (value, path, report) => {
-    const policies = [value.trafficPolicy, ...(value.subsets ?? []).map((subset) => subset.trafficPolicy)]
-    for (const policy of policies) {
-      for (const settings of [policy?.tls, ...(policy?.portLevelSettings ?? []).map((entry) => entry.tls)]) {
-        if (settings?.mode === 'MUTUAL' && !settings.credentialName && !(settings.clientCertificate && settings.privateKey)) {
-          reject(report, `${path}.trafficPolicy.tls`, 'MUTUAL needs clientCertificate and privateKey, or credentialName')
-        }
-        if (settings?.credentialName && (settings.clientCertificate || settings.privateKey || settings.caCertificates))
-          reject(report, `${path}.trafficPolicy.tls.credentialName`, 'excludes clientCertificate, privateKey and caCertificates')
-      }
-      const hash = policy?.loadBalancer?.consistentHash
-      if (hash?.httpCookie && hash.httpCookie.ttl === undefined)
-        reject(report, `${path}.trafficPolicy.loadBalancer.consistentHash.httpCookie.ttl`, 'required, but missing')
-    }
+    checkPolicy(value.trafficPolicy, `${path}.trafficPolicy`, report)
+    for (const [index, subset] of (value.subsets ?? []).entries())
+      checkPolicy(subset.trafficPolicy, `${path}.subsets[${index}].trafficPolicy`, report)
   },
 )
+
+/** Checks a policy and those of its ports. */
+function checkPolicy(policy: TrafficPolicy | undefined, path: string, report: Report): void {
+  if (!policy) return
+  if (Object.keys(policy).length === 0) reject(report, path, 'needs at least one field')
+  checkSettings(policy, path, report)
+  for (const [index, settings] of (policy.portLevelSettings ?? []).entries()) checkSettings(settings, `${path}.portLevelSettings[${index}]`, report)
+}
+
+function checkSettings({ tls, loadBalancer, connectionPool: pool }: TrafficPolicy | PortPolicy, path: string, report: Report): void {
+  if (tls?.mode === 'MUTUAL' && !tls.credentialName && !(tls.clientCertificate && tls.privateKey))
+    reject(report, `${path}.tls`, 'MUTUAL needs clientCertificate and privateKey, or credentialName')
+  if (tls?.credentialName && (tls.clientCertificate || tls.privateKey || tls.caCertificates))
+    reject(report, `${path}.tls.credentialName`, 'excludes clientCertificate, privateKey and caCertificates')
+  if (pool && Object.keys(pool).length === 0) reject(report, `${path}.connectionPool`, 'needs tcp or http')
+  const cookie = loadBalancer?.consistentHash?.httpCookie
+  const at = `${path}.loadBalancer.consistentHash.httpCookie`
+  if (cookie?.name === '') reject(report, `${at}.name`, 'required, but empty')
+  if (cookie && cookie.ttl === undefined) reject(report, `${at}.ttl`, 'required, but missing')
+}
 
 /** The maximum number of ports that are listed in a report. */
 const maxPorts = 10

@@ -2,7 +2,7 @@
 import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
 import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
-import { labels } from '../shapes/hosts.ts'
+import { selectorLabels } from '../shapes/hosts.ts'
 import { checkTargets, idleTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
@@ -125,7 +125,7 @@ const configPatch = record(
 
 const spec = record(
   {
-    workloadSelector: record({ labels }),
+    workloadSelector: record({ labels: selectorLabels }),
     configPatches: list(configPatch),
     priority: integer(-2_147_483_648, 2_147_483_647),
     targetRefs: targets.targetRefs,

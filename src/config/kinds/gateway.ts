@@ -1,7 +1,7 @@
 /** Gateway: the hosts and ports that the selected routers serve. */
 import { isPlainHttp } from '../../model/protocol.ts'
 import { integer, list, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
-import { ip, labels, port } from '../shapes/hosts.ts'
+import { ip, port, selectorLabels } from '../shapes/hosts.ts'
 import { needsAuthorities, serverTls } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
@@ -28,6 +28,8 @@ const gatewayServer = record(
     if (secure && !value.tls) reject(report, `${path}.tls`, `required for protocol ${protocol}`)
     const isRedirect = value.tls?.httpsRedirect && (value.tls.mode ?? 'PASSTHROUGH') === 'PASSTHROUGH' && !hasCertificate(value.tls)
     if (!secure && value.tls && !(isPlainHttp(protocol) && isRedirect)) reject(report, `${path}.tls`, `not allowed for protocol ${protocol}`)
+    if (secure && value.tls?.httpsRedirect)
+      report.warnings.push({ path: `${path}.tls.httpsRedirect`, reason: `has no effect: it is for servers in plain text, not for ${protocol}` })
     if (secure && value.tls) checkMode(value.tls, `${path}.tls`, report)
   },
 )
@@ -58,9 +60,10 @@ function verifiesWithFile({ mode, caCertificates, tlsCertificates = [], credenti
   return (mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && hasFile && !isNamed
 }
 
-const spec = record({ servers: required(list(gatewayServer, { min: 1 })), selector: labels }, (value, path, report) => {
+const spec = record({ servers: required(list(gatewayServer, { min: 1 })), selector: selectorLabels }, (value, path, report) => {
   const names = new Set<string>()
   for (const [index, server] of value.servers.entries()) {
+    if (server.port.name === '') reject(report, `${path}.servers[${index}].port.name`, 'required, but empty')
     if (names.has(server.port.name)) reject(report, `${path}.servers[${index}].port.name`, `${server.port.name} is used twice`)
     names.add(server.port.name)
   }

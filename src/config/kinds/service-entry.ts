@@ -2,7 +2,7 @@
 import { isIp, isIpOrCidr } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
 import { exportList } from '../shapes/export-list.ts'
-import { labels, port } from '../shapes/hosts.ts'
+import { port, selectorLabels } from '../shapes/hosts.ts'
 import { workload, workloadAddress } from '../shapes/workload.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
@@ -16,7 +16,7 @@ const spec = record(
     location: oneOf('MESH_EXTERNAL', 'MESH_INTERNAL'),
     resolution: oneOf('NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN'),
     endpoints: list(workload),
-    workloadSelector: record({ labels }),
+    workloadSelector: record({ labels: selectorLabels }),
     exportTo: exportList,
     subjectAltNames: list(text()),
   },
@@ -29,6 +29,14 @@ const spec = record(
       numbers.add(number)
       names.add(name)
     }
+    // Without an address, connections are told apart by the name that their client asks for.
+    const nameless =
+      value.hosts.length > 1 && !value.addresses?.length ? (value.ports ?? []).findIndex(({ protocol = '' }) => isNameless(protocol)) : -1
+    if (nameless >= 0)
+      report.warnings.push({
+        path: `${path}.ports[${nameless}].protocol`,
+        reason: 'several hosts without addresses need ports of HTTP or TLS: others cannot be told apart',
+      })
     if (value.workloadSelector && value.endpoints?.length) reject(report, `${path}.endpoints`, 'excluded by workloadSelector')
     const resolution = value.resolution ?? 'NONE'
     if (resolution === 'NONE' && value.endpoints?.length) reject(report, `${path}.endpoints`, 'not allowed with resolution NONE')
@@ -52,6 +60,9 @@ const spec = record(
     }
   },
 )
+
+/** Whether connections of a declared protocol do not say which host they are for. */
+const isNameless = (protocol: string): boolean => /^(tcp|udp|mongo|redis|mysql|thrift)$/i.test(protocol)
 
 /** The kind ServiceEntry. */
 export const serviceEntry = {

@@ -2,7 +2,7 @@
 import { canonicalAddress, isIp, unixFault } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
 import { connectionPool } from '../shapes/connections.ts'
-import { destination, ip, labels } from '../shapes/hosts.ts'
+import { destination, ip, selectorLabels } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
@@ -27,7 +27,7 @@ const bind: Shape<string> = {
 
 const spec = record(
   {
-    workloadSelector: record({ labels, matchLabels: labels }),
+    workloadSelector: record({ labels: selectorLabels, matchLabels: selectorLabels }),
     ingress: list(
       record({
         port: required(listenerPort),
@@ -48,6 +48,8 @@ const spec = record(
     outboundTrafficPolicy: record({ mode: oneOf('REGISTRY_ONLY', 'ALLOW_ANY'), egressProxy: destination }),
   },
   (value, path, report) => {
+    const { mode = 'REGISTRY_ONLY', egressProxy } = value.outboundTrafficPolicy ?? {}
+    if (egressProxy && mode !== 'ALLOW_ANY') reject(report, `${path}.outboundTrafficPolicy.egressProxy`, 'needs mode ALLOW_ANY')
     const sockets = new Set<string>()
     for (const [index, entry] of (value.egress ?? []).entries()) {
       if (entry.bind?.startsWith('unix://') && sockets.has(entry.bind)) reject(report, `${path}.egress[${index}].bind`, `${entry.bind} is used twice`)

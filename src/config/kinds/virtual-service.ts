@@ -151,6 +151,12 @@ const spec = record(
     if (!isDelegate && !value.http?.length && !value.tls?.length && !value.tcp?.length) reject(report, path, 'needs one of http, tls, tcp')
     const mesh = !value.gateways?.length || value.gateways.includes('mesh')
     if (mesh && value.hosts?.includes('*')) reject(report, `${path}.hosts`, 'the host * is only allowed with gateways other than mesh')
+    for (const [index, { match }] of (value.tls ?? []).entries())
+      for (const [at, { sniHosts }] of match.entries()) {
+        const other = sniHosts.findIndex((name) => !value.hosts?.some((known) => isWithin(name, known)))
+        const reason = `${sniHosts[other]} is not among the hosts of the object, by which others find it`
+        if (other >= 0) report.warnings.push({ path: `${path}.tls[${index}].match[${at}].sniHosts[${other}]`, reason })
+      }
     const seen = new Set<string>()
     for (const [index, name] of (value.hosts ?? []).entries()) {
       if (seen.has(name)) reject(report, `${path}.hosts[${index}]`, `${name} is listed twice`)
@@ -158,6 +164,12 @@ const spec = record(
     }
   },
 )
+
+/** Whether all names of a host are among those of another one, of which each may be a wildcard. */
+function isWithin(name: string, known: string): boolean {
+  const [one, other] = [name.toLowerCase(), known.toLowerCase()]
+  return one === other || other === '*' || (other.startsWith('*.') && one.endsWith(other.slice(1)))
+}
 
 /** The kind VirtualService. */
 export const virtualService = {

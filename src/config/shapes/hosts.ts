@@ -26,6 +26,23 @@ export function labelsOf(item: Shape<string>): Shape<Record<string, string>> {
 /** Labels of workloads. */
 export const labels = labelsOf(text({ max: 1024 }))
 
+/** Returns why labels cannot select workloads; undefined: they can. */
+export function selectorFault(given: Readonly<Record<string, string>>): string | undefined {
+  if (Object.hasOwn(given, '')) return 'a label needs a name'
+  return Object.entries(given).some(([key, label]) => key.includes('*') || label.includes('*')) ? 'wildcards are not allowed here' : undefined
+}
+
+/** Labels by which workloads are selected. */
+export const selectorLabels: Shape<Record<string, string>> = {
+  form: labels.form,
+  read(value, path, report) {
+    const given = labels.read(value, path, report)
+    const reason = given && selectorFault(given)
+    if (reason !== undefined) report.faults.push({ path, reason })
+    return given
+  },
+}
+
 /** A host name, a wildcard, or an IP address. */
 export const host = text({ max: 253, pattern: /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/, what: 'a host name' })
 

@@ -3,7 +3,7 @@
  * misspelt condition allows more.
  */
 import { type Fault, list, type Read, type Report, record, reject, required, text } from '../shape.ts'
-import { labelsOf } from './hosts.ts'
+import { labelsOf, selectorFault } from './hosts.ts'
 
 /** A record whose unknown fields are faults. */
 export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?: Parameters<typeof record<F>>[1]) => ReturnType<typeof record<F>> = (
@@ -13,10 +13,8 @@ export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?:
 
 /** The labels of the workloads that a policy selects. */
 export const selector = strict({ matchLabels: labelsOf(text({ max: 63 })) }, (value, path, report) => {
-  for (const [key, label] of Object.entries(value.matchLabels ?? {})) {
-    if (key === '') reject(report, `${path}.matchLabels`, 'a label needs a name')
-    if (key.includes('*') || label.includes('*')) reject(report, `${path}.matchLabels[${key}]`, 'wildcards are not allowed here')
-  }
+  const reason = selectorFault(value.matchLabels ?? {})
+  if (reason !== undefined) reject(report, `${path}.matchLabels`, reason)
 })
 
 /** The label with the Gateway's name on the proxies of a Gateway of the orchestrator's API. */

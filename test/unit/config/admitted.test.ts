@@ -84,6 +84,22 @@ describe('the decision on an object before it is stored', () => {
     ])
   })
 
+  it('warns of names of TLS beside the hosts of a VirtualService', () => {
+    const tls = [{ match: [{ sniHosts: ['a.example', 'b.example'] }], route: [{ destination: { host: 'a' } }] }]
+    expect(decide(request('VirtualService', { hosts: ['*.example'], tls })).answer.warnings).to.deep.equal([])
+    expect(decide(request('VirtualService', { hosts: ['a.example'], tls })).answer.warnings).to.deep.equal([
+      'spec.tls[0].match[0].sniHosts[1]: b.example is not among the hosts of the object, by which others find it',
+    ])
+  })
+
+  it('warns of several hosts of a ServiceEntry that connections cannot be told apart by', () => {
+    const warnings = (more: object) =>
+      decide(request('ServiceEntry', { hosts: ['a.example', 'b.example'], ports: [{ number: 1, name: 't', protocol: 'TCP' }], ...more })).answer
+        .warnings
+    expect(warnings({ addresses: ['10.0.0.1'] })).to.deep.equal([])
+    expect(warnings({})?.join()).to.match(/^spec.ports\[0\].protocol: several hosts without addresses need ports of HTTP or TLS/)
+  })
+
   it('takes name and namespace from the request where the object has none yet', () => {
     const policy = (metadata: object) => decide(request('AuthorizationPolicy', {}, { name: '', operation: 'CREATE' }, { metadata })).answer
     expect(policy({ generateName: 'deny-' }).allowed).to.equal(true)

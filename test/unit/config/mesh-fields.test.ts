@@ -50,7 +50,7 @@ accessLogEncoding: JSON
 accessLogFormat: '{"a": "b"}'
 enableEnvoyAccessLogService: true
 tcpKeepalive: {probes: 3, time: 10s, interval: 5s}
-localityLbSetting: {distribute: [{from: r/z, to: {r/z: 100}}], failover: [{from: r, to: s}], enabled: true}
+localityLbSetting: {distribute: [{from: r/z, to: {r/z: 100}}], enabled: true}
 inboundClusterStatName: in_%SERVICE%
 outboundClusterStatName: out_%SERVICE%
 proxyHttpPort: 15007
