@@ -28,7 +28,7 @@ export function caWork(environment: Readonly<Record<string, string | undefined>>
     open: async () => {
       if (existsSync(join(MESHD_CA_STATE_DIR, 'state.json'))) return openStored(features)
       throw new Error(
-        `no server listens on the admin socket ${resolve(MESHD_ADMIN_SOCKET)}, and ${resolve(MESHD_CA_STATE_DIR)} holds no authority; one whose state is in Secrets is reached through its server`,
+        `no server listens on the admin socket ${resolve(MESHD_ADMIN_SOCKET)}, and ${resolve(MESHD_CA_STATE_DIR)} holds no authority; one whose state is in Secrets of a cluster is worked on in a pod of its control plane: kubectl exec --namespace mesh-system deployment/meshd -- pilot-discovery ca show`,
       )
     },
     export: async (status, directory, withKey) => exportAuthority(status, directory, withKey, ROOT_CA_DIR),
