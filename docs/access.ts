@@ -4,6 +4,7 @@
  */
 import { stringify } from 'yaml'
 import { type Access, accesses, signerAccesses } from '../src/orchestrator/access.ts'
+import { settingsNames } from '../src/orchestrator/settings-object.ts'
 
 const name = 'meshd'
 const namespace = 'mesh-system'
@@ -62,6 +63,17 @@ export function signerManifest(): string {
     '# What discovery may do beside access.yaml where ORCH_SIGNER is set: replace example.com/mesh by that signer. The Role is for certificates of\n' +
     '# the mesh configuration only. Made by npm run tables from src/orchestrator/access.ts.\n'
   return head + text(documents)
+}
+
+/** Returns the text of `manifests/optional/revision.yaml`, in which `REVISION` stands for the name of a revision. */
+export function revisionManifest(): string {
+  const plain = settingsNames('').join()
+  const rules = accesses.flatMap(({ group: apiGroup, resource, verbs, names }) =>
+    names?.join() === plain ? { apiGroups: [apiGroup], resources: [resource], verbs, resourceNames: settingsNames('REVISION') } : [],
+  )
+  const head =
+    '# What discovery of a revision may read beside access.yaml: replace REVISION by its name. Made by npm run tables from src/orchestrator/access.ts.\n'
+  return head + text(roleAndBinding('Role', { namespace }, rules, `${name}-REVISION`))
 }
 
 const text = (documents: readonly object[]): string =>

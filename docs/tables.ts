@@ -1,6 +1,6 @@
 /** Writes the documents and manifests that are made from declarations, or with `--check` says which of them differ. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { accessManifest, signerManifest } from './access.ts'
+import { accessManifest, revisionManifest, signerManifest } from './access.ts'
 import { definitionFiles } from './crds.ts'
 import { injectionManifest } from './injection.ts'
 import { kindsPage } from './kinds.ts'
@@ -11,6 +11,7 @@ const made = new Map([
   ['docs/kinds.md', kindsPage()],
   ['docs/reference.md', await referencePage()],
   ['manifests/access.yaml', accessManifest()],
+  ['manifests/optional/revision.yaml', revisionManifest()],
   ['manifests/optional/signer.yaml', signerManifest()],
   ['manifests/injection.yaml', injectionManifest()],
   ...[...definitionFiles()].map(([name, text]) => [`${definitions}/${name}`, text] as const),

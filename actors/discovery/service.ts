@@ -183,7 +183,7 @@ async function checkGiven(given: DiscoveryOptions) {
   const files = serving.from === 'files' ? serving.files : undefined
   const certificate = files && (await readCertificate(files))
   const webhooks = givenWebhooks(given, features, sources.cluster !== undefined, serving)
-  const openOnLoopback = await isOpenOnLoopback(given, features)
+  const openOnLoopback = await isOpenOnLoopback(given, features, cluster?.secrets)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },

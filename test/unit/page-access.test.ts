@@ -11,6 +11,7 @@ import { isLoopbackAddress, isLoopbackHost } from '../../actors/http/loopback.ts
 import { Page } from '../../actors/http/page-server.ts'
 import type { PeerProgram } from '../../actors/http/peer-programs.ts'
 import type { TokenAnswer } from '../../protocols/messages/identity.ts'
+import type { SecretOutcome } from '../../protocols/messages/secret-calls.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 
@@ -148,6 +149,15 @@ describe('access to debug pages over the network', () => {
       true,
       false,
     ])
+    // Where the state is in Secrets of a cluster, an authority is plugged in as one. What cannot be found out counts as one.
+    const beside = (outcome: SecretOutcome) =>
+      isOpenOnLoopback({ tlsCertFile: '' }, readFeatures({ ROOT_CA_DIR: root }).features, { call: async () => outcome })
+    const secret = { name: 'cacerts', type: '', others: {}, data: {}, resourceVersion: '1' }
+    expect([
+      await beside({ outcome: 'missing' }),
+      await beside({ outcome: 'done', secret }),
+      await beside({ outcome: 'failed', reason: 'no', mayPass: true }),
+    ]).to.deep.equal([true, false, false])
     writeFileSync(join(root, 'ca-key.pem'), '')
     expect([await open(undefined, ''), await open('true', '')]).to.deep.equal([false, true])
     rmSync(root, { recursive: true })

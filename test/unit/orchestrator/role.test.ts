@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseAllDocuments } from 'yaml'
 import { type Access, accesses, accessName, checkDeclared, signerAccesses } from '../../../src/orchestrator/access.ts'
+import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -48,6 +49,15 @@ describe('access to a cluster', () => {
     expect(permitted('Role')).to.deep.equal(declared('control plane'))
     expect(permitted('ClusterRole', manifests.signer)).to.deep.equal(declared('cluster', signerAccesses))
     expect(permitted('Role', manifests.signer)).to.deep.equal(declared('control plane', signerAccesses))
+  })
+
+  it('of a revision is that of the ConfigMaps of its name', () => {
+    const text = readFileSync(new URL('../../../manifests/optional/revision.yaml', import.meta.url), 'utf8').replaceAll('REVISION', 'canary')
+    const [role, binding] = parseAllDocuments(text).map((document) => document.toJSON())
+    expect(role.rules).to.deep.equal([
+      { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'], resourceNames: settingsNames('canary') },
+    ])
+    expect([binding.roleRef.name, binding.metadata.namespace, role.metadata.name]).to.deep.equal(['meshd-canary', 'mesh-system', 'meshd-canary'])
   })
 
   it('has no wildcard, and no resource with which a holder could have more', () => {
