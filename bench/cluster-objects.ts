@@ -17,18 +17,17 @@ export interface PodPlace {
 
 /** Services with five pods each, in some namespaces, on some nodes that have no kubelet. */
 export class ClusterObjects {
-  readonly #session: ClientHttp2Session
-  readonly #headers: Readonly<Record<string, string>>
+  #session: ClientHttp2Session | undefined
+  readonly #access: ClusterAccess
   readonly #namespaces: number
 
-  constructor({ server, ca, cert, key, headers }: ClusterAccess, namespaces: number) {
-    this.#session = connect(server, { ...(ca ? { ca } : {}), ...(cert ? { cert, key } : {}) })
-    this.#headers = headers
+  constructor(access: ClusterAccess, namespaces: number) {
+    this.#access = access
     this.#namespaces = namespaces
   }
 
   close(): void {
-    this.#session.destroy()
+    this.#session?.destroy()
   }
 
   namespaceOf = (service: number): string => `ns-${service % this.#namespaces}`
@@ -40,11 +39,15 @@ export class ClusterObjects {
       await this.#send('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: `made-${node}`, labels } })
     })
     await this.#all(this.#namespaces, async (index) => {
-      await this.#send('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: `ns-${index}` } })
+      await this.addNamespace(`ns-${index}`)
       await this.#send('POST', `/api/v1/namespaces/ns-${index}/serviceaccounts`, {
         ...{ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } },
       })
     })
+  }
+
+  addNamespace(name: string): Promise<void> {
+    return this.#send('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   }
 
   /** Writes the services from number `first` on, with their pods and slices. */
@@ -128,6 +131,18 @@ export class ClusterObjects {
     }
   }
 
+  /** The connection; another one where the server has closed it, which it does after a while without requests. */
+  #connected(): ClientHttp2Session {
+    const known = this.#session
+    if (known && !known.closed && !known.destroyed) return known
+    const { server, ca, cert, key } = this.#access
+    const session = connect(server, { ...(ca ? { ca } : {}), ...(cert ? { cert, key } : {}) })
+    // Its requests are told of the error.
+    session.on('error', () => undefined)
+    this.#session = session
+    return session
+  }
+
   async #all(count: number, work: (index: number) => Promise<void>): Promise<void> {
     let next = 0
     const worker = async () => {
@@ -139,7 +154,7 @@ export class ClusterObjects {
   #send(method: 'POST' | 'PATCH', path: string, body: object): Promise<void> {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
     return new Promise((resolve, reject) => {
-      const stream = this.#session.request({ ':method': method, ':path': path, 'content-type': type, ...this.#headers })
+      const stream = this.#connected().request({ ':method': method, ':path': path, 'content-type': type, ...this.#access.headers })
       let [status, text] = [0, '']
       stream.on('response', (headers) => (status = Number(headers[':status'])))
       stream.setEncoding('utf8').on('data', (part: string) => (text = text.length > 1000 ? text : text + part))

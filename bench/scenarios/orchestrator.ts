@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 import type { ClusterAccess } from '../../protocols/messages/orchestrator.ts'
 import { TestCluster } from '../../test/harness/cluster.ts'
+import { HostileRelay } from '../../test/harness/hostile-relay.ts'
 import { establish, meshDefinitions } from '../../test/harness/mesh-definitions.ts'
 import { meshPaths, meshPlurals } from '../cluster-config.ts'
 import { addressOf, ClusterObjects, type PodPlace, podsPerService } from '../cluster-objects.ts'
@@ -30,6 +31,10 @@ const restMs = 30_000
 const manyServices = 2000
 /** The bytes of a KB. */
 const kb = 1000
+
+const awayScenario = 'the API server is away'
+/** The number of changes while the API server cannot be reached. */
+const changesAway = 200
 
 /** The number of mesh objects. */
 const meshSize = 300
@@ -70,6 +75,7 @@ export async function orchestrator(settings: Settings): Promise<Measure[]> {
       { scenario: 'start until ready', measure: () => bench.start() },
       { scenario: 'a pod turns ready', measure: () => bench.ready() },
       { scenario: `${changesPerSecond} changes a second`, measure: () => bench.churn() },
+      { scenario: awayScenario, measure: () => bench.away() },
       { scenario: 'memory', measure: () => bench.memory() },
     ])
   } finally {
@@ -99,6 +105,7 @@ class Bench {
   /** A start beside the cluster without and with the objects, and the bare client beside both. */
   async start(): Promise<Measure> {
     const { rounds, services } = this.#settings
+    await this.#objects.addNamespace('mesh-system')
     const empty = await this.#starts(rounds)
     await this.#objects.prepare(nodes)
     await this.#write(services)
@@ -266,6 +273,46 @@ class Bench {
     })
   }
 
+  /** Changes while the API server cannot be reached, what the proxies hold meanwhile, and when they have the changes afterwards. */
+  async away(): Promise<Measure> {
+    const { seconds, proxies } = this.#settings
+    const relay = await HostileRelay.start(this.#cluster.server, this.#cluster.dir)
+    this.#cluster.apply('apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: bench, namespace: mesh-system}')
+    this.#cluster.kubectl(['create', 'clusterrolebinding', 'bench', '--clusterrole', 'cluster-admin', '--serviceaccount', 'mesh-system:bench'])
+    const token = this.#cluster.kubectl(['create', 'token', '-n', 'mesh-system', 'bench']).trim()
+    try {
+      return await this.#withProxies(
+        async (server, load, client) => {
+          const before = await load.digests()
+          const then = await server.usage()
+          relay.away()
+          const leftAt = performance.now()
+          for (let index = 0; index < changesAway; index++) await this.#next(index).change()
+          await pause(Math.max(0, seconds * 1000 - (performance.now() - leftAt)))
+          const held = await load.digests()
+          const lost = [...held].filter(([proxy, digest]) => before.get(proxy) !== digest).length
+          if (lost > 0) throw new Error(`${lost} proxies hold something else while the API server is away`)
+          const last = this.#next(changesAway)
+          const { times } = await load.mark(last.address, () => {
+            relay.back()
+            void last.change()
+          })
+          const { cpu, threads } = spent(await server.usage(), then)
+          const notes = await finallyAsFresh(load, client)
+          return this.#measure(awayScenario, cpu, {
+            ...{ proxies, 'seconds away': ((performance.now() - leftAt) / 1000).toFixed(0), 'changes meanwhile': changesAway },
+            'proxies that lost anything': lost,
+            'last proxy after the return, ms': times.at(-1) ?? Number.NaN,
+            ...{ 'CPU s': cpu.toFixed(2), 'of its threads, CPU s': shown(threads), notes },
+          })
+        },
+        this.#cluster.tokenConfig('bench', token, relay.address),
+      )
+    } finally {
+      relay.close()
+    }
+  }
+
   #measure(scenario: string, cpu: number, figures: Readonly<Record<string, string | number>>, goals: Measure['goals'] = []): Measure {
     return { scenario, variant: 'orchestrator', cpu, mib: 0, rss: Number.NaN, threads: {}, figures, goals }
   }
@@ -281,8 +328,8 @@ class Bench {
     progress(`orchestrator: ${more} services with ${more * podsPerService} pods written in ${((performance.now() - began) / 1000).toFixed(0)} s`)
   }
 
-  #server(): Promise<DiscoveryServer> {
-    return DiscoveryServer.start({ writers: this.#settings.writers, files: [], orchconfig: this.#cluster.kubeconfig, logLevel: 'all:error' })
+  #server(orchconfig = this.#cluster.kubeconfig): Promise<DiscoveryServer> {
+    return DiscoveryServer.start({ writers: this.#settings.writers, files: [], orchconfig, logLevel: 'all:error' })
   }
 
   /** Medians of several starts, each followed by one of the bare client. */
@@ -317,8 +364,11 @@ class Bench {
     return { address: addressOf(moved), change: () => this.#objects.move(moved, [...pods]) }
   }
 
-  async #withProxies(use: (server: DiscoveryServer, load: Load, client: LoadOptions) => Promise<Measure>): Promise<Measure> {
-    const server = await this.#server()
+  async #withProxies(
+    use: (server: DiscoveryServer, load: Load, client: LoadOptions) => Promise<Measure>,
+    orchconfig = this.#cluster.kubeconfig,
+  ): Promise<Measure> {
+    const server = await this.#server(orchconfig)
     const load = new Load()
     const client: LoadOptions = {
       ...{ port: server.port, tls: false, delta: true, hosts: true, namespaces },
