@@ -32,6 +32,8 @@ const manyServices = 2000
 /** The bytes of a KB. */
 const kb = 1000
 
+/** The most changes that are being written: a server that is slower than they come would be asked for more and more at once, and refuses that. */
+const mostUnderWay = 64
 const awayScenario = 'the API server is away'
 /** The number of changes while the API server cannot be reached. */
 const changesAway = 200
@@ -226,7 +228,7 @@ class Bench {
       const writer = async () => {
         while (!isDone) {
           const due = Math.floor(((performance.now() - began) / 1000) * changesPerSecond)
-          for (; begun < due && !isDone; begun++) change(this.#next(begun))
+          for (; begun < due && underWay < mostUnderWay && !isDone; begun++) change(this.#next(begun))
           await pause(10)
         }
       }
