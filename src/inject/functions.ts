@@ -1,11 +1,12 @@
 /** The functions of injection templates besides those of Go and sprig (docs/injection.md, N5). */
-import { stringify } from 'yaml'
+
 import { isMapping } from '../config/shape.ts'
 import { injectedContainers } from '../names/mesh-names.ts'
 import type { Budget } from '../template/budget.ts'
 import { type Functions, type TemplateFunction, templateFunction } from '../template/function.ts'
 import { printed } from '../template/printed.ts'
 import { fail, fromGoJson, GoFloat, GoInt, GoStruct, GoTime, isList, isMap, sortedKeys, type Value } from '../template/values.ts'
+import { toYaml } from '../template/yaml.ts'
 import { JsonStruct } from './go-pod.ts'
 
 /** Returns a value as JSON. Messages that were made from JSON are that JSON. Its size is taken from the budget. */
@@ -126,7 +127,7 @@ const given: Record<string, TemplateFunction> = {
     const json = sorted(jsonOf(budget, value))
     const size = JSON.stringify(json)?.length ?? 0
     budget.spend(size * 4)
-    return stringify(json, { lineWidth: 0, aliasDuplicateObjects: false })
+    return toYaml(fromGoJson(json), budget)
   }),
   indent: templateFunction(['int', 'string'], (budget, spaces, source) => {
     const lines = source.split('\n')

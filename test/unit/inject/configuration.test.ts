@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { templateLibrary } from '../../../actors/discovery/webhooks/template-library.ts'
 import { readInjectionConfiguration } from '../../../src/inject/configuration.ts'
 import { cutInjector, injectorNames } from '../../../src/orchestrator/injector-object.ts'
+import { injected, injectionConfiguration, injectionSettings, podWith } from '../../harness/injection.ts'
 
 const read = (config: string, values = '') => readInjectionConfiguration({ config, values }, templateLibrary())
 const errorOf = (config: string, values = '') => {
@@ -23,6 +24,17 @@ describe('the configuration of injection', () => {
     expect({ aliases, neverInjectSelector, alwaysInjectSelector, injectedAnnotations, values }).to.deep.equal({
       ...{ aliases: {}, neverInjectSelector: [], alwaysInjectSelector: [], injectedAnnotations: {}, values: {} },
     })
+  })
+
+  it('knows the functions of sprig in templates, without those that would see the process', () => {
+    const template =
+      'metadata: {labels: {a: "{{ .Revision | default "canary" | upper | trunc 3 }}", b: "{{ ternary 1 2 (semverCompare ">=1.2" "1.10.0") }}"}}'
+    const pod = injected(podWith(), injectionSettings({ configuration: injectionConfiguration({ templates: { sidecar: template } }) }))
+    expect(pod.metadata?.labels).to.include({ a: 'CAN', b: '1' })
+    const secret = injectionConfiguration({ templates: { sidecar: 'metadata: {labels: {a: "{{ expandenv "$HOME" }}"}}' } })
+    expect(() => injected(podWith(), injectionSettings({ configuration: secret }))).to.throw(
+      'templates do not see the environment of the control plane',
+    )
   })
 
   it('names key and reason of what cannot be used', () => {

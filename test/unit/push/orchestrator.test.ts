@@ -204,7 +204,7 @@ function wantedEndpoints(model: Model): Record<string, string[]> {
         }),
       )
       const selected = selectedEntries(model, service).map((entry) => `10.0.0.${entry.last}:${entryPort(entry, service)}  `)
-      return [hostOf(name), [...listed, ...selected].sort()]
+      return [hostOf(name), [...new Set(listed), ...selected].sort()]
     }),
   )
 }
