@@ -11,6 +11,10 @@ export class JsonStruct extends GoStruct {
     super(type, fields)
     this.json = json
   }
+
+  override withFields(fields: ReadonlyMap<string, Value>): JsonStruct {
+    return new JsonStruct(this.type, fields, this.json)
+  }
 }
 
 /** Labels or annotations: a key that is mesh-owned is found in both spellings. What the map lists are the keys as they were given. */

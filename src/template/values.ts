@@ -84,6 +84,11 @@ export class GoStruct {
     this.fields = fields
     this.text = text
   }
+
+  /** Returns the same message with other fields. */
+  withFields(fields: ReadonlyMap<string, Value>): GoStruct {
+    return new GoStruct(this.type, fields, this.text)
+  }
 }
 
 /** A moment (Go's `time.Time`), in nanoseconds since 1970, and the zone in which it is shown. */
@@ -235,9 +240,8 @@ function ofJson(json: unknown, ofNumber: (number: number) => Value, depth = 0): 
 export function copied(value: Value): Value {
   if (value instanceof GoList) return listOf(value.type, value.map(copied))
   if (isList(value)) return value.map(copied)
-  if (value instanceof GoStringMap) return new GoStringMap(value)
+  // No function changes it.
+  if (value instanceof GoStringMap) return value
   if (isMap(value)) return new Map([...value].map(([key, entry]) => [key, copied(entry)]))
-  return value instanceof GoStruct
-    ? new GoStruct(value.type, new Map([...value.fields].map(([key, entry]) => [key, copied(entry)])), value.text)
-    : value
+  return value instanceof GoStruct ? value.withFields(new Map([...value.fields].map(([key, entry]) => [key, copied(entry)]))) : value
 }

@@ -180,6 +180,14 @@ describe('templates of users', () => {
     }
   })
 
+  it('may use functions that change maps, and still see the pod as it is', () => {
+    const sidecar =
+      '{{ $x := dict "a" 1 }}{{ $_ := set $x "b" 2 }}{{ $m := merge (dict) $x }}metadata:\n  labels:\n    sum: "{{ len $m }}"\n    cpu: {{ index .ObjectMeta.Annotations `sidecar.istio.io/proxyCPU` | quote }}\n    ports: {{ structToJSON (index .Spec.Containers 0).Ports | quote }}\n'
+    const configuration = injectionConfiguration({ templates: { sidecar } })
+    const pod = injected(podWith({ annotations: { 'sidecar.mesh.io/proxyCPU': '5' } }), injectionSettings({ configuration }))
+    expect(pod.metadata.labels).to.deep.include({ sum: '2', cpu: '5', ports: '[{"containerPort":8080,"name":"http"}]' })
+  })
+
   it('that fail, or whose output is no part of a pod, name themselves', () => {
     const failure = (sidecar: string) => {
       try {
