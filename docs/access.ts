@@ -4,6 +4,7 @@
  */
 import { stringify } from 'yaml'
 import { type Access, accesses, signerAccesses } from '../src/orchestrator/access.ts'
+import { injectorNames } from '../src/orchestrator/injector-object.ts'
 import { settingsNames } from '../src/orchestrator/settings-object.ts'
 
 const name = 'meshd'
@@ -67,10 +68,10 @@ export function signerManifest(): string {
 
 /** Returns the text of `manifests/optional/revision.yaml`, in which `REVISION` stands for the name of a revision. */
 export function revisionManifest(): string {
-  const plain = settingsNames('').join()
-  const rules = accesses.flatMap(({ group: apiGroup, resource, verbs, names }) =>
-    names?.join() === plain ? { apiGroups: [apiGroup], resources: [resource], verbs, resourceNames: settingsNames('REVISION') } : [],
-  )
+  const rules = accesses.flatMap(({ group: apiGroup, resource, verbs, names }) => {
+    const ofRevision = [settingsNames, injectorNames].find((namesOf) => namesOf('').join() === names?.join())
+    return ofRevision ? { apiGroups: [apiGroup], resources: [resource], verbs, resourceNames: ofRevision('REVISION') } : []
+  })
   const head =
     '# What discovery of a revision may read beside access.yaml: replace REVISION by its name. Made by npm run tables from src/orchestrator/access.ts.\n'
   return head + text(roleAndBinding('Role', { namespace }, rules, `${name}-REVISION`))
