@@ -18,12 +18,12 @@ describe('a network gateway with a host name', () => {
       'a.yaml',
       'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.7.0.1, serviceAccount: x}]}\n',
     )
-    service.write('mesh-config', 'certificates: [{secretName: x, dnsNames: [a.b]}]\n')
+    service.write('mesh-config', 'thriftConfig: {rateLimitUrl: a.b}\n')
     service.write('networks', 'networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{address: localhost, port: 15000}]}}')
     await service.start()
     client = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'p', 'ns'), true).connect().ready()
     expect(endpoints()).to.match(/127\.0\.0\.1|::1/)
-    await service.output.says('field certificates: has no effect yet')
+    await service.output.says('field thriftConfig: has no effect yet')
     service.write('networks', 'networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{address: no-such-host.invalid}]}}')
     await service.output.says('networks: gateway no-such-host.invalid: ')
     await until('the endpoint itself again', () => endpoints().includes('10.7.0.1'))
