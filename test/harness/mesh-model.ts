@@ -128,15 +128,16 @@ export function ruleDocument(namespace: string, host: Host, { exportTo, tls, por
       ? {
           distribute: [
             { from: 'r1/*', to: shares },
-            { from: '*', to: { 'r1/*': 50, 'r2/*': 50 } },
+            { from: 'r2/*', to: { 'r1/*': 50, 'r2/*': 50 } },
           ],
         }
       : { enabled: true }
   const load = spread === 'none' ? {} : { loadBalancer: { localityLbSetting }, outlierDetection: { consecutive5xxErrors: 5 } }
+  const trafficPolicy = { ...tlsOf(tls), ...load, ...(portTls ? { portLevelSettings: [{ port: { number: 90 }, ...tlsOf(portTls) }] } : {}) }
   return document('networking', 'DestinationRule', namespace, host.slice(0, 1), {
     host,
     ...(exportTo.length > 0 ? { exportTo } : {}),
-    trafficPolicy: { ...tlsOf(tls), ...load, ...(portTls ? { portLevelSettings: [{ port: { number: 90 }, ...tlsOf(portTls) }] } : {}) },
+    ...(Object.keys(trafficPolicy).length > 0 ? { trafficPolicy } : {}),
     subsets: Object.entries(subsets).map(([version, own]) => ({
       name: version,
       labels: { version },

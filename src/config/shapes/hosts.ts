@@ -1,6 +1,6 @@
 /** Shapes of hosts, ports and addresses that several kinds use. */
 import { canonicalAddress, isIp, isIpOrCidr } from '../addresses.ts'
-import { integer, list, map, type Read, record, required, type Shape, text } from '../shape.ts'
+import { integer, list, map, type Read, type Report, record, required, type Shape, text } from '../shape.ts'
 
 /** The maximum of an unsigned 32-bit integer. */
 export const largestUint32 = 4_294_967_295
@@ -26,10 +26,13 @@ export function labelsOf(item: Shape<string>): Shape<Record<string, string>> {
 /** Labels of workloads. */
 export const labels = labelsOf(text({ max: 1024 }))
 
-/** Returns why labels cannot select workloads; undefined: they can. */
-export function selectorFault(given: Readonly<Record<string, string>>): string | undefined {
-  if (Object.hasOwn(given, '')) return 'a label needs a name'
-  return Object.entries(given).some(([key, label]) => key.includes('*') || label.includes('*')) ? 'wildcards are not allowed here' : undefined
+/** Tells the labels that cannot select workloads, at the path of the labels. */
+export function checkSelector(given: Readonly<Record<string, string>>, path: string, { faults }: Report): void {
+  for (const [key, label] of Object.entries(given)) {
+    const at = `${path}[${key.slice(0, 100)}]`
+    if (key === '') faults.push({ path: at, reason: 'a label needs a name' })
+    else if (key.includes('*') || label.includes('*')) faults.push({ path: at, reason: 'wildcards are not allowed here' })
+  }
 }
 
 /** Labels by which workloads are selected. */
@@ -37,8 +40,7 @@ export const selectorLabels: Shape<Record<string, string>> = {
   form: labels.form,
   read(value, path, report) {
     const given = labels.read(value, path, report)
-    const reason = given && selectorFault(given)
-    if (reason !== undefined) report.faults.push({ path, reason })
+    if (given) checkSelector(given, path, report)
     return given
   },
 }

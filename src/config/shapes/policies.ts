@@ -3,7 +3,7 @@
  * misspelt condition allows more.
  */
 import { type Fault, list, type Read, type Report, record, reject, required, text } from '../shape.ts'
-import { labelsOf, selectorFault } from './hosts.ts'
+import { checkSelector, labelsOf } from './hosts.ts'
 
 /** A record whose unknown fields are faults. */
 export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?: Parameters<typeof record<F>>[1]) => ReturnType<typeof record<F>> = (
@@ -13,8 +13,7 @@ export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?:
 
 /** The labels of the workloads that a policy selects. */
 export const selector = strict({ matchLabels: labelsOf(text({ max: 63 })) }, (value, path, report) => {
-  const reason = selectorFault(value.matchLabels ?? {})
-  if (reason !== undefined) reject(report, `${path}.matchLabels`, reason)
+  checkSelector(value.matchLabels ?? {}, `${path}.matchLabels`, report)
 })
 
 /** The label with the Gateway's name on the proxies of a Gateway of the orchestrator's API. */

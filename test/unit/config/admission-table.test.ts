@@ -19,8 +19,8 @@ const patched = (more: object, patch: object = { operation: 'MERGE', value: {} }
 /** By kind: what is wrong with a spec, the spec, and the fault. */
 const table: Readonly<Record<string, readonly (readonly [what: string, spec: object, fault: RegExp])[]>> = {
   AuthorizationPolicy: [
-    ['a selector with an empty key', { selector: { matchLabels: { '': 'x' } } }, /selector.matchLabels: a label needs a name/],
-    ['a selector with a wildcard', { selector: { matchLabels: { app: 'x*' } } }, /selector.matchLabels: wildcards/],
+    ['a selector with an empty key', { selector: { matchLabels: { '': 'x' } } }, /selector.matchLabels\[\]: a label needs a name/],
+    ['a selector with a wildcard', { selector: { matchLabels: { app: 'x*' } } }, /selector.matchLabels\[[^\]]*\]: wildcards/],
     ['DENY without rules', { action: 'DENY' }, /rules: DENY needs at least one rule/],
     ['CUSTOM without rules', { action: 'CUSTOM', provider: { name: 'x' } }, /rules: CUSTOM needs at least one rule/],
     ['a provider without CUSTOM', { provider: { name: 'x' } }, /provider: only allowed with CUSTOM/],
@@ -131,7 +131,7 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
       /takes no certificates/,
     ],
     ['SIMPLE without certificate', { servers: [server({ protocol: 'HTTPS' }, { tls: { mode: 'SIMPLE' } })] }, /SIMPLE needs serverCertificate/],
-    ['a selector with a wildcard', { selector: { app: '*' }, servers: [server({ protocol: 'HTTP' })] }, /selector: wildcards/],
+    ['a selector with a wildcard', { selector: { app: '*' }, servers: [server({ protocol: 'HTTP' })] }, /selector\[[^\]]*\]: wildcards/],
   ],
   ServiceEntry: [
     ['no host', { hosts: [], ports: [] }, /hosts: needs at least 1 entry/],
@@ -148,7 +148,7 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
     [
       'a selector with an empty key',
       entry({ resolution: 'STATIC', workloadSelector: { labels: { '': 'b' } } }),
-      /workloadSelector.labels: a label needs a name/,
+      /workloadSelector.labels\[\]: a label needs a name/,
     ],
   ],
   Sidecar: [
@@ -161,7 +161,7 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
       { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY', egressProxy: { host: 'a' } } },
       /egressProxy: needs mode ALLOW_ANY/,
     ],
-    ['a selector with a wildcard', { workloadSelector: { labels: { 'a*': 'b' } } }, /workloadSelector.labels: wildcards/],
+    ['a selector with a wildcard', { workloadSelector: { labels: { 'a*': 'b' } } }, /workloadSelector.labels\[[^\]]*\]: wildcards/],
   ],
   EnvoyFilter: [
     ['no applyTo', { configPatches: [{ patch: { operation: 'MERGE', value: {} } }] }, /applyTo: required/],
@@ -170,7 +170,7 @@ const table: Readonly<Record<string, readonly (readonly [what: string, spec: obj
     ['no value', patched({}, { operation: 'MERGE' }), /patch.value: required for operation MERGE/],
     ['a match of another class', patched({ match: { listener: { portNumber: 80 } } }), /match.listener: does not fit applyTo CLUSTER/],
     ['a version that is no pattern', patched({ match: { proxy: { proxyVersion: '(' } } }), /proxyVersion: not a valid RE2 pattern/],
-    ['a selector with a wildcard', { workloadSelector: { labels: { a: '*' } } }, /workloadSelector.labels: wildcards/],
+    ['a selector with a wildcard', { workloadSelector: { labels: { a: '*' } } }, /workloadSelector.labels\[[^\]]*\]: wildcards/],
   ],
 }
 

@@ -211,9 +211,10 @@ const object = (group: string, kind: string, name: string, spec: object) =>
 function ruleOf(tls: string, spread: string): string {
   const localityLbSetting = spread === 'distribute' ? { distribute: [{ from: 'r1/*', to: shares }] } : { enabled: true }
   const loadBalancer = spread === '' ? {} : { loadBalancer: { localityLbSetting }, outlierDetection: { consecutive5xxErrors: 5 } }
+  const trafficPolicy = { ...(tls === '' ? {} : { tls: { mode: tls } }), ...loadBalancer }
   return object('networking', 'DestinationRule', 'a', {
     host,
-    trafficPolicy: { ...(tls === '' ? {} : { tls: { mode: tls } }), ...loadBalancer },
+    ...(Object.keys(trafficPolicy).length > 0 ? { trafficPolicy } : {}),
     subsets: ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })),
   })
 }

@@ -85,7 +85,7 @@ function documentsOf({ endpoints, peers, rule, spread }: World): string {
     }),
     object('networking', 'DestinationRule', 'a', {
       host: 'a.ns.svc.cluster.local',
-      trafficPolicy,
+      ...(Object.keys(trafficPolicy).length > 0 ? { trafficPolicy } : {}),
       subsets: ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })),
     }),
     object('security', 'PeerAuthentication', 'open', {
