@@ -24,6 +24,11 @@ const more = { most: Math.min(3 * availableParallelism(), 8), everyMs: 3000, has
 const patience = Number(process.env.TEST_PATIENCE ?? 1)
 /** The time after which a process of mocha is ended: no batch takes so long, and mocha cannot end a file that blocks its thread. */
 const longestMs = 900_000 * patience
+/**
+ * The number of batches with failures that are run again, alone: so few may have failed because of what ran beside them. What fails then too is a failure, and
+ * what did not is told apart, because faults that show only under load begin like this.
+ */
+const mostAgain = 3
 const timesFile = new URL('./times.json', import.meta.url)
 const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
 
@@ -44,6 +49,7 @@ if (left.size > 0 && process.env.CI === 'true') {
 }
 
 let failures = ''
+let failuresBeside = ''
 let failed = 0
 // Before the tests, since a build takes all cores. What it cannot build costs its layer, and no other.
 if (!missingCluster)
@@ -79,6 +85,7 @@ const started = performance.now()
 newCpu()
 let running = 0
 let most = 0
+const again = []
 await inSlots(
   processes,
   batches,
@@ -87,13 +94,28 @@ await inSlots(
     const { output, code, seconds, cpu } = await run(files)
     running--
     process.stdout.write(output)
-    add(files, output, code)
+    const outcome = outcomeOf(files, output, code)
+    if (outcome.failed > 0) again.push({ files, outcome })
+    else add(outcome)
     const known = layerTimes.get(layer) ?? { files: 0, seconds: 0, cpu: 0 }
     layerTimes.set(layer, { files: known.files + files.length, seconds: known.seconds + seconds, cpu: known.cpu + cpu })
   },
   more,
 )
+for (const { files, outcome } of again) {
+  if (again.length > mostAgain) {
+    add(outcome)
+    continue
+  }
+  console.log(`\nAgain, alone: ${files.join(' ')}`)
+  const { output, code } = await run(files)
+  process.stdout.write(output)
+  const second = outcomeOf(files, output, code)
+  if (second.failed === 0) failuresBeside += outcome.failures
+  add(second)
+}
 tellTimes()
+if (failuresBeside !== '') console.log(`\nFailures beside other tests only, whose causes are to be found:\n${failuresBeside}\n`)
 // Thousands of lines can stand between the failures of the first run and the end.
 if (failures !== '') console.log(`\nFailures:\n${failures}\n`)
 console.log(`${sum.passed} passed, ${sum.failed} failed${sum.skipped > 0 ? `, ${sum.skipped} skipped` : ''}`)
@@ -133,15 +155,19 @@ function newCpu() {
   return since
 }
 
-/** Adds up the last line of a process, and keeps the failures listed before it and the times of its files. A process without that line has failed. */
-function add(files, output, code) {
+/** Reads the last line of a process, and the failures listed before it. A process without that line has failed. Keeps the times of its files. */
+function outcomeOf(files, output, code) {
   const [, passed = 0, failed = 0, skipped = 0] = [...output.matchAll(/^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm)].at(-1) ?? []
-  sum.passed += Number(passed)
-  sum.failed += Math.max(Number(failed), code === 0 ? 0 : 1)
-  sum.skipped += Number(skipped)
-  if (code !== 0 && Number(failed) === 0) failures += `mocha ${files.join(' ')} ended with ${code} and reported no failure\n`
-  failures += /^ {2}\d+ failing\n([\s\S]*?)\s*\d+ passed, \d+ failed/m.exec(stripVTControlCharacters(output))?.[1] ?? ''
   for (const [, seconds, file] of output.matchAll(/^([\d.]+) s of (\S+)$/gm)) fileTimes[file] = Number(seconds)
+  const ended = code !== 0 && Number(failed) === 0 ? `mocha ${files.join(' ')} ended with ${code} and reported no failure\n` : ''
+  const listed = /^ {2}\d+ failing\n([\s\S]*?)\s*\d+ passed, \d+ failed/m.exec(stripVTControlCharacters(output))?.[1] ?? ''
+  return { passed: Number(passed), failed: Math.max(Number(failed), code === 0 ? 0 : 1), skipped: Number(skipped), failures: ended + listed }
+}
+
+/** Adds an outcome to those of the run. */
+function add(outcome) {
+  for (const count of ['passed', 'failed', 'skipped']) sum[count] += outcome[count]
+  failures += outcome.failures
 }
 
 /** Prints the time of each layer and the longest files. With `UPDATE_TEST_TIMES` the times decide the order of later runs. */
