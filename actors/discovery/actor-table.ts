@@ -153,7 +153,17 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const settingSources = [...files.actors, ...mock.actors, ...cluster.actors].map(({ name }) => name)
   const sources = [...settingSources, ...parts.missingSources]
   const own = { ...features, POD_NAMESPACE: options.namespace || features.POD_NAMESPACE }
-  const forQueue = { features: own, secrets, domain, trustDomain, plugins, sources, settingSources, configSources: parts.configSources }
+  const forQueue = {
+    hasCluster: parts.hasCluster,
+    features: own,
+    secrets,
+    domain,
+    trustDomain,
+    plugins,
+    sources,
+    settingSources,
+    configSources: parts.configSources,
+  }
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },

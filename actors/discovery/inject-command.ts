@@ -4,6 +4,7 @@ import { stringify } from 'yaml'
 import type { InjectOrder, InjectorTexts } from '../../protocols/messages/injection.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, readMeshConfig } from '../../src/config/mesh-config.ts'
+import { agentDefaults } from '../../src/inject/agent-defaults.ts'
 import { type InjectionConfiguration, readInjectionConfiguration } from '../../src/inject/configuration.ts'
 import { defaultConfig, defaultValues } from '../../src/inject/default-template.ts'
 import { injectDocuments } from '../../src/inject/documents.ts'
@@ -49,6 +50,7 @@ export async function runInject(flags: InjectOrder): Promise<void> {
     revision,
     hasNativeSidecars: flags.nativeSidecars,
     setsFsGroup: features.ENABLE_LEGACY_FSGROUP_INJECTION,
+    agent: agentDefaults(features),
     names: meshNames(features.MESH_DOMAIN),
   })
   for (const notice of notices) process.stderr.write(`${notice}\n`)

@@ -7,6 +7,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { type Features, readFeatures } from '../../src/config/features.ts'
 import { readOptOuts } from '../../src/config/opt-outs.ts'
 import { optOutWarnings } from '../../src/config/policy-checks.ts'
+import { agentDefaults } from '../../src/inject/agent-defaults.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { webhookConfigName } from '../../src/orchestrator/validation-webhook.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
@@ -169,6 +170,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
 async function checkGiven(given: DiscoveryOptions) {
   const { features, named, warnings: odd } = readFeatures(given.clusterID === '' ? process.env : { ...process.env, CLUSTER_ID: given.clusterID })
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
+  // What no agent could read fails the start, and not the first pod.
+  agentDefaults(features)
   const sources = givenSources(given, features)
   const place = givenPlace({ hasCluster: sources.cluster !== undefined, isNamed: named.has('MESHD_CA_STATE_DIR') }, given, features)
   const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given, place.place))
@@ -276,8 +279,8 @@ async function standWhenReady(elections: Elections, readiness: ReadinessJudge, s
 }
 
 /** The settings of elections. */
-const leaderSettings = (given: DiscoveryOptions, { POD_NAMESPACE, REVISION: revision }: Features) => ({
-  ...{ settings: requestSettings(given), namespace: given.namespace || POD_NAMESPACE, revision },
+const leaderSettings = (given: DiscoveryOptions, { POD_NAMESPACE, POD_NAME, REVISION: revision }: Features) => ({
+  ...{ settings: requestSettings(given), namespace: given.namespace || POD_NAMESPACE, revision, name: POD_NAME.slice(0, 253) },
 })
 
 /** Writes the first lines of the log: the given flags, warnings, and who may reach what. */

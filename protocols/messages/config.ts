@@ -17,6 +17,8 @@ export interface PushQueueConfig {
   readonly trustDomain: string
   /** With the same secrets, a restarted push queue computes the same versions again. */
   readonly secrets: ProcessSecrets
+  /** Whether there is a cluster, in whose Secrets certificates of the mesh configuration are kept; undefined: yes. */
+  readonly hasCluster?: boolean
   /** The policies that are enforced, in order. */
   readonly plugins: readonly string[]
   /** Names of the source actors whose first replay must be finished before the first push. */

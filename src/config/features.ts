@@ -110,6 +110,12 @@ export const variables = {
     default: false,
     meaning: 'when true, certificates in metadata may override destination-rule certificates in MUTUAL TLS mode; for migration only, to be removed',
   },
+  PILOT_ENABLE_CRD_VALIDATION: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'objects of the orchestrator that cannot be used are removed, other than policies, and do not keep their last good state (docs/operation.md, F19)',
+  },
   PILOT_ENABLE_REDIS_FILTER: {
     type: 'boolean',
     default: false,
@@ -240,6 +246,11 @@ export const variables = {
     meaning: 'service entries with selectors select pods from the cluster',
   },
   ORCH_INGRESS_NS: { type: 'string', default: '', meaning: 'namespace of the gateways that serve Ingresses; empty: that of this process' },
+  POD_NAME: {
+    type: 'string',
+    default: '',
+    meaning: 'name of this process in elections (the holder of its Leases); empty: the name of its machine, which in a cluster is that of its pod',
+  },
   POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: 'namespace of this process, where --namespace does not say it' },
   PILOT_XDS_IDENTITY_STREAMS: {
     type: 'integer',
@@ -379,6 +390,19 @@ export const variables = {
     default: '',
     meaning:
       'revision of this control plane: objects in files with another one in the label mesh.io/rev are left out; those without the label count for all',
+  },
+  MESH_METRICS_ANNOTATIONS: {
+    type: 'string',
+    default: '',
+    meaning:
+      'where the applications of injected pods have their metrics that do not say it in annotations: JSON object with port and path, both strings',
+  },
+  TERMINATION_DRAIN_DURATION_SECONDS: {
+    type: 'integer',
+    default: 5,
+    range: [0, 2147483],
+    meaning:
+      'seconds for connections to end when the agent of an injected pod is to end, over terminationDrainDuration of the mesh and under that of the pod; 5, the default, changes nothing',
   },
   VALIDATION_ENABLED: { type: 'boolean', default: true, meaning: 'enables the configuration validation handler' },
   VALIDATION_WEBHOOK_CONFIG_NAME: {

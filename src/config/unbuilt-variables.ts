@@ -8,7 +8,6 @@ const orchestrator = 'the orchestrator client has no such part yet'
 const analysis = 'there are no analyzers of configuration yet'
 const telemetry = 'stock Envoy has no Wasm extension for telemetry'
 const mysql = 'releases of Envoy have no filter for MySQL, only contrib builds have'
-const agent = 'it is a setting of pilot-agent'
 
 /** The table of these variables. */
 export const unbuiltVariables = {
@@ -19,7 +18,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'when true, one discovery instance controls remote clusters including the CA',
   },
-  MESH_METRICS_ANNOTATIONS: { without: agent, type: 'string', default: '', meaning: '' },
   PILOT_ENABLED_SERVICE_APIS: {
     without: orchestrator,
     type: 'boolean',
@@ -31,13 +29,6 @@ export const unbuiltVariables = {
     type: 'boolean',
     default: false,
     meaning: 'runs analyzers and writes analysis errors to the Status field of mesh resources',
-  },
-  PILOT_ENABLE_CRD_VALIDATION: {
-    without:
-      'objects are always checked, those of the cluster too: one that cannot be used keeps its last good state, since to drop it would open what a policy closes (docs/operation.md, F19)',
-    type: 'boolean',
-    default: false,
-    meaning: 'validates CRDs when retrieved from the orchestrator cache; for deployments without galley',
   },
   PILOT_ENABLE_MYSQL_FILTER: {
     without: mysql,
@@ -77,15 +68,6 @@ export const unbuiltVariables = {
     default: '10s',
     range: ['0s', longest],
     meaning: 'time an auto-registered workload may stay disconnected from all discovery instances before its WorkloadEntry is cleaned up',
-  },
-  POD_NAME: { without: agent, type: 'string', default: '', meaning: '' },
-  TERMINATION_DRAIN_DURATION_SECONDS: {
-    without: agent,
-    type: 'integer',
-    default: 5,
-    range: [0, 2147483647],
-    meaning:
-      'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent drains the active proxy (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
   },
   USE_REMOTE_CERTS: {
     without: orchestrator,

@@ -6,6 +6,7 @@ import { readDocuments } from '../config/yaml-documents.ts'
 import { containerAlias, type MeshNames } from '../names/mesh-names.ts'
 import type { Template } from '../template/template.ts'
 import { TemplateError, type Value } from '../template/values.ts'
+import type { AgentDefaults } from './agent-defaults.ts'
 import { checkAnnotations, givenIn, isOn, meshKey } from './annotations.ts'
 import type { InjectionConfiguration } from './configuration.ts'
 import { decideInjection } from './decision.ts'
@@ -38,6 +39,8 @@ export interface InjectionSettings {
   readonly hasNativeSidecars: boolean
   /** Whether pods get the group of the agent as that of their volumes. */
   readonly setsFsGroup: boolean
+  /** Settings of agents for pods that have none of their own. */
+  readonly agent: AgentDefaults
   readonly names: MeshNames
 }
 
@@ -62,11 +65,13 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
   return { original, pod }
 }
 
-/** The settings of the mesh for proxies, with those of the pod. */
-function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, names }: InjectionSettings): GivenProxyConfig {
+/** The settings of the mesh for proxies, with those of discovery and then of the pod. */
+function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, names, agent }: InjectionSettings): GivenProxyConfig {
   const key = meshKey(names, 'proxy', 'config')
   const text = givenIn(annotations, key, names)
-  if (text === undefined || text === '') return mesh.defaultConfig
+  const { terminationDrainDuration } = agent
+  const usual = { ...mesh.defaultConfig, ...(terminationDrainDuration !== undefined && { terminationDrainDuration }) }
+  if (text === undefined || text === '') return usual
   const fail = (reason: string): never => {
     throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
   }
@@ -77,7 +82,7 @@ function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, na
   const given = proxyConfigShape.read(document.value ?? {}, '', report)
   if (!given || report.faults.length > 0)
     return fail(report.faults.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`)).join('; '))
-  return { ...mesh.defaultConfig, ...given }
+  return { ...usual, ...given }
 }
 
 function statusPortOf(annotations: Readonly<Record<string, string>>, { statusPort = 15_020 }: GivenProxyConfig, names: MeshNames): number {
@@ -230,7 +235,7 @@ function finished(
     return given === undefined ? otherwise : isOn(given)
   }
   let pod = withVariables(merged, variables)
-  if (switchOf('prometheus', 'merge-metrics', mesh.enablePrometheusMerge)) pod = mergeMetrics(pod, statusPort)
+  if (switchOf('prometheus', 'merge-metrics', mesh.enablePrometheusMerge)) pod = mergeMetrics(pod, statusPort, settings.agent.metrics)
   if (switchOf('sidecar', 'rewriteAppHTTPProbers', rewritesProbes(configuration.values))) pod = rewriteProbes(pod, statusPort)
   const network = variables.MESH_META_NETWORK
   if (network !== undefined) {

@@ -9,15 +9,19 @@ const mergedPath = '/stats/prometheus'
 
 /**
  * Returns a pod that is scraped at its agent, which knows where the application's own metrics are. One that is not to be scraped, and one that
- * is scraped at the agent already, are not changed. Throws an {@link InjectionError} when the port is none.
+ * is scraped at the agent already, are not changed. `usual`: where they are when the pod has neither a port nor a path for them. Throws an
+ * {@link InjectionError} when the port is none.
  */
-export function mergeMetrics(pod: Pod, statusPort: number): Pod {
+export function mergeMetrics(pod: Pod, statusPort: number, usual: Readonly<Record<string, string>> = {}): Pod {
   const { annotations = {} } = pod.metadata
   const [scrape = '', path = '', port = ''] = [annotations[keys.scrape], annotations[keys.path], annotations[keys.port]]
   if (!sidecarOf(pod) || statusPort === 0 || /^(0|f|false)$/i.test(scrape) || port === String(statusPort)) return pod
   if (port !== '' && !(/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535))
     throw new InjectionError(`annotation ${keys.port}: ${JSON.stringify(port.slice(0, 100))}: is not a port from 1 to 65535`)
-  const given = { ...(scrape !== '' && { scrape }), ...(path !== '' && { path }), ...(port !== '' && { port }) }
+  // An agent that is told to ask itself does not start.
+  const isUsual = path === '' && port === '' && usual.port !== String(statusPort)
+  const said: Readonly<Record<string, string | undefined>> = isUsual ? { ...usual, ...(scrape !== '' && { scrape }) } : { scrape, path, port }
+  const given = Object.fromEntries(Object.keys(keys).flatMap((name) => (said[name] ? [[name, said[name]] as const] : [])))
   const merged = { ...annotations, [keys.port]: String(statusPort), [keys.path]: mergedPath, [keys.scrape]: 'true' }
   const scraped = withMetadata(pod, { annotations: merged })
   return Object.keys(given).length === 0 ? scraped : withVariables(scraped, { [variable]: JSON.stringify(given) })

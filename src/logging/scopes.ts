@@ -9,7 +9,7 @@ const discovery = 'an agent has no such part'
 /** Scopes of `pilot-discovery`. */
 export const discoveryScopeTable = {
   ads: { about: 'connections of proxies, their streams and NACKs' },
-  adsc: { without: 'there is no client of other discovery servers yet' },
+  adsc: { without: 'what the client of other discovery servers says is in the scope mcp' },
   analysis: { without: 'there are no analyzers of configuration yet' },
   authn: { about: 'tokens of workloads, and who they name' },
   authorization: { about: 'policies that cannot be enforced as they are written' },
@@ -17,7 +17,7 @@ export const discoveryScopeTable = {
   cache: { about: 'Secrets of files' },
   default: { about: 'the process, its settings, actors, addresses and pages' },
   klog: { about: 'connections and requests to the API server of the orchestrator' },
-  mcp: { without: 'there is no client of other discovery servers yet' },
+  mcp: { about: 'the connection to other discovery servers, whose objects are used' },
   model: { about: 'faults of configuration that are found while resources are made, and conflicts' },
   orch: { about: 'the connection to the orchestrator, and objects of it that cannot be used' },
   pkica: { about: 'failures of signing' },

@@ -17,6 +17,11 @@ const definition = {
   },
   status: { conditions: [{ type: 'Established', status: 'True' }] },
 }
+const policies = {
+  ...{ ...definition, metadata: { name: 'authorizationpolicies.security.mesh.io' } },
+  spec: { ...definition.spec, group: 'security.mesh.io', names: { kind: 'AuthorizationPolicy', plural: 'authorizationpolicies' } },
+}
+const policy = (action: string) => ({ metadata: { name: 'p', namespace: 'ns', uid: 'uid-p', resourceVersion: '1' }, spec: { action, rules: [{}] } })
 const virtualService = (name: string, version: string, patterns: readonly string[]) => ({
   metadata: { name, namespace: 'ns', uid: `uid-${name}`, resourceVersion: version },
   spec: { hosts: ['a.com'], http: patterns.map((regex) => ({ match: [{ uri: { regex } }], route: [{ destination: { host: 'a.com' } }] })) },
@@ -32,9 +37,18 @@ class Subject {
   mayBeComplete = 0
   readonly part: ConfigPart
 
-  constructor(slowMs: number) {
+  constructor(slowMs: number, dropsInvalid = false) {
     this.part = new ConfigPart({
-      ...{ names: meshNames('mesh.io'), optOuts: new Set(), revision: '', source: 'orch://', cluster: 'c1', allowUnreadable: false, slowMs },
+      ...{
+        names: meshNames('mesh.io'),
+        optOuts: new Set(),
+        revision: '',
+        source: 'orch://',
+        cluster: 'c1',
+        allowUnreadable: false,
+        slowMs,
+        dropsInvalid,
+      },
       log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: { fallback: 'none', scopes: {} }, callers: [] }, ({ message }) =>
         this.log.push(message),
       ),
@@ -49,11 +63,11 @@ class Subject {
       },
     })
     const [crds] = this.part.followers as [Follower]
-    crds.set('/virtualservices.networking.mesh.io', crds.cut(definition).object)
+    for (const each of [definition, policies]) crds.set(`/${each.metadata.name}`, crds.cut(each).object)
   }
 
-  tell(key: string, object: object | undefined): void {
-    const follower = this.#followed.get('VirtualService') as Follower
+  tell(key: string, object: object | undefined, kind = 'VirtualService'): void {
+    const follower = this.#followed.get(kind) as Follower
     follower.set(key, object && follower.cut(object as Readonly<Record<string, unknown>>).object)
   }
 
@@ -119,4 +133,29 @@ describe('the configuration objects of a cluster', () => {
     subject.tell('ns/slow', virtualService('slow', '8', ['c.*']))
     expect(subject.last('ns/slow')).to.deep.equal(['uid-slow', 1])
   })
+  for (const dropsInvalid of [false, true])
+    it(`that become invalid ${dropsInvalid ? 'are removed with PILOT_ENABLE_CRD_VALIDATION, other than policies' : 'keep their last good state'}`, () => {
+      const subject = new Subject(60_000, dropsInvalid)
+      subjects.push(subject)
+      subject.tell('ns/a', virtualService('a', '1', ['a.*']))
+      subject.tell('ns/p', policy('DENY'), 'AuthorizationPolicy')
+      subject.tell('ns/a', { ...virtualService('a', '2', []), spec: { hosts: 7 } })
+      subject.tell('ns/never', { ...virtualService('never', '2', []), spec: {} })
+      subject.tell('ns/p', policy('DENIED'), 'AuthorizationPolicy')
+      const kept = (key: string) => subject.emitted.findLast((event) => event.type === 'ConfigChanged' && event.key === key)
+      expect(subject.last('ns/a')).to.deep.equal(dropsInvalid ? undefined : ['uid-a', 1])
+      expect(kept('AuthorizationPolicy/ns/p')).to.have.nested.property('object.spec.action', 'DENY')
+      const line = (key: string) => subject.log.filter((text) => text.includes(`${key}, field`)).at(-1)
+      expect(line('VirtualService/ns/a')).to.match(dropsInvalid ? /it is left out until it is valid$/ : /its last good state stays$/)
+      expect(line('AuthorizationPolicy/ns/p')).to.match(/its last good state stays$/)
+      // A receiver that was there before a restart is not told that the earlier state stays.
+      const before = subject.emitted.length
+      subject.part.replay()
+      const replayed = subject.emitted.slice(before).map((event) => ('key' in event ? `${event.type} ${event.key}` : event.type))
+      expect(replayed.filter((text) => text.startsWith('ConfigUnusable'))).to.deep.equal(
+        dropsInvalid ? [] : ['ConfigUnusable VirtualService/ns/never'],
+      )
+      subject.tell('ns/a', virtualService('a', '3', ['a.*', 'b.*']))
+      expect(subject.last('ns/a')).to.deep.equal(['uid-a', 2])
+    })
 })

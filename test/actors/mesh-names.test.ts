@@ -23,8 +23,11 @@ const ingress = { mode: 'STRICT', className: 'mesh', service: 'mesh-ingressgatew
 describe('the names of the mesh', () => {
   let queue: Behaviour<SourceEvent>
   const [files, other] = [new RecordingPeer<SourceEvent>('source/files'), new RecordingPeer<SourceEvent>('source/other')]
-  const start = async (trustDomain = '') => {
-    queue = (await startActor(actor, {
+  const logged: string[] = []
+  const start = async (trustDomain = '', hasCluster = true) => {
+    logged.length = 0
+    const config = {
+      hasCluster,
       features: readFeatures({}).features,
       secrets: keptSecrets('').secrets,
       trustDomain,
@@ -32,7 +35,8 @@ describe('the names of the mesh', () => {
       plugins: [],
       sources: ['source/files', 'source/other', 'source/missing'],
       settingSources: ['source/files', 'source/other'],
-    })) as Behaviour<SourceEvent>
+    }
+    queue = (await startActor(actor, config, { logged: ({ message }) => logged.push(message) })) as Behaviour<SourceEvent>
   }
   const linked = (name = 'authenticator') => {
     const reader = new RecordingPeer<MeshNamesEvent>(name)
@@ -103,5 +107,25 @@ describe('the names of the mesh', () => {
       },
       { type: 'MeshNamesChanged', trustDomain: 'c', trustDomainAliases: ['a.b'], rootNamespace: 'root', discoveryAddress: 'here:1', ingress },
     ])
+  })
+  it('come with certificates, which have no effect without a cluster: each time that they come, the log says so once', async () => {
+    const certificates = 'certificates: [{secretName: dns.a, dnsNames: [a.b]}, {secretName: dns.b, dnsNames: [b.b]}]\n'
+    const said = () => logged.filter((line) => line.includes('certificates'))
+    for (const hasCluster of [true, false]) {
+      await start('', hasCluster)
+      queue.synced?.(other)
+      gives(files, certificates)
+      gives(files, `${certificates}trustDomain: other\n`)
+      if (hasCluster) {
+        expect(said()).to.deep.equal([])
+        await queue.drain?.()
+      }
+    }
+    const line =
+      'mesh configuration: field certificates has no effect: there is no cluster in whose Secrets 2 certificates could be kept (--orchconfig)'
+    expect(said()).to.deep.equal([line])
+    gives(files, undefined)
+    gives(files, certificates)
+    expect(said()).to.deep.equal([line, line])
   })
 })

@@ -29,6 +29,7 @@ export const injectionSettings = (
     revision: '',
     hasNativeSidecars: false,
     setsFsGroup: true,
+    agent: {},
     names: meshNames('mesh.io'),
     ...settings,
   }

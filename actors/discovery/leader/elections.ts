@@ -24,6 +24,8 @@ export interface ElectionsParts {
   /** The namespace of the control plane, and its revision. */
   readonly namespace: string
   readonly revision: string
+  /** How this process is named in Leases; empty or undefined: as its machine. */
+  readonly name?: string
   readonly log: Logger
   readonly metrics: MetricRegistry
 }
@@ -48,7 +50,7 @@ export class Elections {
   readonly #parts: ElectionsParts
   /** Leases have a connection and a budget of their own, so that a leader with much to write does not lose its Lease by that. */
   readonly #api: ClusterApi
-  readonly #identity = `${hostname()}_${randomUUID()}`
+  readonly #identity: string
   readonly #standing = new Map<Duty, Standing>()
   readonly #terms: Counter<'lease'>
   readonly #failures: Counter<'lease'>
@@ -57,6 +59,7 @@ export class Elections {
 
   constructor(parts: ElectionsParts) {
     this.#parts = parts
+    this.#identity = `${parts.name || hostname()}_${randomUUID()}`
     this.#api = new ClusterApi(parts.connection, parts.settings, callMs)
     this.#api.logTo(parts.log('klog'))
     const common = { labelNames: ['lease'] as const, registers: [parts.metrics] }

@@ -8,6 +8,7 @@ import type { MeshSettingsEvent } from '../../../protocols/messages/injection.ts
 import { configSourcesNote } from '../../../protocols/messages/notes.ts'
 import type { ConfigSource } from '../../../src/config/config-sources.ts'
 import { type MeshConfig, namesOfMesh } from '../../../src/config/mesh-config.ts'
+import { count } from '../../../src/model/counts.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { orchestratorSource } from '../given-sources.ts'
 
@@ -17,10 +18,21 @@ const readerKinds: ReadonlySet<string> = new Set(['webhooks', 'xds-writer', 'aut
 /** A mesh configuration with the sources that it names, or otherwise those of the command. */
 export type SettledMesh = MeshConfig & { readonly configSources: ConfigSource[] }
 
+/** What {@link MeshSettings} are made of. */
+export interface MeshSettingsParts {
+  /** The names of the actors that may give a mesh configuration. */
+  readonly sources: readonly string[]
+  readonly inForce: () => SettledMesh
+  readonly note: (name: string, value: unknown) => void
+  /** Called once for each thing that has no effect in this service, while it is in force. */
+  readonly warn: (line: string) => void
+  /** Whether there is a cluster. */
+  readonly hasCluster: boolean
+}
+
 /** The mesh configuration in force, and who is told of it. */
 export class MeshSettings {
-  readonly #inForce: () => SettledMesh
-  readonly #note: (name: string, value: unknown) => void
+  readonly #parts: MeshSettingsParts
   /** The sources that have not said whether they give a mesh configuration. */
   readonly #silent: Set<string>
   readonly #readers = new Map<string, Peer<MeshNamesEvent>>()
@@ -29,12 +41,11 @@ export class MeshSettings {
   /** The names and the configuration last told, as text. */
   #told = ''
   #toldMesh = ''
+  #hasIdleCertificates = false
 
-  /** `sources`: the names of the actors that may give a mesh configuration. */
-  constructor(sources: readonly string[], inForce: () => SettledMesh, note: (name: string, value: unknown) => void) {
-    this.#silent = new Set(sources)
-    this.#inForce = inForce
-    this.#note = note
+  constructor(parts: MeshSettingsParts) {
+    this.#parts = parts
+    this.#silent = new Set(parts.sources)
   }
 
   linked(peer: Peer): void {
@@ -43,8 +54,8 @@ export class MeshSettings {
     this.#readers.set(peer.name, reader)
     if (peer.kind === 'webhooks') this.#webhooks = peer as Peer<MeshSettingsEvent>
     if (this.#silent.size > 0) return
-    reader.tell(namesOfMesh(this.#inForce()), 'names')
-    this.#webhooks?.tell({ type: 'MeshSettingsChanged', mesh: this.#inForce() }, 'mesh')
+    reader.tell(namesOfMesh(this.#parts.inForce()), 'names')
+    this.#webhooks?.tell({ type: 'MeshSettingsChanged', mesh: this.#parts.inForce() }, 'mesh')
   }
 
   unlinked({ name, kind }: Peer): void {
@@ -60,8 +71,9 @@ export class MeshSettings {
   /** The mesh configuration in force may differ. */
   changed(): void {
     if (this.#silent.size > 0) return
-    const mesh = this.#inForce()
-    this.#note(configSourcesNote, mesh.configSources)
+    const mesh = this.#parts.inForce()
+    this.#parts.note(configSourcesNote, mesh.configSources)
+    this.#sayIdle(mesh)
     const all = JSON.stringify(mesh)
     if (all !== this.#toldMesh) this.#webhooks?.tell({ type: 'MeshSettingsChanged', mesh }, 'mesh')
     this.#toldMesh = all
@@ -70,5 +82,15 @@ export class MeshSettings {
     if (text === this.#told) return
     this.#told = text
     for (const reader of this.#readers.values()) reader.tell(names, 'names')
+  }
+
+  /** Secrets can be kept in a cluster only (docs/certificates.md, M1). */
+  #sayIdle({ certificates = [] }: SettledMesh): void {
+    const isIdle = certificates.length > 0 && !this.#parts.hasCluster
+    if (isIdle && !this.#hasIdleCertificates)
+      this.#parts.warn(
+        `mesh configuration: field certificates has no effect: there is no cluster in whose Secrets ${count(certificates.length, 'certificate')} could be kept (--orchconfig)`,
+      )
+    this.#hasIdleCertificates = isIdle
   }
 }

@@ -124,11 +124,10 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#unsynced = new Set(context.config.sources)
     const { meshes, networks } = this.#planner.state
     const { sources, settingSources = sources } = context.config
-    this.#mesh = new MeshSettings(
-      settingSources,
-      () => this.#settledMesh(),
-      (name, value) => context.note(name, value),
-    )
+    this.#mesh = new MeshSettings({
+      ...{ sources: settingSources, hasCluster: context.config.hasCluster !== false, inForce: () => this.#settledMesh() },
+      ...{ note: (name, value) => context.note(name, value), warn: (line) => context.log('validation').warn(line) },
+    })
     for (const settings of [meshes, networks]) settings.order(context.config.sources.map(sourceOfActor))
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()

@@ -3,6 +3,7 @@ import type { AdmissionAnswer, AdmissionRequest, WebhooksConfig } from '../../..
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig } from '../../../src/config/mesh-config.ts'
+import { type AgentDefaults, agentDefaults } from '../../../src/inject/agent-defaults.ts'
 import { type Injection as Injected, injectPod } from '../../../src/inject/inject-pod.ts'
 import { jsonPatch } from '../../../src/inject/patch.ts'
 import { InjectionError } from '../../../src/inject/pod.ts'
@@ -23,6 +24,7 @@ class Injection implements AdmissionHandler {
   readonly takesMore = true
   readonly asks = { injection: () => this.#page() }
   readonly #features: Features
+  readonly #agent: AgentDefaults
   readonly #log: ScopedLogger
   readonly #lines = new LineBounds()
   readonly #source: InjectionSource
@@ -36,6 +38,7 @@ class Injection implements AdmissionHandler {
 
   constructor(context: ActorContext<WebhooksConfig>, features: Features) {
     this.#features = features
+    this.#agent = agentDefaults(features)
     this.#log = context.log('validationServer')
     const notes = { source: [] as readonly string[], bundles: [] as readonly string[] }
     const note = (part: keyof typeof notes) => (faults: readonly string[]) => {
@@ -72,6 +75,7 @@ class Injection implements AdmissionHandler {
         {
           ...{ configuration, mesh: this.#mesh, revision: this.#features.REVISION, hasNativeSidecars: this.#native.areThere },
           setsFsGroup: this.#features.ENABLE_LEGACY_FSGROUP_INJECTION,
+          agent: this.#agent,
           names: meshNames(this.#features.MESH_DOMAIN),
         },
       )

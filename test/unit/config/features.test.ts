@@ -42,8 +42,8 @@ describe('environment variables', () => {
   })
 
   it('without effect are named in a warning with the reason when they are set', () => {
-    const { warnings } = readFeatures({ REQUIRE_3P_TOKEN: 'true', JWT_POLICY: 'first-party-jwt', TERMINATION_DRAIN_DURATION_SECONDS: '7' })
-    expect(warnings).to.deep.equal(['environment variable TERMINATION_DRAIN_DURATION_SECONDS has no effect: it is a setting of pilot-agent'])
+    const { warnings } = readFeatures({ REQUIRE_3P_TOKEN: 'true', JWT_POLICY: 'first-party-jwt', ENABLE_WASM_TELEMETRY: 'true' })
+    expect(warnings).to.deep.equal(['environment variable ENABLE_WASM_TELEMETRY has no effect: stock Envoy has no Wasm extension for telemetry'])
     expect(readFeatures({}).warnings).to.deep.equal([])
   })
 

@@ -80,6 +80,7 @@ const noObjects: ReadonlyMap<string, ConfigObject | undefined> = new Map()
 export class DefinedObjects {
   readonly #listener: DefinitionListener
   readonly #optOuts: OptOuts
+  readonly #dropsInvalid: boolean
   /** The log of changed objects. */
   readonly #changes: ScopedLogger
   readonly #metrics
@@ -93,8 +94,10 @@ export class DefinedObjects {
   /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
   readonly #reportedRepeats = new Map<string, string>()
 
-  constructor(register: MetricRegistry, optOuts: OptOuts, listener: DefinitionListener) {
+  /** `dropsInvalid`: whether an object that cannot be used is removed, unless it is a policy, and does not stay as it was. */
+  constructor(register: MetricRegistry, optOuts: OptOuts, listener: DefinitionListener, dropsInvalid = false) {
     this.#optOuts = optOuts
+    this.#dropsInvalid = dropsInvalid
     this.#listener = listener
     this.#changes = listener.log('resource')
     const registers = [register]
@@ -122,7 +125,8 @@ export class DefinedObjects {
     const at = monotonicMs()
     for (const [key, object] of this.#inForce) if (!isSecret(object)) yield eventOf(key, object, at)
     for (const { unusable } of this.#files.values())
-      for (const key of unusable) if (!this.#inForce.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
+      for (const key of unusable)
+        if (!this.#inForce.has(key) && !isSecretKey(key) && !this.#isDropped(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
   }
 
   /** Whether every object of every file could be identified. Otherwise an object that was not emitted may exist all the same. */
@@ -338,7 +342,13 @@ export class DefinedObjects {
 
   /** The last good state of an object: in this file, or in the file whose definition is in force. */
   #lastGood(before: KnownFile | undefined, key: string): FileObject | undefined {
+    if (this.#isDropped(key)) return undefined
     return [before?.objects.get(key), this.#inForce.get(key)].find((held) => held !== undefined && (isSecret(held) || !isStandIn(held)))
+  }
+
+  /** Whether the state that an object had is not kept when it cannot be used any more. Without a policy more would be allowed. */
+  #isDropped(key: string): boolean {
+    return this.#dropsInvalid && !isPolicyKind(kindOfKey(key))
   }
 
   /** Emits an object that was added, changed or removed. */

@@ -37,6 +37,8 @@ export interface ConfigPartSettings {
   readonly names: MeshNames
   readonly optOuts: OptOuts
   readonly revision: string
+  /** Whether an object that cannot be used is removed, unless it is a policy (`PILOT_ENABLE_CRD_VALIDATION`). */
+  readonly dropsInvalid: boolean
   /** Whether the process becomes ready without objects that cannot be listed. */
   readonly allowUnreadable: boolean
   /** The source as objects name it, and the id of its cluster. */
@@ -83,7 +85,7 @@ export class ConfigPart implements WatcherPart {
   constructor(settings: ConfigPartSettings) {
     const { names, optOuts, metrics, log, send, source } = settings
     this.#settings = settings
-    this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined })
+    this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined }, settings.dropsInvalid)
     this.#validation = new ValidationMetrics(metrics, names.domain)
     this.#slow = new SlowObjects(() => settings.following.mayBeComplete(), settings.slowMs ?? slow.deadlineMs)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })

@@ -16,9 +16,10 @@ export const actor: ActorDefinition<ClusterSourceConfig, never, SourceEvent> = {
   kind: 'source',
   start: ({ config, ...context }) =>
     new ClusterWatcher({ ...context, config }, (tools) => {
-      const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION } = config.features as Features
+      const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION, PILOT_ENABLE_CRD_VALIDATION: dropsInvalid } = config.features as Features
       const part = new ConfigPart({
         ...{ names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION },
+        dropsInvalid,
         allowUnreadable: config.settings.allowUnreadable,
         ...{ source: config.source, cluster: config.cluster, log: context.log, metrics: context.metrics, ...tools },
       })

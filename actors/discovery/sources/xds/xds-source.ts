@@ -116,7 +116,7 @@ class ControlPlaneSource implements Behaviour<never, SourceEvent> {
     if (!this.#objects.isCurrent || this.#trouble === undefined) return
     this.#trouble = undefined
     this.#backOff.succeeded()
-    this.#context.log('source').info(`${this.#context.config.address} is connected, and has ${this.#objects.size} objects`)
+    this.#context.log('mcp').info(`${this.#context.config.address} is connected, and has ${this.#objects.size} objects`)
     this.#holdsReadiness = false
     this.#note()
     if (this.#queue && this.#isReplayIncomplete) this.#replay(this.#queue)
@@ -127,8 +127,7 @@ class ControlPlaneSource implements Behaviour<never, SourceEvent> {
     this.#objects.disconnected()
     const { address } = this.#context.config
     const wait = this.#backOff.failed(monotonicMs(), randomInt(1000) / 1000)
-    if (reason !== this.#trouble)
-      this.#context.log('source').warn(`${address} cannot be read: ${reason}; its last state stays, and it is asked again`)
+    if (reason !== this.#trouble) this.#context.log('mcp').warn(`${address} cannot be read: ${reason}; its last state stays, and it is asked again`)
     this.#trouble = reason
     this.#note()
     this.#retry = after(wait, () => void this.#connect()).unref()
@@ -139,7 +138,7 @@ class ControlPlaneSource implements Behaviour<never, SourceEvent> {
     this.#holdsReadiness = false
     const { address } = this.#context.config
     this.#context
-      .log('source')
+      .log('mcp')
       .warn(`${address} has not answered for ${readinessMs / 1000} s: the process goes on without its objects, its policies too`)
     this.#note()
     if (this.#queue) this.#replay(this.#queue)
