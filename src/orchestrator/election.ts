@@ -88,6 +88,7 @@ export class Election {
   #request: { readonly type: 'read' | 'acquire' | 'renew' | 'release'; readonly sentAt: number } | undefined
   /** Whether the Lease may have been given back after the request under way was answered by the server. */
   #looksAgain = false
+  /** The number of failures in a row. A read after which the Lease is to be written ends none: what may be read may not be written. */
   #failures = 0
   #conflicts = 0
   #term = 0
@@ -172,8 +173,8 @@ export class Election {
       const ms = Math.min(electionTimes.retryMs, electionTimes.failedMs * 2 ** Math.min(this.#failures++, 10))
       return [this.#wait(ms * (1 - jitter * this.#chance()))]
     }
-    this.#failures = 0
     if (input.type === 'read') return this.#read(input.lease, now)
+    this.#failures = 0
     this.#conflicts = 0
     return this.#written(request, input.version, now)
   }
@@ -223,7 +224,10 @@ export class Election {
         this.#looksAgain = false
         return this.#ask('read', now)
       }
-      if (left > 0) return [this.#wait(Math.min(electionTimes.retryMs * (1 + jitter * this.#chance()), left + 1))]
+      if (left > 0) {
+        this.#failures = 0
+        return [this.#wait(Math.min(electionTimes.retryMs * (1 + jitter * this.#chance()), left + 1))]
+      }
     }
     return this.#ask(known?.holder === this.#identity && known.version !== '' ? 'renew' : 'acquire', now)
   }

@@ -138,11 +138,11 @@ export class LeaseCandidate {
       })
       .then((input) => {
         this.#isUnderWay = false
-        if (input.type !== 'failed' && this.#hasFailed) {
-          this.#hasFailed = false
-          this.#parts.recovered()
-        }
         this.#tell(input)
+        // A Lease that can be read may be one that cannot be written, which is asked next.
+        if (input.type === 'failed' || !this.#hasFailed || this.#isUnderWay) return
+        this.#hasFailed = false
+        this.#parts.recovered()
       })
   }
 

@@ -117,6 +117,21 @@ describe('the election of a leader', () => {
     expect([one.terms, one.election.leadsAt(5000 + renewMs - 1), server.lease?.version]).to.deep.equal([1, true, '2'])
   })
 
+  it('asks less and less often where it may read and not write', () => {
+    const one = new Replica('one')
+    let now = 0
+    const pauses = Array.from({ length: 5 }, () => {
+      one.tell({ type: 'due' }, now)
+      one.tell({ type: 'read', lease: undefined }, now)
+      const [pause] = one.tell({ type: 'failed' }, now)
+      const { ms } = pause as Extract<ElectionAction, { type: 'wait' }>
+      now += ms
+      return ms
+    })
+    const most = (failures: number) => Math.min(retryMs, 1000 * 2 ** failures)
+    expect(pauses.every((ms, at) => ms <= most(at) && ms >= 0.8 * most(at))).to.equal(true)
+  })
+
   it('gives the lease back at an orderly end, and another one takes it at once', () => {
     const [server, one, other] = [new Server(), new Replica('one'), new Replica('other')]
     one.turn(server, 0)
