@@ -13,10 +13,12 @@ import {
   LineCounter,
   type Node,
   Parser,
+  type ScalarTag,
   visit,
   type YAMLMap,
   YAMLParseError,
 } from 'yaml'
+import { mayDiffer, orchestratorTags } from './orchestrator-yaml.ts'
 import { notPlain, plainDocument } from './plain-yaml.ts'
 
 /** Limits on the documents of a text. */
@@ -27,23 +29,29 @@ export type ReadDocument = { readonly value: unknown } | { readonly error: strin
 
 const tooDeep = `nested deeper than ${documentLimits.depth} levels`
 
+/**
+ * What plain scalars mean. `core`: YAML 1.2. `orchestrator`: as the orchestrator and its command line read them, after YAML 1.1; `0644` is
+ * 420, and `yes` is true ({@link orchestratorTags}).
+ */
+export type Dialect = 'core' | 'orchestrator'
+
 /** Parses the documents of a text, in order. Never throws. */
-export function readDocuments(content: string): ReadDocument[] {
+export function readDocuments(content: string, dialect: Dialect = 'core'): ReadDocument[] {
   const json = readJson(content)
   if (json) return [json]
   const texts = separate(content)
   if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
-  return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
+  return texts.flatMap(({ text, line }) => readYaml(text, line, dialect) ?? [])
 }
 
 /** Parses the documents of a text, in order, each with its text. Never throws. */
-export function readDocumentTexts(content: string): (ReadDocument & { readonly text: string })[] {
+export function readDocumentTexts(content: string, dialect: Dialect): (ReadDocument & { readonly text: string })[] {
   const json = readJson(content)
   if (json) return [{ ...json, text: content }]
   const texts = separate(content)
   if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
   return texts.flatMap(({ text, line }) => {
-    const read = readYaml(text, line)
+    const read = readYaml(text, line, dialect)
     return read ? { ...read, text } : []
   })
 }
@@ -120,21 +128,22 @@ function separate(content: string): DocumentText[] {
 const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
 
 /** Parses a separated text. Undefined when it contains no document. */
-function readYaml(text: string, line: number): ReadDocument | undefined {
-  const read = readOne(text, line)
+function readYaml(text: string, line: number, dialect: Dialect): ReadDocument | undefined {
+  const read = readOne(text, line, dialect)
   return read && 'error' in read ? { error: read.error, text } : read
 }
 
-function readOne(text: string, line: number): { readonly value: unknown } | { readonly error: string } | undefined {
+function readOne(text: string, line: number, dialect: Dialect): { readonly value: unknown } | { readonly error: string } | undefined {
   const counter = new LineCounter()
   const at = (offset: number) => line + counter.linePos(offset).line
   const control = text.search(controls)
   if (control >= 0) return { error: `not YAML, line ${line + text.slice(0, control).split('\n').length}: a control character` }
   try {
     const tokens = tokensOf(text, counter)
-    const value = plainDocument(tokens, documentLimits.depth)
+    const tags = dialect === 'orchestrator' && mayDiffer(text) ? orchestratorTags : []
+    const value = tags.length > 0 ? notPlain : plainDocument(tokens, documentLimits.depth)
     if (value !== notPlain) return { value }
-    const document = compose(text, tokens)
+    const document = compose(text, tokens, tags)
     return document && readTree(document, at)
   } catch (error) {
     // The library parses nested collections recursively and overflows the stack.
@@ -161,9 +170,9 @@ function tokensOf(text: string, counter: LineCounter): CST.Token[] {
  * Composes one document. Throws at its first error: the library would continue, describe each error with an excerpt of its line, and take
  * quadratic time for a long line.
  */
-function compose(text: string, tokens: readonly CST.Token[]): Document | undefined {
+function compose(text: string, tokens: readonly CST.Token[], tags: readonly ScalarTag[]): Document | undefined {
   // The library detects duplicate keys by comparing each with all others. `repeatedKey` uses a set.
-  const composer = new Composer({ uniqueKeys: false, merge: false, strict: true, logLevel: 'silent' })
+  const composer = new Composer({ uniqueKeys: false, merge: false, strict: true, logLevel: 'silent', customTags: (core) => [...tags, ...core] })
   const report: (...mistake: unknown[]) => void = Reflect.get(composer, 'onError')
   let first: YAMLParseError | undefined
   Reflect.set(composer, 'onError', (source: unknown, code: unknown, message: unknown, isWarning?: boolean) => {

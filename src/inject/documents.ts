@@ -20,6 +20,8 @@ const templates: Readonly<Record<string, readonly string[]>> = {
   ReplicationController: ['spec', 'template'],
   StatefulSet: ['spec', 'template'],
 }
+/** How a document is written: every text is quoted that a reader of YAML 1.1, such as the orchestrator's command line, takes for something else. */
+const form = { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' } as const
 const groups: ReadonlySet<string> = new Set(['', 'apps', 'batch', 'extensions', 'apps.openshift.io'])
 
 /** What was printed, and what a user should know of it. */
@@ -35,14 +37,14 @@ export interface InjectedDocuments {
 export function injectDocuments(content: string, namespace: string, settings: InjectionSettings): InjectedDocuments {
   const notices: string[] = []
   const isJson = /^\s*\{/.test(content)
-  const texts = readDocumentTexts(content)
+  const texts = readDocumentTexts(content, 'orchestrator')
   const written = texts.map((document, index) => {
     if ('error' in document) throw new Error(`document ${index + 1}: ${document.error}`)
     const injected = injectValue(document.value, { namespace, settings, notices, place: `document ${index + 1}` })
     if (injected === document.value) return document.text
-    return isJson ? `${JSON.stringify(injected, null, 2)}\n` : stringify(injected, { lineWidth: 0, aliasDuplicateObjects: false })
+    return isJson ? `${JSON.stringify(injected, null, 2)}\n` : stringify(injected, form)
   })
-  return { text: written.map((text) => `${text.replace(/^(\uFEFF?---[ \t]*\n)/, '').replace(/\n*$/, '')}\n`).join('---\n'), notices }
+  return { text: written.map((text) => `${text.replace(/^(\uFEFF?---[ \t]*\r?\n)/, '').replace(/\n*$/, '')}\n`).join('---\n'), notices }
 }
 
 interface Injecting {

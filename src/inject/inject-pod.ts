@@ -13,7 +13,7 @@ import { decideInjection } from './decision.ts'
 import { mergeMetrics } from './metrics-merge.ts'
 import { orderedContainers } from './order.ts'
 import { type Owner, ownerOf } from './owner.ts'
-import { allContainers, type Container, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
+import { allContainers, type Container, hasMoreValues, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
 import { rewriteProbes } from './probes.ts'
 import { isSidecar, sidecarOf, withVariables } from './sidecar.ts'
 import { overridesKey, readOverrides, statusKey, statusOf, strippedPod } from './status.ts'
@@ -47,8 +47,12 @@ export interface InjectionSettings {
 /** The pod before and after injection, or the reason why it gets no sidecar. */
 export type Injection = { readonly skipped: string } | { readonly original: Pod; readonly pod: Pod }
 
+/** The most values in a pod that is injected: what templates and merging do takes time for each. */
+const mostValues = 20_000
+
 /** Injects a pod. Throws an {@link InjectionError} that says what is wrong. */
 export function injectPod(request: InjectionRequest, settings: InjectionSettings): Injection {
+  if (hasMoreValues(request.pod, mostValues)) throw new InjectionError(`the pod has more than ${mostValues} values`)
   const original = readPod(request.pod)
   const { names, configuration } = settings
   const namespace = request.namespace || original.metadata.namespace || 'default'
@@ -75,7 +79,7 @@ function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, na
   const fail = (reason: string): never => {
     throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
   }
-  const [document = { value: {} }, another] = readDocuments(text)
+  const [document = { value: {} }, another] = readDocuments(text, 'orchestrator')
   if (another) return fail('holds more than one document')
   if ('error' in document) return fail(document.error)
   const report: Report = { faults: [], warnings: [] }
@@ -129,7 +133,9 @@ function mergedPod(template: string, pod: Pod, patch: object): Pod {
 function templatesOf({ metadata }: Pod, { defaultTemplates, aliases }: InjectionConfiguration, names: MeshNames): readonly string[] {
   const asked = givenIn(metadata.annotations, meshKey(names, 'inject', 'templates'), names)
   const chosen = asked === undefined ? defaultTemplates : asked.split(',').map((name) => name.trim())
-  return chosen.flatMap((name) => (Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : name === '' ? [] : [name]))
+  const named = chosen.flatMap((name) => (Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : name === '' ? [] : [name]))
+  // Once each, at its last place: whoever makes a pod could otherwise have a template rendered thousands of times.
+  return [...new Set(named.reverse())].reverse()
 }
 
 /** Renders a template. Throws an {@link InjectionError} that names it. */
@@ -146,7 +152,7 @@ function patchOf(name: string, text: string): Pod {
   const fail = (reason: string): never => {
     throw new InjectionError(`template ${name}: its output is not part of a pod: ${reason}`)
   }
-  const [document = { value: {} }, another] = readDocuments(text)
+  const [document = { value: {} }, another] = readDocuments(text, 'orchestrator')
   if (another) return fail('more than one document')
   if ('error' in document) return fail(document.error)
   try {

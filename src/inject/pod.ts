@@ -105,6 +105,17 @@ function containerAt(value: unknown, path: string): void {
   )
 }
 
+/** Whether a JSON value has more than `most` values in it, mappings and lists included. */
+export function hasMoreValues(value: unknown, most: number): boolean {
+  const left: unknown[] = [value]
+  let count = 0
+  for (let item = left.pop(); item !== undefined || left.length > 0; item = left.pop()) {
+    if (++count > most) return true
+    if (typeof item === 'object' && item !== null) for (const each of Object.values(item)) left.push(each)
+  }
+  return false
+}
+
 /** Returns a copy of a pod whose parts have the types that injection reads. Throws an {@link InjectionError} that names the field. */
 export function readPod(value: unknown): Pod {
   const pod = mappingAt(structuredClone(value), 'the pod')

@@ -85,17 +85,19 @@ export function strippedPod(pod: Pod, statusPort: number, names: MeshNames): Pod
   const restored = restoreMetrics(restoreProbes(pod), statusPort)
   const { initContainers, containers, volumes, imagePullSecrets } = restored.spec
   const listed = new Set([...status.initContainers, ...status.containers])
+  const [secrets, added] = [new Set(status.imagePullSecrets), new Set(status.volumes)]
   // A container of the user takes the place of the injected one of its name, or comes last where that one was moved.
   const without = (items: readonly Container[] = [], own: readonly Container[] = []) => {
-    const again = own.filter(({ name }) => listed.has(name))
-    const kept = items.flatMap((item) => (listed.has(item.name) ? (again.find(({ name }) => name === item.name) ?? []) : item))
-    return [...kept, ...again.filter(({ name }) => !kept.some((container) => container.name === name))]
+    const again = new Map(own.flatMap((container) => (listed.has(container.name) ? [[container.name, container] as const] : [])))
+    const kept = items.flatMap((item) => (listed.has(item.name) ? (again.get(item.name) ?? []) : item))
+    const there = new Set(kept.map(({ name }) => name))
+    return [...kept, ...[...again.values()].filter(({ name }) => !there.has(name))]
   }
   const cut = withSpec(restored, {
     initContainers: emptyAsNone(without(initContainers, overrides.initContainers), initContainers),
     containers: without(containers, overrides.containers),
     imagePullSecrets: emptyAsNone(
-      imagePullSecrets?.filter(({ name }) => !status.imagePullSecrets.includes(name)),
+      imagePullSecrets?.filter(({ name }) => !secrets.has(name)),
       imagePullSecrets,
     ),
   })
@@ -106,7 +108,7 @@ export function strippedPod(pod: Pod, statusPort: number, names: MeshNames): Pod
   })
   const left = withSpec(cut, {
     volumes: emptyAsNone(
-      volumes?.filter(({ name }) => mounted.has(name) || !status.volumes.includes(name)),
+      volumes?.filter(({ name }) => mounted.has(name) || !added.has(name)),
       volumes,
     ),
   })

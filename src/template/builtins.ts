@@ -50,7 +50,7 @@ function index(of: Value, ...keys: Value[]): Value {
   return value
 }
 
-function slice(of: Value, ...bounds: Value[]): Value {
+function slice(budget: Budget, of: Value, ...bounds: Value[]): Value {
   if (of === null) return fail('slice of untyped nil')
   if (bounds.length > 3) return fail(`too many slice indexes: ${bounds.length}`)
   if (typeof of !== 'string' && !isList(of)) return fail(`can't slice item of type ${typeName(of)}`)
@@ -62,6 +62,7 @@ function slice(of: Value, ...bounds: Value[]): Value {
   })
   const [from = 0, to = items.length] = ends
   if (from > to) return fail(`invalid slice index: ${from} > ${to}`)
+  budget.spend(to - from)
   if (typeof of === 'string') return textOf((items as Buffer).subarray(from, to))
   return of instanceof GoList ? listOf(of.type, of.slice(from, to)) : of.slice(from, to)
 }
@@ -156,7 +157,7 @@ export const builtins: Functions = new Map(
     not: templateFunction(['any'], (_, value) => !isTrue(value)),
     len: templateFunction(['any'], (_, value) => length(value)),
     index: templateFunction(['any', '...any'], (_, of, ...keys) => index(of, ...keys)),
-    slice: templateFunction(['any', '...any'], (_, of, ...bounds) => slice(of, ...bounds)),
+    slice: templateFunction(['any', '...any'], (budget, of, ...bounds) => slice(budget, of, ...bounds)),
     print: templateFunction(['...any'], (budget, ...args) => print(budget, args)),
     println: templateFunction(['...any'], (budget, ...args) => `${args.map((value) => printed(value, budget)).join(' ')}\n`),
     printf: templateFunction(['string', '...any'], (budget, format, ...args) => printf(format, args, budget)),

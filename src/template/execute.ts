@@ -7,6 +7,9 @@ import { orderedKeys, printed } from './printed.ts'
 import { timeField } from './time.ts'
 import { GoStruct, GoTime, goInt64, isInt, isList, isMap, isTrue, numberOf, TemplateError, typeName, type Value } from './values.ts'
 
+/** The work of a character of a text that is not UTF-8: such a text is read byte by byte. */
+const brokenWork = 20
+
 /** The number of variables that are looked at for one unit of work. */
 const variablesAtOnce = 2
 
@@ -250,10 +253,14 @@ export class Execution {
 
   /** Counts the texts that a function takes, or returns. */
   #count(values: readonly unknown[]): void {
-    let size = 0
-    for (const value of values) if (typeof value === 'string') size += value.length
+    let [size, work] = [0, 0]
+    for (const value of values)
+      if (typeof value === 'string') {
+        size += value.length
+        work += value.isWellFormed() ? value.length : value.length * brokenWork
+      }
     this.#budget.text(size)
-    this.#budget.spend(size)
+    this.#budget.spend(work)
   }
 
   /** Evaluates `and` and `or` with short-circuit: arguments after the deciding one are not evaluated. */

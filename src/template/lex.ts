@@ -75,7 +75,10 @@ function comment(template: string, start: number, line: number): Inner {
 const patterns: readonly (readonly [Token['type'], RegExp])[] = [
   ['space', /[ \t\r\n]+/y],
   ['string', /"(?:[^"\\\n]|\\.)*"|`[^`]*`/y],
-  ['number', /'(?:[^'\\\n]|\\.)+'|[+-]?(?:0[xX][\da-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\p{L}\p{N}_])/uy],
+  [
+    'number',
+    /'(?:[^'\\\n]|\\.)+'|[+-]?(?:0[xX][\da-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\p{L}\p{N}_])/uy,
+  ],
   ['field', /\.[\p{L}_][\p{L}\p{N}_]*|\./uy],
   ['variable', /\$[\p{L}\p{N}_]*/uy],
   ['word', /[\p{L}_][\p{L}\p{N}_]*/uy],

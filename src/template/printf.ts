@@ -32,6 +32,9 @@ interface Verb {
 /** The maximum width and precision of Go. */
 const widest = 1_000_000
 
+/** The work of finding the digits of a float: it has up to a thousand. */
+const floatWork = 500
+
 /** Returns the formatted text. Faults of the format and the arguments appear in the text, as in Go: `%!d(string=x)`. */
 export const printf = (format: string, args: readonly Value[], budget: Budget): string => new Formatter(format, args, budget).run()
 
@@ -234,7 +237,10 @@ function scalar(spec: Verb, value: NonNullable<Value>, budget: Budget): string |
   const { flags } = spec
   const asked = spec.verb === 'v' && !spec.isBad ? { ...spec, flags: flags.replaceAll(/[+#]/g, '') } : spec
   if (isInt(value)) return wholeForm(asked, value)
-  if (value instanceof GoFloat) return floatForm(asked, value.value)
+  if (value instanceof GoFloat) {
+    budget.spend(floatWork)
+    return floatForm(asked, value.value)
+  }
   const hasText = value instanceof GoTime || (value instanceof GoStruct && value.text !== undefined)
   if (hasText && 'vsqxX'.includes(spec.verb)) return textForm(spec, printed(value, budget))
   return 'vs'.includes(spec.verb) ? printed(value, budget) : undefined

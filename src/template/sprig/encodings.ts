@@ -122,11 +122,16 @@ function parsed(budget: Budget, text: string): Value {
   return fromGoJson(found)
 }
 
-/** Checks the depth before the document is read, which recurses. */
+/** Checks the depth before the document is read, which recurses. In one pass: a text that does not end is looked at once. */
 function checkDepth(budget: Budget, text: string): void {
   let depth = 0
-  for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-    if (mark === '[' || mark === '{') budget.deep(++depth)
+  let isText = false
+  for (let at = 0; at < text.length; at++) {
+    const mark = text[at]
+    if (isText && mark === '\\') at++
+    else if (mark === '"') isText = !isText
+    else if (isText) continue
+    else if (mark === '[' || mark === '{') budget.deep(++depth)
     else if (mark === ']' || mark === '}') depth--
   }
 }

@@ -36,10 +36,11 @@ function without(budget: Budget, list: readonly Value[], gone: readonly Value[])
   return kept
 }
 
-function part(list: readonly Value[], from: Value, to: Value): Value {
+function part(budget: Budget, list: readonly Value[], from: Value, to: Value): Value {
   if (list.length === 0) return null
   const [start, end] = [from === null ? 0 : Number(toInt64(from)), to === null ? list.length : Number(toInt64(to))]
   if (start < 0 || end < start || end > list.length) return fail(`slice index out of bounds: ${start}, ${end}`)
+  budget.spend(end - start)
   return list instanceof GoList ? listOf(list.type, list.slice(start, end)) : list.slice(start, end)
 }
 
@@ -83,9 +84,9 @@ const alike = {
   uniq: ofList('find uniq on', uniq),
   without: templateFunction(['any', '...any'], (budget, list, ...gone) => without(budget, listFor('find without on', list), gone)),
   has: templateFunction(['any', 'any'], (budget, wanted, list) => list !== null && isIn(listFor('find has on', list), wanted, budget)),
-  slice: templateFunction(['any', '...any'], (_, list, from = null, to = null) => {
+  slice: templateFunction(['any', '...any'], (budget, list, from = null, to = null) => {
     if (!isList(list)) return fail(`list should be type of slice or array but ${typeName(list)}`)
-    return part(list, from, to)
+    return part(budget, list, from, to)
   }),
   chunk: templateFunction(['int', 'any'], (budget, size, list) => chunks(budget, size, listFor('chunk', list))),
 }

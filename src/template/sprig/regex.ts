@@ -8,6 +8,8 @@ import { fail, listOf, nilList } from '../values.ts'
 const largest = { text: 4096, program: 10_000 }
 /** The share of an instruction in one unit of work, for each character that is looked at. */
 const instructionsAtOnce = 2
+/** The same for each search behind a match, which may look at all that is left of the text, and mostly does not. */
+const instructionsBehind = 10
 
 /** A match: positions of the whole and of each group, -1 where a group took no part. */
 type Match = readonly (readonly [from: number, to: number])[]
@@ -33,6 +35,7 @@ function compiled(budget: Budget, text: string, against: string): RE2JS {
 function matches(budget: Budget, pattern: RE2JS, text: string, most: number): Match[] {
   const matcher = pattern.matcher(text)
   const all: Match[] = []
+  const size = pattern.programSize()
   let before = -1
   let at = 0
   while (all.length < most && at <= text.length && matcher.find(at)) {
@@ -44,6 +47,7 @@ function matches(budget: Budget, pattern: RE2JS, text: string, most: number): Ma
       all.push(groups)
     }
     before = to
+    budget.spend(Math.ceil(((text.length - to) * size) / instructionsBehind))
     at = to > from ? to : from + ((text.codePointAt(from) ?? 0) > 0xffff ? 2 : 1)
   }
   return all

@@ -52,7 +52,7 @@ describe('the configuration of injection', () => {
   })
 
   it('warns of a policy that is none, and of unknown fields', () => {
-    const result = read('policy: on\nplicy: enabled\n')
+    const result = read('policy: "on"\nplicy: enabled\n')
     if ('error' in result) throw new Error(result.error)
     expect(result.warnings.join('\n'))
       .to.match(/plicy/)

@@ -1,7 +1,10 @@
 import { expect } from 'chai'
+import fc from 'fast-check'
 import { parse, parseAllDocuments, stringify } from 'yaml'
+import { readDocuments } from '../../../src/config/yaml-documents.ts'
 import { injectDocuments } from '../../../src/inject/documents.ts'
 import { injectionSettings } from '../../harness/injection.ts'
+import { runs } from '../../harness/seed.ts'
 
 const settings = injectionSettings()
 const inject = (text: string) => injectDocuments(text, 'shop', settings)
@@ -80,6 +83,31 @@ describe('injection of documents', () => {
     expect(made.items[0].spec.template.spec.containers.map(({ name }) => name)).to.deep.equal(['app', 'mesh-proxy'])
     expect(made.items[1]).to.deep.equal(list.items[1])
     expect(parse(inject(stringify(list)).text)).to.deep.equal(made)
+  })
+
+  it('reads and writes flags, numbers and texts as the orchestrator does', () => {
+    const pod = (more: string) => `apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: app, image: x}], ${more}}\n`
+    const { spec } = parse(inject(pod('hostPID: yes, volumes: [{name: v, secret: {secretName: s, defaultMode: 0400}}]')).text)
+    expect([spec.hostPID, spec.volumes.find(({ name }: { name: string }) => name === 'v').secret.defaultMode]).to.deep.equal([true, 0o400])
+    const odd = fc.oneof(
+      fc.constantFrom('yes', 'n', 'off', '0644', '1_000', '0b1', '12:30', '~', '<<', '=', '2001-01-01', '.5', '1e3', '\u0085'),
+      fc.string(),
+    )
+    fc.assert(
+      fc.property(fc.array(odd, { minLength: 1, maxLength: 5 }), (command) => {
+        const { text } = inject(
+          stringify({ ...parse(pod('')), spec: { containers: [{ name: 'app', image: 'x', command }] } }, { compat: 'yaml-1.1' }),
+        )
+        const [document] = readDocuments(text, 'orchestrator') as [{ value: { spec: { containers: object[] } } }]
+        expect(document.value.spec.containers[0]).to.deep.include({ command })
+      }),
+      { numRuns: runs(200) },
+    )
+  })
+
+  it('takes line ends of Windows', () => {
+    const text = `${stringify(workload('apps/v1', 'Deployment'))}---\nkind: Other\n`
+    expect(inject(text.replaceAll('\n', '\r\n')).text.replaceAll('\r', '')).to.equal(inject(text).text)
   })
 
   it('is the same for its own result', () => {

@@ -1,9 +1,14 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { stringify } from 'yaml'
+import { templateLibrary } from '../../../actors/discovery/webhooks/template-library.ts'
+import { readInjectionConfiguration } from '../../../src/inject/configuration.ts'
+import { defaultConfig } from '../../../src/inject/default-template.ts'
 import { injectPod } from '../../../src/inject/inject-pod.ts'
 import { jsonPatch } from '../../../src/inject/patch.ts'
-import type { Pod } from '../../../src/inject/pod.ts'
+import { InjectionError, type Pod } from '../../../src/inject/pod.ts'
 import { containerOf, injected, injectionConfiguration, injectionSettings, podWith, variablesOf } from '../../harness/injection.ts'
+import { cpuMs } from '../../harness/own-time.ts'
 import { runs } from '../../harness/seed.ts'
 
 const native = injectionSettings({ hasNativeSidecars: true })
@@ -171,6 +176,15 @@ describe('templates of users', () => {
       expect(containerOf(pod, 'app')).to.deep.include({ image: 'shop/web:1', tty: true })
     }
     expect(containerOf(asked('more,base'), 'one').image).to.equal('base')
+  })
+
+  it('have the flags and numbers that the orchestrator reads in YAML, as the values have', () => {
+    const sidecar = 'spec: {hostPID: {{ if .Values.off }}yes{{ else }}no{{ end }}, volumes: [{name: v, secret: {secretName: s, defaultMode: 0400}}]}'
+    const given = { ...defaultConfig, templates: { sidecar } }
+    const read = readInjectionConfiguration({ config: stringify(given), values: 'off: off' }, templateLibrary())
+    if ('error' in read) throw new Error(read.error)
+    const { spec } = injected(podWith(), injectionSettings({ configuration: read.configuration }))
+    expect([spec.hostPID, spec.volumes]).to.deep.equal([false, [{ name: 'v', secret: { secretName: 's', defaultMode: 0o400 } }]])
   })
 
   it('find annotations in both spellings', () => {
@@ -406,5 +420,25 @@ describe('injection of an injected pod', () => {
     expect(patch.some(({ path }) => path === '/metadata/annotations')).to.equal(true)
     expect(patch.some(({ path }) => path.startsWith('/metadata/creationTimestamp'))).to.equal(false)
     expect(jsonPatch(result.pod, result.pod)).to.deep.equal([])
+  })
+})
+
+describe('a pod that would cost much', () => {
+  const many = (count: number) => Array.from({ length: count }, () => ({ name: 'a' }))
+
+  it('has each template once, however often it names it', () => {
+    const templates = { sidecar: 'metadata: {labels: {last: sidecar}}', other: 'metadata: {labels: {last: other}}' }
+    const settings = injectionSettings({ configuration: injectionConfiguration({ templates }) })
+    const last = (names: string) => injected(podWith({ annotations: { 'inject.mesh.io/templates': names } }), settings).metadata.labels?.last
+    expect([last('sidecar,other'), last('sidecar,other,sidecar')]).to.deep.equal(['other', 'sidecar'])
+    const names = Array.from({ length: 8000 }, () => 'sidecar').join(',')
+    expect(cpuMs(() => injected(podWith({ annotations: { 'inject.mesh.io/templates': names } })))).to.be.lessThan(3000)
+  })
+
+  it('is refused when it has more values than any pod needs, before anything is done with it', () => {
+    const inject = (spec: object) => () => injected(podWith({}, spec))
+    for (const spec of [{ containers: many(200_000) }, { volumes: many(200_000) }])
+      expect(cpuMs(() => expect(inject(spec)).to.throw(InjectionError, /^the pod has more than 20000 values$/))).to.be.lessThan(1500)
+    expect(inject({ volumes: many(9000) })).not.to.throw()
   })
 })
