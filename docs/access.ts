@@ -1,14 +1,14 @@
-/**
- * Makes `manifests/access.yaml`, the namespace, the service account and the roles of discovery, and `manifests/optional/signer.yaml`, what a signer of the
- * orchestrator needs beside that, from the declaration of what discovery does in a cluster.
- */
+/** Makes `charts/meshd/templates/_access.tpl`, the rules of discovery's roles, from the declaration of what it does in a cluster. */
 import { stringify } from 'yaml'
+import { kinds } from '../src/config/kinds.ts'
+import { groupSpellings } from '../src/names/mesh-names.ts'
 import { type Access, accesses, signerAccesses } from '../src/orchestrator/access.ts'
 import { injectorNames } from '../src/orchestrator/injector-object.ts'
 import { settingsNames } from '../src/orchestrator/settings-object.ts'
 
-const name = 'meshd'
-const namespace = 'mesh-system'
+/** In names it stands for what differs between revisions. */
+const revision = 'REVISION'
+const suffix = '{{ include "meshd.suffix" . }}'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -24,58 +24,33 @@ function rulesOf(where: Access['where'], of: readonly Access[] = accesses): Rule
     const key = JSON.stringify([why === 'configuration' ? why : group, verbs, names])
     const { apiGroups = [], resources = [] } = rules.get(key) ?? {}
     const rule = { apiGroups: [...new Set([...apiGroups, group])], resources: [...new Set([...resources, resource])], verbs }
-    rules.set(key, { ...rule, ...(names ? { resourceNames: names } : {}) })
+    rules.set(key, { ...rule, ...(names ? { resourceNames: namesOfRevision(names) } : {}) })
   }
   return [...rules.values()]
 }
 
-const group = 'rbac.authorization.k8s.io'
-
-function roleAndBinding(kind: 'Role' | 'ClusterRole', place: object, rules: Rule[], role = name): object[] {
-  const subjects = [{ kind: 'ServiceAccount', name, namespace }]
-  const metadata = { name: role, ...place, labels: { app: name } }
-  return [
-    { apiVersion: `${group}/v1`, kind, metadata, rules },
-    { apiVersion: `${group}/v1`, kind: `${kind}Binding`, metadata, roleRef: { apiGroup: group, kind, name: role }, subjects },
-  ]
+/** The names of objects that each revision has of its own, with the place of its suffix. */
+function namesOfRevision(names: readonly string[]): readonly string[] {
+  const ofRevision = [settingsNames, injectorNames].find((namesOf) => namesOf('').join() === names.join())
+  return ofRevision?.(revision) ?? names.map((name) => (name === 'meshd-mesh-system' ? `meshd-${revision}-{{ .Release.Namespace }}` : name))
 }
 
-/** Returns the text of `manifests/access.yaml`. */
-export function accessManifest(): string {
-  const documents = [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace, labels: { app: name } } },
-    ...roleAndBinding('ClusterRole', {}, rulesOf('cluster')),
-    ...roleAndBinding('Role', { namespace }, rulesOf('control plane')),
+/** Returns the text of `charts/meshd/templates/_access.tpl`. */
+export function accessTemplate(): string {
+  const groups = [...new Set([...kinds.values()].flatMap(({ group }) => groupSpellings(group)))]
+  const parts: readonly (readonly [string, unknown])[] = [
+    ['clusterRules', rulesOf('cluster')],
+    ['rules', rulesOf('control plane')],
+    ['signerClusterRules', rulesOf('cluster', signerAccesses)],
+    ['signerRules', rulesOf('control plane', signerAccesses)],
+    ['groups', groups],
   ]
   const head =
-    '# The namespace of the control plane, the account of discovery and what it may do. Made by npm run tables from src/orchestrator/access.ts.\n'
-  return head + text(documents)
+    '{{- /* What discovery may do: made by npm run tables from src/orchestrator/access.ts. groups: those of the kinds, in both spellings. */ -}}\n'
+  return head + parts.map(([name, value]) => `{{- define "meshd.${name}" -}}\n${templateOf(value)}{{- end }}\n`).join('\n')
 }
 
-/** Returns the text of `manifests/optional/signer.yaml`. */
-export function signerManifest(): string {
-  const role = `${name}-signer`
-  const documents = [
-    ...roleAndBinding('ClusterRole', {}, rulesOf('cluster', signerAccesses), role),
-    ...roleAndBinding('Role', { namespace }, rulesOf('control plane', signerAccesses), role),
-  ]
-  const head =
-    '# What discovery may do beside access.yaml where ORCH_SIGNER is set: replace example.com/mesh by that signer. The Role is for certificates of\n' +
-    '# the mesh configuration only. Made by npm run tables from src/orchestrator/access.ts.\n'
-  return head + text(documents)
-}
-
-/** Returns the text of `manifests/optional/revision.yaml`, in which `REVISION` stands for the name of a revision. */
-export function revisionManifest(): string {
-  const rules = accesses.flatMap(({ group: apiGroup, resource, verbs, names }) => {
-    const ofRevision = [settingsNames, injectorNames].find((namesOf) => namesOf('').join() === names?.join())
-    return ofRevision ? { apiGroups: [apiGroup], resources: [resource], verbs, resourceNames: ofRevision('REVISION') } : []
-  })
-  const head =
-    '# What discovery of a revision may read beside access.yaml: replace REVISION by its name. Made by npm run tables from src/orchestrator/access.ts.\n'
-  return head + text(roleAndBinding('Role', { namespace }, rules, `${name}-REVISION`))
-}
-
-const text = (documents: readonly object[]): string =>
-  documents.map((document) => stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n')
+const templateOf = (value: unknown): string =>
+  stringify(value, { lineWidth: 0, aliasDuplicateObjects: false })
+    .replaceAll(`-${revision}`, suffix)
+    .replaceAll('example.com/mesh', '{{ .Values.signer | quote }}')

@@ -1,4 +1,4 @@
-/** Makes the CustomResourceDefinitions of the kinds (`manifests/crds/`) from their declarations. */
+/** Makes the CustomResourceDefinitions of the kinds (`charts/base/files/crds/`, `manifests/crds/`) from their declarations. */
 import { stringify } from 'yaml'
 import type { Kind } from '../src/config/kinds/kind.ts'
 import { type KindName, kinds } from '../src/config/kinds.ts'
@@ -137,7 +137,7 @@ function definitionOf({ name, plural, group, versions, spec, without }: Kind<Kin
 
 const head = '# Made by "npm run tables" from the declaration of the kind in src/config/kinds/. Do not edit.\n'
 
-/** Returns the files of `manifests/crds/`, by name. */
+/** Returns the files of `charts/base/files/crds/` and `manifests/crds/`, by name. */
 export function definitionFiles(): Map<string, string> {
   return new Map(
     [...kinds.values()].map((kind) => [

@@ -1,35 +1,50 @@
-/** Writes the documents and manifests that are made from declarations, or with `--check` says which of them differ. */
+/**
+ * Writes the documents, and the parts of charts, that are made from declarations, and has Helm make `manifests/` from the charts where there is
+ * one. With `--check` it says which of the former differ; `test/chart` does so of `manifests/`.
+ */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { accessManifest, revisionManifest, signerManifest } from './access.ts'
+import { accessTemplate } from './access.ts'
 import { definitionFiles } from './crds.ts'
-import { injectionManifest } from './injection.ts'
+import { injectionFile } from './injection.ts'
 import { kindsPage } from './kinds.ts'
 import { referencePage } from './reference.ts'
 
-const definitions = 'manifests/crds'
+const definitions = ['manifests/crds', 'charts/base/files/crds']
+const root = new URL('..', import.meta.url)
+const isCheck = process.argv.includes('--check')
+const injector = '_injector.tpl'
 const made = new Map([
   ['docs/kinds.md', kindsPage()],
   ['docs/reference.md', await referencePage()],
-  ['manifests/access.yaml', accessManifest()],
-  ['manifests/optional/revision.yaml', revisionManifest()],
-  ['manifests/optional/signer.yaml', signerManifest()],
-  ['manifests/injection.yaml', injectionManifest()],
-  ...[...definitionFiles()].map(([name, text]) => [`${definitions}/${name}`, text] as const),
+  ['charts/meshd/templates/_access.tpl', accessTemplate()],
+  ['charts/meshd/files/injection.yaml', injectionFile()],
+  // Charts share no templates.
+  [`charts/base/templates/${injector}`, textOf(new URL(`charts/meshd/templates/${injector}`, root)) ?? ''],
+  ...definitions.flatMap((folder) => [...definitionFiles()].map(([name, text]) => [`${folder}/${name}`, text] as const)),
 ])
-const root = new URL('..', import.meta.url)
-const isCheck = process.argv.includes('--check')
 
-for (const folder of [definitions, 'manifests/optional']) mkdirSync(new URL(folder, root), { recursive: true })
-for (const name of readdirSync(new URL(definitions, root))) {
-  const path = `${definitions}/${name}`
-  if (made.has(path)) continue
-  if (isCheck) wrong(`${path} is of no kind`)
-  else rmSync(new URL(path, root))
+for (const folder of definitions) {
+  mkdirSync(new URL(folder, root), { recursive: true })
+  for (const name of readdirSync(new URL(folder, root))) {
+    const path = `${folder}/${name}`
+    if (made.has(path)) continue
+    if (isCheck) wrong(`${path} is of no kind`)
+    else rmSync(new URL(path, root))
+  }
 }
 for (const [path, text] of made) {
   const file = new URL(path, root)
   if (!isCheck) writeFileSync(file, text)
   else if (textOf(file) !== text) wrong(`${path} differs from the declarations in the code`)
+}
+if (!isCheck) await writeManifests()
+
+async function writeManifests(): Promise<void> {
+  const { missingForHelm } = await import('../test/chart/helm.js')
+  const missing = missingForHelm()
+  if (missing !== undefined) return console.error(`manifests/ is left as it is: ${missing}`)
+  const { manifestFiles } = await import('../test/harness/charts.ts')
+  for (const [name, text] of manifestFiles()) writeFileSync(new URL(`manifests/${name}`, root), text)
 }
 
 function wrong(what: string): void {

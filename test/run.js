@@ -6,6 +6,7 @@ import { createRequire } from 'node:module'
 import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { buildHelm, missingForHelm } from './chart/helm.js'
 import { buildCluster, missingForCluster } from './cluster/build.js'
 import { buildCommands } from './commands.js'
 import { fetchEnvoys } from './fetch-envoy.js'
@@ -13,7 +14,7 @@ import { missingForPods } from './pod-tools.js'
 import { batchesOf, idleFor, inSlots } from './schedule.js'
 import { buildOracle, missingForOracle } from './template/oracle.js'
 
-const layers = ['envoy', 'orchestrator', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden', 'template']
+const layers = ['envoy', 'orchestrator', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden', 'template', 'chart']
 /**
  * One process more than there are cores, since files wait part of the time; and more while the cores are idle all the same: the long files, which come first,
  * wait for time limits most of their time. A process that has just started loads its modules, so the next one is not begun before that shows.
@@ -42,6 +43,8 @@ if (missingCluster) left.set('orchestrator', missingCluster)
 for (const [layer, reason] of left) console.log(`left out: ${layer}: ${reason}`)
 const missingGo = missingForOracle()
 if (missingGo) left.set('template', missingGo)
+const missingHelm = missingForHelm()
+if (missingHelm) left.set('chart', missingHelm)
 if (left.size > 0 && process.env.CI === 'true') {
   console.log('a missing tool is a failure when CI=true')
   console.log(`0 passed, ${left.size} failed`)
@@ -67,6 +70,15 @@ if (!missingGo)
   } catch (error) {
     left.set('template', 'the program that asks Go cannot be built')
     failures += `\nthe program that asks Go cannot be built: ${error.message}\n`
+    failed++
+  }
+
+if (!missingHelm)
+  try {
+    buildHelm()
+  } catch (error) {
+    left.set('chart', 'Helm cannot be built')
+    failures += `\nHelm cannot be built: ${error.message}\n`
     failed++
   }
 

@@ -1,5 +1,5 @@
 /**
- * The configuration of injection that is installed with the mesh (`manifests/injection.yaml`), and that `pilot-discovery inject` uses where none is
+ * The configuration of injection that is installed with the mesh (`charts/meshd/files/injection.yaml`), and that `pilot-discovery inject` uses where none is
  * given. Its template runs the agent of this project with what that needs and nothing else (docs/injection.md, N12).
  */
 
@@ -376,7 +376,7 @@ spec:
   {{- end }}
 `
 
-/** The key `config`, as data: `npm run tables` writes it into the manifest. */
+/** The key `config`, as data: `npm run tables` writes it into the chart. */
 export const defaultConfig = {
   policy: 'enabled',
   defaultTemplates: ['sidecar'],

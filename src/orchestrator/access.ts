@@ -1,5 +1,5 @@
 /**
- * What discovery does in a cluster, and so what its role permits (docs/operation.md, M1). `manifests/access.yaml` is made from this, and calls and
+ * What discovery does in a cluster, and so what its role permits (docs/operation.md, M1). The rules of the chart `meshd` are made from this, and calls and
  * watches that are not declared here are refused before they are sent.
  */
 import { kinds } from '../config/kinds.ts'

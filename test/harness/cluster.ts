@@ -12,6 +12,16 @@ const firstPort = 16_443
 /** The largest number of clusters at a time. */
 const most = 50
 
+/** An entry of `images.json`. */
+export interface ClusterImage {
+  readonly argv: readonly string[]
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly workingDir?: string
+  readonly user?: number
+  readonly files?: Readonly<Record<string, string>>
+}
+
 /** A running cluster. */
 export class TestCluster {
   readonly dir: string
@@ -68,6 +78,11 @@ export class TestCluster {
     return `https://127.0.0.1:${firstPort + this.#index}`
   }
 
+  /** The folder of kubectl. */
+  get bin(): string {
+    return this.#bin
+  }
+
   /** The file that connects as the administrator. */
   get kubeconfig(): string {
     return join(this.dir, 'kubeconfig/admin')
@@ -75,8 +90,13 @@ export class TestCluster {
 
   /** Makes a program of this machine an image. `files`: files and folders of this machine by their paths in the container. */
   image(name: string, argv: readonly string[], files: Readonly<Record<string, string>> = {}): void {
+    this.imageOf(name, { argv, files })
+  }
+
+  /** Makes an image of all that `images.json` has fields for (test/cluster/README.md). */
+  imageOf(name: string, image: ClusterImage): void {
     const path = join(this.dir, 'images.json')
-    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [name]: { argv, files } }))
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [name]: image }))
   }
 
   /** Runs kubectl as the administrator. Throws an Error with what it said when it fails. */

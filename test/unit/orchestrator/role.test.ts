@@ -3,8 +3,6 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseAllDocuments } from 'yaml'
 import { type Access, accesses, accessName, checkDeclared, signerAccesses } from '../../../src/orchestrator/access.ts'
-import { injectorNames } from '../../../src/orchestrator/injector-object.ts'
-import { settingsNames } from '../../../src/orchestrator/settings-object.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -50,17 +48,6 @@ describe('access to a cluster', () => {
     expect(permitted('Role')).to.deep.equal(declared('control plane'))
     expect(permitted('ClusterRole', manifests.signer)).to.deep.equal(declared('cluster', signerAccesses))
     expect(permitted('Role', manifests.signer)).to.deep.equal(declared('control plane', signerAccesses))
-  })
-
-  it('of a revision is that of the ConfigMaps of its name', () => {
-    const text = readFileSync(new URL('../../../manifests/optional/revision.yaml', import.meta.url), 'utf8').replaceAll('REVISION', 'canary')
-    const [role, binding] = parseAllDocuments(text).map((document) => document.toJSON())
-    const follows = { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] }
-    expect(role.rules).to.deep.equal([
-      { ...follows, resourceNames: settingsNames('canary') },
-      { ...follows, resourceNames: injectorNames('canary') },
-    ])
-    expect([binding.roleRef.name, binding.metadata.namespace, role.metadata.name]).to.deep.equal(['meshd-canary', 'mesh-system', 'meshd-canary'])
   })
 
   it('has no wildcard, and no resource with which a holder could have more', () => {

@@ -1,0 +1,20 @@
+{{- /* The revision as labels name it. */ -}}
+{{- define "meshd.revision" -}}{{ .Values.revision | default "default" }}{{- end }}
+
+{{- /* What the names of a revision's objects end in. */ -}}
+{{- define "meshd.suffix" -}}{{ if not (has .Values.revision (list "" "default")) }}-{{ .Values.revision }}{{ end }}{{- end }}
+
+{{- /* The same for objects that belong to no namespace. */ -}}
+{{- define "meshd.wideSuffix" -}}{{ include "meshd.suffix" . }}{{ if ne .Release.Namespace "mesh-system" }}-{{ .Release.Namespace }}{{ end }}{{- end }}
+
+{{- define "meshd.name" -}}meshd{{ include "meshd.suffix" . }}{{- end }}
+
+{{- /* Whether this revision serves those who name none: "true" or empty. */ -}}
+{{- define "meshd.isDefault" -}}
+{{- if kindIs "bool" .Values.defaultRevision }}{{ if .Values.defaultRevision }}true{{ end }}{{ else if eq (include "meshd.suffix" .) "" }}true{{ end }}
+{{- end }}
+
+{{- define "meshd.labels" -}}
+app: meshd
+mesh.io/rev: {{ include "meshd.revision" . | quote }}
+{{- end }}
