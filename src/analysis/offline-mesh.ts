@@ -1,8 +1,9 @@
 /** The mesh that files describe, for commands that need no server: mesh configuration beside Services, Pods, Secrets and workloads of a cluster. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
-import { type DocumentFault, type ParsedFile, parseConfigFile } from '../config/parse.ts'
+import { type DocumentFault, type ParsedFile, parseConfigFile, readPlace } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
+import { isPolicyKind } from '../config/recognise.ts'
 import { isMapping } from '../config/shape.ts'
 import { readDocuments } from '../config/yaml-documents.ts'
 import { Faults } from '../model/faults.ts'
@@ -83,11 +84,29 @@ export class OfflineMesh {
 
   #addObjects({ objects, secrets }: ParsedFile): void {
     for (const object of objects) {
+      if (this.#isRepeated(object)) continue
       if (object.kind === 'Namespace') this.#namespaces.add(object.name)
       if (object.kind === 'Pod') this.#workloads.push({ namespace: object.namespace, labels: object.labels })
       this.#state.setConfig(configKey(object), object, object.source)
     }
     for (const { namespace, name } of secrets) this.#secrets.add(`${namespace}/${name}`)
+  }
+
+  /**
+   * Whether a file before this one has the object: that one counts, and neither of two policies that differ (docs/operation.md, F4). A file
+   * that is given twice is no other.
+   */
+  #isRepeated(object: ConfigObject): boolean {
+    const key = configKey(object)
+    const first = this.#state.object(key)
+    if (!first) return false
+    if (first.place === object.place) return true
+    const isContested = isPolicyKind(object.kind) && JSON.stringify(first.spec) !== JSON.stringify(object.spec)
+    const { file, document } = readPlace(object.place)
+    const consequence = isContested ? 'it differs, so neither counts: remove one' : 'the first one counts: remove one'
+    const fault = { file, document, key, path: 'metadata.name', reason: `the same object is in ${first.place}; ${consequence}` }
+    ;(isContested ? this.faults : this.warnings).push(fault)
+    return true
   }
 
   /** Adds an object that is not configuration of the mesh, or those of a list. */

@@ -1,6 +1,6 @@
 /** Findings as text for people, JSON for programs, and SARIF 2.1.0 (OASIS) for code hosts. */
 import { readKey } from '../config/kinds.ts'
-import type { DocumentFault } from '../config/parse.ts'
+import { type DocumentFault, readPlace } from '../config/parse.ts'
 import { type Code, codes, type Finding, type Level } from './finding.ts'
 
 /** A finding with where its object stands. */
@@ -21,8 +21,7 @@ export function ofDocument(code: 'IST0106' | 'IST0133', { file, document, key, p
 
 /** Returns a finding with its object's name and place, which is `<file>, document <n>` for one of a file. */
 export function located({ code, object, path, message }: Finding, place: string, domain: string): Located {
-  const [, file = '', document = '0'] = /^(.*), document (\d+)$/.exec(place) ?? []
-  return { code, level: codes[code].level, object: nameOf(object, domain), path, message, file, document: Number(document) }
+  return { code, level: codes[code].level, object: nameOf(object, domain), path, message, ...readPlace(place) }
 }
 
 function nameOf(key: string, domain: string): string {
@@ -53,6 +52,12 @@ export function jsonReport(findings: readonly Located[]): string {
   )
 }
 
+/** The path of a file as a reference of RFC 3986, which SARIF demands: relative where the path is. */
+const uriOf = (file: string): string => {
+  const path = file.toWellFormed().split('/').map(encodeURIComponent).join('/')
+  return path.startsWith('//') ? `/.${path}` : path
+}
+
 /** The levels of SARIF. */
 const sarifLevels: Readonly<Record<Level, string>> = { error: 'error', warning: 'warning', info: 'note' }
 
@@ -67,7 +72,7 @@ export function sarifReport(findings: readonly Located[], version: string): stri
     message: { text: [object, path, message].filter(Boolean).join(': ') },
     locations: [
       {
-        ...(file === '' ? {} : { physicalLocation: { artifactLocation: { uri: file } } }),
+        ...(file === '' ? {} : { physicalLocation: { artifactLocation: { uri: uriOf(file) } } }),
         logicalLocations: [{ fullyQualifiedName: [object, path].filter(Boolean).join('.') }],
       },
     ],

@@ -17,9 +17,10 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
     const at = `spec.http[${index}]`
     for (const [number, { destination }] of (route.route ?? []).entries())
       checkDestination(destination, `${at}.route[${number}].destination`, object, references, tell)
-    if (route.mirror) checkDestination(route.mirror, `${at}.mirror`, object, references, tell)
+    const nothing = 'nothing is mirrored'
+    if (route.mirror) checkDestination(route.mirror, `${at}.mirror`, object, references, tell, nothing)
     for (const [number, { destination }] of (route.mirrors ?? []).entries())
-      checkDestination(destination, `${at}.mirrors[${number}].destination`, object, references, tell)
+      checkDestination(destination, `${at}.mirrors[${number}].destination`, object, references, tell, nothing)
     checkWeights(route.route, `${at}.route`, tell)
     checkDelegate(route, at, object, references, tell)
   }
@@ -33,12 +34,19 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
   checkOrder(spec.http ?? [], tell)
 }
 
-function checkDestination({ host, subset, port }: Destination, at: string, { namespace }: ConfigObject, references: References, tell: Tell): void {
+function checkDestination(
+  { host, subset, port }: Destination,
+  at: string,
+  { namespace }: ConfigObject,
+  references: References,
+  tell: Tell,
+  consequence = 'requests are answered with an error',
+): void {
   const full = completeHost(host, namespace, references.domain)
   const services = references.servicesOf(full)
   if (services.length === 0) {
     const known = references.nearHosts(host, namespace)
-    return tell('IST0101', `${at}.host`, `there is no service ${full}, so requests are answered with an error${suggestion(host, known)}`)
+    return tell('IST0101', `${at}.host`, `there is no service ${full}, so ${consequence}${suggestion(host, known)}`)
   }
   const ports = services.flatMap((service) => service.ports)
   const numbers = [...new Set(ports.map(({ number }) => number))].sort((one, other) => one - other)

@@ -8,7 +8,7 @@ import { headerOutputsOfText } from './header-outputs.ts'
 import { clusterKinds, configKey, kinds } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
-import { isPolicyKind, meantKind, meantPolicy, recognise } from './recognise.ts'
+import { isPolicyKind, meantGroup, meantKind, meantPolicy, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
 import { describe, type Fault, isMapping, merge, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
@@ -286,6 +286,12 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
 /** Returns the place of an object in a file, as messages name it. `document`: its number; 0: the place is no file. */
 export const placeOf = (file: string, document: number): string => (document === 0 ? file : `${file}, document ${document}`)
 
+/** The file and document of a place ({@link placeOf}). */
+export function readPlace(place: string): { readonly file: string; readonly document: number } {
+  const [, file = '', document = '0'] = /^(.*), document (\d+)$/s.exec(place) ?? []
+  return { file, document: Number(document) }
+}
+
 /**
  * The origin of an object in a file. What a file says about uid and resource version is left aside: these are of the orchestrator from which
  * the object was copied, and stay the same when the file is edited.
@@ -498,11 +504,10 @@ function readUnknownKind(
   const report: Report = { faults: [], warnings: [], names }
   const { name, namespace, isCertain } = readMetadata(value, false, position, report)
   const kindName = 'near' in kind ? kind.near : kind.written
-  const declared = kinds.get(kindName)
   if ('near' in kind)
     report.faults.unshift({
       path: value.kind === kindName ? 'apiVersion' : 'kind',
-      reason: `unknown ${what}: did you mean ${kindName} of ${declared?.group}.${names.domain}?`,
+      reason: `unknown ${what}: did you mean ${kindName} of ${meantGroup(kindName, String(value.apiVersion), names)}?`,
     })
   else report.faults.length = 0
   if ('written' in kind) report.warnings.push({ path: 'kind', reason: `unknown ${what}; the document is left out` })

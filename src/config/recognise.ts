@@ -64,6 +64,13 @@ export function meantKind(kindName: string, apiVersion: string, names: MeshNames
   return isOurs || mayBeOurs || !apiVersion.includes('/') ? near.kind.name : undefined
 }
 
+/** Returns the group of a kind as a suggestion names it: as it is written where it is right, else in the mesh form. */
+export function meantGroup(kindName: string, apiVersion: string, names: MeshNames): string {
+  const right = `${kinds.get(kindName)?.group}.${names.domain}`
+  const written = groupOf(apiVersion)
+  return names.canonicalGroup(written) === right ? written : right
+}
+
 const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '')
 
 /** Whether a group may be a misspelt group of the mesh: it has the mesh's domain, or its first label is `security` or similar. */

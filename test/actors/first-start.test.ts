@@ -62,7 +62,7 @@ describe('a first start with unreadable files', () => {
     discovery.write('kind.yaml', 'apiVersion: networking.istio.io/v1\nkind: VirtualServise\nmetadata: {name: v, namespace: ns}\n')
     await (await start(false)).ready()
     const problem =
-      'kind.yaml, document 1, VirtualService/ns/v, field kind: unknown kind "VirtualServise", apiVersion "networking.istio.io/v1": did you mean VirtualService of networking.mesh.io?; it is left out until it is valid'
+      'kind.yaml, document 1, VirtualService/ns/v, field kind: unknown kind "VirtualServise", apiVersion "networking.istio.io/v1": did you mean VirtualService of networking.istio.io?; it is left out until it is valid'
     expect((await discovery.debug<{ problems: string[] }>('filez')).problems).to.deep.equal([problem])
     expect(discovery.log()).to.include(problem)
   })

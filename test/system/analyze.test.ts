@@ -68,6 +68,24 @@ describe('pilot-discovery analyze and validate', () => {
     ])
   })
 
+  it('name files in SARIF by references that programs can read, and objects that several files have', () => {
+    const at = (name: string) => join(dir, 'several', name)
+    mkdirSync(join(dir, 'several'))
+    const policy = (spec: string) =>
+      `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: shop}\nspec: ${spec}\n`
+    writeFileSync(at('a 1.yaml'), `${route('reviews')}---\n${policy('{}')}---\n${service}`)
+    writeFileSync(at('b%ü.yaml'), `${policy('{action: DENY, rules: [{}]}')}---\n${route('web')}`)
+    const found = JSON.parse(run(['analyze', '--json', join(dir, 'several'), at('a 1.yaml')]).stdout) as Record<string, string>[]
+    const of = `the same object is in ${at('a 1.yaml')}, document`
+    expect(found.filter(({ path }) => path === 'metadata.name').map(({ code, object, message }) => [code, object, message])).to.deep.equal([
+      ['IST0106', 'AuthorizationPolicy shop/p', `${of} 2; it differs, so neither counts: remove one`],
+      ['IST0133', 'VirtualService shop/web', `${of} 1; the first one counts: remove one`],
+    ])
+    const { results } = JSON.parse(run(['analyze', '--sarif', at('b%ü.yaml')]).stdout).runs[0]
+    const [{ physicalLocation }] = results[0].locations
+    expect(physicalLocation.artifactLocation.uri).to.equal(`${dir}/several/b%25%C3%BC.yaml`)
+  })
+
   it('say what cannot be read or used of the command line', () => {
     const error = (...args: string[]) => run(args).stderr.trim()
     expect(error('analyze', join(dir, 'nosuch'))).to.contain(`Error: ${join(dir, 'nosuch')}: ENOENT`)

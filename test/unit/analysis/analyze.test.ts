@@ -84,6 +84,11 @@ describe('the analysis of configuration', () => {
       ])
     })
 
+    it('says that mirrors lose copies, and not requests', () => {
+      const mirrored = routes('shop/v', 'web', 'http: [{route: [{destination: {host: web}}], mirror: {host: a.x}}]')
+      expect(messages(service('shop/web', http), mirrored)).to.deep.equal(['there is no service a.x, so nothing is mirrored'])
+    })
+
     it('finds ports that are missing or not those of the service, and subsets that no rule of a namespace in question defines', () => {
       const all = [
         service('shop/web', `${http}, {name: admin, port: 81}`),
