@@ -1,57 +1,69 @@
-/** Analyzes configuration: what is valid by itself and wrong, or without effect, beside what else there is (behaviour of discovery, 7.3). */
+/** Analyzes one object or resource: what is valid by itself and wrong, or without effect, beside what else there is (docs/analysis.md). */
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
+import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
+import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
 import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { SidecarSpec } from '../config/kinds/sidecar.ts'
 import type { VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
-import { configKey, type KindName, kinds } from '../config/kinds.ts'
-import { compare } from '../model/order.ts'
+import { type KindName, kindId, kindOfKey, kinds, namespaceOfKey } from '../config/kinds.ts'
+import { analyzeAnnotations } from './annotations.ts'
+import { analyzeDeprecated } from './deprecated.ts'
 import { analyzeDestinationRule } from './destination-rules.ts'
-import type { Finding, Tell } from './finding.ts'
+import { analyzeEnvoyFilter } from './envoy-filters.ts'
+import type { Tell } from './finding.ts'
 import { analyzeGateway } from './gateways.ts'
-import { analyzeAuthorizationPolicy } from './policies.ts'
-import { References } from './references.ts'
+import type { MeshFacts } from './mesh-facts.ts'
+import { analyzeInjection } from './namespaces.ts'
+import { analyzeAuthorizationPolicy, analyzeRequestAuthentication } from './policies.ts'
 import { analyzeNamespace, analyzeSelector } from './selectors.ts'
 import { analyzeServiceEntry } from './service-entries.ts'
-import { analyzeSidecar, analyzeSidecars } from './sidecars.ts'
-import { analyzeHosts, analyzeVirtualService } from './virtual-services.ts'
-import type { World } from './world.ts'
+import { analyzePorts } from './services.ts'
+import { analyzeSettings } from './settings.ts'
+import { analyzeSidecar } from './sidecars.ts'
+import { analyzeVirtualService } from './virtual-services.ts'
+import { analyzeWorkload } from './workloads.ts'
+import type { Resource, Workload, World } from './world.ts'
 
-/** Returns all findings, sorted by object, path and code. */
-export function analyze(world: World): Finding[] {
-  const findings: Finding[] = []
-  const tellOf = (object: ConfigObject): Tell => {
-    const key = configKey(object)
-    return (code, path, message) => void findings.push({ code, object: key, path, message })
+/** Tells what is wrong with the object or resource that has a key. */
+export function analyzeSubject(key: string, facts: MeshFacts, tell: Tell): void {
+  const kind = kindOfKey(key)
+  const subject = facts.subject(key)
+  if (kind === 'MeshNetworks') return analyzeSettings(facts, tell)
+  if (kind === 'Service') {
+    const service = facts.serviceAt(namespaceOfKey(key), key.slice(key.lastIndexOf('/') + 1))
+    if (service) analyzePorts(service, facts, tell)
   }
-  const references = new References(world)
-  for (const kind of kinds.values())
-    for (const object of world.objects(kind.name)) {
-      const tell = tellOf(object)
-      analyzeNamespace(object, world, tell)
-      analyzeSelector(object, world, references, tell)
-      analyzeObject(kind.name, object, world, references, tell)
-    }
-  analyzeHosts(world, tellOf)
-  analyzeSidecars(world, tellOf)
-  return findings.sort((one, other) => compare(one.object, other.object) || compare(one.path, other.path) || compare(one.code, other.code))
+  if (!subject) return
+  if (kinds.has(kind)) return analyzeObject(subject as ConfigObject, facts, tell)
+  analyzeAnnotations(subject.kind, subject.annotations, 'metadata', facts, tell)
+  if (subject.kind === 'Namespace') analyzeInjection(subject as Resource, facts, tell)
+  if ('pod' in subject) analyzeWorkload(subject as Workload, facts, tell)
 }
 
-/** Tells what is wrong with one object. */
-function analyzeObject(kind: KindName, object: ConfigObject, world: World, references: References, tell: Tell): void {
-  switch (kind) {
+/** Tells what is wrong with an object of a kind of the mesh. */
+function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
+  analyzeNamespace(object, world, tell)
+  analyzeSelector(object, world, tell)
+  analyzeAnnotations(object.kind, object.annotations, 'metadata', world, tell)
+  analyzeDeprecated(object, tell)
+  switch (kindId(object) as KindName) {
     case 'VirtualService':
-      return analyzeVirtualService(object as ConfigObject<VirtualServiceSpec>, world, references, tell)
+      return analyzeVirtualService(object as ConfigObject<VirtualServiceSpec>, world, tell)
     case 'DestinationRule':
-      return analyzeDestinationRule(object as ConfigObject<DestinationRuleSpec>, references, tell)
+      return analyzeDestinationRule(object as ConfigObject<DestinationRuleSpec>, world, tell)
     case 'Gateway':
       return analyzeGateway(object as ConfigObject<GatewaySpec>, world, tell)
     case 'Sidecar':
       return analyzeSidecar(object as ConfigObject<SidecarSpec>, world, tell)
     case 'ServiceEntry':
-      return analyzeServiceEntry(object as ConfigObject<ServiceEntrySpec>, tell)
+      return analyzeServiceEntry(object as ConfigObject<ServiceEntrySpec>, world, tell)
+    case 'EnvoyFilter':
+      return analyzeEnvoyFilter(object as ConfigObject<EnvoyFilterSpec>, world, tell)
     case 'AuthorizationPolicy':
       return analyzeAuthorizationPolicy(object, world, tell)
+    case 'RequestAuthentication':
+      return analyzeRequestAuthentication(object as ConfigObject<RequestAuthenticationSpec>, world, tell)
   }
 }

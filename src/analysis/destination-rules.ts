@@ -1,29 +1,36 @@
-/** Finds DestinationRules of hosts that are not there, subsets without workloads, and TLS that verifies nobody. */
-import type { ConfigObject } from '../../protocols/data.ts'
+/** Finds DestinationRules of hosts that are not there, subsets without workloads, and TLS that nobody verifies or accepts. */
+import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { DestinationRuleSpec, TrafficPolicy } from '../config/kinds/destination-rule.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { completeHost } from '../model/match.ts'
+import { rulesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import type { References } from './references.ts'
+import { peerMode } from './policies.ts'
+import { isInjected, mayMeet, nearHosts, selectorOf, servicesOf, someWorkload } from './references.ts'
+import type { World } from './world.ts'
+
+type Rule = ConfigObject<DestinationRuleSpec>
 
 /** Tells what is wrong with a DestinationRule. */
-export function analyzeDestinationRule(object: ConfigObject<DestinationRuleSpec>, references: References, tell: Tell): void {
+export function analyzeDestinationRule(object: Rule, world: World, tell: Tell): void {
   const { namespace, spec } = object
-  const host = completeHost(spec.host, namespace, references.domain)
-  const services = references.servicesOf(host)
+  const host = completeHost(spec.host, namespace, world.domain)
+  const services = servicesOf(host, world)
   if (services.length === 0 && !host.startsWith('*'))
     tell(
       'IST0101',
       'spec.host',
-      `there is no service ${host}, so the rule has no effect${suggestion(spec.host, references.nearHosts(spec.host, namespace))}`,
+      `there is no service ${host}, so the rule has no effect${suggestion(spec.host, nearHosts(spec.host, namespace, world))}`,
     )
   for (const [index, { name, labels, trafficPolicy }] of (spec.subsets ?? []).entries()) {
     for (const { selector, namespace: owner } of services)
-      if (labels && selector && references.someWorkload({ ...selector, ...labels }, owner) === false)
+      if (labels && Object.keys(labels).length > 0 && selector && someWorkload({ ...selector, ...labels }, owner, world) === false)
         tell('IST0127', `spec.subsets[${index}].labels`, `no workload of ${host} has these labels, so the subset ${name} has no endpoints`)
     checkTls(trafficPolicy, `spec.subsets[${index}].trafficPolicy`, tell)
   }
   checkTls(spec.trafficPolicy, 'spec.trafficPolicy', tell)
+  for (const service of services) checkPeers(object, service, world, tell)
+  checkOthers(object, host, world, tell)
 }
 
 const originates = new Set(['SIMPLE', 'MUTUAL'])
@@ -35,4 +42,49 @@ function checkTls(policy: TrafficPolicy | undefined, at: string, tell: Tell): vo
   if (isUnverified(policy?.tls)) tell('IST0128', `${at}.tls`, reason)
   for (const [index, port] of (policy?.portLevelSettings ?? []).entries())
     if (isUnverified(port.tls)) tell('IST0129', `${at}.portLevelSettings[${index}].tls`, reason)
+}
+
+/** Tells a TLS mode that the workloads of a service refuse. Told only where all of these are known to have a sidecar. */
+function checkPeers({ spec }: Rule, service: Service, world: World, tell: Tell): void {
+  const mode = spec.trafficPolicy?.tls?.mode
+  const selector = selectorOf(service)
+  if (mode === undefined || !selector || service.external) return
+  const workloads = world.workloads(selector, service.namespace)
+  if (!workloads?.length || workloads.some(({ labels, pod }) => isInjected(service.namespace, labels, pod, world) !== true)) return
+  const [first] = workloads
+  const peers = peerMode(service.namespace, first?.labels ?? {}, world)
+  if (!peers) return
+  const where = `the PeerAuthentication ${peers.policy.namespace}/${peers.policy.name}`
+  if (mode !== 'MESH_MUTUAL' && peers.mode === 'STRICT')
+    tell(
+      'IST0113',
+      'spec.trafficPolicy.tls.mode',
+      `connections are made with ${mode}, and ${where} accepts those with mutual TLS only: use MESH_MUTUAL`,
+    )
+  if (mode === 'MESH_MUTUAL' && peers.mode === 'DISABLE')
+    tell('IST0113', 'spec.trafficPolicy.tls.mode', `connections are made with mutual TLS, and ${where} disables it: use DISABLE, or leave tls out`)
+}
+
+/** Tells what another rule of the same namespace for the same host makes void: only the oldest one's policy, and subset of a name, count. */
+function checkOthers(object: Rule, host: string, world: World, tell: Tell): void {
+  const rules = (world.claimants(rulesOf(host)) as readonly Rule[]).filter(
+    (other) => other.namespace === object.namespace && (other === object || mayMeet(object, other, ['*'])),
+  )
+  const earlier = rules.slice(0, Math.max(rules.indexOf(object), 0))
+  const withPolicy = earlier.find(({ spec }) => spec.trafficPolicy)
+  if (object.spec.trafficPolicy && withPolicy)
+    tell(
+      'MESH0004',
+      'spec.trafficPolicy',
+      `the DestinationRule ${withPolicy.namespace}/${withPolicy.name} has a policy for ${host} too: put them into one`,
+    )
+  for (const [index, { name }] of (object.spec.subsets ?? []).entries()) {
+    const other = earlier.find(({ spec }) => spec.subsets?.some((subset) => subset.name === name))
+    if (other)
+      tell(
+        'MESH0004',
+        `spec.subsets[${index}].name`,
+        `the DestinationRule ${other.namespace}/${other.name} has a subset ${name} of ${host} too: rename one`,
+      )
+  }
 }

@@ -1,29 +1,22 @@
-/** The mesh that files describe, for commands that need no server: mesh configuration beside Services, Pods, Secrets and workloads of a cluster. */
-import type { ConfigObject, Service } from '../../protocols/data.ts'
+/** The mesh that files describe, for commands that need no server: mesh configuration beside objects of a cluster. */
+import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
-import { type DocumentFault, type ParsedFile, parseConfigFile, readPlace } from '../config/parse.ts'
+import { type DocumentFault, type ParsedFile, parseConfigFile, placeOf, readPlace } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
-import { isMapping } from '../config/shape.ts'
-import { readDocuments } from '../config/yaml-documents.ts'
+import { mapping } from '../config/shape.ts'
 import { Faults } from '../model/faults.ts'
 import { ClusterRegistry } from '../orchestrator/cluster-registry.ts'
 import { cut, type ObjectOrigin } from '../orchestrator/objects.ts'
 import { registryName } from '../registry/merged-services.ts'
-import type { MeshSnapshot, Settings } from '../snapshot/snapshot.ts'
+import type { Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
+import { MeshFacts, resourceKey } from './mesh-facts.ts'
+import { GivenMesh, viewOf } from './mesh-view.ts'
+import { resourceOf, workloadOf } from './resources.ts'
 import type { Workload, World } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
-
-/** Kinds of objects that contain a template of pods, with the path of the template. */
-const templates: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
-  ...['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'ReplicationController', 'Job'].map((kind) => [kind, ['spec', 'template']] as const),
-  ['CronJob', ['spec', 'jobTemplate', 'spec', 'template']],
-])
-
-/** Whether a text may contain an object that is not configuration of the mesh and matters here. Such texts are parsed twice. */
-const mayMatter = new RegExp(`["']?kind["']?\\s*:\\s*["']?(Service|List|Secret|${[...templates.keys()].join('|')})\\b`)
 
 /** The namespaces that every cluster has. */
 const always = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
@@ -37,59 +30,79 @@ export class OfflineMesh {
   readonly #state: MeshState
   readonly #registry: ClusterRegistry
   readonly #patterns = new PatternChecks()
-  readonly #namespaces = new Set<string>()
-  readonly #secrets = new Set<string>()
-  readonly #workloads: Workload[] = []
+  readonly #given = new GivenMesh()
+  readonly #facts: MeshFacts
+  readonly #clusters: string[]
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, hasEnvoyType: World['hasEnvoyType'] = () => true) {
+    const { features, names, domain } = settings
     this.#settings = settings
-    this.#origin = { names: settings.names, source: 'files', cluster: settings.features.CLUSTER_ID }
+    this.#origin = { names, source: 'files', cluster: features.CLUSTER_ID }
     this.#state = new MeshState(settings, new Faults())
-    this.#registry = new ClusterRegistry({ names: settings.names, domain: settings.domain, cluster: settings.features.CLUSTER_ID })
+    this.#registry = new ClusterRegistry({ names, domain, cluster: features.CLUSTER_ID })
+    this.#clusters = [features.CLUSTER_ID]
+    this.#facts = new MeshFacts({ domain, names, hasEnvoyType, mesh: this.#view() })
   }
 
-  /** Adds the objects of a file. */
+  #view() {
+    const { mesh, networks, proxyImage } = this.#given
+    return viewOf(mesh, networks, proxyImage, this.#settings.features.POD_NAMESPACE)
+  }
+
+  /** Adds the objects of a file, or of a text of a cluster with that name. */
   add(file: string, content: string): void {
-    const parsed = parseConfigFile(file, content, this.#settings.names, this.#patterns, this.#settings.optOuts)
+    const { names, optOuts, features } = this.#settings
+    const seen = (value: Mapping, document: number) => this.#addForeign(value, file, document)
+    const parsed = parseConfigFile(
+      file,
+      content,
+      names,
+      this.#patterns,
+      optOuts,
+      features.REVISION === 'default' ? '' : features.REVISION,
+      'files',
+      seen,
+    )
     this.faults.push(...parsed.faults)
     this.warnings.push(...parsed.warnings)
     this.#addObjects(parsed)
-    if (!mayMatter.test(content)) return
-    for (const document of readDocuments(content)) if ('value' in document) this.#addForeign(document.value)
   }
 
-  /** The object with a key, if a file has it. */
-  object(key: string): ConfigObject | undefined {
-    return this.#state.object(key)
+  /** Says that all objects of a kind have been added, so that others do not exist. */
+  know(what: 'namespaces' | 'secrets' | 'workloads'): void {
+    this.#facts.know(what)
+  }
+
+  /** The place of the object with a key, `<file>, document <n>`; empty where it is not known. */
+  placeOf(key: string): string {
+    return this.#state.object(key)?.place ?? this.#facts.subject(key)?.place ?? ''
   }
 
   /** What is known of the mesh. Of a kind of which the files have no object they say nothing, since they may be a part of what there is. */
-  world(): World {
+  facts(): MeshFacts {
     for (const change of this.#registry.take())
       if (change.type === 'service')
         this.#state.services.set(registryName(this.#registry.id), change.key, change.service && { service: change.service, slices: change.slices })
-    const { snapshot } = this.#state.take(0)
-    const services = servicesOf(snapshot)
-    return {
-      domain: this.#settings.domain,
-      rootNamespace: snapshot.mesh.rootNamespace || this.#settings.features.POD_NAMESPACE,
-      objects: (kind) => this.#state.objects.ofKind(kind),
-      services: (host) => services.get(host) ?? [],
-      hosts: () => [...services.keys()],
-      namespaces: this.#namespaces.size > 0 ? new Set([...always, ...this.#namespaces]) : undefined,
-      secrets: this.#secrets.size > 0 ? this.#secrets : undefined,
-      workloads: this.#workloads.length > 0 ? this.#workloads : undefined,
-    }
+    const { services } = this.#state.services.merge()
+    for (const [host, states] of services)
+      this.#facts.setServices(
+        host,
+        states.map(({ service }) => service),
+      )
+    for (const object of this.#state.objects.each()) this.#facts.add(object)
+    this.#facts.setMesh(this.#view())
+    if (this.#given.networks) this.#facts.setClusters(this.#clusters)
+    return this.#facts
   }
 
-  #addObjects({ objects, secrets }: ParsedFile): void {
+  #addObjects({ objects }: ParsedFile): void {
     for (const object of objects) {
       if (this.#isRepeated(object)) continue
-      if (object.kind === 'Namespace') this.#namespaces.add(object.name)
-      if (object.kind === 'Pod') this.#workloads.push({ namespace: object.namespace, labels: object.labels })
-      this.#state.setConfig(configKey(object), object, object.source)
+      const key = configKey(object)
+      this.#state.setConfig(key, object, object.source)
+      const workload = entryWorkload(object)
+      if (workload) this.#facts.setWorkload(key, workload)
     }
-    for (const { namespace, name } of secrets) this.#secrets.add(`${namespace}/${name}`)
   }
 
   /**
@@ -109,38 +122,41 @@ export class OfflineMesh {
     return true
   }
 
-  /** Adds an object that is not configuration of the mesh, or those of a list. */
-  #addForeign(value: unknown): void {
-    if (!isMapping(value)) return
-    const { kind, items } = value
-    if (kind === 'List' && Array.isArray(items)) for (const item of items) this.#addForeign(item)
-    if (typeof kind !== 'string') return
-    const metadata = mappingAt(value, ['metadata'])
-    const [namespace, name] = [metadata?.namespace ?? 'default', metadata?.name]
-    if (typeof namespace !== 'string' || typeof name !== 'string') return
-    if (kind === 'Secret') this.#secrets.add(`${namespace}/${name}`)
-    if (kind === 'Service' && value.apiVersion === 'v1') {
-      const { object } = cut('Service', { ...value, metadata: { ...metadata, namespace } }, this.#origin)
-      if (object) this.#registry.set('Service', `${namespace}/${name}`, object)
+  /** Adds an object that is not configuration of the mesh. */
+  #addForeign(value: Mapping, file: string, document: number): void {
+    const resource = resourceOf(value, placeOf(file, document))
+    if (!resource) return
+    const { kind, namespace, name } = resource
+    const key = resourceKey(resource)
+    const workload = workloadOf(value, resource)
+    if (workload) return this.#facts.setWorkload(key, workload)
+    switch (kind) {
+      case 'Namespace':
+        for (const other of always) if (this.#facts.namespaceLabels(other) === undefined) this.#facts.setNamespace(other, {})
+        this.#facts.setNamespace(name, resource.labels)
+        break
+      case 'Secret':
+        if (resource.labels['mesh/multiCluster'] ?? resource.labels['istio/multiCluster'])
+          this.#clusters.push(...Object.keys({ ...mapping(value.data), ...mapping(value.stringData) }))
+        return this.#facts.addSecret(namespace, name)
+      case 'ConfigMap':
+        return this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE)
+      case 'Service': {
+        if (value.apiVersion !== 'v1') return
+        const { object } = cut('Service', { ...value, metadata: { ...mapping(value.metadata), namespace } }, this.#origin)
+        if (object) this.#registry.set('Service', `${namespace}/${name}`, object)
+        break
+      }
     }
-    const template = templates.get(kind)
-    if (template) this.#workloads.push({ namespace, labels: labelsIn(mappingAt(value, [...template, 'metadata'])) })
+    if (kind === 'Namespace' || Object.keys(resource.annotations).length > 0) this.#facts.setResource(key, resource)
+    else if (kind === 'Service') this.#facts.setResource(key, resource)
   }
 }
 
-function servicesOf({ services }: MeshSnapshot): ReadonlyMap<string, readonly Service[]> {
-  return new Map([...services].map(([host, states]) => [host, states.map(({ service }) => service)]))
-}
-
-function mappingAt(value: Mapping, path: readonly string[]): Mapping | undefined {
-  let at: unknown = value
-  for (const field of path) at = isMapping(at) ? at[field] : undefined
-  return isMapping(at) ? at : undefined
-}
-
-function labelsIn(metadata: Mapping | undefined): Record<string, string> {
-  const labels = metadata?.labels
-  return isMapping(labels)
-    ? Object.fromEntries(Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
-    : {}
+/** The workload that an entry is, or that the entries of a group are. */
+function entryWorkload({ kind, namespace, name, labels, annotations, place, spec }: ConfigObject): Workload | undefined {
+  const given = mapping(spec)
+  const own = kind === 'WorkloadEntry' ? given.labels : kind === 'WorkloadGroup' ? mapping(given.metadata).labels : undefined
+  if (own === undefined && kind !== 'WorkloadEntry') return undefined
+  return { kind, namespace, name, labels: { ...labels, ...(mapping(own) as Record<string, string>) }, annotations, place }
 }

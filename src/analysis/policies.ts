@@ -1,24 +1,76 @@
-/** Finds AuthorizationPolicies that name namespaces that do not exist. */
+/** Finds policies that name namespaces or providers that do not exist, or ask for what their workloads do not take. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
+import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
+import { selectedLabels } from '../config/shapes/policies.ts'
 import { suggestion } from '../model/edit-distance.ts'
+import { labelsMatch } from '../model/match.ts'
+import { isHttp } from '../model/protocol.ts'
+import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
+import { serves } from './references.ts'
 import type { World } from './world.ts'
 
 interface Rules {
+  readonly provider?: { readonly name?: string }
   readonly rules?: readonly { readonly from?: readonly { readonly source?: Readonly<Record<string, readonly string[] | undefined>> }[] }[]
 }
 
-/** Tells the namespaces that a policy names and that do not exist. */
-export function analyzeAuthorizationPolicy({ spec }: ConfigObject, { namespaces }: World, tell: Tell): void {
-  if (!namespaces) return
-  for (const [rule, { from }] of ((spec as Rules).rules ?? []).entries())
+/** Tells the namespaces and the provider that a policy names and that do not exist. */
+export function analyzeAuthorizationPolicy({ spec }: ConfigObject, world: World, tell: Tell): void {
+  const { provider, rules = [] } = spec as Rules
+  const { providers } = world.mesh
+  if (provider?.name && providers && !providers.includes(provider.name))
+    tell(
+      'IST0101',
+      'spec.provider.name',
+      `extensionProviders of the mesh configuration have no ${provider.name}, so all requests that the rules match are denied${suggestion(provider.name, providers)}`,
+    )
+  if (!world.knowsNamespaces) return
+  for (const [rule, { from }] of rules.entries())
     for (const [number, { source }] of (from ?? []).entries())
       for (const field of ['namespaces', 'notNamespaces'])
         for (const [index, name] of (source?.[field] ?? []).entries())
-          if (!name.includes('*') && !namespaces.has(name))
+          if (!name.includes('*') && world.namespaceLabels(name) === undefined)
             tell(
               'IST0101',
               `spec.rules[${rule}].from[${number}].source.${field}[${index}]`,
-              `there is no namespace ${name}${suggestion(name, namespaces)}`,
+              `there is no namespace ${name}${suggestion(name, world.namespaces())}`,
             )
+}
+
+/** Tells tokens that are required where no port is HTTP. */
+export function analyzeRequestAuthentication({ namespace, spec }: ConfigObject<RequestAuthenticationSpec>, world: World, tell: Tell): void {
+  const labels = selectedLabels(spec)
+  if (!spec.jwtRules?.length || Object.keys(labels).length === 0) return
+  const found = world.workloads(labels, namespace) ?? []
+  const services = world.servicesIn(namespace).filter((service) => found.some((workload) => serves(service, workload.labels)))
+  const ports = services.flatMap((service) => service.ports)
+  if (ports.length === 0 || ports.some(({ protocol }) => isHttp(protocol) || protocol === 'unknown')) return
+  const named = services.map(({ name }) => name).join(', ')
+  tell(
+    'IST0119',
+    'spec.selector',
+    `no port of the Service ${named} is HTTP, so tokens are not looked at: declare the protocol HTTP, or remove the policy`,
+  )
+}
+
+/**
+ * Returns the mode of mutual TLS that counts for the workloads of a selector: of the policy that selects them, of the namespace, or of the
+ * mesh, with the policy. Undefined where ports differ, and without a policy.
+ */
+export function peerMode(
+  namespace: string,
+  labels: Readonly<Record<string, string>>,
+  world: World,
+): { mode: string; policy: ConfigObject } | undefined {
+  const of = (owner: string) => world.claimants(peersOf(owner)) as readonly ConfigObject<PeerAuthenticationSpec>[]
+  const selecting = of(namespace).filter(({ spec }) => Object.keys(selectedLabels(spec)).length > 0 && labelsMatch(selectedLabels(spec), labels))
+  const whole = (owner: string) => of(owner).filter(({ spec }) => Object.keys(selectedLabels(spec)).length === 0)
+  for (const policy of [...selecting.slice(0, 1), ...whole(namespace).slice(0, 1), ...whole(world.mesh.rootNamespace).slice(0, 1)]) {
+    if (policy.spec.portLevelMtls) return undefined
+    const mode = policy.spec.mtls?.mode ?? 'UNSET'
+    if (mode !== 'UNSET') return { mode, policy }
+  }
+  return undefined
 }

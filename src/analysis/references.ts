@@ -1,89 +1,87 @@
-/** Answers of the mesh to what analyzers look up by name, from indexes that are made once. */
+/** Answers that several analyzers need, from what a world is asked. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
-import type { KindName } from '../config/kinds.ts'
-import { completeHost, hostCovers, labelsMatch } from '../model/match.ts'
-import type { World } from './world.ts'
+import { completeHost, hostCovers, isExported, labelsMatch } from '../model/match.ts'
+import { rulesOf, wildcardRules } from './claims.ts'
+import type { PodDetails, World } from './world.ts'
 
-/** The indexes of a world. Each is made when it is first asked. */
-export class References {
-  readonly domain: string
-  readonly #world: World
-  readonly #objects = new Map<KindName, ReadonlyMap<string, ConfigObject>>()
-  #wildcards: readonly string[] | undefined
-  #subsets: ReadonlyMap<string, readonly { readonly namespace: string; readonly names: readonly string[] }[]> | undefined
+type Labels = Readonly<Record<string, string>>
 
-  constructor(world: World) {
-    this.domain = world.domain
-    this.#world = world
+/** Returns the services with a host; else those of the wildcards that cover it. */
+export function servicesOf(host: string, world: World): readonly Service[] {
+  const exact = world.services(host)
+  if (exact.length > 0) return exact
+  return world
+    .wildcards()
+    .filter((pattern) => hostCovers(pattern, host))
+    .flatMap((pattern) => world.services(pattern))
+}
+
+/** Yields the hosts that somebody of a namespace may have meant, written as the unknown one is: short or in full. */
+export function* nearHosts(unknown: string, namespace: string, world: World): Generator<string> {
+  const suffix = `.${namespace}.svc.${world.domain}`
+  for (const host of world.hosts()) {
+    if (unknown.includes('.')) yield host
+    else if (host.endsWith(suffix)) yield host.slice(0, -suffix.length)
   }
+}
 
-  /** The services with a host; else those of the wildcard that covers it. */
-  servicesOf(host: string): readonly Service[] {
-    const exact = this.#world.services(host)
-    if (exact.length > 0) return exact
-    this.#wildcards ??= this.#world.hosts().filter((each) => each.startsWith('*'))
-    return this.#wildcards.filter((pattern) => hostCovers(pattern, host)).flatMap((pattern) => this.#world.services(pattern))
-  }
+/** Returns the subsets of a host that a namespace may use: those of its own rules, of the namespace of the service, and of the root namespace. */
+export function subsetsOf(host: string, namespace: string, world: World): ReadonlySet<string> {
+  const owners = new Set([namespace, world.mesh.rootNamespace, ...servicesOf(host, world).map((service) => service.namespace)])
+  const wild = (world.claimants(wildcardRules) as readonly ConfigObject<DestinationRuleSpec>[]).filter(({ namespace: owner, spec }) => {
+    const pattern = completeHost(spec.host, owner, world.domain)
+    return pattern !== host && hostCovers(pattern, host)
+  })
+  const found = new Set<string>()
+  for (const rule of [...(world.claimants(rulesOf(host)) as readonly ConfigObject<DestinationRuleSpec>[]), ...wild])
+    if (owners.has(rule.namespace)) for (const { name } of rule.spec.subsets ?? []) found.add(name)
+  return found
+}
 
-  /** The hosts that somebody of a namespace may have meant, written as the unknown one is: short or in full. */
-  *nearHosts(unknown: string, namespace: string): Generator<string> {
-    const suffix = `.${namespace}.svc.${this.domain}`
-    for (const host of this.#world.hosts()) {
-      if (unknown.includes('.')) yield host
-      else if (host.endsWith(suffix)) yield host.slice(0, -suffix.length)
-    }
-  }
+/** Whether a workload has the labels, in a namespace or, without one, anywhere; undefined: workloads are not known. */
+export function someWorkload(labels: Labels, namespace: string | undefined, world: World): boolean | undefined {
+  const found = world.workloads(labels, namespace)
+  return found && found.length > 0
+}
 
-  /** The subsets of a host that a namespace may use: those of its own rules, of the namespace of the service, and of the root namespace. */
-  subsetsOf(host: string, namespace: string): ReadonlySet<string> {
-    this.#subsets ??= this.#collectSubsets()
-    const owners = new Set([namespace, this.#world.rootNamespace, ...this.servicesOf(host).map((service) => service.namespace)])
-    const found = new Set<string>()
-    const wild = [...this.#subsets.keys()].filter((pattern) => pattern.startsWith('*') && pattern !== host && hostCovers(pattern, host))
-    for (const pattern of [host, ...wild])
-      for (const rule of this.#subsets.get(pattern) ?? []) if (owners.has(rule.namespace)) for (const name of rule.names) found.add(name)
-    return found
-  }
+/** The namespaces of the orchestrator, whose pods get no sidecar and which nobody configures. */
+export const ownNamespaces: ReadonlySet<string> = new Set(['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'])
 
-  #collectSubsets() {
-    const subsets = new Map<string, { namespace: string; names: string[] }[]>()
-    for (const { namespace, spec } of this.#world.objects('DestinationRule') as readonly ConfigObject<DestinationRuleSpec>[]) {
-      const host = completeHost(spec.host, namespace, this.domain)
-      const names = (spec.subsets ?? []).map(({ name }) => name)
-      const known = subsets.get(host)
-      if (known) known.push({ namespace, names })
-      else subsets.set(host, [{ namespace, names }])
-    }
-    return subsets
-  }
+/** Whether the labels of a namespace ask for injection; undefined: they say nothing of it. */
+export function isInjectedNamespace(labels: Labels, { names }: World): boolean | undefined {
+  const asked = labels['mesh-injection'] ?? labels['istio-injection']
+  if (asked !== undefined) return asked === 'enabled'
+  return names.canonicalKeys(labels)[`${names.domain}/rev`] === undefined ? undefined : true
+}
 
-  /** The object of a kind at `<namespace>/<name>`. */
-  get(kind: KindName, path: string): ConfigObject | undefined {
-    return this.#of(kind).get(path)
-  }
+/** Whether pods with such labels and details get a sidecar in a namespace; undefined: that is not known. */
+export function isInjected(namespace: string, labels: Labels, pod: PodDetails | undefined, world: World): boolean | undefined {
+  if (pod?.hostNetwork || ownNamespaces.has(namespace)) return false
+  const key = `sidecar.${world.names.domain}/inject`
+  const asked = world.names.canonicalKeys(labels)[key] ?? world.names.canonicalKeys(pod?.annotations ?? {})[key]
+  if (asked !== undefined) return /^(y|yes|true|on)$/i.test(asked)
+  const given = world.knowsNamespaces ? world.namespaceLabels(namespace) : undefined
+  return given && (isInjectedNamespace(given, world) ?? false)
+}
 
-  has(kind: KindName, path: string): boolean {
-    return this.#of(kind).has(path)
-  }
+/** Whether some namespace may see both of two objects of a kind with `exportTo`. */
+export function mayMeet(one: ConfigObject, other: ConfigObject, fallback: readonly string[]): boolean {
+  const listOf = ({ spec }: ConfigObject) => (spec as { exportTo?: readonly string[] }).exportTo
+  const targets = [one, other].flatMap((object) =>
+    (listOf(object)?.length ? (listOf(object) as readonly string[]) : fallback).map((target) => (target === '.' ? object.namespace : target)),
+  )
+  const sees = (viewer: string) => [one, other].every((object) => isExported(listOf(object), fallback, object.namespace, viewer))
+  return sees('\0any') || targets.some((viewer) => viewer !== '*' && viewer !== '~' && sees(viewer))
+}
 
-  /** The paths of all objects of a kind. */
-  names(kind: KindName): Iterable<string> {
-    return this.#of(kind).keys()
-  }
+/** The selector of a service, if it has labels. */
+export function selectorOf({ selector }: Pick<Service, 'selector'>): Labels | undefined {
+  return selector && Object.keys(selector).length > 0 ? selector : undefined
+}
 
-  #of(kind: KindName): ReadonlyMap<string, ConfigObject> {
-    const known = this.#objects.get(kind)
-    if (known) return known
-    const made = new Map(this.#world.objects(kind).map((object) => [`${object.namespace}/${object.name}`, object]))
-    this.#objects.set(kind, made)
-    return made
-  }
-
-  /** Whether a workload has the labels, in a namespace or, without one, anywhere; undefined: workloads are not known. */
-  someWorkload(labels: Readonly<Record<string, string>>, namespace: string | undefined): boolean | undefined {
-    return this.#world.workloads?.some(
-      (workload) => (namespace === undefined || workload.namespace === namespace) && labelsMatch(labels, workload.labels),
-    )
-  }
+/** Whether a service has workloads with these labels. */
+export const serves = (service: Pick<Service, 'selector'>, labels: Labels): boolean => {
+  const selector = selectorOf(service)
+  return selector !== undefined && labelsMatch(selector, labels)
 }

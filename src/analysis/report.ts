@@ -26,7 +26,7 @@ export function located({ code, object, path, message }: Finding, place: string,
 
 function nameOf(key: string, domain: string): string {
   const { kind, namespace, name } = readKey(key, domain)
-  return `${kind} ${namespace}/${name}`
+  return kind === 'MeshNetworks' ? 'mesh networks' : `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`
 }
 
 /** The colours of levels on a terminal. */
@@ -39,7 +39,7 @@ export function textReport(findings: readonly Located[], isColoured: boolean): s
 
 function line({ code, level, object, path, message, file, document }: Located, isColoured: boolean): string {
   const shown = isColoured ? `\x1b[${colours[level]}m${level}\x1b[0m` : level
-  const where = [file === '' ? '' : `${file}, document ${document}`, object, path].filter(Boolean).join(': ')
+  const where = [file === '' ? '' : document === 0 ? file : `${file}, document ${document}`, object, path].filter(Boolean).join(': ')
   return `${shown} ${code} ${where}: ${message}`
 }
 
@@ -64,7 +64,13 @@ const sarifLevels: Readonly<Record<Level, string>> = { error: 'error', warning: 
 /** Returns the findings as SARIF. A result names a file and not a line: objects are known by their document. */
 export function sarifReport(findings: readonly Located[], version: string): string {
   const used = [...new Set(findings.map(({ code }) => code))].sort()
-  const rules = used.map((id: Code) => ({ id, name: codes[id].name, defaultConfiguration: { level: sarifLevels[codes[id].level] } }))
+  const rules = used.map((id: Code) => ({
+    id,
+    name: codes[id].name,
+    shortDescription: { text: codes[id].meaning },
+    help: { text: codes[id].advice },
+    defaultConfiguration: { level: sarifLevels[codes[id].level] },
+  }))
   const results = findings.map(({ code, level, object, path, message, file }) => ({
     ruleId: code,
     ruleIndex: used.indexOf(code),

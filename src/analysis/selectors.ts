@@ -4,17 +4,17 @@ import { kindId, kinds } from '../config/kinds.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { compare } from '../model/order.ts'
 import type { Tell } from './finding.ts'
-import type { References } from './references.ts'
+import { someWorkload } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells whether an object selects nothing. */
-export function analyzeSelector(object: ConfigObject, world: World, references: References, tell: Tell): void {
+export function analyzeSelector(object: ConfigObject, world: World, tell: Tell): void {
   const kind = kinds.get(kindId(object))
   const labels = kind?.selects?.labels(object.spec)
   if (!kind || !labels || Object.keys(labels).length === 0) return
   const { namespace } = object
-  const isMeshWide = kind.scope === 'mesh' || (kind.scope === 'namespace or mesh' && namespace === world.rootNamespace)
-  if (references.someWorkload(labels, isMeshWide ? undefined : namespace) !== false) return
+  const isMeshWide = kind.scope === 'mesh' || (kind.scope === 'namespace or mesh' && namespace === world.mesh.rootNamespace)
+  if (someWorkload(labels, isMeshWide ? undefined : namespace, world) !== false) return
   const text = Object.entries(labels)
     .sort(([one], [other]) => compare(one, other))
     .map(([key, value]) => `${key}=${value}`)
@@ -23,8 +23,8 @@ export function analyzeSelector(object: ConfigObject, world: World, references: 
 }
 
 /** Tells whether an object is in a namespace that does not exist. */
-export function analyzeNamespace({ namespace, kind }: ConfigObject, { namespaces }: World, tell: Tell): void {
-  if (!namespaces || namespaces.has(namespace)) return
+export function analyzeNamespace({ namespace, kind }: ConfigObject, world: World, tell: Tell): void {
   if (namespace === '') return tell('IST0101', 'metadata.namespace', `this ${kind} is in no namespace, so it has no effect: set one`)
-  tell('IST0101', 'metadata.namespace', `there is no namespace ${namespace}, so it has no effect${suggestion(namespace, namespaces)}`)
+  if (!world.knowsNamespaces || world.namespaceLabels(namespace) !== undefined) return
+  tell('IST0101', 'metadata.namespace', `there is no namespace ${namespace}, so it has no effect${suggestion(namespace, world.namespaces())}`)
 }

@@ -1,14 +1,22 @@
 /** Finds ServiceEntries whose connections cannot be told apart, and ports whose protocol is not known. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import { leadsToCaller } from '../config/addresses.ts'
 import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { isHttp, isOpaqueTls, selectProtocol } from '../model/protocol.ts'
+import { entriesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
+import { mayMeet } from './references.ts'
+import type { World } from './world.ts'
 
+/** The protocols that are suggested. */
 const protocols = ['HTTP', 'HTTPS', 'HTTP2', 'GRPC', 'GRPC-Web', 'TLS', 'TCP', 'UDP', 'MONGO', 'REDIS', 'MYSQL']
 
 /** Tells what is wrong with a ServiceEntry. */
-export function analyzeServiceEntry({ spec }: ConfigObject<ServiceEntrySpec>, tell: Tell): void {
+export function analyzeServiceEntry(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
+  const { spec } = entry
+  checkEndpoints(entry, world, tell)
+  checkHosts(entry, world, tell)
   for (const [index, { number, name, protocol }] of (spec.ports ?? []).entries()) {
     const at = `spec.ports[${index}]`
     if (protocol && selectProtocol(protocol, '', 0) === 'unknown')
@@ -23,6 +31,36 @@ export function analyzeServiceEntry({ spec }: ConfigObject<ServiceEntrySpec>, te
         'IST0134',
         'spec.addresses',
         `connections to port ${number} (${effective}) name no host: without addresses those of all such services are one`,
+      )
+  }
+}
+
+/** Tells endpoints at the caller's own machine, where other namespaces see the service (docs/resources.md, E7). */
+function checkEndpoints({ namespace, spec }: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
+  const { mesh } = world
+  const exported = spec.exportTo?.length ? spec.exportTo : mesh.exportTo.services
+  if (namespace === mesh.rootNamespace || exported.every((target) => target === '.' || target === '~' || target === namespace)) return
+  if (!world.hasOthers(namespace)) return
+  for (const [index, { address }] of (spec.endpoints ?? []).entries())
+    if (address && (address.startsWith('unix://') || leadsToCaller(address)))
+      tell(
+        'MESH0002',
+        `spec.endpoints[${index}].address`,
+        `${address} is the caller's own machine, so proxies of other namespaces than ${namespace} do not get this endpoint`,
+      )
+}
+
+/** Tells hosts that an entry of another namespace has too, where some namespace sees both. */
+function checkHosts(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
+  for (const [index, host] of entry.spec.hosts.entries()) {
+    const others = world
+      .claimants(entriesOf(host.toLowerCase()))
+      .filter((other) => other.namespace !== entry.namespace && mayMeet(entry, other, world.mesh.exportTo.services))
+    if (others.length > 0)
+      tell(
+        'MESH0004',
+        `spec.hosts[${index}]`,
+        `${host} is also a host of the ServiceEntry ${others.map(({ namespace, name }) => `${namespace}/${name}`).join(', ')}: a namespace that sees both uses one of them`,
       )
   }
 }

@@ -4,48 +4,51 @@ import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import type { HttpMatch, HttpRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
+import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import type { References } from './references.ts'
+import { mayMeet, nearHosts, servicesOf, subsetsOf } from './references.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
 
 /** Tells what is wrong with a VirtualService. */
-export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, world: World, references: References, tell: Tell): void {
+export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {
   const { spec } = object
   for (const [index, route] of (spec.http ?? []).entries()) {
     const at = `spec.http[${index}]`
     for (const [number, { destination }] of (route.route ?? []).entries())
-      checkDestination(destination, `${at}.route[${number}].destination`, object, references, tell)
+      checkDestination(destination, `${at}.route[${number}].destination`, object, world, tell)
     const nothing = 'nothing is mirrored'
-    if (route.mirror) checkDestination(route.mirror, `${at}.mirror`, object, references, tell, nothing)
+    if (route.mirror) checkDestination(route.mirror, `${at}.mirror`, object, world, tell, nothing)
     for (const [number, { destination }] of (route.mirrors ?? []).entries())
-      checkDestination(destination, `${at}.mirrors[${number}].destination`, object, references, tell, nothing)
+      checkDestination(destination, `${at}.mirrors[${number}].destination`, object, world, tell, nothing)
     checkWeights(route.route, `${at}.route`, tell)
-    checkDelegate(route, at, object, references, tell)
+    checkDelegate(route, at, object, world, tell)
   }
   for (const kind of ['tls', 'tcp'] as const)
     for (const [index, { route }] of (spec[kind] ?? []).entries()) {
       for (const [number, { destination }] of route.entries())
-        checkDestination(destination, `spec.${kind}[${index}].route[${number}].destination`, object, references, tell)
+        checkDestination(destination, `spec.${kind}[${index}].route[${number}].destination`, object, world, tell)
       checkWeights(route, `spec.${kind}[${index}].route`, tell)
     }
-  checkGateways(object, world, references, tell)
+  checkGateways(object, world, tell)
   checkOrder(spec.http ?? [], tell)
+  checkPatterns(spec.http ?? [], tell)
+  checkHosts(object, world, tell)
 }
 
 function checkDestination(
   { host, subset, port }: Destination,
   at: string,
   { namespace }: ConfigObject,
-  references: References,
+  world: World,
   tell: Tell,
   consequence = 'requests are answered with an error',
 ): void {
-  const full = completeHost(host, namespace, references.domain)
-  const services = references.servicesOf(full)
+  const full = completeHost(host, namespace, world.domain)
+  const services = servicesOf(full, world)
   if (services.length === 0) {
-    const known = references.nearHosts(host, namespace)
+    const known = nearHosts(host, namespace, world)
     return tell('IST0101', `${at}.host`, `there is no service ${full}, so ${consequence}${suggestion(host, known)}`)
   }
   const ports = services.flatMap((service) => service.ports)
@@ -60,7 +63,7 @@ function checkDestination(
   } else if (!numbers.includes(port.number))
     tell('IST0101', `${at}.port.number`, `the service ${full} has no port ${port.number}, only ${numbers.join(', ') || 'none'}`)
   if (subset === undefined) return
-  const subsets = references.subsetsOf(full, namespace)
+  const subsets = subsetsOf(full, namespace, world)
   if (!subsets.has(subset))
     tell(
       'IST0101',
@@ -80,22 +83,22 @@ function checkWeights(route: readonly { readonly weight?: number }[] | undefined
     tell('IST0133', at, `the weights add up to ${sum}: they are taken as shares of that, not as percentages`)
 }
 
-function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: ConfigObject, references: References, tell: Tell): void {
+function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: ConfigObject, world: World, tell: Tell): void {
   if (!delegate?.name) return
   const path = `${delegate.namespace ?? namespace}/${delegate.name}`
-  if (!references.has('VirtualService', path))
-    tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}${suggestion(path, references.names('VirtualService'))}`)
+  if (!world.object('VirtualService', path))
+    tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}${suggestion(path, world.paths('VirtualService'))}`)
 }
 
-function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, world: World, references: References, tell: Tell): void {
+function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {
   const named = [...(spec.gateways ?? []).entries(), ...gatewaysOfMatches(spec)]
   for (const [where, name] of named) {
     if (name === 'mesh') continue
     const at = typeof where === 'number' ? `spec.gateways[${where}]` : where
-    const path = name.includes('/') ? name : `${namespace}/${name}`
-    const gateway = references.get('Gateway', path) as ConfigObject<GatewaySpec> | undefined
+    const path = name.startsWith('./') ? `${namespace}${name.slice(1)}` : name.includes('/') ? name : `${namespace}/${name}`
+    const gateway = world.object('Gateway', path) as ConfigObject<GatewaySpec> | undefined
     if (!gateway) {
-      tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere${suggestion(path, references.names('Gateway'))}`)
+      tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere${suggestion(path, world.paths('Gateway'))}`)
       continue
     }
     if (typeof where !== 'number') continue
@@ -168,38 +171,31 @@ function covers(first: HttpMatch, second: HttpMatch): boolean {
   })
 }
 
-/** Tells the VirtualServices of the mesh that have a host in common: of these only the oldest is certain to count. */
-export function analyzeHosts(world: World, tellOf: (object: ConfigObject) => Tell): void {
-  const claims = new Map<string, { readonly object: ConfigObject; readonly index: number }[]>()
-  for (const object of world.objects('VirtualService') as readonly ConfigObject<VirtualServiceSpec>[]) {
-    const { namespace, spec } = object
-    if (spec.gateways?.length && !spec.gateways.includes('mesh')) continue
-    for (const [index, host] of (spec.hosts ?? []).entries()) {
-      const full = completeHost(host, namespace, world.domain)
-      const known = claims.get(full)
-      if (known) known.push({ object, index })
-      else claims.set(full, [{ object, index }])
-    }
-  }
-  for (const [host, claimants] of claims)
-    for (const { object, index } of claimants) {
-      const others = claimants.filter((other) => other.object !== object && mayMeet(object, other.object))
-      if (others.length === 0) continue
-      const names = [...new Set(others.map(({ object: { namespace, name } }) => `${namespace}/${name}`))]
-      tellOf(object)(
-        'IST0109',
-        `spec.hosts[${index}]`,
-        `${host} is also a host of the VirtualService ${names.join(', ')}: only one of them counts; put the routes into one`,
-      )
-    }
+/** Tells regular expressions for paths that no path matches: the whole of it has to match, and it begins with a slash. */
+function checkPatterns(routes: readonly HttpRoute[], tell: Tell): void {
+  for (const [index, { match = [] }] of routes.entries())
+    for (const [number, { uri }] of match.entries())
+      if (uri?.regex !== undefined && /^\^?[A-Za-z0-9_-]+($|[^|*?{A-Za-z0-9_-])/.test(uri.regex) && !uri.regex.includes('|'))
+        tell(
+          'IST0122',
+          `spec.http[${index}].match[${number}].uri.regex`,
+          'no path matches: the whole path has to match, and paths begin with /, so begin the expression with / or .*',
+        )
 }
 
-/** Whether some namespace may see both objects. */
-function mayMeet(one: ConfigObject, other: ConfigObject): boolean {
-  const seen = ({ namespace, spec }: ConfigObject) => {
-    const list = (spec as VirtualServiceSpec).exportTo
-    return new Set((list?.length ? list : ['*']).map((each) => (each === '.' ? namespace : each)))
+/** Tells the hosts that another VirtualService of the mesh has too: of these only the oldest is certain to count. */
+function checkHosts(object: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {
+  const { namespace, spec } = object
+  if (spec.gateways?.length && !spec.gateways.includes('mesh')) return
+  for (const [index, host] of (spec.hosts ?? []).entries()) {
+    const full = completeHost(host, namespace, world.domain)
+    const others = world.claimants(routesOf(full)).filter((other) => other !== object && mayMeet(object, other, world.mesh.exportTo.virtualServices))
+    if (others.length === 0) continue
+    const names = [...new Set(others.map(({ namespace: owner, name }) => `${owner}/${name}`))]
+    tell(
+      'IST0109',
+      `spec.hosts[${index}]`,
+      `${full} is also a host of the VirtualService ${names.join(', ')}: only one of them counts; put the routes into one`,
+    )
   }
-  const [first, second] = [seen(one), seen(other)]
-  return first.has('*') || second.has('*') || [...first].some((each) => second.has(each))
 }

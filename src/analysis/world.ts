@@ -1,27 +1,92 @@
-/** What analyzers may ask of the mesh. They hold no object but their own, so that an answer that changes says which objects to look at again. */
+/** What analyzers may ask of the mesh. Each answer is recorded, so that one that changes says which objects to look at again. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { KindName } from '../config/kinds.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
 
-/** A workload that selectors may match: a pod, a template of pods, or an entry. */
-export interface Workload {
+type Labels = Readonly<Record<string, string>>
+
+/** A container of a pod, as far as analyzers look at it. */
+export interface Container {
+  readonly name: string
+  readonly image: string
+  readonly ports: readonly { readonly name: string; readonly number: number }[]
+}
+
+/** An object of a cluster with labels and annotations that is not configuration of the mesh: a Service, Namespace, or workload. */
+export interface Resource {
+  readonly kind: string
   readonly namespace: string
-  readonly labels: Readonly<Record<string, string>>
+  readonly name: string
+  readonly labels: Labels
+  readonly annotations: Labels
+  /** File and document, or empty. */
+  readonly place: string
+}
+
+/** A workload that selectors may match: a pod, a template of pods, or an entry, with the labels of the pods. */
+export interface Workload extends Resource {
+  /** What is known of its pods beside the labels; undefined: nothing. */
+  readonly pod?: PodDetails
+}
+
+/** What analyzers look at in a pod or template. */
+export interface PodDetails {
+  readonly annotations: Labels
+  readonly containers: readonly Container[]
+  readonly hostNetwork: boolean
+  /** Whether its programs have ended. */
+  readonly hasEnded: boolean
+}
+
+/** What analyzers look at in the settings of the mesh. */
+export interface MeshView {
+  readonly rootNamespace: string
+  /** The names of `extensionProviders`; undefined: the mesh configuration is not known. */
+  readonly providers: readonly string[] | undefined
+  readonly exportTo: { readonly services: readonly string[]; readonly virtualServices: readonly string[] }
+  /** The registries that networks name, with their place in the text. */
+  readonly registries: readonly { readonly name: string; readonly path: string }[]
+  /** The image of sidecars that the configuration of injection gives; undefined: it is not known. */
+  readonly proxyImage: string | undefined
 }
 
 /** Everything that is known of a mesh. What could not be read is undefined, and nothing is said to be missing in it. */
 export interface World {
   /** The DNS suffix of the cluster. */
   readonly domain: string
-  readonly rootNamespace: string
-  /** All objects of a kind, by namespace and name. */
-  objects(kind: KindName): readonly ConfigObject[]
+  readonly names: MeshNames
+  readonly mesh: MeshView
+  /** Whether Envoy has a type, by its full name. */
+  readonly hasEnvoyType: (name: string) => boolean
+  /** The object of a kind at `<namespace>/<name>`. */
+  object(kind: KindName, path: string): ConfigObject | undefined
+  /** The paths of all objects of a kind. */
+  paths(kind: KindName): readonly string[]
+  /** The objects that make a claim (`claims.ts`), the oldest first. */
+  claimants(claim: string): readonly ConfigObject[]
   /** The services with exactly this host, a wildcard included. */
   services(host: string): readonly Service[]
-  /** All hosts of services. */
+  /** All hosts of services, and those of them that are wildcards. */
   hosts(): readonly string[]
-  /** The namespaces that exist. */
-  readonly namespaces: ReadonlySet<string> | undefined
-  /** The Secrets that exist, `<namespace>/<name>`. */
-  readonly secrets: ReadonlySet<string> | undefined
-  readonly workloads: readonly Workload[] | undefined
+  wildcards(): readonly string[]
+  /** The services of a cluster in a namespace. */
+  servicesIn(namespace: string): readonly Service[]
+  /** The labels of a namespace; undefined: it does not exist. Only where {@link knowsNamespaces}. */
+  namespaceLabels(name: string): Labels | undefined
+  namespaces(): readonly string[]
+  hasSecret(path: string): boolean
+  secretsIn(namespace: string): readonly string[]
+  /** The workloads with all of at least one labels, in a namespace, or anywhere without one; undefined: workloads are not known. */
+  workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined
+  /** The workloads of a namespace of which more than labels is known. */
+  workloadsIn(namespace: string): readonly Workload[]
+  /** Whether a namespace other than this one and the root namespace is known to have configuration of the mesh. */
+  hasOthers(namespace: string): boolean
+  /** Whether a namespace has configuration of the mesh. */
+  hasConfiguration(namespace: string): boolean
+  /** Whether namespaces are known, and their labels; whether Secrets are. */
+  readonly knowsNamespaces: boolean
+  readonly knowsSecrets: boolean
+  /** The clusters whose registries are known. */
+  readonly clusters: readonly string[]
 }

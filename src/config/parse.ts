@@ -62,7 +62,8 @@ export function faultyFile(file: string, reason: string): ParsedFile {
 /**
  * Parses one file. Never throws: errors are in `faults`, and the valid documents are in `objects`. The result must be discarded if
  * `patterns` are exhausted afterwards. `optOuts`: disabled checks of policies. `revision`: that of this control plane; objects labelled with
- * another one are left out. `source`: the name of the source that has the file.
+ * another one are left out. `source`: the name of the source that has the file. `seen` is called with each object that is not one of a kind of the
+ * mesh, and the number of its document.
  */
 export function parseConfigFile(
   file: string,
@@ -72,9 +73,10 @@ export function parseConfigFile(
   optOuts: OptOuts = new Set(),
   revision = '',
   source = 'files',
+  seen?: Seen,
 ): ParsedFile {
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
-  const reading = new FileReading(file, names, { patterns, optOuts, revision, source })
+  const reading = new FileReading(file, names, { patterns, optOuts, revision, source }, seen)
   for (const [index, document] of readDocuments(content).entries()) {
     if (patterns.isExhausted) break
     if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
@@ -109,6 +111,9 @@ interface Checks extends Pick<Report, 'patterns' | 'optOuts'> {
   readonly source: string
 }
 
+/** Told of an object that is not one of a kind of the mesh. */
+export type Seen = (value: Readonly<Record<string, unknown>>, document: number) => void
+
 /** Collects the objects and faults of a file's documents. */
 class FileReading {
   readonly #file: string
@@ -120,7 +125,10 @@ class FileReading {
   readonly #standIns = new Map<string, StandIn>()
   readonly #foreign = new Map<string, number>()
 
-  constructor(file: string, names: MeshNames, checks: Checks) {
+  readonly #seen: Seen | undefined
+
+  constructor(file: string, names: MeshNames, checks: Checks, seen?: Seen) {
+    this.#seen = seen
     this.#file = file
     this.#names = names
     this.#checks = checks
@@ -155,6 +163,7 @@ class FileReading {
       for (const [index, item] of items.values.entries()) this.document(number, item, `${at}${items.field}[${index}].`)
       return
     }
+    if (this.#seen && isMapping(value) && !kinds.has(String(value.kind))) this.#seen(value, number)
     const position = `${this.#file}#${number}`
     const asText = () => this.#recognised(number, at, asJson(value))
     const read = contained(

@@ -114,15 +114,20 @@ export const meshKey = (names: MeshNames, prefix: string, name: string): string 
 export function checkAnnotations(annotations: Readonly<Record<string, string>>, names: MeshNames): void {
   const faults: string[] = []
   for (const [key, value] of Object.entries(annotations)) {
-    const canonical = names.canonicalKey(key)
-    const slash = canonical.indexOf('/')
-    const owner = canonical.slice(0, Math.max(slash, 0))
-    if (!owner.endsWith(`.${names.domain}`)) continue
-    const check = table.get(owner.slice(0, -names.domain.length) + canonical.slice(slash))
-    const reason = value.length > 65_536 ? 'is longer than 65536 characters' : check?.(value)
+    const reason = annotationFault(key, value, names)
     if (reason !== undefined) faults.push(`annotation ${key}: ${JSON.stringify(value.slice(0, 100))}: ${reason}`)
   }
   if (faults.length > 0) throw new InjectionError(faults.join('; '))
+}
+
+/** Returns why the value of an annotation of the table, in either spelling, cannot be used; undefined when it can, and for other annotations. */
+export function annotationFault(key: string, value: string, names: MeshNames): string | undefined {
+  const canonical = names.canonicalKey(key)
+  const slash = canonical.indexOf('/')
+  const owner = canonical.slice(0, Math.max(slash, 0))
+  if (!owner.endsWith(`.${names.domain}`)) return undefined
+  const check = table.get(owner.slice(0, -names.domain.length) + canonical.slice(slash))
+  return value.length > 65_536 ? 'is longer than 65536 characters' : check?.(value)
 }
 
 /** The value of an annotation or label in either spelling, the mesh form first; undefined where there is none. */

@@ -10,6 +10,7 @@ import { givenIn, meshKey } from './annotations.ts'
 import { goMessage, JsonStruct } from './go-pod.ts'
 import type { Owner } from './owner.ts'
 import type { Pod } from './pod.ts'
+import { proxyImageOf } from './proxy-image.ts'
 
 /** What the data is made from. */
 export interface TemplateInput {
@@ -88,16 +89,9 @@ const sharedTopology = JSON.stringify({ numTrustedProxies: 0, forwardClientCertD
 
 const at = (values: unknown, ...path: string[]): unknown => path.reduce<unknown>((value, key) => (isMapping(value) ? value[key] : undefined), values)
 
-/** The image of the agent: that of the annotation, else `global.proxy.image`; a name alone is one of `global.hub` with `global.tag`. */
-function proxyImage({ metadata }: Pod, values: Readonly<Record<string, unknown>>, names: MeshNames): string {
-  const global = at(values, 'global')
-  const configured = at(global, 'proxy', 'image')
-  const asked = givenIn(metadata.annotations, meshKey(names, 'sidecar', 'proxyImage'), names)
-  const image = asked || (typeof configured === 'string' && configured !== '' ? configured : 'mesh/pilot-agent')
-  const [hub, tag] = [at(global, 'hub'), at(global, 'tag')]
-  if (image.includes('/') || typeof hub !== 'string' || hub === '') return image
-  return tag === undefined || tag === '' || tag === null ? `${hub}/${image}` : `${hub}/${image}:${String(tag)}`
-}
+/** The image of the agent: that of the annotation, else that of the values. */
+const proxyImage = ({ metadata }: Pod, values: Readonly<Record<string, unknown>>, names: MeshNames): string =>
+  proxyImageOf(values, givenIn(metadata.annotations, meshKey(names, 'sidecar', 'proxyImage'), names))
 
 /**
  * The number of worker threads of the proxy: that of its settings, else the limit and then the request of its processors, of the annotations

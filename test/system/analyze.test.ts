@@ -31,12 +31,13 @@ describe('pilot-discovery analyze and validate', () => {
     const analyzed = run(['analyze', dir])
     const at = join(dir, 'route.yaml')
     expect(analyzed.stdout.split('\n')).to.deep.equal([
+      `warning MESH0001 ${at}.txt: not read, since its name does not end in .yaml, .yml or .json: rename it, or move it elsewhere`,
       `error IST0106 ${join(dir, 'below/more.json')}, document 1: Sidecar shop/s: spec.egress[0].hosts: required, but missing`,
       `warning IST0133 ${at}, document 2: VirtualService shop/web: spec.http[0].route[0].destinaton: unknown field, left out; did you mean "destination"?`,
       `error IST0101 ${at}, document 2: VirtualService shop/web: spec.http[0].route[0].destination.host: there is no service reviws.shop.svc.cluster.local, so requests are answered with an error; did you mean "reviews"?`,
       '',
     ])
-    expect(analyzed.stderr).to.equal(`3 findings in 2 files; 1 file not read, since their names do not end in .yaml, .yml or .json: ${at}.txt\n`)
+    expect(analyzed.stderr).to.equal(`4 findings in 2 files; 1 file not read, since their names do not end in .yaml, .yml or .json: ${at}.txt\n`)
     expect(analyzed.status).to.equal(1)
     const validated = run(['validate', at])
     expect([validated.status, validated.stdout.split('\n').length]).to.deep.equal([0, 2])

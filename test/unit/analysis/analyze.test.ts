@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { analyze } from '../../../src/analysis/analyze.ts'
+import { Analysis } from '../../../src/analysis/analysis.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
 import { testSettings } from '../../harness/settings.ts'
 
@@ -14,29 +14,35 @@ const service = (path: string, ports: string, rest = 'selector: {app: web}') => 
 const http = '{name: http, port: 80}'
 const deployment = (namespace: string, labels: string) =>
   `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ${namespace}}\nspec: {template: {metadata: {labels: ${labels}}}}`
-const namespace = (name: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`
+const namespace = (name: string, labels = '{}') => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: ${labels}}`
 const routes = (path: string, hosts: string, rest: string) => object('VirtualService', path, `{hosts: [${hosts}], ${rest}}`)
 const to = (destination: string) => `http: [{route: [{destination: {${destination}}}]}]`
+
+function findingsOf(mesh: OfflineMesh) {
+  const analysis = new Analysis(mesh.facts())
+  analysis.refresh()
+  return analysis.all()
+}
 
 /** The findings of documents, `<code> <object> <path>`. */
 function found(...documents: string[]): string[] {
   const mesh = new OfflineMesh(testSettings())
   mesh.add('all.yaml', documents.join('\n---\n'))
   expect(mesh.faults).to.deep.equal([])
-  return analyze(mesh.world()).map(({ code, object, path }) => `${code} ${object} ${path}`)
+  return findingsOf(mesh).map(({ code, object, path }) => `${code} ${object} ${path}`)
 }
 
 /** The messages of the findings of documents. */
 function messages(...documents: string[]): string[] {
   const mesh = new OfflineMesh(testSettings())
   mesh.add('all.yaml', documents.join('\n---\n'))
-  return analyze(mesh.world()).map(({ message }) => message)
+  return findingsOf(mesh).map(({ message }) => message)
 }
 
 describe('the analysis of configuration', () => {
   it('finds nothing in configuration that is right', () => {
     const all = [
-      namespace('shop'),
+      namespace('shop', '{mesh-injection: enabled}'),
       service('shop/web', http),
       deployment('shop', '{app: web, version: v1}'),
       routes(
@@ -100,6 +106,7 @@ describe('the analysis of configuration', () => {
         object('DestinationRule', 'other/web', '{host: web.shop.svc.cluster.local, subsets: [{name: v1, labels: {a: b}}]}'),
       ]
       expect(found(...all)).to.deep.equal([
+        'IST0118 Service/shop/web spec.ports[1].name',
         'IST0112 VirtualService/shop/v spec.http[0].route[0].destination.port',
         'IST0101 VirtualService/shop/v spec.http[0].route[1].destination.port.number',
         'IST0101 VirtualService/shop/v spec.http[0].route[1].destination.subset',

@@ -1,0 +1,334 @@
+/** Holds what is known of a mesh for analyzers, records what they ask, and tells which answers have changed. */
+import type { ConfigObject, Service } from '../../protocols/data.ts'
+import { configKey, type KindName, kindId, kinds } from '../config/kinds.ts'
+import { LabelIndex } from '../model/label-index.ts'
+import { addTo } from '../model/lists.ts'
+import { byAge } from '../model/order.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
+import { claimsOf } from './claims.ts'
+import type { MeshView, Resource, Workload, World } from './world.ts'
+
+type Labels = Readonly<Record<string, string>>
+
+/** Constants of a mesh. */
+export interface FactSettings extends Pick<World, 'domain' | 'names' | 'hasEnvoyType'> {
+  readonly mesh: MeshView
+}
+
+/** The label that stands for the namespace of a workload in the index of labels. No label has this name. */
+const namespaceLabel = '\0namespace'
+
+/** Kinds of workloads of which there may be none in a mesh with others. */
+const entryKinds: ReadonlySet<string> = new Set(['WorkloadEntry', 'WorkloadGroup'])
+
+/** The key of an object that is not configuration of the mesh, `<Kind>/<namespace>/<name>`. */
+export const resourceKey = ({ kind, namespace, name }: Pick<Resource, 'kind' | 'namespace' | 'name'>): string => `${kind}/${namespace}/${name}`
+
+/** The facts. Setters replace; undefined removes. */
+export class MeshFacts implements World {
+  readonly domain: string
+  readonly names: MeshNames
+  readonly hasEnvoyType: (name: string) => boolean
+  #mesh: MeshView
+  readonly #objects = new Map<string, ConfigObject>()
+  readonly #paths = new Map<KindName, Set<string>>()
+  readonly #claimants = new Map<string, Set<string>>()
+  readonly #services = new Map<string, readonly Service[]>()
+  readonly #wildcards = new Set<string>()
+  readonly #servicesIn = new Map<string, Map<string, Service>>()
+  readonly #namespaces = new Map<string, Labels>()
+  readonly #secrets = new Map<string, Set<string>>()
+  readonly #workloads = new Map<string, Workload>()
+  readonly #labels = new LabelIndex()
+  readonly #workloadsIn = new Map<string, Set<string>>()
+  readonly #configured = new Map<string, number>()
+  readonly #resources = new Map<string, Resource>()
+  readonly #known = { namespaces: false, secrets: false, workloads: false }
+  #clusters: readonly string[] = []
+  #touched = new Set<string>()
+  #reads: Set<string> | undefined
+
+  constructor({ domain, names, hasEnvoyType, mesh }: FactSettings) {
+    this.domain = domain
+    this.names = names
+    this.hasEnvoyType = hasEnvoyType
+    this.#mesh = mesh
+  }
+
+  /** Calls `act` and returns the questions that it asked, as topics. */
+  record(act: () => void): ReadonlySet<string> {
+    const reads = new Set<string>()
+    this.#reads = reads
+    try {
+      act()
+    } finally {
+      this.#reads = undefined
+    }
+    return reads
+  }
+
+  /** Returns the topics whose answers may differ since the last call; `subject <key>` is that of an object itself. */
+  takeTouched(): ReadonlySet<string> {
+    const touched = this.#touched
+    this.#touched = new Set()
+    return touched
+  }
+
+  /** The object or resource with a key. */
+  subject(key: string): ConfigObject | Resource | undefined {
+    return this.#objects.get(key) ?? this.#workloads.get(key) ?? this.#resources.get(key)
+  }
+
+  #read(topic: string): void {
+    this.#reads?.add(topic)
+  }
+
+  setMesh(mesh: MeshView): void {
+    if (JSON.stringify(mesh) === JSON.stringify(this.#mesh)) return
+    this.#mesh = mesh
+    this.#touched.add('mesh')
+  }
+
+  setClusters(clusters: readonly string[]): void {
+    this.#clusters = clusters
+    this.#touched.add('mesh')
+  }
+
+  /** Says that all of a kind of facts is known from now on, also where there is none. */
+  know(what: 'namespaces' | 'secrets' | 'workloads'): void {
+    if (this.#known[what]) return
+    this.#known[what] = true
+    this.#touched.add(`known ${what}`)
+  }
+
+  /** Sets or removes an object of a kind of the mesh. */
+  setObject(key: string, now: ConfigObject | undefined): void {
+    const before = this.#objects.get(key)
+    if (before === now) return
+    if (now) this.#objects.set(key, now)
+    else this.#objects.delete(key)
+    const { namespace, name } = (now ?? before) as ConfigObject
+    this.#touch(`subject ${key}`, `object ${key}`)
+    if (!before || !now) {
+      const kind = kindId((now ?? before) as ConfigObject) as KindName
+      const paths = this.#paths.get(kind) ?? new Set()
+      this.#paths.set(kind, paths)
+      if (now) paths.add(`${namespace}/${name}`)
+      else paths.delete(`${namespace}/${name}`)
+      this.#touch(`paths ${kind}`)
+      this.#countConfigured(namespace, now ? 1 : -1)
+    }
+    for (const claim of before ? claimsOf(before, this.domain) : []) this.#unclaim(claim, key)
+    for (const claim of now ? claimsOf(now, this.domain) : []) {
+      addTo(this.#claimants, claim, key)
+      this.#touch(`claim ${claim}`)
+    }
+  }
+
+  #unclaim(claim: string, key: string): void {
+    const keys = this.#claimants.get(claim)
+    keys?.delete(key)
+    if (keys?.size === 0) this.#claimants.delete(claim)
+    this.#touch(`claim ${claim}`)
+  }
+
+  #countConfigured(namespace: string, more: number): void {
+    const count = (this.#configured.get(namespace) ?? 0) + more
+    if (count > 0) this.#configured.set(namespace, count)
+    else this.#configured.delete(namespace)
+    if (count === 0 || (count === 1 && more === 1)) this.#touch(`configured ${namespace}`, 'configured')
+  }
+
+  /** Sets the services with a host; none: there is none. */
+  setServices(host: string, now: readonly Service[]): void {
+    const before = this.#services.get(host) ?? []
+    if (before.length > 0 === now.length > 0 && before.every((service, index) => service === now[index]) && before.length === now.length) return
+    if (now.length > 0) this.#services.set(host, now)
+    else this.#services.delete(host)
+    this.#touch(`host ${host}`)
+    if (before.length > 0 !== now.length > 0) {
+      this.#touch('hosts')
+      if (host.startsWith('*')) {
+        if (now.length > 0) this.#wildcards.add(host)
+        else this.#wildcards.delete(host)
+        this.#touch('wildcards')
+      }
+    }
+    for (const service of before) this.#setServiceIn(service, undefined)
+    for (const service of now) this.#setServiceIn(service, service)
+  }
+
+  #setServiceIn({ namespace, name, provider }: Service, now: Service | undefined): void {
+    if (provider === 'ServiceEntry') return
+    const services = this.#servicesIn.get(namespace) ?? new Map<string, Service>()
+    this.#servicesIn.set(namespace, services)
+    if (now) services.set(name, now)
+    else services.delete(name)
+    if (services.size === 0) this.#servicesIn.delete(namespace)
+    this.#touch(`services in ${namespace}`, `subject ${resourceKey({ kind: 'Service', namespace, name })}`)
+  }
+
+  /** Sets the labels of a namespace, or removes it. */
+  setNamespace(name: string, labels: Labels | undefined): void {
+    if (labels) this.#namespaces.set(name, labels)
+    else this.#namespaces.delete(name)
+    this.#touch(`namespace ${name}`, 'namespaces')
+    this.know('namespaces')
+  }
+
+  addSecret(namespace: string, name: string): void {
+    addTo(this.#secrets, namespace, name)
+    this.#touch(`secrets ${namespace}`)
+    this.know('secrets')
+  }
+
+  /** Sets or removes a workload. */
+  setWorkload(key: string, now: Workload | undefined): void {
+    const before = this.#workloads.get(key)
+    if (now) {
+      this.#workloads.set(key, now)
+      this.#labels.set(key, { ...now.labels, [namespaceLabel]: now.namespace })
+      if (now.pod) addTo(this.#workloadsIn, now.namespace, key)
+    } else {
+      this.#workloads.delete(key)
+      this.#labels.delete(key)
+      this.#workloadsIn.get(before?.namespace ?? '')?.delete(key)
+    }
+    if (now?.pod || before?.pod) this.#touch(`subject ${key}`, `workloads in ${(now ?? before)?.namespace}`)
+    if (now && before && JSON.stringify(now) === JSON.stringify(before)) return
+    for (const workload of [before, now])
+      if (workload)
+        for (const [label, value] of Object.entries(workload.labels))
+          this.#touch(`workloads ${workload.namespace} ${label}=${value}`, `workloads * ${label}=${value}`)
+    if (now && !entryKinds.has(now.kind)) this.know('workloads')
+  }
+
+  /** Sets or removes a resource that is looked at by itself, for its annotations or labels. */
+  setResource(key: string, now: Resource | undefined): void {
+    if (now) this.#resources.set(key, now)
+    else this.#resources.delete(key)
+    this.#touch(`subject ${key}`)
+  }
+
+  #touch(...topics: readonly string[]): void {
+    for (const topic of topics) this.#touched.add(topic)
+  }
+
+  get mesh(): MeshView {
+    this.#read('mesh')
+    return this.#mesh
+  }
+
+  get clusters(): readonly string[] {
+    this.#read('mesh')
+    return this.#clusters
+  }
+
+  get knowsNamespaces(): boolean {
+    this.#read('known namespaces')
+    return this.#known.namespaces
+  }
+
+  get knowsSecrets(): boolean {
+    this.#read('known secrets')
+    return this.#known.secrets
+  }
+
+  object(kind: KindName, path: string): ConfigObject | undefined {
+    const key = `${kind}/${path}`
+    this.#read(`object ${key}`)
+    return this.#objects.get(key)
+  }
+
+  paths(kind: KindName): readonly string[] {
+    this.#read(`paths ${kind}`)
+    return [...(this.#paths.get(kind) ?? [])]
+  }
+
+  claimants(claim: string): readonly ConfigObject[] {
+    this.#read(`claim ${claim}`)
+    return [...(this.#claimants.get(claim) ?? [])].flatMap((key) => this.#objects.get(key) ?? []).sort(byAge)
+  }
+
+  services(host: string): readonly Service[] {
+    this.#read(`host ${host}`)
+    return this.#services.get(host) ?? []
+  }
+
+  hosts(): readonly string[] {
+    this.#read('hosts')
+    return [...this.#services.keys()]
+  }
+
+  wildcards(): readonly string[] {
+    this.#read('wildcards')
+    return [...this.#wildcards]
+  }
+
+  servicesIn(namespace: string): readonly Service[] {
+    this.#read(`services in ${namespace}`)
+    return [...(this.#servicesIn.get(namespace)?.values() ?? [])]
+  }
+
+  /** The service of a cluster that a subject is. */
+  serviceAt(namespace: string, name: string): Service | undefined {
+    return this.#servicesIn.get(namespace)?.get(name)
+  }
+
+  namespaceLabels(name: string): Labels | undefined {
+    this.#read(`namespace ${name}`)
+    return this.#namespaces.get(name)
+  }
+
+  namespaces(): readonly string[] {
+    this.#read('namespaces')
+    return [...this.#namespaces.keys()]
+  }
+
+  hasSecret(path: string): boolean {
+    const [namespace = '', name = ''] = path.split('/')
+    this.#read(`secrets ${namespace}`)
+    return this.#secrets.get(namespace)?.has(name) ?? false
+  }
+
+  secretsIn(namespace: string): readonly string[] {
+    this.#read(`secrets ${namespace}`)
+    return [...(this.#secrets.get(namespace) ?? [])]
+  }
+
+  workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined {
+    this.#read('known workloads')
+    if (!this.#known.workloads) return undefined
+    const [first = ['', '']] = Object.entries(labels)
+    this.#read(`workloads ${namespace ?? '*'} ${first[0]}=${first[1]}`)
+    const wanted = namespace === undefined ? labels : { ...labels, [namespaceLabel]: namespace }
+    return this.#labels.having(wanted).flatMap((key) => this.#workloads.get(key) ?? [])
+  }
+
+  workloadsIn(namespace: string): readonly Workload[] {
+    this.#read(`workloads in ${namespace}`)
+    return [...(this.#workloadsIn.get(namespace) ?? [])].flatMap((key) => this.#workloads.get(key) ?? [])
+  }
+
+  hasOthers(namespace: string): boolean {
+    this.#read('configured')
+    const { rootNamespace } = this.mesh
+    for (const other of this.#configured.keys()) if (other !== namespace && other !== rootNamespace) return true
+    return false
+  }
+
+  hasConfiguration(namespace: string): boolean {
+    this.#read(`configured ${namespace}`)
+    return this.#configured.has(namespace)
+  }
+
+  /** All keys of objects, workloads and resources; for tests. */
+  keys(): string[] {
+    return [...this.#objects.keys(), ...this.#workloads.keys(), ...this.#resources.keys()]
+  }
+
+  /** Sets an object of any kind of the mesh by its own key. */
+  add(object: ConfigObject): void {
+    if (kinds.has(kindId(object))) this.setObject(configKey(object), object)
+  }
+}

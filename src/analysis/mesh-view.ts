@@ -1,0 +1,50 @@
+/** What analyzers look at in the settings of the mesh. */
+import { defaultMeshConfig, type MeshConfig, type MeshNetworks, readMeshConfig, readMeshNetworks } from '../config/mesh-config.ts'
+import { mapping } from '../config/shape.ts'
+import { readDocuments } from '../config/yaml-documents.ts'
+import { proxyImageOf } from '../inject/proxy-image.ts'
+import { injectorConfigMaps, settingsConfigMaps } from '../names/mesh-names.ts'
+import type { MeshView, Resource } from './world.ts'
+
+/** Returns the view of settings; undefined ones are not known. `fallback`: the root namespace where they name none. */
+export function viewOf(
+  given: MeshConfig | undefined,
+  networks: MeshNetworks | undefined,
+  proxyImage: string | undefined,
+  fallback: string,
+): MeshView {
+  const mesh = given ?? defaultMeshConfig()
+  return {
+    rootNamespace: mesh.rootNamespace || fallback,
+    providers: given && (given.extensionProviders ?? []).map(({ name }) => name),
+    exportTo: { services: mesh.defaultServiceExportTo, virtualServices: mesh.defaultVirtualServiceExportTo },
+    registries: Object.entries(networks?.networks ?? {}).flatMap(([network, { endpoints = [] }]) =>
+      endpoints.flatMap(({ fromRegistry }, index) =>
+        fromRegistry ? { name: fromRegistry, path: `networks.${network}.endpoints[${index}].fromRegistry` } : [],
+      ),
+    ),
+    proxyImage,
+  }
+}
+
+/** Collects the settings of ConfigMaps among the objects of a cluster. A text that cannot be used leaves the defaults. */
+export class GivenMesh {
+  mesh: MeshConfig | undefined
+  networks: MeshNetworks | undefined
+  proxyImage: string | undefined
+
+  /** Takes the settings that a ConfigMap has, in the namespace of the control plane. */
+  add({ namespace, name }: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string): void {
+    const data = mapping(value.data)
+    if (namespace !== ownNamespace && namespace !== 'istio-system') return
+    if (settingsConfigMaps.includes(name)) {
+      const mesh = typeof data.mesh === 'string' ? readMeshConfig(data.mesh) : undefined
+      if (mesh && 'value' in mesh) this.mesh = mesh.value
+      const networks = typeof data.meshNetworks === 'string' ? readMeshNetworks(data.meshNetworks) : undefined
+      if (networks && 'value' in networks) this.networks = networks.value
+    }
+    if (!injectorConfigMaps.includes(name) || typeof data.values !== 'string') return
+    const [values] = readDocuments(data.values)
+    if (values && 'value' in values) this.proxyImage = proxyImageOf(values.value)
+  }
+}

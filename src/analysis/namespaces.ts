@@ -1,0 +1,28 @@
+/** Finds namespaces whose pods get no sidecar, or of whose labels for injection only one counts. */
+import type { Tell } from './finding.ts'
+import { isInjected, isInjectedNamespace, ownNamespaces } from './references.ts'
+import type { Resource, World } from './world.ts'
+
+/** Tells what is wrong with the labels of a namespace. */
+export function analyzeInjection({ name, labels }: Resource, world: World, tell: Tell): void {
+  if (ownNamespaces.has(name) || name === world.mesh.rootNamespace) return
+  const { names } = world
+  const asked = labels['mesh-injection'] ?? labels['istio-injection']
+  const revision = names.canonicalKeys(labels)[`${names.domain}/rev`]
+  if (asked !== undefined && revision !== undefined)
+    tell(
+      'IST0123',
+      'metadata.labels',
+      `both mesh-injection=${asked} and ${names.domain}/rev=${revision} are there, and the first one decides: remove one`,
+    )
+  if (isInjectedNamespace(labels, world) !== undefined || !world.hasConfiguration(name)) return
+  const without = world
+    .workloadsIn(name)
+    .find(({ labels: own, pod }) => isInjected(name, own, pod, world) === false && !pod?.hostNetwork && !pod?.hasEnded)
+  if (without)
+    tell(
+      'IST0102',
+      'metadata.labels',
+      `its pods get no sidecar, such as those of the ${without.kind} ${without.name}, though configuration of the mesh is in it: label it mesh-injection=enabled, or disabled if that is meant`,
+    )
+}

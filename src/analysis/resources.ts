@@ -1,0 +1,61 @@
+/** Cuts objects of a cluster that are not configuration of the mesh to what analyzers look at. */
+import { isMapping, mapping } from '../config/shape.ts'
+import type { Container, PodDetails, Resource, Workload } from './world.ts'
+
+type Mapping = Readonly<Record<string, unknown>>
+
+/** Kinds of objects that contain a template of pods, with the path of the template. */
+const templates: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  ...['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'ReplicationController', 'Job'].map((kind) => [kind, ['spec', 'template']] as const),
+  ['CronJob', ['spec', 'jobTemplate', 'spec', 'template']],
+])
+
+/** Returns the kind, name and metadata of an object; undefined for a value without them. */
+export function resourceOf(value: Mapping, place: string): Resource | undefined {
+  const metadata = mapping(value.metadata)
+  const { name } = metadata
+  const kind = value.kind
+  if (typeof kind !== 'string' || typeof name !== 'string' || name === '') return undefined
+  const namespace = kind === 'Namespace' ? '' : (metadata.namespace ?? 'default')
+  if (typeof namespace !== 'string') return undefined
+  return { kind, namespace, name, labels: texts(metadata.labels), annotations: texts(metadata.annotations), place }
+}
+
+/** Returns an object as the workload that it is: a pod, or the pods of a template. Undefined for other kinds. */
+export function workloadOf(value: Mapping, resource: Resource): Workload | undefined {
+  if (resource.kind === 'Pod') return { ...resource, pod: detailsOf(value, resource.annotations) }
+  const template = templates.get(resource.kind)
+  if (!template) return undefined
+  let pod: unknown = value
+  for (const field of template) pod = mapping(pod)[field]
+  const metadata = mapping(mapping(pod).metadata)
+  return { ...resource, labels: texts(metadata.labels), pod: detailsOf(mapping(pod), texts(metadata.annotations)) }
+}
+
+function detailsOf({ spec: given, status }: Mapping, annotations: Readonly<Record<string, string>>): PodDetails {
+  const spec = mapping(given)
+  const { phase } = mapping(status)
+  return {
+    annotations,
+    containers: [...listOf(spec.containers), ...listOf(spec.initContainers)].map(containerOf),
+    hostNetwork: spec.hostNetwork === true,
+    hasEnded: phase === 'Succeeded' || phase === 'Failed',
+  }
+}
+
+function containerOf({ name, image, ports }: Mapping): Container {
+  return {
+    name: String(name ?? ''),
+    image: String(image ?? ''),
+    ports: listOf(ports).flatMap(({ name: named, containerPort: number }) =>
+      typeof number === 'number' ? { name: String(named ?? ''), number } : [],
+    ),
+  }
+}
+
+const listOf = (value: unknown): readonly Mapping[] => (Array.isArray(value) ? value.filter(isMapping) : [])
+
+/** The entries of a mapping whose values are texts. */
+function texts(value: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(mapping(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
