@@ -1,10 +1,10 @@
 /**
- * Ingresses of a real cluster with a real gateway (docs/resources.md, I1 to I8 and K11): discovery as `manifests/` deploys it, a stock Envoy with an
- * agent that gets the certificate of the Ingress's Secret from discovery, and pods that requests over TLS reach.
+ * Ingresses of a real cluster with a real gateway (docs/resources.md, I1 to I8 and K11): discovery as `manifests/` deploys it, a gateway of the chart that
+ * gets the certificate of the Ingress's Secret from discovery, and pods that requests over TLS reach.
  */
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
-import { deployDiscovery, meshGateway, programImages, settled } from '../harness/cluster-mesh.ts'
+import { deployDiscovery, installChart, programImages, settled } from '../harness/cluster-mesh.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
 import { until } from '../harness/until.ts'
@@ -25,12 +25,7 @@ const documents = `{apiVersion: v1, kind: Namespace, metadata: {name: edge}}
 ---
 {apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: mesh}, spec: {controller: mesh.io/ingress-controller}}
 ---
-{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: other}, spec: {controller: example.com/other}}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: secrets, namespace: edge}, rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: secrets, namespace: edge},
-  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: secrets}, subjects: [{kind: ServiceAccount, name: gateway, namespace: edge}]}`
+{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: other}, spec: {controller: example.com/other}}`
 const ingress = (className: string) => `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, namespace: shop},
   spec: {ingressClassName: ${className}, tls: [{hosts: [${host}], secretName: web-cert}],
     rules: [{host: ${host}, http: {paths: [{path: /shop, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]}}`
@@ -69,8 +64,8 @@ describe('a gateway of Ingresses in a cluster', () => {
     programImages(cluster, envoy)
     deployDiscovery(cluster, { ORCH_INGRESS_NS: 'edge' }, documents)
     keep(0)
-    cluster.apply(gateways('gateways', 'ClusterIP'), ingress('mesh'), ...meshGateway('edge', 'gateway', { mesh: 'ingressgateway' }))
-    settled(cluster, 'edge', 'gateway')
+    cluster.apply(gateways('gateways', 'ClusterIP'), ingress('mesh'))
+    installChart(cluster, 'gateway', { namespace: 'edge', values: { labels: { mesh: 'ingressgateway' }, service: { type: 'None' } } })
     settled(cluster, 'shop', 'web')
   })
   after(async () => {

@@ -1,19 +1,39 @@
 /**
- * The whole mesh in a real cluster: `manifests/` as they are, policies and rules as custom resources, and three Deployments whose pods have
- * redirect rules, an agent and a stock Envoy. They call each other by service name over mutual TLS, under policy and without retries, while
- * everything that may go comes and goes.
+ * The whole life of pods in a real cluster: Helm installs the charts, a namespace gets a label, and Deployments that know nothing of the mesh are created.
+ * The webhook injects their pods, the kubelet runs them from the files of the images, and they call each other by service name over mutual TLS,
+ * under policy and without retries, while everything that may go comes and goes.
  */
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
-import { deployDiscovery, meshWorkload, programImages, settled } from '../harness/cluster-mesh.ts'
+import { installChart, settled } from '../harness/cluster-mesh.ts'
+import { dockerImages } from '../harness/docker-images.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
-import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
 import type { CallCounts, FailedCall } from '../harness/steady-client.ts'
 import { until } from '../harness/until.ts'
 
 const envoy = envoyBinaries().at(-1)?.path ?? ''
 const urls = ['http://web.shop/', 'http://api.shop/']
+/** A Deployment as its owner writes it, with its account, and a readiness probe where it answers HTTP. */
+const workload = (name: string, replicas: number, container: { readonly image: string; readonly args?: readonly string[] }, isProbed: boolean) => {
+  const readinessProbe = { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: 2 }
+  const application = {
+    ...{ name: 'application', ...container, ...(isProbed ? { readinessProbe } : {}) },
+    // It takes calls until the others have been told that its pod ends: an agent that has lost discovery tries again within ten seconds
+    // (docs/agent.md, X5).
+    lifecycle: { preStop: { sleep: { seconds: 15 } } },
+  }
+  const spec = { serviceAccountName: name, terminationGracePeriodSeconds: 30, containers: [application] }
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'shop' } },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: 'shop' },
+      spec: { replicas, selector: { matchLabels: { app: name } }, template: { metadata: { labels: { app: name } }, spec } },
+    },
+  ].map((document) => JSON.stringify(document))
+}
 const service = (name: string) =>
   `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {selector: {app: ${name}}, ports: [{name: http, port: 80, targetPort: 8080}]}}`
 /** Without retries each request that a proxy sends in vain is a failed call. The headers show that the rules are in force. */
@@ -40,7 +60,7 @@ metadata: {name: callers, namespace: shop}
 spec: {selector: {matchLabels: {app: api}}, rules: [{from: [{source: {principals: [cluster.local/ns/shop/sa/client]}}]}]}`,
 ]
 
-describe('a mesh in a cluster', () => {
+describe('the life of pods of a mesh', () => {
   let cluster: TestCluster
   const application = (name: string, ...command: readonly string[]) =>
     cluster.kubectl(['exec', '-n', 'shop', `deploy/${name}`, '-c', 'application', '--', ...command])
@@ -60,30 +80,35 @@ describe('a mesh in a cluster', () => {
     })
   }
 
-  async function deploy(): Promise<void> {
-    establish(cluster, ...meshDefinitions().values())
-    deployDiscovery(cluster, {}, '{apiVersion: v1, kind: Namespace, metadata: {name: shop}}')
-    cluster.apply(...policies, ...rules('web'), ...rules('api'))
-    // The pods wait for it, too, for up to a minute.
-    await until(
-      'the roots',
-      () => cluster.kubectl(['get', 'configmap', '-n', 'shop', 'mesh-ca-root-cert', '--ignore-not-found', '-o', 'name']) !== '',
-    )
+  /** Whether each injection webhook has the CA bundle, without which no pod can be made. */
+  const areTrusted = () => {
+    const path = '{range .webhooks[*]}{.clientConfig.caBundle}{"\\n"}{end}'
+    const text = cluster.kubectl(['get', 'mutatingwebhookconfiguration', 'mesh-sidecar-injector', '-o', `jsonpath=${path}`])
+    return text
+      .trim()
+      .split('\n')
+      .every((line) => line !== '')
   }
 
   before(async function () {
     if (envoy === '') this.skip()
     cluster = await TestCluster.start()
-    programImages(cluster, envoy)
+    dockerImages(cluster, envoy)
     cluster.image('steady', [process.execPath, fileURLToPath(new URL('../harness/steady-client.ts', import.meta.url))])
-    await deploy()
-    const echo = { image: 'echo', isProbed: true }
+    installChart(cluster, 'base')
+    installChart(cluster, 'meshd')
+    await until('the webhooks to have the CA bundle', areTrusted)
     cluster.apply(
+      '{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {mesh-injection: enabled}}}',
+      ...[...policies, ...rules('web'), ...rules('api')],
       ...['web', 'api'].map(service),
-      ...meshWorkload({ name: 'web', replicas: 2, ...echo }),
-      ...meshWorkload({ name: 'api', replicas: 1, ...echo }),
-      ...meshWorkload({ name: 'client', replicas: 1, image: 'steady', args: urls }),
-      '{apiVersion: v1, kind: Pod, metadata: {name: outside, namespace: shop}, spec: {containers: [{name: idle, image: idle}]}}',
+    )
+    cluster.apply(
+      ...workload('web', 2, { image: 'echo' }, true),
+      ...workload('api', 1, { image: 'echo' }, true),
+      ...workload('client', 1, { image: 'steady', args: urls }, false),
+      `{apiVersion: v1, kind: Pod, metadata: {name: outside, namespace: shop, labels: {sidecar.mesh.io/inject: "false"}},
+        spec: {containers: [{name: idle, image: idle}]}}`,
     )
     for (const name of ['web', 'api', 'client']) settled(cluster, 'shop', name)
   })
@@ -116,13 +141,19 @@ describe('a mesh in a cluster', () => {
       action()
       await goOn()
     }
+    /** A pod of a Deployment that is not ending. */
     const podOf = (name: string, namespace = 'shop') => {
-      const all = cluster.kubectl(['get', 'pods', '-n', namespace, '-l', `app=${name}`, '--field-selector', 'status.phase=Running', '-o', 'name'])
-      return all.split('\n')[0] as string
+      const { items } = JSON.parse(cluster.kubectl(['get', 'pods', '-n', namespace, '-l', `app=${name}`, '-o', 'json'])) as {
+        items: { metadata: { name: string; deletionTimestamp?: string } }[]
+      }
+      return `pod/${items.find(({ metadata }) => metadata.deletionTimestamp === undefined)?.metadata.name}`
     }
+    /** Waits until the pods of a Deployment are ready. Those that end go on ending meanwhile, beside the next step. */
+    const isReady = (name: string, namespace = 'shop') =>
+      void cluster.kubectl(['rollout', 'status', 'deployment', '-n', namespace, name, '--timeout', '90s'])
     const scale = (replicas: number) => {
       cluster.kubectl(['scale', 'deployment', '-n', 'shop', 'web', '--replicas', `${replicas}`])
-      settled(cluster, 'shop', 'web')
+      isReady('web')
     }
     const restart = (name: string) => cluster.kubectl(['rollout', 'restart', 'deployment', '-n', 'shop', name])
     const isServing = () => until('the API server', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
@@ -141,20 +172,23 @@ describe('a mesh in a cluster', () => {
     await step('web is scaled down', () => scale(1))
     await step('api is rolled out again', () => {
       restart('api')
-      settled(cluster, 'shop', 'api')
+      isReady('api')
     })
     await step('discovery is deleted', () => {
-      cluster.kubectl(['delete', '-n', 'mesh-system', podOf('meshd', 'mesh-system')])
-      settled(cluster, 'mesh-system', 'meshd')
+      cluster.kubectl(['delete', '-n', 'mesh-system', podOf('meshd', 'mesh-system'), '--wait=false'])
+      isReady('meshd', 'mesh-system')
     })
-    await step('web is scaled up by the new discovery', () => scale(2))
-    await step('a pod of web is deleted', () => {
-      cluster.kubectl(['delete', '-n', 'shop', podOf('web')])
-      settled(cluster, 'shop', 'web')
+    await step('web is scaled up by the new discovery, and one of its pods is deleted', () => {
+      scale(2)
+      cluster.kubectl(['delete', '-n', 'shop', podOf('web'), '--wait=false'])
+      isReady('web')
     })
     await step('the API server is killed', () => cluster.signalServer('SIGKILL'))
     await isServing()
     await step('web is scaled after the restart of the API server', () => scale(3))
+    await step('all that ended is gone', () => {
+      for (const name of ['web', 'api']) settled(cluster, 'shop', name)
+    })
     noneFailed()
 
     // Calls to a pod that is killed may fail; they are counted apart.
@@ -177,5 +211,14 @@ describe('a mesh in a cluster', () => {
     })
     noneFailed()
     expect(calls().counts.reduce((sum, { failed: count }) => sum + count, 0)).to.equal(killed.length)
+  })
+
+  it('leaves nothing of pods that go: neither calls to them, nor what discovery knew of them', async () => {
+    cluster.kubectl(['delete', 'deployment', '-n', 'shop', 'web', '--wait=false'])
+    cluster.kubectl(['wait', '-n', 'shop', '--for=delete', '--timeout', '90s', 'pod', '-l', 'app=web'])
+    const known = () => cluster.kubectl(['exec', '-n', 'mesh-system', 'deploy/meshd', '--', 'pilot-discovery', 'request', 'GET', '/debug/syncz'])
+    await until('discovery to forget them', () => !known().includes('web-') && known().includes('api-'))
+    const status = application('client', 'curl', '-s', '-m', '10', '-o', '/dev/null', '-w', '%{http_code}', urls[0] as string)
+    expect(status).to.equal('503')
   })
 })
