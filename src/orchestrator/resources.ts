@@ -1,5 +1,6 @@
 /** The resources of an API server that are followed: their paths, and what is asked for (docs/operation.md, C3). */
 import type { ListRequest, WatchRequest } from './list-watch.ts'
+import type { MessageFields } from './protobuf-messages.ts'
 
 /** A resource of the API. */
 export interface Resource {
@@ -10,6 +11,8 @@ export interface Resource {
   readonly name: string
   /** The namespace whose objects these are; undefined: those of all namespaces, or objects without one. */
   readonly namespace?: string
+  /** What is read of its objects where they come in protobuf, which is asked for then; undefined: they come in JSON. */
+  readonly fields?: MessageFields
 }
 
 /** A resource of the core API. */

@@ -12,10 +12,9 @@ export interface ReadEvent {
 
 const types: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'])
 
-/** Reads a line of a watch. Throws an Error when it is no event. */
-export function eventOf(line: string): ReadEvent {
-  const value: unknown = JSON.parse(line)
-  if (!isMapping(value) || !types.has(value.type) || !isMapping(value.object)) throw new Error('the watch has a line that is no event')
+/** Returns a value of a watch as an event. Throws an Error when it is none. */
+export function eventOf(value: unknown): ReadEvent {
+  if (!isMapping(value) || !types.has(value.type) || !isMapping(value.object)) throw new Error('the watch has something that is no event')
   return value as unknown as ReadEvent
 }
 
@@ -30,7 +29,11 @@ export interface Page {
 export function readPage(text: string): Page {
   const value: unknown = JSON.parse(text)
   if (!isMapping(value) || !(Array.isArray(value.items) || value.items === null)) throw new Error('there are no items')
-  const { resourceVersion, continue: next } = mapping(value.metadata)
+  return pageOf(mapping(value.metadata))
+}
+
+/** Reads the metadata of a page. Throws an Error when it has no version. */
+export function pageOf({ resourceVersion, continue: next }: Mapping): Page {
   if (typeof resourceVersion !== 'string') throw new Error('the list has no resource version')
   return { version: resourceVersion, next: typeof next === 'string' ? next : '' }
 }
@@ -63,19 +66,10 @@ export function codeOf({ code, message }: Mapping): Refusal {
   return { code: typeof code === 'number' ? code : 0, reason: reasonOf(message, 'no reason given'), askedMs: 0 }
 }
 
-/** Reads an answer whose status is no success, with a `Status` as its body. */
-export function refusalOf(status: number, body: string, retryAfter: string | undefined): Refusal {
+/** Reads an answer whose status is no success. `message`: that of the `Status` that is its body, as {@link ObjectFormat.messageIn} returns it. */
+export function refusalOf(status: number, message: unknown, retryAfter: string | undefined): Refusal {
   const seconds = Number(retryAfter)
-  return { code: status, reason: reasonOf(messageIn(body), `status ${status}`), askedMs: seconds > 0 && seconds < 3600 ? seconds * 1000 : 0 }
-}
-
-function messageIn(body: string): unknown {
-  try {
-    const value: unknown = JSON.parse(body)
-    return isMapping(value) ? value.message : undefined
-  } catch {
-    return body
-  }
+  return { code: status, reason: reasonOf(message, `status ${status}`), askedMs: seconds > 0 && seconds < 3600 ? seconds * 1000 : 0 }
 }
 
 const reasonOf = (message: unknown, otherwise: string): string =>

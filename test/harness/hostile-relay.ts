@@ -20,6 +20,12 @@ type Harm = 'lose' | 'repeat' | 'delay'
 
 type Headers = Record<string, string | string[] | undefined>
 
+/** The end of the event that bytes begin with: a line of JSON, or a frame with its length in front; undefined while it has not come whole. */
+function endOfEvent(bytes: Buffer, isProtobuf: boolean): number | undefined {
+  const end = isProtobuf ? (bytes.length < 4 ? Number.NaN : 4 + bytes.readUInt32BE(0)) : bytes.indexOf('\n') + 1 || Number.NaN
+  return end <= bytes.length ? end : undefined
+}
+
 /** A running relay. It presents the certificate of the server, so that clients need not know of it. */
 export class HostileRelay {
   readonly #server: Http2SecureServer
@@ -33,7 +39,7 @@ export class HostileRelay {
   harm = 0
   /** The number of events that were lost, repeated and delayed. */
   readonly done: Record<Harm, number> = { lose: 0, repeat: 0, delay: 0 }
-  /** Which events are lost besides: lines of JSON. */
+  /** Which events are lost besides: their bytes as latin1, JSON or protobuf. */
   loses: (event: string) => boolean = () => false
   /** Whether streamed lists are refused as servers without them do. */
   refusesStreams = false
@@ -122,33 +128,37 @@ export class HostileRelay {
   #relay(stream: ServerHttp2Stream, isWatch: boolean, headers: Headers): void {
     const answer = this.#connection().request(headers, { endStream: headers[':method'] === 'GET' })
     if (headers[':method'] !== 'GET') stream.pipe(answer)
-    let rest = ''
-    let held: string | undefined
-    const write = (text: string) => {
-      if (!stream.destroyed) stream.write(text)
+    let rest: Buffer = Buffer.alloc(0)
+    let held: Buffer | undefined
+    let isProtobuf = false
+    const write = (bytes: Uint8Array) => {
+      if (!stream.destroyed) stream.write(bytes)
     }
-    const line = (text: string) => {
+    const relayed = (event: Buffer) => {
+      const text = event.toString('latin1')
       if (this.withholdsEnds && text.includes('k8s.io/initial-events-end')) return
       const harm = this.#harm(text)
       if (harm) this.done[harm]++
       if (harm === 'lose') return
       // A delayed event comes behind the next one.
-      if (harm === 'delay' && held === undefined) return void (held = text)
-      write(text)
-      if (harm === 'repeat') write(text)
+      if (harm === 'delay' && held === undefined) return void (held = event)
+      write(event)
+      if (harm === 'repeat') write(event)
       if (held !== undefined) write(held)
       held = undefined
     }
     answer.on('response', ({ ':status': status, 'content-type': type }) => {
+      isProtobuf = String(type).startsWith('application/vnd.kubernetes.protobuf')
       // A stream that was reset before it was answered has ended by now.
       if (!stream.destroyed && !stream.headersSent) stream.respond({ ':status': status, 'content-type': type })
     })
-    answer.setEncoding('utf8')
-    answer.on('data', (text: string) => {
-      if (!isWatch) return write(text)
-      const lines = (rest + text).split('\n')
-      rest = lines.pop() ?? ''
-      for (const each of lines) line(`${each}\n`)
+    answer.on('data', (bytes: Buffer) => {
+      if (!isWatch) return write(bytes)
+      rest = Buffer.concat([rest, bytes])
+      for (let end = endOfEvent(rest, isProtobuf); end !== undefined; end = endOfEvent(rest, isProtobuf)) {
+        relayed(rest.subarray(0, end))
+        rest = rest.subarray(end)
+      }
     })
     answer.on('end', () => {
       // A stream that is reset ends too, also before there is an answer.
@@ -164,7 +174,7 @@ export class HostileRelay {
 
   /** What happens to an event. Those of the list that begins a watch, and bookmarks, are as they are. */
   #harm(event: string): Harm | undefined {
-    if (!/^\{"type":"(?:MODIFIED|DELETED)"/.test(event)) return undefined
+    if (!/^(?:\{"type":"|.{4}\n.)(?:MODIFIED|DELETED)/s.test(event)) return undefined
     if (this.loses(event)) return 'lose'
     if (this.#random() >= this.harm) return undefined
     return (['lose', 'repeat', 'delay'] as const)[Math.floor(this.#random() * 3)]

@@ -207,7 +207,8 @@ describe('discovery behind a hostile relay', () => {
     const repairs = () => metric(one, 'pilot_orch_audit_repairs_total{kind="EndpointSlice"}')
     // A server that was away may have told of a change later than an audit waits.
     const before = await repairs()
-    relay.loses = (event) => event.includes('"kind":"EndpointSlice"') && event.includes('"kubernetes.io/service-name":"api"')
+    // A label in protobuf: the length stands before the text.
+    relay.loses = (event) => event.includes('EndpointSlice') && event.includes('kubernetes.io/service-name\x12\x03api')
     scale('api', 1)
     await settles('api', 1)
     await until('a repair', async () => (await repairs()) > before)

@@ -1,9 +1,18 @@
 /** Discovery follows a real cluster: what happens there reaches the streams of proxies (docs/resources.md, O6 to O9; docs/operation.md, C1 to C6). */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { ApiSession } from '../../actors/discovery/cluster/api-session.ts'
+import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
+import { registryResources } from '../../actors/discovery/sources/orchestrator/registry-part.ts'
+import type { ScopedLogger } from '../../actors/runtime/logger.ts'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import { acceptedTypes, formatOf } from '../../src/orchestrator/object-format.ts'
+import { cut, type FollowedKind } from '../../src/orchestrator/objects.ts'
+import type { MessageFields } from '../../src/orchestrator/protobuf-messages.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { discoveryScript } from '../harness/commands.ts'
@@ -28,6 +37,43 @@ const service = (name: string, port = 80) => `apiVersion: v1
 kind: Service
 metadata: {name: ${name}, namespace: shop}
 spec: {selector: {app: ${name}}, ports: [{name: http, port: ${port}, targetPort: web}]}`
+/** Objects with all that is read of them. */
+const shapes = [
+  'apiVersion: v1\nkind: Namespace\nmetadata: {name: shapes, labels: {team: a}, annotations: {networking.mesh.io/traffic-distribution: PreferClose}}',
+  `apiVersion: v1
+kind: Service
+metadata: {name: balanced, namespace: shapes, annotations: {networking.mesh.io/exportTo: ".", alpha.mesh.io/kubernetes-serviceaccounts: a}}
+spec:
+  type: LoadBalancer
+  externalIPs: [192.0.2.7]
+  trafficDistribution: PreferClose
+  selector: {app: a, version: v1}
+  ports: [{name: http, port: 80, targetPort: web, appProtocol: kubernetes.io/h2c}, {name: dns, port: 53, protocol: UDP, targetPort: 5353}]`,
+  'apiVersion: v1\nkind: Service\nmetadata: {name: headless, namespace: shapes}\nspec: {clusterIP: None, ports: [{port: 80}]}',
+  'apiVersion: v1\nkind: Service\nmetadata: {name: elsewhere, namespace: shapes}\nspec: {type: ExternalName, externalName: example.com}',
+  `apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: made, namespace: shapes, labels: {kubernetes.io/service-name: headless}}
+addressType: IPv6
+ports: [{name: http, port: 8080}, {name: every}]
+endpoints:
+- {addresses: ["2001:db8::1"], conditions: {ready: false, serving: true, terminating: true}, nodeName: n1}
+- {addresses: ["2001:db8::2"], targetRef: {kind: Pod, namespace: shapes, name: many}}`,
+  `apiVersion: v1
+kind: Pod
+metadata:
+  name: many
+  namespace: shapes
+  labels: {app: a, pod-template-hash: "12"}
+  annotations: {long: text}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: a-12, uid: "1", controller: true}]
+spec:
+  hostNetwork: true
+  nodeName: n2
+  initContainers: [{name: beside, image: idle, restartPolicy: Always, ports: [{name: metrics, containerPort: 9090}]}]
+  containers: [{name: one, image: idle, ports: [{name: web, containerPort: 8080}, {name: dns, containerPort: 53, protocol: UDP}]}]`,
+]
+const balancedStatus = '{"status":{"loadBalancer":{"ingress":[{"ip":"203.0.113.1"},{"hostname":"lb.example.com"}]}}}'
 const namespace = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}'
 
 describe('discovery beside a real cluster', () => {
@@ -276,6 +322,48 @@ spec:
       expect(client.removed).to.deep.equal([])
     } finally {
       await local.dispose()
+    }
+  })
+
+  it('reads objects in protobuf as it reads them in JSON', async () => {
+    cluster.apply(...shapes)
+    cluster.kubectl(['patch', 'service', 'balanced', '-n', 'shapes', '--subresource=status', '--type=merge', '-p', balancedStatus])
+    const access = await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false)
+    const context = { names: meshNames('mesh.io'), source: 'test', cluster: 'c' }
+    const session = new ApiSession({
+      ...{ perSecond: 100, burst: 100, userAgent: 'test' },
+      access: async () => access,
+      log: { ...console, isOn: () => false, debug: () => undefined } as unknown as ScopedLogger,
+    })
+    /** The objects of a list as they are cut, and the media type in which they came. */
+    const listed = (kind: FollowedKind, path: string, fields: MessageFields | undefined) =>
+      new Promise<{ readonly type: string; readonly objects: unknown[] }>((resolve, reject) => {
+        let [type, reader] = ['', formatOf('', undefined).list(0)]
+        const objects: unknown[] = []
+        session.send(
+          { method: 'GET', path, accept: acceptedTypes(fields, false) },
+          {
+            answered: (_, headers) => {
+              type = String(headers['content-type'])
+              reader = formatOf(type, fields).list(1_000_000)
+            },
+            received: (bytes) => void objects.push(...[...reader.take(bytes)].map((object) => cut(kind, object, context))),
+            ended: () => resolve({ type, objects }),
+            broken: (reason) => reject(new Error(reason)),
+          },
+        )
+      })
+    try {
+      for (const { kind, path, fields } of Object.values(registryResources))
+        await until(`the same ${kind} objects`, async () => {
+          const [binary, text] = [await listed(kind as FollowedKind, path, fields), await listed(kind as FollowedKind, path, undefined)]
+          expect(text.type).to.equal('application/json')
+          if (fields) expect(binary.type).to.equal('application/vnd.kubernetes.protobuf')
+          // Between the two lists an object may change.
+          return binary.objects.length > 0 && isDeepStrictEqual(binary.objects, text.objects)
+        })
+    } finally {
+      session.close()
     }
   })
 

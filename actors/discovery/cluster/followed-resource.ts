@@ -2,8 +2,6 @@
 import type { IncomingHttpHeaders } from 'node:http2'
 import type { KindStatus } from '../../../protocols/messages/orchestrator.ts'
 import { pauseAfter } from '../../../src/model/back-off.ts'
-import { Lines } from '../../../src/orchestrator/lines.ts'
-import { ListItems } from '../../../src/orchestrator/list-items.ts'
 import {
   type Listed,
   type ListRequest,
@@ -13,8 +11,10 @@ import {
   type WatchInput,
   type WatchRequest,
 } from '../../../src/orchestrator/list-watch.ts'
+import { acceptedTypes, formatOf, type ListReader, type ObjectFormat, type WatchReader } from '../../../src/orchestrator/object-format.ts'
+import type { MessageFields } from '../../../src/orchestrator/protobuf-messages.ts'
 import { listPath, type Resource, requestPath, shownResource, verbOf } from '../../../src/orchestrator/resources.ts'
-import { bookmarkOf, codeOf, eventOf, keyAndVersion, objectOf, type ReadEvent, refusalOf } from '../../../src/orchestrator/responses.ts'
+import { bookmarkOf, codeOf, keyAndVersion, type ReadEvent, refusalOf } from '../../../src/orchestrator/responses.ts'
 import { chance } from '../../runtime/chance.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../../runtime/timers.ts'
@@ -54,7 +54,8 @@ const settleMs = 5000
 /** The longest object, and the longest text of a refusal, in bytes. */
 const most = { object: 16 * 1024 * 1024, refusal: 65_536 }
 
-const accept = { objects: 'application/json', versions: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json' }
+/** What an audit asks for: the metadata of objects. */
+const versionTypes = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json'
 
 /** What comes of the page of a list. */
 interface ListEvents {
@@ -221,30 +222,30 @@ export class FollowedResource<Item = unknown> {
     this.#serial++
     this.#verb = verbOf(request)
     const path = requestPath(this.resource, request, chance())
-    this.#request = this.#session.send(
-      { method: 'GET', path, accept: accept.objects },
-      this.#verb === 'list' ? this.#pageEvents() : this.#watchEvents(),
-    )
+    const isWatch = this.#verb === 'watch'
+    const accept = acceptedTypes(this.resource.fields, isWatch)
+    this.#request = this.#session.send({ method: 'GET', path, accept }, isWatch ? this.#watchEvents() : this.#pageEvents())
   }
 
   #broken = (reason: string): void => this.#tell({ type: 'broken', reason })
 
   #watchEvents(): RequestEvents {
-    const lines = new Lines(most.object)
+    let reader: WatchReader | undefined
     const serial = this.#serial
-    const refusal = new Refused((found) => this.#tell({ type: 'refused', refusal: found }))
+    const refusal = new Refused(this.resource.fields, (found) => this.#tell({ type: 'refused', refusal: found }))
     return {
       answered: (status, headers) => {
-        if (!refusal.answered(status, headers)) this.#tell({ type: 'opened' })
+        reader = refusal.answered(status, headers)?.watch(most.object)
+        if (reader) this.#tell({ type: 'opened' })
         this.#listen()
       },
       received: (bytes) => {
         if (refusal.received(bytes)) return
         this.#heardAt = monotonicMs()
-        for (const line of lines.take(bytes)) {
+        for (const event of reader?.take(bytes) ?? []) {
           // An event may have ended the request: those behind it are of no list and no watch that goes on.
           if (this.#serial !== serial) break
-          this.#event(eventOf(line))
+          this.#event(event)
         }
         this.#events.settled()
         // The end of a streamed list begins the longer time of a watch.
@@ -265,7 +266,7 @@ export class FollowedResource<Item = unknown> {
   }
 
   #pageEvents(): RequestEvents {
-    return this.#listEvents({
+    return this.#listEvents(this.resource.fields, {
       item: (object) => {
         const item = this.#events.read(object)
         if (item) this.#tell({ type: 'listed', item })
@@ -287,7 +288,7 @@ export class FollowedResource<Item = unknown> {
       this.#auditWait?.cancel()
       this.#tell({ type: 'auditFailed', ...failure })
     }
-    const events = this.#listEvents({
+    const events = this.#listEvents(undefined, {
       item: (object) => {
         const known = keyAndVersion(object)
         if (known) versions.set(...known)
@@ -307,28 +308,28 @@ export class FollowedResource<Item = unknown> {
       refused: (refusal) => over({ refusal, reason: refusal.reason }),
       broken: (reason) => over({ refusal: undefined, reason }),
     })
-    this.#audit = this.#session.send({ method: 'GET', path: listPath(this.resource.path, request), accept: accept.versions }, events)
+    this.#audit = this.#session.send({ method: 'GET', path: listPath(this.resource.path, request), accept: versionTypes }, events)
   }
 
-  /** The events of a request whose answer is a page of a list, whose objects are read as they come. */
-  #listEvents(list: ListEvents): RequestEvents {
-    const items = new ListItems(most.object)
-    const refusal = new Refused(list.refused)
+  /** The events of a request whose answer is a page of a list, whose objects are read as they come. `fields`: those that are known in protobuf. */
+  #listEvents(fields: MessageFields | undefined, list: ListEvents): RequestEvents {
+    let reader: ListReader | undefined
+    const refusal = new Refused(fields, list.refused)
     return {
       answered: (status, headers) => {
-        refusal.answered(status, headers)
+        reader = refusal.answered(status, headers)?.list(most.object)
         list.heard()
       },
       received: (bytes) => {
         list.heard()
         if (refusal.received(bytes)) return
-        for (const text of items.take(bytes)) list.item(objectOf(text))
+        for (const object of reader?.take(bytes) ?? []) list.item(object)
         list.received()
       },
       ended: () => {
-        if (refusal.ended()) return
+        if (refusal.ended() || !reader) return
         try {
-          list.end(items.end())
+          list.end(reader.end())
         } catch (error) {
           list.broken(`a page of a list cannot be read: ${(error as Error).message}`)
         }
@@ -365,21 +366,25 @@ export class FollowedResource<Item = unknown> {
 
 /** Collects the body of an answer that is no success. */
 class Refused {
+  readonly #fields: MessageFields | undefined
   readonly #refused: (refusal: Refusal) => void
+  #format: ObjectFormat | undefined
   #status = 0
   #retryAfter: string | undefined
   readonly #parts: Uint8Array[] = []
   #length = 0
 
-  constructor(refused: (refusal: Refusal) => void) {
+  constructor(fields: MessageFields | undefined, refused: (refusal: Refusal) => void) {
+    this.#fields = fields
     this.#refused = refused
   }
 
-  /** Whether the status is that of a refusal. */
-  answered(status: number, headers: IncomingHttpHeaders): boolean {
+  /** Returns the encoding of the answer; undefined when its status is that of a refusal. */
+  answered(status: number, headers: IncomingHttpHeaders): ObjectFormat | undefined {
     this.#status = status
     this.#retryAfter = headers['retry-after']
-    return status !== 200
+    this.#format = formatOf(headers['content-type'], this.#fields)
+    return status === 200 ? this.#format : undefined
   }
 
   /** Takes bytes of a refusal; false: it is none. */
@@ -392,7 +397,7 @@ class Refused {
 
   ended(): boolean {
     if (this.#status === 200) return false
-    this.#refused(refusalOf(this.#status, Buffer.concat(this.#parts).toString('utf8'), this.#retryAfter))
+    this.#refused(refusalOf(this.#status, this.#format?.messageIn(Buffer.concat(this.#parts)), this.#retryAfter))
     return true
   }
 }

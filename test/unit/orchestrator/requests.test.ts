@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Lines } from '../../../src/orchestrator/lines.ts'
 import { ListItems } from '../../../src/orchestrator/list-items.ts'
+import { formatOf } from '../../../src/orchestrator/object-format.ts'
 import { RequestBudget } from '../../../src/orchestrator/request-budget.ts'
 import { isNewer } from '../../../src/orchestrator/resource-versions.ts'
 import {
@@ -72,8 +73,11 @@ describe('responses of an API server', () => {
   })
 
   it('are events, bookmarks and errors', () => {
-    expect(eventOf('{"type":"ADDED","object":{"a":1}}')).to.deep.equal({ type: 'ADDED', object: { a: 1 } })
-    for (const line of ['{', '[]', '{"type":"OTHER","object":{}}', '{"type":"ADDED"}']) expect(() => eventOf(line)).to.throw()
+    expect(eventOf({ type: 'ADDED', object: { a: 1 } })).to.deep.equal({ type: 'ADDED', object: { a: 1 } })
+    for (const value of [[], { type: 'OTHER', object: {} }, { type: 'ADDED' }]) expect(() => eventOf(value)).to.throw()
+    const watch = formatOf('application/json', undefined).watch(100)
+    expect([...watch.take(Buffer.from('{"type":"ADDED","object":{"a":1}}\n'))]).to.deep.equal([{ type: 'ADDED', object: { a: 1 } }])
+    expect(() => [...watch.take(Buffer.from('{\n'))]).to.throw()
     expect(bookmarkOf({ metadata: { resourceVersion: '7' } })).to.deep.equal({ version: '7', endsList: false })
     expect(bookmarkOf({ metadata: { resourceVersion: '7', annotations: { 'k8s.io/initial-events-end': 'true' } } }).endsList).to.equal(true)
     expect(codeOf({ code: 410, message: 'too old' })).to.deep.equal({ code: 410, reason: 'too old', askedMs: 0 })
@@ -108,9 +112,11 @@ describe('responses of an API server', () => {
   })
 
   it('are refusals with a reason, and the time that the server asks for', () => {
-    expect(refusalOf(403, '{"message":"pods is forbidden"}', undefined)).to.deep.equal({ code: 403, reason: 'pods is forbidden', askedMs: 0 })
-    expect(refusalOf(429, 'too many', '3')).to.deep.equal({ code: 429, reason: 'too many', askedMs: 3000 })
-    expect(refusalOf(503, '', 'soon')).to.deep.equal({ code: 503, reason: 'status 503', askedMs: 0 })
+    const { messageIn } = formatOf('application/json', undefined)
+    const refusal = (status: number, body: string, retryAfter?: string) => refusalOf(status, messageIn(Buffer.from(body)), retryAfter)
+    expect(refusal(403, '{"message":"pods is forbidden"}')).to.deep.equal({ code: 403, reason: 'pods is forbidden', askedMs: 0 })
+    expect(refusal(429, 'too many', '3')).to.deep.equal({ code: 429, reason: 'too many', askedMs: 3000 })
+    expect(refusal(503, '', 'soon')).to.deep.equal({ code: 503, reason: 'status 503', askedMs: 0 })
   })
 
   it('have versions that are numbers, of any length', () => {

@@ -5,17 +5,19 @@
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
 import type { ClusterRegistry, RegistryChange } from '../../../../src/orchestrator/cluster-registry.ts'
+import { namespaceFields, nodeFields, podFields, serviceFields, sliceFields } from '../../../../src/orchestrator/object-fields.ts'
 import { type ClusterObject, type CutObjects, cut, type FollowedKind, type ObjectOrigin } from '../../../../src/orchestrator/objects.ts'
 import { coreResource, groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Follower, WatcherPart } from './watcher-part.ts'
 
-const resources: { readonly [Kind in FollowedKind]: Resource } = {
-  Namespace: coreResource('Namespace', 'namespaces'),
-  Node: coreResource('Node', 'nodes'),
-  Service: coreResource('Service', 'services'),
-  Pod: coreResource('Pod', 'pods'),
-  EndpointSlice: groupResource('EndpointSlice', 'discovery.k8s.io', 'v1', 'endpointslices'),
+/** What is followed of each kind. */
+export const registryResources: { readonly [Kind in FollowedKind]: Resource } = {
+  Namespace: { ...coreResource('Namespace', 'namespaces'), fields: namespaceFields },
+  Node: { ...coreResource('Node', 'nodes'), fields: nodeFields },
+  Service: { ...coreResource('Service', 'services'), fields: serviceFields },
+  Pod: { ...coreResource('Pod', 'pods'), fields: podFields },
+  EndpointSlice: { ...groupResource('EndpointSlice', 'discovery.k8s.io', 'v1', 'endpointslices'), fields: sliceFields },
   Endpoints: coreResource('Endpoints', 'endpoints'),
 }
 
@@ -33,9 +35,9 @@ export class RegistryPart implements WatcherPart {
   constructor(registry: ClusterRegistry, origin: ObjectOrigin, usesSlices: boolean, send: (event: SourceEvent) => void) {
     this.#registry = registry
     this.#send = send
-    const kinds = (Object.keys(resources) as FollowedKind[]).filter((kind) => kind !== (usesSlices ? 'Endpoints' : 'EndpointSlice'))
+    const kinds = (Object.keys(registryResources) as FollowedKind[]).filter((kind) => kind !== (usesSlices ? 'Endpoints' : 'EndpointSlice'))
     this.followers = kinds.map((kind) => ({
-      resource: resources[kind],
+      resource: registryResources[kind],
       isAwaited: true,
       cut: (value) => cut(kind, value, origin),
       set: (key, object) => this.#set(kind, key, object as CutObjects[FollowedKind] | undefined),
