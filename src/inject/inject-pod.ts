@@ -47,13 +47,17 @@ export interface InjectionSettings {
 /** The pod before and after injection, or the reason why it gets no sidecar. */
 export type Injection = { readonly skipped: string } | { readonly original: Pod; readonly pod: Pod }
 
-/** The most values in a pod that is injected: what templates and merging do takes time for each. */
-const mostValues = 20_000
+/**
+ * The most values and containers in a pod that is injected, since what templates and merging do takes time for each, and the most characters of
+ * its settings of the proxy.
+ */
+const most = { values: 20_000, containers: 500, proxyConfig: 16_384 } as const
 
 /** Injects a pod. Throws an {@link InjectionError} that says what is wrong. */
 export function injectPod(request: InjectionRequest, settings: InjectionSettings): Injection {
-  if (hasMoreValues(request.pod, mostValues)) throw new InjectionError(`the pod has more than ${mostValues} values`)
+  if (hasMoreValues(request.pod, most.values)) throw new InjectionError(`the pod has more than ${most.values} values`)
   const original = readPod(request.pod)
+  if (allContainers(original).length > most.containers) throw new InjectionError(`the pod has more than ${most.containers} containers`)
   const { names, configuration } = settings
   const namespace = request.namespace || original.metadata.namespace || 'default'
   const { isInjected, reason } = decideInjection(original, namespace, configuration, names)
@@ -79,6 +83,7 @@ function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, na
   const fail = (reason: string): never => {
     throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
   }
+  if (text.length > most.proxyConfig) return fail(`is longer than ${most.proxyConfig} characters`)
   const [document = { value: {} }, another] = readDocuments(text, 'orchestrator')
   if (another) return fail('holds more than one document')
   if ('error' in document) return fail(document.error)

@@ -440,5 +440,9 @@ describe('a pod that would cost much', () => {
     for (const spec of [{ containers: many(200_000) }, { volumes: many(200_000) }])
       expect(cpuMs(() => expect(inject(spec)).to.throw(InjectionError, /^the pod has more than 20000 values$/))).to.be.lessThan(1500)
     expect(inject({ volumes: many(9000) })).not.to.throw()
+    expect(inject({ containers: many(250), initContainers: many(251) })).to.throw(InjectionError, /^the pod has more than 500 containers$/)
+    expect(inject({ containers: many(500) })).not.to.throw()
+    const settings = { annotations: { 'proxy.mesh.io/config': '['.repeat(16_385) } }
+    expect(() => injected(podWith(settings))).to.throw(InjectionError, /^annotation proxy.mesh.io\/config: .* is longer than 16384 characters$/)
   })
 })
