@@ -2,7 +2,7 @@
 import { stringify } from 'yaml'
 import { kinds } from '../src/config/kinds.ts'
 import { groupSpellings } from '../src/names/mesh-names.ts'
-import { type Access, accesses, signerAccesses } from '../src/orchestrator/access.ts'
+import { type Access, accesses, signerAccesses, statusAccesses } from '../src/orchestrator/access.ts'
 import { injectorNames } from '../src/orchestrator/injector-object.ts'
 import { settingsNames } from '../src/orchestrator/settings-object.ts'
 
@@ -21,7 +21,7 @@ interface Rule {
 function rulesOf(where: Access['where'], of: readonly Access[] = accesses): Rule[] {
   const rules = new Map<string, Rule>()
   for (const { resource, group, verbs, names, why } of of.filter((access) => access.where === where)) {
-    const key = JSON.stringify([why === 'configuration' ? why : group, verbs, names])
+    const key = JSON.stringify([why === 'configuration' || why === 'its status' ? why : group, verbs, names])
     const { apiGroups = [], resources = [] } = rules.get(key) ?? {}
     const rule = { apiGroups: [...new Set([...apiGroups, group])], resources: [...new Set([...resources, resource])], verbs }
     rules.set(key, { ...rule, ...(names ? { resourceNames: namesOfRevision(names) } : {}) })
@@ -43,6 +43,7 @@ export function accessTemplate(): string {
     ['rules', rulesOf('control plane')],
     ['signerClusterRules', rulesOf('cluster', signerAccesses)],
     ['signerRules', rulesOf('control plane', signerAccesses)],
+    ['statusClusterRules', rulesOf('cluster', statusAccesses)],
     ['groups', groups],
   ]
   const head =

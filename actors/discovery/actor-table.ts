@@ -7,6 +7,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { DistributionCommand, ProxiesReported, PushEvent } from '../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent, TokenKeysEvent } from '../../protocols/messages/identity.ts'
 import type { InjectorEvent, InjectorWebhooksEvent, MeshSettingsEvent } from '../../protocols/messages/injection.ts'
+import type { MeshObjectEvent, ObjectAnalysed, ObjectsPublished, ProxiesReached } from '../../protocols/messages/object-status.ts'
 import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { NamespaceRootsEvent } from '../../protocols/messages/root-certificates.ts'
@@ -94,6 +95,10 @@ interface Messages {
   InjectorEvent: InjectorEvent
   InjectorWebhooksEvent: InjectorWebhooksEvent
   DistributionCommand: DistributionCommand
+  MeshObjectEvent: MeshObjectEvent
+  ObjectsPublished: ObjectsPublished
+  ProxiesReached: ProxiesReached
+  ObjectAnalysed: ObjectAnalysed
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
@@ -111,6 +116,7 @@ type CertificateAuthority = typeof import('./authority/certificate-authority.ts'
 type RootCertificates = typeof import('./leader/root-certificates.ts').actor
 type MeshCertificates = typeof import('./leader/mesh-certificates.ts').actor
 type ValidationController = typeof import('./leader/validation-controller.ts').actor
+type StatusWriter = typeof import('./leader/status-writer.ts').actor
 type Distribution = typeof import('./distribution/distribution.ts').actor
 type Webhooks = typeof import('./webhooks/webhooks.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
@@ -167,7 +173,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
-    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true, MeshSettingsEvent: true },
+    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true, MeshSettingsEvent: true, ObjectsPublished: true },
     runs: mode,
     actors: [{ name: 'push-queue', config: () => ({ ...forQueue, syncedBefore: parts.syncedBefore() }) }],
   }
@@ -182,7 +188,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const distribution: Row<Distribution> = {
     module: 'distribution/distribution',
     consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
-    emits: { DistributionCommand: true },
+    emits: { DistributionCommand: true, ProxiesReached: true },
     runs: 'in-thread',
     actors: [{ name: 'distribution', config: {} }],
   }
@@ -207,7 +213,8 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: [],
   }
-  const rows = [queue, files, ...Object.values(late), mock, cluster, resolver, ...trust, distribution, writers, webhooks]
+  const statuses = statusRow(parts)
+  const rows = [queue, files, ...Object.values(late), mock, cluster, resolver, ...trust, distribution, writers, webhooks, statuses]
   return {
     ...wire(rows, parts.module),
     webhooks: wireLate(
@@ -269,6 +276,22 @@ function trustRows(parts: TableParts) {
   return [certificates, authenticator, authority, rootCertificates, meshCertificates, validation]
 }
 
+/** How long after its start the status writer says nothing of proxies: those of a service that was restarted connect again. */
+const statusSettleMs = 10_000
+
+/** The writer of statuses, where there is a cluster. */
+function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
+  const { PILOT_ENABLE_STATUS: reconciled, PILOT_STATUS_QPS: perSecond, PILOT_STATUS_BURST: burst } = features
+  const config = { reconciled, analysis: false, perSecond, burst, settleMs: statusSettleMs }
+  return {
+    module: 'leader/status-writer',
+    consumes: { MeshObjectEvent: true, ObjectsPublished: true, ProxiesReached: true, ObjectAnalysed: true },
+    emits: {},
+    runs: 'in-thread',
+    actors: hasCluster && (config.reconciled || config.analysis) ? [{ name: 'status-writer', config }] : [],
+  }
+}
+
 /** The actor for a source of the mesh configuration. */
 function configuredActor(
   parts: TableParts,
@@ -302,7 +325,13 @@ function configuredRows(mode: SpawnMode): {
       actors: [],
     },
     controlPlanes: { module: 'sources/xds/xds-source', consumes: {}, emits: { SourceEvent: true }, runs: mode, actors: [] },
-    clusterConfig: { module: 'sources/orchestrator/config-watcher', consumes: {}, emits: { SourceEvent: true }, runs: mode, actors: [] },
+    clusterConfig: {
+      module: 'sources/orchestrator/config-watcher',
+      consumes: {},
+      emits: { SourceEvent: true, MeshObjectEvent: true },
+      runs: mode,
+      actors: [],
+    },
   }
 }
 

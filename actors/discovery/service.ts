@@ -42,6 +42,7 @@ import { certificateWrites } from './leader/certificate-writes.ts'
 import { Elections } from './leader/elections.ts'
 import { ingressStatusAnswers } from './leader/ingress-status.ts'
 import { rootWrites } from './leader/root-writes.ts'
+import { statusWrites } from './leader/status-writes.ts'
 import { validationSteps } from './leader/validation-steps.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets, sharedSecrets } from './process-secrets.ts'
@@ -87,7 +88,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   sayAtStart(log, options, warnings, [...sources.notices, ...ofPorts])
 
   const metrics = new MetricRegistry()
-  const elections = cluster && new Elections({ connection: cluster.connection, api: cluster.api, ...leaderSettings(given, features), log, metrics })
+  const elections = cluster && new Elections({ ...leaderSettings(cluster, given, features), log, metrics })
   const answers = {} as Record<string, unknown>
   const supervisor = new Supervisor({
     mode,
@@ -178,6 +179,7 @@ async function checkGiven(given: DiscoveryOptions) {
   const identity = authenticatorConfig(features, cluster !== undefined)
   checkGivenFiles(given)
   const hasCluster = cluster !== undefined
+  if (features.PILOT_ENABLE_STATUS && !hasCluster) warnings.push('PILOT_ENABLE_STATUS has no effect: there is no cluster whose objects have a status')
   const authority = { ...(await givenAuthority(given, features, { place: place.place, hasCluster })), place: place.place }
   // The authority has made its directory by now, if it has one.
   const { secrets, warning } = cluster?.secrets ? await sharedSecrets(cluster.secrets) : keptSecrets(features.MESHD_CA_STATE_DIR)
@@ -270,6 +272,7 @@ const leaderAnswers = (elections: Elections, { signer }: MainCluster, features: 
     ...{ namespace, revision: features.REVISION },
   }),
   ...ingressStatusAnswers(elections),
+  ...statusWrites(() => elections.of('status')),
 })
 
 /** Has the process stand for election once it is ready. */
@@ -279,7 +282,12 @@ async function standWhenReady(elections: Elections, readiness: ReadinessJudge, s
 }
 
 /** The settings of elections. */
-const leaderSettings = (given: DiscoveryOptions, { POD_NAMESPACE, POD_NAME, REVISION: revision }: Features) => ({
+const leaderSettings = (
+  { connection, api, statusApi }: MainCluster,
+  given: DiscoveryOptions,
+  { POD_NAMESPACE, POD_NAME, REVISION: revision }: Features,
+) => ({
+  ...{ connection, api, apiOf: { status: statusApi } },
   ...{ settings: requestSettings(given), namespace: given.namespace || POD_NAMESPACE, revision, name: POD_NAME.slice(0, 253) },
 })
 

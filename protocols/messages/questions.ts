@@ -4,6 +4,7 @@ import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest }
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { BundleOrder, BundleOutcome } from './injection.ts'
 import type { Duty } from './leadership.ts'
+import type { StatusOrder, StatusOutcome } from './object-status.ts'
 import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './orchestrator.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
@@ -32,6 +33,8 @@ export interface BoundedQuestions {
   secretAccess(reader: SecretReader): boolean
   /** Answered by the main thread, which writes the status of an Ingress. */
   writeIngressStatus(order: IngressStatusOrder): IngressStatusAnswer
+  /** Answered by the main thread, which writes the status of a configuration object. */
+  writeStatus(order: StatusOrder): StatusOutcome
   /** Answered by the main thread, which has the API server review the token. */
   reviewToken(question: TokenReviewQuestion): TokenVerdict
   /** Answered by the main thread, of a service that keeps its state in Secrets. */
@@ -67,6 +70,7 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   leadership: 60_000,
   // A call may wait for its turn, and for a credential.
   writeIngressStatus: 25_000,
+  writeStatus: 25_000,
   // A review may wait for its turn.
   secretAccess: 7000,
   reviewToken: 7000,

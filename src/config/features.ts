@@ -277,6 +277,18 @@ export const variables = {
     range: ['1s', longest],
     meaning: 'how long a part (actor) of the service may leave the watchdog unanswered before it is ended and restarted',
   },
+  PILOT_ENABLE_STATUS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'updates the CRD Status field of all mesh resources with reconciliation status',
+  },
+  PILOT_STATUS_BURST: { type: 'integer', default: 500, range: [0, 2147483647], meaning: 'burst rate of status updates when status is enabled' },
+  PILOT_STATUS_QPS: {
+    type: 'number',
+    default: 100,
+    range: [0, 1000000000],
+    meaning: 'QPS of status updates when status is enabled; 0 means no limit',
+  },
   PILOT_ORCH_STALE_AFTER: {
     type: 'duration',
     default: '5m',

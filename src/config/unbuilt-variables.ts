@@ -36,31 +36,11 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
   },
-  PILOT_ENABLE_STATUS: {
-    without: orchestrator,
-    type: 'boolean',
-    default: false,
-    meaning: 'updates the CRD Status field of all mesh resources with reconciliation status',
-  },
   PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: {
     without: orchestrator,
     type: 'boolean',
     default: false,
     meaning: 'auto-registers WorkloadEntries from associated WorkloadGroups when a workload connects over XDS',
-  },
-  PILOT_STATUS_BURST: {
-    without: orchestrator,
-    type: 'integer',
-    default: 500,
-    range: [0, 2147483647],
-    meaning: 'burst rate of status updates when status is enabled',
-  },
-  PILOT_STATUS_QPS: {
-    without: orchestrator,
-    type: 'number',
-    default: 100,
-    range: [0, 1000000000],
-    meaning: 'QPS of status updates when status is enabled',
   },
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: {
     without: orchestrator,

@@ -28,7 +28,7 @@ export const discoveryScopeTable = {
   serverca: { about: 'certificates that were signed, and refused requests' },
   source: { about: 'configuration files, settings files, the lists of followed clusters and the Mock registry' },
   spiffe: { about: 'roots of other trust domains' },
-  status: { about: 'reports of proxies on their state that cannot be used' },
+  status: { about: 'reports of proxies on their state that cannot be used, and the status of configuration objects' },
   validation: { about: 'faults of documents, and fields without effect' },
   validationController: { about: 'the configuration of the validating webhook' },
   validationServer: { about: 'webhooks: their port, reviews that failed, and objects that were denied' },

@@ -126,9 +126,16 @@ export const signerAccesses: readonly Access[] = [
 ]
 
 /** The kinds of the mesh, in both spellings of their groups. */
-const configuration: readonly Access[] = [...kinds.values()].flatMap(({ plural, group }) =>
-  groupSpellings(group).map((spelling): Access => ({ resource: plural, group: spelling, verbs: follow, where: 'cluster', why: 'configuration' })),
-)
+const configuration = ofKinds('', follow, 'configuration')
+
+/** What `PILOT_ENABLE_STATUS` needs beside that (docs/status.md, S6): `manifests/optional/status.yaml`, which only those apply who set it. */
+export const statusAccesses: readonly Access[] = ofKinds('/status', ['patch'], 'its status')
+
+function ofKinds(subresource: string, verbs: Access['verbs'], why: string): readonly Access[] {
+  return [...kinds.values()].flatMap(({ plural, group }) =>
+    groupSpellings(group).map((spelling): Access => ({ resource: `${plural}${subresource}`, group: spelling, verbs, where: 'cluster', why })),
+  )
+}
 
 /** All access, in the order of the role. */
 export const accesses: readonly Access[] = [...fixed, ...configuration]
@@ -152,6 +159,7 @@ export function checkDeclared(verb: AccessVerb, use: string): void {
   if (verb === 'get' && resource === '/version') return
   const isDeclared = [...fixed, ...signerAccesses].some((access) => accessName(access) === resource && access.verbs.includes(verb))
   const isProbe = verb === 'create' && resource.startsWith('gateways.networking.')
-  if (isDeclared || isProbe || ((verb === 'list' || verb === 'watch') && kindPrefixes.some((prefix) => resource.startsWith(prefix)))) return
+  const isOfKind = kindPrefixes.some((prefix) => resource.startsWith(prefix)) && resource.endsWith('/status') === (verb === 'patch')
+  if (isDeclared || isProbe || (isOfKind && (verb === 'list' || verb === 'watch' || verb === 'patch'))) return
   throw new Error(`"${verb}" of "${resource}" is not declared in src/orchestrator/access.ts, and so not in the role`)
 }

@@ -21,4 +21,11 @@ export class RequestBudget {
     this.#at = now
     return this.#left >= 0 ? 0 : -this.#left / this.#perMs
   }
+
+  /** Returns the milliseconds until a request could begin that takes its place then. */
+  waitMs(now: number): number {
+    if (this.#perMs <= 0) return 0
+    const left = Math.min(this.#burst, this.#left + Math.max(0, now - this.#at) * this.#perMs)
+    return left >= 1 ? 0 : (1 - left) / this.#perMs
+  }
 }

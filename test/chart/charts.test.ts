@@ -86,6 +86,7 @@ describe('the charts', () => {
       defaultRevision: fc.constantFrom(null, true, false),
       signer: fc.constantFrom('', 'clusterissuers.cert-manager.io/mesh'),
       autoscaling: fc.record({ enabled: fc.boolean() }),
+      status: fc.record({ enabled: fc.boolean() }),
       podDisruptionBudget: fc.record({ enabled: fc.boolean() }),
       validation: fc.record({ enabled: fc.boolean() }),
       sidecarInjectorWebhook: fc.record({ enabled: fc.boolean() }),
@@ -159,7 +160,7 @@ function agree(values: Given, namespace: string): void {
     expect(keys).to.include(`${roleRef.kind}/${roleRef.name}`)
     expect(subjects).to.deep.equal([{ kind: 'ServiceAccount', name, namespace }])
   }
-  expect(bindings.length).to.equal(values.signer === '' ? 2 : 4)
+  expect(bindings.length).to.equal((values.signer === '' ? 2 : 4) + (values.status.enabled ? 1 : 0))
   const named = objects.flatMap(({ rules = [] }) => rules).flatMap(({ resourceNames = [] }) => resourceNames)
   expect(named).to.include.members([...settingsNames(values.revision), ...injectorNames(values.revision), `${name}-${namespace}`])
   const env = Object.fromEntries(container.env.map((each: { name: string; value?: string }) => [each.name, each.value]))
@@ -171,6 +172,7 @@ function agree(values: Given, namespace: string): void {
     values.validation.enabled && (serves || suffix !== '') ? [`${name}-${namespace}`] : [],
   )
   expect(env.ORCH_SIGNER ?? '').to.equal(values.signer)
+  expect(env.PILOT_ENABLE_STATUS === 'true').to.equal(values.status.enabled)
   // What scales replicas says how many there are.
   expect(deployment.spec.replicas === undefined).to.equal(values.autoscaling.enabled)
   for (const { spec } of objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')) expect(spec.scaleTargetRef.name).to.equal(name)
@@ -182,6 +184,7 @@ interface Given {
   readonly defaultRevision: boolean | null
   readonly signer: string
   readonly autoscaling: { readonly enabled: boolean }
+  readonly status: { readonly enabled: boolean }
   readonly validation: { readonly enabled: boolean }
 }
 

@@ -84,5 +84,6 @@ export function manifestFiles(): Map<string, string> {
     ['access.yaml', made('access', {}, namespace)],
     ...['discovery', 'disruption', 'injection', 'webhooks'].map((template) => [`${template}.yaml`, made(template)] as const),
     ['optional/signer.yaml', made('signer', { signer: 'example.com/mesh' })],
+    ['optional/status.yaml', made('status', { status: { enabled: true } })],
   ])
 }

@@ -137,7 +137,7 @@ describe('pilot-discovery on the command line', () => {
 
   describe('a running discovery service', () => {
     const service = new Service({
-      env: { PILOT_MOCK_SERVICES: '10', PILOT_ENABLE_STATUS: 'true' },
+      env: { PILOT_MOCK_SERVICES: '10', PILOT_ENABLED_SERVICE_APIS: 'true' },
       flags: ['--clusterRegistriesNamespace', 'shop', '--log_as_json', '--log_caller', 'default', '--log_output_level', 'default:info,ads:debug'],
     })
     let share = 1
@@ -164,7 +164,7 @@ describe('pilot-discovery on the command line', () => {
       const messages = lines.map((line) => line.msg)
       for (const wanted of [
         'flag --clusterRegistriesNamespace has no effect yet: there are no remote clusters yet',
-        'environment variable PILOT_ENABLE_STATUS has no effect: the orchestrator client has no such part yet',
+        'environment variable PILOT_ENABLED_SERVICE_APIS has no effect: the orchestrator client has no such part yet',
         'FLAG: --clusterRegistriesNamespace="shop"',
       ])
         expect(messages).to.include(wanted)

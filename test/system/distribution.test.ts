@@ -61,6 +61,26 @@ describe('config distribution tracking (/debug/config_distribution)', () => {
     expect((await acked('DestinationRule/ns/g')).silent).to.equal('')
   })
 
+  it('shows the present generation of a route that comes with the first host of its port', async () => {
+    for (const delta of [true, false]) {
+      const fresh = new Service()
+      let early: XdsClient | undefined
+      try {
+        await fresh.start()
+        early = new XdsClient(fresh.grpcPort, sidecarNode('10.1.0.1', 'early', 'ns'), delta)
+        await early.connect().ready()
+        fresh.write('both.yaml', `${entry}---\n${route('1s')}`)
+        await until('the generation', async () => {
+          const [row] = await fresh.debug<Row[]>('config_distribution?resource=VirtualService/ns/a')
+          return row?.cluster_acked === '1' && row.listener_acked === '1' && row.route_acked === '1'
+        })
+      } finally {
+        early?.close()
+        await fresh.dispose()
+      }
+    }
+  })
+
   it('answers 409 if it is switched off, and 422 without a resource', async () => {
     const status = async (of: Service, query: string) => (await fetch(`http://127.0.0.1:${of.httpPort}/debug/config_distribution${query}`)).status
     expect(await status(service, '')).to.equal(422)

@@ -2,14 +2,14 @@
  * Single calls to the API server of a cluster, on the main thread: the operations and types of the client library over the HTTP/2 connection of
  * {@link ApiSession}. The library's own transport would make a connection for each call.
  */
-import type { Configuration, RequestContext } from '@kubernetes/client-node'
+import type { Configuration } from '@kubernetes/client-node'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { type AccessVerb, checkDeclared } from '../../../src/orchestrator/access.ts'
 import type { Resource } from '../../../src/orchestrator/resources.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
-import { ApiSession, type SessionParts } from './api-session.ts'
+import { type ApiCall, ApiSession, type SessionParts } from './api-session.ts'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { FollowedResource, type ResourceEvents } from './followed-resource.ts'
 
@@ -110,6 +110,24 @@ export class ClusterCalls {
     })
   }
 
+  /**
+   * Sends a request that the client library has no types for, as {@link ClusterCalls.call} does. Resolves with the body of the answer.
+   */
+  async request(name: CallName, request: Pick<ApiCall, 'method' | 'path' | 'accept' | 'body'>): Promise<string> {
+    checkDeclared(name.verb, name.resource)
+    const attempt = async () => {
+      const { status, body } = await this.#exchange(request).catch((error: unknown) => Promise.reject(failureOf(name, error)))
+      const text = body.toString('utf8')
+      if (status >= 300) throw failureOf(name, { code: status, body: text })
+      return text
+    }
+    return attempt().catch((failure: ApiFailure) => {
+      if (failure.code !== 401) throw failure
+      this.#session.refused()
+      return attempt()
+    })
+  }
+
   async #configure(): Promise<Configuration> {
     const { createConfiguration, ResponseContext, ServerConfiguration, wrapHttpLibrary } = await import('@kubernetes/client-node')
     return createConfiguration({
@@ -117,19 +135,23 @@ export class ClusterCalls {
       baseServer: new ServerConfiguration('https://cluster', {}),
       httpApi: wrapHttpLibrary({
         send: async (request) => {
-          const { status, headers, body } = await this.#exchange(request)
-          const text = body.toString('utf8')
-          return new ResponseContext(status, headers, { text: async () => text, binary: async () => body, stream: () => null })
+          const { pathname, search } = new URL(request.getUrl())
+          const text = request.getBody()
+          const type = request.getHeaders()['Content-Type'] ?? 'application/json'
+          const { status, headers, body } = await this.#exchange({
+            method: request.getHttpMethod() as ApiCall['method'],
+            path: `${pathname}${search}`,
+            accept: 'application/json',
+            ...(typeof text === 'string' ? { body: { text, type } } : {}),
+          })
+          const answer = body.toString('utf8')
+          return new ResponseContext(status, headers, { text: async () => answer, binary: async () => body, stream: () => null })
         },
       }),
     })
   }
 
-  #exchange(request: RequestContext): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
-    const { pathname, search } = new URL(request.getUrl())
-    const given = request.getHeaders()
-    const text = request.getBody()
-    const type = given['Content-Type'] ?? 'application/json'
+  #exchange(request: Omit<ApiCall, 'permit'>): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
     return new Promise((resolve, reject) => {
       const parts: Uint8Array[] = []
       let [status, length] = [0, 0]
@@ -150,13 +172,7 @@ export class ClusterCalls {
       const given = () => giveUp('the call was given up')
       signal?.addEventListener('abort', given)
       const sent = this.#session.send(
-        {
-          method: request.getHttpMethod() as 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
-          path: `${pathname}${search}`,
-          accept: 'application/json',
-          ...(typeof text === 'string' ? { body: { text, type } } : {}),
-          permit: this.#fence && (() => this.#fence?.permit()),
-        },
+        { ...request, permit: this.#fence && (() => this.#fence?.permit()) },
         {
           answered: (code, all) => {
             status = code

@@ -29,6 +29,8 @@ export class MainCluster {
   readonly #reviewApi: ClusterApi
   /** For signing requests, likewise. */
   readonly #signerApi: ClusterApi
+  /** For the status of configuration objects, whose writer keeps to a rate of its own. */
+  readonly statusApi: ClusterApi
   #signer: ClusterSigner | undefined
   /** Calls about the Secrets that have the state of the control plane, and their namespace; undefined where it is in a directory. */
   readonly secrets: { readonly call: CallSecret; readonly namespace: string } | undefined
@@ -38,6 +40,7 @@ export class MainCluster {
     this.api = new ClusterApi(connection, requestSettings(options))
     this.#reviewApi = new ClusterApi(connection, requestSettings(options), reviewMs)
     this.#signerApi = new ClusterApi(connection, requestSettings(options))
+    this.statusApi = new ClusterApi(connection, { ...requestSettings(options), perSecond: 0 })
     if (place.kind === 'secrets') this.secrets = { call: secretCalls(this.api, place.namespace), namespace: place.namespace }
   }
 
@@ -53,7 +56,7 @@ export class MainCluster {
 
   /** The answers to actors. Connections and requests are logged from now on. */
   answers(log: Logger, metrics: MetricRegistry, { ORCH_SIGNER: signer, MESH_DOMAIN: domain }: Pick<Features, 'ORCH_SIGNER' | 'MESH_DOMAIN'>) {
-    for (const api of [this.api, this.#reviewApi, this.#signerApi]) api.logTo(log('klog'))
+    for (const api of [this.api, this.#reviewApi, this.#signerApi, this.statusApi]) api.logTo(log('klog'))
     const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
     const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, metrics)
     if (signer !== '') {
@@ -78,5 +81,6 @@ export class MainCluster {
     this.api.close()
     this.#reviewApi.close()
     this.#signerApi.close()
+    this.statusApi.close()
   }
 }

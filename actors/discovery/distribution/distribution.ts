@@ -1,11 +1,13 @@
 /**
  * What became of the configuration: consumes the pushes of the push queue (`PushEvent`) and the reports of the writers (`ProxiesReported`),
  * and, while it is
- * watched, what happens to their proxies (`ProxyEventsReported`); answers which proxies have which version, and what became of the last pushes. It runs on the main thread, where it delays no push.
+ * watched, what happens to their proxies (`ProxyEventsReported`); answers which proxies have which version, and what became of the last pushes; emits to
+ * the status writer how many proxies have which push (`ProxiesReached`). It runs on the main thread, where it delays no push.
  * When it dies, the writers report all of their proxies again, and the pushes before are forgotten.
  */
 import { randomBytes } from 'node:crypto'
 import type { DistributionCommand, ProxiesReported, PushEvent, PushUpdates } from '../../../protocols/messages/distribution.ts'
+import type { ProxiesReached } from '../../../protocols/messages/object-status.ts'
 import type { ProxyEvent, ProxyEventsAnswer, ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
 import { type KnownProxy, ProxyVersions } from '../../../src/push/distribution/proxy-versions.ts'
 import { PushRecord } from '../../../src/push/distribution/push-record.ts'
@@ -16,6 +18,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { Counter, gaugesOf } from '../../runtime/metrics.ts'
 import { within } from '../../runtime/timers.ts'
 import { ProxyEvents } from './proxy-events.ts'
+import { ReachedPushes } from './reached-pushes.ts'
 
 /** The number of pushes that are kept. */
 const keptPushes = 100
@@ -32,8 +35,11 @@ export interface ProxyDigests {
   readonly digests: Readonly<Record<string, string>>
 }
 
-class Distribution implements Behaviour<Message, DistributionCommand> {
+type Sent = DistributionCommand | ProxiesReached
+
+class Distribution implements Behaviour<Message, Sent> {
   readonly #versions = new ProxyVersions()
+  readonly #reached = new ReachedPushes(this.#versions)
   readonly #pushes = new PushRecord(keptPushes, randomBytes(4).toString('hex'))
   readonly #events = new ProxyEvents()
   readonly #reports: Counter
@@ -68,11 +74,14 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
     },
   }
 
-  linked(peer: Peer<DistributionCommand>): void {
-    if (peer.kind === 'xds-writer') this.#events.linked(peer)
+  linked(peer: Peer<Sent>): void {
+    if (peer.kind === 'status-writer') this.#reached.linked(peer)
+    if (peer.kind !== 'xds-writer') return
+    this.#reached.expects(peer.name)
+    this.#events.linked(peer)
   }
 
-  receive(message: Message, from: Peer<DistributionCommand>): void {
+  receive(message: Message, from: Peer<Sent>): void {
     const before = this.#pushes.sequence
     switch (message.type) {
       case 'PushPublished':
@@ -88,6 +97,8 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
         const { reported, left } = this.#versions.report(from.name, message)
         this.#pushes.reported(from.name, reported)
         this.#pushes.left(from.name, left)
+        if (message.isWhole) this.#reached.knows(from.name)
+        this.#reached.changed()
         from.tell({ type: 'ReportTaken' }, 'taken')
       }
     }
@@ -95,10 +106,13 @@ class Distribution implements Behaviour<Message, DistributionCommand> {
   }
 
   unlinked({ kind, name }: Peer): void {
+    if (kind === 'status-writer') this.#reached.unlinked()
     if (kind !== 'xds-writer') return
     const before = this.#pushes.sequence
     const left = this.#versions.drop(name)
     this.#pushes.left(name, left)
+    this.#reached.knows(name)
+    this.#reached.changed()
     this.#events.unlinked(name, left.map(disconnected))
     this.#tell(before)
   }
@@ -117,7 +131,7 @@ const disconnected = ({ nodeId, namespace }: KnownProxy): ProxyEvent => ({
 })
 
 /** The actor definition of the record of distribution. */
-export const actor: ActorDefinition<object, Message, DistributionCommand> = {
+export const actor: ActorDefinition<object, Message, Sent> = {
   kind: 'distribution',
   start: (context) => new Distribution(context),
 }

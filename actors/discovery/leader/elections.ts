@@ -21,6 +21,8 @@ export interface ElectionsParts {
   readonly settings: RequestSettings
   /** What leaders write with. */
   readonly api: ClusterApi
+  /** What they write with for duties whose writes must not delay others. */
+  readonly apiOf?: { readonly [Each in Duty]?: ClusterApi }
   /** The namespace of the control plane, and its revision. */
   readonly namespace: string
   readonly revision: string
@@ -90,7 +92,8 @@ export class Elections {
   of(duty: Duty): Leadership {
     const known = this.#standing.get(duty)
     if (known) return known.leadership
-    const { api, namespace, revision } = this.#parts
+    const { apiOf, namespace, revision } = this.#parts
+    const api = apiOf?.[duty] ?? this.#parts.api
     const lease = leaseName(duty, revision)
     const leadership: Leadership = new Leadership({ duty, api, isLeading: () => candidate.isLeading })
     const candidate = new LeaseCandidate({ api: this.#api, namespace, lease, identity: this.#identity, ...this.#eventsOf(lease, leadership) })

@@ -45,18 +45,21 @@ export class Leadership {
    * What calls the API server in a term, as {@link ClusterApi.call} does. Its calls reject with {@link NotLeading} when the term is over, without
    * having been sent or given up. It need not be used for what is only read.
    */
-  inTerm(number: number): Pick<ClusterCalls, 'call'> {
+  inTerm(number: number): Pick<ClusterCalls, 'call' | 'request'> {
     return {
-      call: async (name, apiOf, operation) => {
-        const term = this.#term
-        if (!term || term.number !== number) throw this.#refusal()
-        const call = term.calls.call(name, apiOf, operation).catch((error: unknown) => {
-          throw this.#goesOn(term) ? error : this.#refusal()
-        })
-        this.#underWay.add(call)
-        return call.finally(() => this.#underWay.delete(call))
-      },
+      call: (name, apiOf, operation) => this.#made(number, (calls) => calls.call(name, apiOf, operation)),
+      request: (name, request) => this.#made(number, (calls) => calls.request(name, request)),
     }
+  }
+
+  async #made<Answer>(number: number, make: (calls: ClusterCalls) => Promise<Answer>): Promise<Answer> {
+    const term = this.#term
+    if (!term || term.number !== number) throw this.#refusal()
+    const call = make(term.calls).catch((error: unknown) => {
+      throw this.#goesOn(term) ? error : this.#refusal()
+    })
+    this.#underWay.add(call)
+    return call.finally(() => this.#underWay.delete(call))
   }
 
   /** Resolves with {@link Leadership.term} when it is another than `known`, or when the signal is aborted. */

@@ -1,6 +1,6 @@
 /**
  * The push queue: consumes events of sources (`SourceEvent`) and of connecting and disconnecting proxies (`WriterEvent`), debounces them,
- * generates the resources that changed, and emits pushes to the writers (`WriterCommand`), what it pushed (`PushEvent`), and the names of the
+ * generates the resources that changed, and emits pushes to the writers (`WriterCommand`), what it pushed (`PushEvent`, `ObjectsPublished`), and the names of the
  * mesh to all that verify identities (`MeshNamesChanged`). After a crash, the sources replay their state
  * to the new push queue and the writers announce their proxies again; meanwhile the writers keep serving what they have.
  */
@@ -11,6 +11,7 @@ import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import type { MeshSettingsEvent } from '../../../protocols/messages/injection.ts'
 import { syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import type { ObjectsPublished } from '../../../protocols/messages/object-status.ts'
 import type {
   KeySetEvent,
   PushInfo,
@@ -45,6 +46,7 @@ import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
 import { MeshSettings, type SettledMesh } from './mesh-settings.ts'
 import { ProcessingMetrics } from './processing-metrics.ts'
 import { Proxies } from './proxies.ts'
+import { PublishedObjects } from './published-objects.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
 import { type MadePush, PushReports } from './push-report.ts'
@@ -62,7 +64,7 @@ const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
-type Sent = WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent
+type Sent = WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent | ObjectsPublished
 
 class PushQueue implements Behaviour<Message, Sent> {
   readonly asks: Behaviour<Message>['asks']
@@ -73,6 +75,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #writers: Writers
   readonly #proxies: Proxies
   readonly #reports = new PushReports()
+  readonly #published: PublishedObjects
   readonly #mesh: MeshSettings
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
@@ -105,6 +108,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const debounce = { after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }
     this.#schedule = new PushSchedule(debounce, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push(), this.#processing)
     this.#writers = new Writers(this.#planner.present, firstPush())
+    this.#published = new PublishedObjects(this.#planner.state.objects, () => this.#writers.lastPush, features.PILOT_ENABLE_STATUS)
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
       classes: features.PILOT_XDS_IDENTITY_CLASSES,
@@ -141,6 +145,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#mesh.linked(peer)
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
     if (peer.kind === 'distribution') this.#reports.linked(peer)
+    if (peer.kind === 'status-writer') this.#published.linked(peer)
     if (peer.kind !== 'xds-writer') return
     this.#writers.add(peer)
     this.#proxies.addWriter(peer.name)
@@ -154,6 +159,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#mesh.unlinked(peer)
     if (kind === 'jwks-resolver') this.#keys.unlinked()
     if (kind === 'distribution') this.#reports.unlinked()
+    if (kind === 'status-writer') this.#published.unlinked()
     if (kind !== 'xds-writer') return
     this.#writers.remove(name)
     this.#schedule.gone(name)
@@ -274,6 +280,7 @@ class PushQueue implements Behaviour<Message, Sent> {
         const hasChanged = state.keepConfig(event.key, event.standIn, source)
         this.#served.changed(event.key)
         if (hasChanged) this.#reports.object(event.key, state.object(event.key), undefined)
+        if (hasChanged) this.#published.changed(event.key)
         return this.#record(hasChanged, reasonFor(event.key), event.at)
       }
       case 'ServiceChanged':
@@ -325,6 +332,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const before = state.object(key)
     const hasChanged = state.setConfig(key, object, source)
     this.#served.changed(key)
+    this.#published.received(key, object, source, hasChanged)
     if (hasChanged) {
       this.#faults.changed(key)
       this.#reports.object(key, state.object(key), before)
@@ -340,6 +348,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     for (const key of keys) {
       const now = this.#planner.state.objects.get(key)
       this.#faults.changed(key)
+      this.#published.changed(key)
       this.#reports.object(key, now, undefined)
       this.#warnWithoutEffect(key, now)
     }
@@ -383,6 +392,7 @@ class PushQueue implements Behaviour<Message, Sent> {
       } else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
     this.#reports.published(made)
+    this.#published.published()
     if (!this.#ready) this.#becomeReady()
     this.#schedule.sent(this.#writers.lastPush, made ? this.#writers.names : [])
     this.#removals.schedule()

@@ -229,20 +229,25 @@ export class Acknowledgements {
 
   /** What of a proxy is not told yet. */
   #reportOf({ id, node, session }: Connection, noted: Noted): ProxyReport {
-    const { number, owed, acknowledged, refused, sent, isSettled } = noted
+    const { number, owed, acknowledged, refused, sent } = noted
+    const isSettled = noted.isSettled && !noted.awaits
     const told = this.#isWhole ? undefined : noted.told
     const { classId, watches } = session
     noted.told = { classId, isSettled, types: watches.size, owed: owed.length }
     return {
       ...{ connection: id, number, acknowledged, refused, sent, owed: owed.map(({ id: push }) => push) },
       ...(told?.classId === classId ? {} : { proxy: { nodeId: node?.id ?? '', namespace: node?.namespace ?? '', classId } }),
-      ...(isAsTold(noted, told, watches.size) ? {} : { types: [...watches.values()].map((watch) => this.#typeOf(session, watch, noted)) }),
+      ...(isAsTold(noted, told, watches.size) ? {} : { types: [...watches.values()].map((watch) => this.#typeOf(session, watch, noted, isSettled)) }),
     }
   }
 
-  #typeOf(session: XdsSession, watch: Watch, { types }: Noted): TypeReport {
+  /**
+   * `isSettled`: nothing is outstanding for the proxy. It then has all of each type, also of one whose version has changed by resources that it does
+   * not ask for; later reports say no more of its types while that is so.
+   */
+  #typeOf(session: XdsSession, watch: Watch, { types }: Noted, isSettled: boolean): TypeReport {
     const { typeUrl } = watch
-    if (isCurrent(watch, session.versionOf(watch))) return { typeUrl, isRefused: false }
+    if (isSettled || isCurrent(watch, session.versionOf(watch))) return { typeUrl, isRefused: false }
     return { typeUrl, isRefused: isRefused(watch), acknowledged: types.get(typeUrl)?.acknowledged ?? never }
   }
 }
@@ -253,8 +258,8 @@ const emptyNotes = (number: number): Noted => ({
 })
 
 /** Whether all types of a proxy are as the last report said: it had everything then, and has everything now. */
-const isAsTold = ({ isSettled }: Noted, told: Told | undefined, types: number): boolean =>
-  told !== undefined && isSettled && told.isSettled && told.types === types
+const isAsTold = ({ isSettled, awaits }: Noted, told: Told | undefined, types: number): boolean =>
+  told !== undefined && isSettled && !awaits && told.isSettled && told.types === types
 
 /** Whether there is nothing to say of a proxy but which pushes it has acknowledged. */
 const hasOnlyAnswered = ({ session }: Connection, noted: Noted): boolean =>

@@ -252,6 +252,36 @@
     - update
 {{- end }}
 
+{{- define "meshd.statusClusterRules" -}}
+- apiGroups:
+    - networking.mesh.io
+    - networking.istio.io
+    - security.mesh.io
+    - security.istio.io
+    - telemetry.mesh.io
+    - telemetry.istio.io
+    - extensions.mesh.io
+    - extensions.istio.io
+  resources:
+    - virtualservices/status
+    - destinationrules/status
+    - gateways/status
+    - serviceentries/status
+    - workloadentries/status
+    - workloadgroups/status
+    - sidecars/status
+    - envoyfilters/status
+    - authorizationpolicies/status
+    - requestauthentications/status
+    - peerauthentications/status
+    - telemetries/status
+    - proxyconfigs/status
+    - wasmplugins/status
+    - trafficextensions/status
+  verbs:
+    - patch
+{{- end }}
+
 {{- define "meshd.groups" -}}
 - networking.mesh.io
 - networking.istio.io

@@ -88,6 +88,22 @@ export class ProxyVersions {
     return known
   }
 
+  /**
+   * Returns how many proxies have how late a push: pairs of the number of a push and the number of proxies that have all types of it, or what came
+   * later of them, and not of a later push; sorted by the push. A proxy without types asks for nothing, and is not counted.
+   */
+  reached(): Float64Array {
+    const counts = new Map<number, number>()
+    for (const { applied, proxies } of this.#shares.values())
+      for (const { types } of proxies.values()) {
+        if (types.length === 0) continue
+        let push = Number.POSITIVE_INFINITY
+        for (const { acknowledged = applied } of types) if (acknowledged.push < push) push = acknowledged.push
+        counts.set(push, (counts.get(push) ?? 0) + 1)
+      }
+    return Float64Array.from([...counts].sort(([one], [other]) => one - other).flat())
+  }
+
   /** Yields all proxies with what they have acknowledged. */
   *all(): Generator<Omit<KnownProxy, 'types'> & { readonly types: readonly AcknowledgedType[] }> {
     for (const { applied, proxies } of this.#shares.values())

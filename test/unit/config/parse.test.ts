@@ -427,9 +427,9 @@ describe('durations, variables and mesh configuration', () => {
   })
 
   it('are read: variables, with a warning for those without effect', () => {
-    const { features, warnings } = readFeatures({ PILOT_DEBOUNCE_AFTER: '20ms', PILOT_ENABLE_STATUS: 'true' })
+    const { features, warnings } = readFeatures({ PILOT_DEBOUNCE_AFTER: '20ms', PILOT_ENABLED_SERVICE_APIS: 'true' })
     expect([features.PILOT_DEBOUNCE_AFTER, features.PILOT_DEBOUNCE_MAX]).to.deep.equal([20, 10_000])
-    expect(warnings).to.deep.equal(['environment variable PILOT_ENABLE_STATUS has no effect: the orchestrator client has no such part yet'])
+    expect(warnings).to.deep.equal(['environment variable PILOT_ENABLED_SERVICE_APIS has no effect: the orchestrator client has no such part yet'])
   })
 
   it('are read: a mesh configuration whose defaultConfig is merged and whose faults name the field', () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseAllDocuments } from 'yaml'
-import { type Access, accesses, accessName, checkDeclared, signerAccesses } from '../../../src/orchestrator/access.ts'
+import { type Access, accesses, accessName, checkDeclared, signerAccesses, statusAccesses } from '../../../src/orchestrator/access.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -19,7 +19,7 @@ interface Document {
 
 const documentsOf = (name: string): readonly Document[] =>
   parseAllDocuments(readFileSync(new URL(`../../../manifests/${name}`, import.meta.url), 'utf8')).map((document) => document.toJSON() as Document)
-const manifests = { access: documentsOf('access.yaml'), signer: documentsOf('optional/signer.yaml') }
+const manifests = { access: documentsOf('access.yaml'), signer: documentsOf('optional/signer.yaml'), status: documentsOf('optional/status.yaml') }
 const rulesOf = (kind: string, documents = manifests.access): readonly Rule[] => documents.find((document) => document.kind === kind)?.rules ?? []
 
 describe('access to a cluster', () => {
@@ -48,6 +48,15 @@ describe('access to a cluster', () => {
     expect(permitted('Role')).to.deep.equal(declared('control plane'))
     expect(permitted('ClusterRole', manifests.signer)).to.deep.equal(declared('cluster', signerAccesses))
     expect(permitted('Role', manifests.signer)).to.deep.equal(declared('control plane', signerAccesses))
+  })
+
+  it('to the status of objects is the one verb, of the kinds of the mesh alone', () => {
+    const [rule, ...others] = rulesOf('ClusterRole', manifests.status)
+    expect([others, manifests.status.map(({ kind }) => kind)]).to.deep.equal([[], ['ClusterRole', 'ClusterRoleBinding']])
+    expect(rule?.verbs).to.deep.equal(['patch'])
+    expect(rule?.resources).to.deep.equal([...new Set(statusAccesses.map(({ resource }) => resource))])
+    expect(rule?.resources.every((resource) => /^\w+\/status$/.test(resource))).to.equal(true)
+    expect(rule?.apiGroups.every((group) => /\.(mesh|istio)\.io$/.test(group))).to.equal(true)
   })
 
   it('has no wildcard, and no resource with which a holder could have more', () => {

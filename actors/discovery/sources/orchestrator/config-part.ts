@@ -14,6 +14,7 @@ import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import { type MeshDefinition, meshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
 import { groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
 import { monotonicMs, threadCpuMs } from '../../../runtime/clock.ts'
+import type { Peer } from '../../../runtime/link.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../../runtime/metrics.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
@@ -21,6 +22,7 @@ import { DefinedObjects, type Reading } from '../files/defined-objects.ts'
 import type { FilesPage } from '../files/file-watcher.ts'
 import { ValidationMetrics } from '../files/validation-metrics.ts'
 import { measureSource } from '../source-metrics.ts'
+import { ObjectReports, type SeenObject, seenObject } from './object-reports.ts'
 import { SlowObjects } from './slow-objects.ts'
 import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
 
@@ -55,7 +57,7 @@ export interface ConfigPartSettings {
 type Mapping = Readonly<Record<string, unknown>>
 
 /** An object that was parsed, or that takes too long to be parsed on this thread. */
-type Read = { readonly parsed: ParsedFile } | { readonly slow: Mapping }
+type Read = { readonly seen: SeenObject } & ({ readonly parsed: ParsedFile } | { readonly slow: Mapping })
 
 /** A kind that is followed. */
 interface FollowedObjects {
@@ -74,6 +76,7 @@ export class ConfigPart implements WatcherPart {
   readonly #defined: DefinedObjects
   readonly #validation: ValidationMetrics
   readonly #slow: SlowObjects
+  readonly #reports: ObjectReports
   #overdue: Timer | undefined
   #isOverdue = false
   /** By the key of the definition. */
@@ -86,6 +89,7 @@ export class ConfigPart implements WatcherPart {
     const { names, optOuts, metrics, log, send, source } = settings
     this.#settings = settings
     this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined }, settings.dropsInvalid)
+    this.#reports = new ObjectReports(log('status'))
     this.#validation = new ValidationMetrics(metrics, names.domain)
     this.#slow = new SlowObjects(() => settings.following.mayBeComplete(), settings.slowMs ?? slow.deadlineMs)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
@@ -115,7 +119,17 @@ export class ConfigPart implements WatcherPart {
     for (const event of this.#defined.events()) this.#settings.send(event)
   }
 
-  settled(): void {}
+  settled(): void {
+    if (this.#settings.following.isListed) this.#reports.listed()
+  }
+
+  linked(peer: Peer): void {
+    this.#reports.linked(peer)
+  }
+
+  unlinked(peer: Peer): void {
+    this.#reports.unlinked(peer)
+  }
 
   /** Nothing is served before it is known what each object means: it may be a policy. */
   waitsFor(): readonly string[] {
@@ -201,7 +215,10 @@ export class ConfigPart implements WatcherPart {
     this.#kinds.delete(key)
     following.unfollow(resource.path)
     log('source').info(`cluster ${cluster}: ${resource.name} is no longer defined: its objects are removed`)
-    for (const name of objects.values()) this.#slow.drop(name)
+    for (const name of objects.values()) {
+      this.#slow.drop(name)
+      this.#reports.removed(name)
+    }
     this.#defined.apply(new Map([...objects.values()].map((name) => [name, undefined])), monotonicMs(), true)
   }
 
@@ -228,7 +245,8 @@ export class ConfigPart implements WatcherPart {
   #read(followed: FollowedObjects, value: Mapping): Read {
     const patterns = new PatternChecks(slow.patternsMs, threadCpuMs)
     const parsed = this.#parse(followed, value, patterns)
-    return patterns.isExhausted ? { slow: value } : { parsed }
+    const seen = seenObject(value)
+    return patterns.isExhausted ? { seen, slow: value } : { seen, parsed }
   }
 
   #parse(followed: FollowedObjects, value: Mapping, patterns: NonNullable<Report['patterns']>): ParsedFile {
@@ -261,13 +279,14 @@ export class ConfigPart implements WatcherPart {
     if (!read) {
       objects.delete(key)
       this.#slow.drop(name)
+      this.#reports.removed(name)
       return this.#defined.apply(new Map([[name, undefined]]), monotonicMs(), true)
     }
     mentioned?.add(key)
     objects.set(key, name)
     if ('parsed' in read) {
       this.#slow.drop(name)
-      return this.#take(followed, name, read.parsed)
+      return this.#take(followed, name, read.seen, read.parsed)
     }
     const { names, optOuts, revision, source } = this.#settings
     const { place, document } = this.#documentOf(followed, read.slow)
@@ -275,13 +294,14 @@ export class ConfigPart implements WatcherPart {
     this.#slow.add(name, {
       task: { name: place, content: { document }, domain: names.domain, optOuts: [...optOuts].join(','), revision, source },
       refused: (reason) => this.#parse(followed, read.slow, refusedPatterns(reason)),
-      parsed: (parsed) => this.#take(followed, name, this.#ofCluster(read.slow, parsed)),
+      parsed: (parsed) => this.#take(followed, name, read.seen, this.#ofCluster(read.slow, parsed)),
     })
   }
 
   /** An object has been parsed. */
-  #take({ definition }: FollowedObjects, name: string, parsed: ParsedFile): void {
+  #take({ definition }: FollowedObjects, name: string, seen: SeenObject, parsed: ParsedFile): void {
     this.#count(parsed)
+    this.#reports.read(name, definition, seen, parsed)
     for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
     const reading: Reading = {
       name,

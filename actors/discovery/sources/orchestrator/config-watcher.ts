@@ -1,7 +1,9 @@
 /**
- * The source actor for the configuration objects of a cluster (`orch://`): emits them to the push queue (`ConfigChanged`, `ConfigUnusable`).
+ * The source actor for the configuration objects of a cluster (`orch://`): emits them to the push queue (`ConfigChanged`, `ConfigUnusable`), and to
+ * the status writer what their status says (`MeshObjectChanged`).
  * Its replay ends when the definitions of kinds, and the objects of each kind of the mesh that is defined, have been listed.
  */
+import type { MeshObjectEvent } from '../../../../protocols/messages/object-status.ts'
 import type { ClusterSourceConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
@@ -12,7 +14,7 @@ import { ConfigPart } from './config-part.ts'
 import { ClusterWatcher } from './registry-watcher.ts'
 
 /** The actor definition of the source that reads the configuration of a cluster. */
-export const actor: ActorDefinition<ClusterSourceConfig, never, SourceEvent> = {
+export const actor: ActorDefinition<ClusterSourceConfig, never, SourceEvent | MeshObjectEvent> = {
   kind: 'source',
   start: ({ config, ...context }) =>
     new ClusterWatcher({ ...context, config }, (tools) => {

@@ -8,6 +8,7 @@
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { InjectorEvent, InjectorWebhooksEvent } from '../../../../protocols/messages/injection.ts'
 import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
+import type { MeshObjectEvent } from '../../../../protocols/messages/object-status.ts'
 import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { NamespaceRootsEvent } from '../../../../protocols/messages/root-certificates.ts'
@@ -46,7 +47,7 @@ interface Followed {
   readonly watch: FollowedResource
 }
 
-type Sent = SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
+type Sent = MeshObjectEvent | SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
 
 /** What a watcher is made of. */
 export interface WatcherMake {
@@ -420,7 +421,7 @@ function forbiddenBy(refusal: Refusal | undefined, verb: string, { name, namespa
 }
 
 /** The actor definition of the watcher of the registry of a cluster. */
-export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshNamesEvent, Sent> = {
+export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshNamesEvent, Exclude<Sent, MeshObjectEvent>> = {
   kind: 'source',
   start: (context) =>
     new ClusterWatcher(context, ({ send, following }) => {

@@ -1,0 +1,171 @@
+/**
+ * Keeps the status of the configuration objects of a cluster while this process leads (docs/status.md): takes the objects from their source
+ * (`MeshObjectChanged`), the pushes that have them from the push queue (`ObjectsPublished`), what proxies have taken from the actor `distribution`
+ * (`ProxiesReached`) and what analysis says from whoever emits it (`ObjectAnalysed`), and asks the main thread to write. No actor waits for it.
+ */
+import { attentionNote } from '../../../protocols/messages/notes.ts'
+import type {
+  MeshObjectEvent,
+  ObjectAnalysed,
+  ObjectsPublished,
+  ProxiesReached,
+  StatusOutcome,
+  StatusWriterConfig,
+} from '../../../protocols/messages/object-status.ts'
+import { type DueStatus, ObjectStatuses } from '../../../src/orchestrator/object-statuses.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { patient } from '../../runtime/ask.ts'
+import { chance } from '../../runtime/chance.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { Counter, gaugesOf } from '../../runtime/metrics.ts'
+import type { ObjectRule } from '../../runtime/register.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { FollowedTerm } from './followed-term.ts'
+
+/** The number of writes under way at a time. */
+const mostAtOnce = 16
+
+type Message = MeshObjectEvent | ObjectsPublished | ProxiesReached | ObjectAnalysed
+
+/** What sources and analysis tell in replays. The keys of analysis have a prefix, since a peer may be both. */
+const told: ObjectRule<Message> = {
+  objectOf(message) {
+    if (message.type === 'MeshObjectChanged') return { key: `o${message.id}`, there: message.object !== undefined }
+    return message.type === 'ObjectAnalysed' ? { key: `a${message.key}`, there: message.messages !== undefined } : undefined
+  },
+  withdrawal: (key) =>
+    key.startsWith('o')
+      ? { type: 'MeshObjectChanged', id: key.slice(1), object: undefined }
+      : { type: 'ObjectAnalysed', key: key.slice(1), messages: undefined },
+}
+
+class StatusWriter implements Behaviour<Message, never> {
+  readonly objects = told
+  readonly #context: ActorContext<StatusWriterConfig>
+  readonly #statuses: ObjectStatuses
+  readonly #term: FollowedTerm
+  readonly #writes: Counter<'outcome'>
+  #underWay = 0
+  #timer: Timer | undefined
+  /** Whether the timer is for what has been told in this turn. */
+  #isSoon = false
+  /** The last reason why nothing could be written. */
+  #trouble = ''
+
+  constructor(context: ActorContext<StatusWriterConfig>) {
+    const { config, metrics, log, askFor } = context
+    const now = monotonicMs()
+    this.#context = context
+    this.#statuses = new ObjectStatuses(config, now + config.settleMs, now)
+    this.#writes = new Counter({
+      name: 'pilot_status_writes_total',
+      help: 'attempts to write the status of configuration objects',
+      labelNames: ['outcome'] as const,
+      registers: [metrics],
+    })
+    const gauge = gaugesOf(metrics)
+    gauge('pilot_status_waiting_objects', 'configuration objects whose status is to be looked at or written', () =>
+      this.#term.now === 0 ? 0 : this.#statuses.counts.waiting,
+    )
+    gauge('pilot_status_open_objects', 'configuration objects that not all proxies have', () =>
+      this.#term.now === 0 ? 0 : this.#statuses.counts.open,
+    )
+    this.#term = new FollowedTerm({
+      ...{ ask: askFor, duty: 'status', log: log('status') },
+      changed: () => {
+        this.#statuses.again()
+        this.#work()
+      },
+    })
+  }
+
+  unlinked({ kind }: Peer): void {
+    if (kind === 'distribution') this.#statuses.reached(undefined)
+  }
+
+  receive(message: Message): void {
+    switch (message.type) {
+      case 'MeshObjectChanged':
+        this.#statuses.set(message.id, message.object)
+        break
+      case 'ObjectsPublished':
+        this.#statuses.published(message.push, message.objects, monotonicMs())
+        break
+      case 'ProxiesReached':
+        this.#statuses.reached(message.reached)
+        break
+      case 'ObjectAnalysed':
+        this.#statuses.analysed(message.key, message.messages)
+    }
+    this.#soon()
+  }
+
+  async drain(): Promise<void> {
+    this.#term.close()
+    this.#timer?.cancel()
+  }
+
+  /** Works when the messages of this turn have been taken. */
+  #soon(): void {
+    if (this.#isSoon) return
+    this.#later(0)
+    this.#isSoon = true
+  }
+
+  #later(ms: number): void {
+    this.#timer?.cancel()
+    this.#timer = after(ms, () => this.#work()).unref()
+  }
+
+  /** Writes what is due. */
+  #work(): void {
+    this.#timer?.cancel()
+    this.#isSoon = false
+    if (this.#term.now === 0) return
+    const date = `${new Date(wallClockMs()).toISOString().slice(0, 19)}Z`
+    while (this.#underWay < mostAtOnce) {
+      const due = this.#statuses.next(monotonicMs(), date)
+      if (!due) break
+      this.#underWay++
+      void this.#write(due)
+    }
+    const waitMs = this.#statuses.waitMs(monotonicMs())
+    if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#later(waitMs)
+  }
+
+  async #write(due: DueStatus): Promise<void> {
+    const { group, version, plural, namespace, name } = due.object
+    const outcome = await this.#context
+      .askFor(patient, 'writeStatus', { term: this.#term.now, group, version, plural, namespace, name, patch: due.patch })
+      .catch((error: Error): StatusOutcome => ({ outcome: 'failed', reason: error.message, concerns: 'all' }))
+    this.#underWay--
+    this.#writes.inc({ outcome: outcome.outcome })
+    this.#statuses.ended(due, outcome, monotonicMs(), chance())
+    const what = `${plural}.${group} ${namespace}/${name}`
+    if (outcome.outcome === 'failed') this.#failed(outcome, what)
+    else this.#context.log('status').debug(`the status of ${what}: ${outcome.outcome}`)
+    if (outcome.outcome === 'written') this.#succeeded()
+    this.#soon()
+  }
+
+  #failed({ reason, concerns }: Extract<StatusOutcome, { outcome: 'failed' }>, what: string): void {
+    const line = `the status of ${concerns === 'object' ? what : 'configuration objects'} cannot be written: ${reason}; it is tried again`
+    if (line === this.#trouble) return
+    this.#trouble = line
+    this.#context.log('status').error(line)
+    this.#context.note(attentionNote, [line])
+  }
+
+  #succeeded(): void {
+    if (this.#trouble === '') return
+    this.#trouble = ''
+    this.#context.note(attentionNote, [])
+  }
+}
+
+/** The actor definition of the writer of statuses. */
+export const actor: ActorDefinition<StatusWriterConfig, Message, never> = {
+  kind: 'status-writer',
+  start: (context) => new StatusWriter(context),
+}

@@ -1,0 +1,377 @@
+/**
+ * What the status of each configuration object has to say, and which one is to be written next (docs/status.md, S1 to S9). An object has at most one place
+ * among those that are due, and what is written is worked out when it is its turn: however often it changes, its last state is written.
+ */
+import type {
+  AnalysisMessage,
+  HeldStatus,
+  MeshObject,
+  PatchOperation,
+  PublishedObject,
+  StatusOutcome,
+  StatusWriterConfig,
+} from '../../protocols/messages/object-status.ts'
+import { type Pauses, pauseAfter } from '../model/back-off.ts'
+import { conditionMessage, isSaid, isSaidReconciled, statusPatch, type WantedCondition, type WantedStatus } from './object-status.ts'
+import { RequestBudget } from './request-budget.ts'
+import { isNewer } from './resource-versions.ts'
+
+/** Pauses after failures: of all writes or of those of one resource, and of one object. */
+const pauses: { readonly shared: Pauses; readonly object: Pauses } = {
+  shared: { firstMs: 1000, longestMs: 30_000, jitter: 0.2 },
+  object: { firstMs: 1000, longestMs: 300_000, jitter: 0.2 },
+}
+/**
+ * How long proxies may take before it is written that they have not all got a generation; the least time between two writes of an object; and how
+ * long the next count of an object that is not reconciled waits, doubled by each, in milliseconds.
+ */
+const times = { behindMs: 1000, againMs: 1000, progress: { firstMs: 5000, longestMs: 300_000 } }
+
+/** The number of objects that are looked at in one go. */
+const mostLooks = 500
+
+/** A write that is to be made. */
+export interface DueStatus {
+  readonly id: string
+  /** The object as it was when the write was made up. */
+  readonly object: MeshObject
+  readonly patch: readonly PatchOperation[]
+  /** What the status says then. */
+  readonly status: HeldStatus
+  /** The push of which it gives counts that may grow; undefined: of none. */
+  readonly openPush: number | undefined
+}
+
+/** The push that has a generation of an object. */
+interface Published {
+  readonly uid: string
+  readonly generation: number
+  readonly push: number
+  readonly at: number
+}
+
+interface Entry {
+  object: MeshObject
+  /** The version that was written last: what the server tells of earlier ones says nothing of the status. */
+  writtenVersion: string | undefined
+  /** The push with which it was reconciled, which is not judged again, and what is said of that; empty: an earlier process has said it. */
+  reconciled: { readonly push: number; readonly message: string } | undefined
+  isUnderWay: boolean
+  /** The next write is not before this time. */
+  notBefore: number
+  failures: number
+  /** The version of which the server says that the object is gone: nothing is written to it. */
+  goneVersion: string | undefined
+  /** The push of which counts were written, how often, and when the next ones may be. */
+  progress: { readonly push: number; readonly writes: number; readonly next: number } | undefined
+  /** The proxies that had it when it was judged last, and all of them. */
+  counted: { readonly have: number; readonly all: number } | undefined
+}
+
+/** How many proxies have a push or a later one, by the numbers of pushes, which are sorted. */
+interface Reached {
+  readonly pushes: Float64Array
+  readonly proxies: Float64Array
+}
+
+/** What the condition of an object has to say, from when on. */
+interface Judgement {
+  readonly condition: WantedCondition | undefined
+  readonly at: number
+  readonly openPush?: number
+}
+
+const nothing: Judgement = { condition: undefined, at: Number.NEGATIVE_INFINITY }
+
+/** The keeper of what statuses have to say. Times are monotonic milliseconds. */
+export class ObjectStatuses {
+  readonly #parts: Omit<StatusWriterConfig, 'settleMs'>
+  readonly #budget: RequestBudget
+  readonly #objects = new Map<string, Entry>()
+  /** The objects of a key: one in each spelling of the group. */
+  readonly #ids = new Map<string, Set<string>>()
+  readonly #published = new Map<string, Published>()
+  readonly #analysed = new Map<string, readonly AnalysisMessage[]>()
+  /** The objects that not all proxies have. */
+  readonly #open = new Set<string>()
+  /** The objects whose status is to be looked at: the first one first. */
+  readonly #ready = new Set<string>()
+  /** When those are due that wait. */
+  readonly #waiting = new Map<string, number>()
+  /** None of those is due before this time. */
+  #wakeAt = Number.POSITIVE_INFINITY
+  /** Failures of all writes (empty), or of those of a resource. */
+  readonly #blocked = new Map<string, { readonly failures: number; readonly until: number }>()
+  #reached: Reached | undefined
+  readonly #judgesFrom: number
+
+  /** `judgesFrom`: nothing is said of what proxies have before this time. */
+  constructor(parts: Omit<StatusWriterConfig, 'settleMs'>, judgesFrom: number, now: number) {
+    this.#parts = parts
+    this.#judgesFrom = judgesFrom
+    this.#budget = new RequestBudget(parts.perSecond, parts.burst, now)
+  }
+
+  /** The number of objects, of those whose status is to be looked at or written, and of those that not all proxies have. */
+  get counts(): { readonly objects: number; readonly waiting: number; readonly open: number } {
+    return { objects: this.#objects.size, waiting: this.#ready.size + this.#waiting.size, open: this.#open.size }
+  }
+
+  /** Sets an object as the server has it; undefined: it is gone. */
+  set(id: string, object: MeshObject | undefined): void {
+    const known = this.#objects.get(id)
+    if (!object || (known && known.object.uid !== object.uid)) this.#forget(id)
+    if (!object) return
+    const entry = this.#objects.get(id) ?? this.#added(id, object)
+    const { writtenVersion } = entry
+    const isOlder = writtenVersion !== undefined && writtenVersion !== object.resourceVersion && isNewer(writtenVersion, object.resourceVersion)
+    entry.object = isOlder ? { ...object, status: entry.object.status } : object
+    if (entry.goneVersion !== object.resourceVersion) entry.goneVersion = undefined
+    this.#look(id)
+  }
+
+  /** These objects are in a push. */
+  published(push: number, objects: readonly PublishedObject[], now: number): void {
+    for (const { key, uid, generation, isSame } of objects) {
+      const before = this.#published.get(key)
+      if (generation === 0) this.#published.delete(key)
+      else {
+        const since = isSame && before?.uid === uid ? before : { push, at: now }
+        this.#published.set(key, { uid, generation, push: since.push, at: since.at })
+      }
+      for (const id of this.#ids.get(key) ?? []) {
+        const entry = this.#objects.get(id) as Entry
+        // An earlier process has seen to it.
+        if (!before && generation !== 0) this.#adopt(entry)
+        this.#look(id)
+      }
+    }
+  }
+
+  /** Sets what analysis says of an object; undefined: nothing. */
+  analysed(key: string, messages: readonly AnalysisMessage[] | undefined): void {
+    if (messages === undefined) this.#analysed.delete(key)
+    else this.#analysed.set(key, messages)
+    for (const id of this.#ids.get(key) ?? []) this.#look(id)
+  }
+
+  /** Sets how many proxies have which push: pairs, sorted by the number of the push. Undefined: it is not known. */
+  reached(pairs: Float64Array | undefined): void {
+    const before = this.#reached
+    this.#reached = pairs && reachedOf(pairs)
+    const now = this.#reached
+    if (!now) return
+    // Those that could not be judged before.
+    if (!before) for (const id of this.#objects.keys()) this.#look(id)
+    const all = now.proxies[0] ?? 0
+    for (const id of this.#open) {
+      const { object, counted } = this.#objects.get(id) as Entry
+      const have = proxiesFrom(now, this.#published.get(object.key)?.push ?? Number.POSITIVE_INFINITY)
+      // What is written of one that waits is worked out when it is its turn.
+      if (have >= all || (!this.#waiting.has(id) && (have !== counted?.have || all !== counted.all))) this.#look(id)
+    }
+  }
+
+  /** Looks at all again, without the pauses of failures: a term has begun. */
+  again(): void {
+    this.#blocked.clear()
+    for (const [id, entry] of this.#objects) {
+      Object.assign(entry, { failures: 0, notBefore: Number.NEGATIVE_INFINITY, goneVersion: undefined, progress: undefined })
+      this.#look(id)
+    }
+  }
+
+  /**
+   * Returns the write that is next, and counts it as under way; undefined: nothing is due, or not all has been looked at ({@link waitMs} is 0 then).
+   * `date`: the date, as the API writes it.
+   */
+  next(now: number, date: string): DueStatus | undefined {
+    if (this.#blockedUntil('') > now || this.#budget.waitMs(now) > 0) return undefined
+    this.#wake(now)
+    let looks = 0
+    for (const id of this.#ready) {
+      if (++looks > mostLooks) break
+      this.#ready.delete(id)
+      const due = this.#due(id, now, date)
+      if (due) return due
+    }
+    return undefined
+  }
+
+  /** The milliseconds until something may be due, if nothing changes; undefined: nothing waits. */
+  waitMs(now: number): number | undefined {
+    if (this.#ready.size + this.#waiting.size === 0) return undefined
+    const first = this.#ready.size > 0 ? now : this.#wakeAt
+    return Math.max(0, first - now, this.#blockedUntil('') - now, this.#budget.waitMs(now))
+  }
+
+  /** What came of a write. `chance`: a random number from 0 to 1. */
+  ended(due: DueStatus, outcome: StatusOutcome, now: number, chance: number): void {
+    const { id, object } = due
+    if (outcome.outcome === 'failed' && outcome.concerns !== 'object') this.#block(outcome.concerns === 'all' ? '' : resourceOf(object), now, chance)
+    if (outcome.outcome === 'written') for (const what of ['', resourceOf(object)]) this.#blocked.delete(what)
+    const entry = this.#objects.get(id)
+    // Another object of this name is not told by that.
+    if (!entry?.isUnderWay || entry.object.uid !== object.uid) return
+    entry.isUnderWay = false
+    if (outcome.outcome === 'written') this.#written(entry, due, outcome.resourceVersion, now)
+    // The end of the term is told too.
+    else if (outcome.outcome === 'lost') entry.notBefore = now + times.againMs
+    else if (outcome.outcome === 'gone') entry.goneVersion = entry.object.resourceVersion
+    // The server tells of what there is.
+    else if (outcome.outcome === 'conflict' || (outcome.outcome === 'failed' && outcome.concerns === 'object'))
+      entry.notBefore = now + pauseAfter(++entry.failures, pauses.object, chance)
+    this.#look(id)
+  }
+
+  #written(entry: Entry, { status, openPush }: DueStatus, version: string, now: number): void {
+    const { object, progress } = entry
+    entry.failures = 0
+    entry.notBefore = now + times.againMs
+    if (openPush !== undefined) {
+      const writes = progress?.push === openPush ? progress.writes + 1 : 1
+      entry.progress = { push: openPush, writes, next: now + pauseAfter(writes, times.progress) }
+    }
+    // What was told meanwhile may be later than what was written.
+    const isLater = object.resourceVersion !== version && isNewer(object.resourceVersion, version)
+    if (isLater && entry.writtenVersion !== object.resourceVersion && object.status !== undefined) return
+    entry.writtenVersion = version
+    entry.object = { ...object, status }
+  }
+
+  #added(id: string, object: MeshObject): Entry {
+    const { key } = object
+    const entry: Entry = {
+      ...{ object, writtenVersion: undefined, isUnderWay: false, notBefore: Number.NEGATIVE_INFINITY, failures: 0 },
+      ...{ goneVersion: undefined, reconciled: undefined, progress: undefined, counted: undefined },
+    }
+    this.#objects.set(id, entry)
+    const ids = this.#ids.get(key)
+    if (ids) ids.add(id)
+    else this.#ids.set(key, new Set([id]))
+    this.#adopt(entry)
+    return entry
+  }
+
+  /** What an earlier process has said of the generation that is in use is so. */
+  #adopt(entry: Entry): void {
+    const { key, uid, generation } = entry.object
+    const published = this.#published.get(key)
+    if (published?.uid !== uid || published.generation !== generation || !isSaidReconciled(entry.object)) return
+    entry.reconciled = { push: published.push, message: '' }
+  }
+
+  #forget(id: string): void {
+    const key = this.#objects.get(id)?.object.key
+    for (const set of [this.#open, this.#ready]) set.delete(id)
+    this.#waiting.delete(id)
+    this.#objects.delete(id)
+    if (key === undefined) return
+    const ids = this.#ids.get(key)
+    ids?.delete(id)
+    if (ids?.size === 0) this.#ids.delete(key)
+  }
+
+  /** The status of an object may have to say something else. */
+  #look(id: string): void {
+    this.#waiting.delete(id)
+    if (this.#objects.get(id)?.isUnderWay === false) this.#ready.add(id)
+  }
+
+  #wait(id: string, at: number): void {
+    this.#waiting.set(id, at)
+    this.#wakeAt = Math.min(this.#wakeAt, at)
+  }
+
+  #wake(now: number): void {
+    if (now < this.#wakeAt) return
+    this.#wakeAt = Number.POSITIVE_INFINITY
+    for (const [id, at] of this.#waiting)
+      if (at <= now) this.#look(id)
+      else this.#wakeAt = Math.min(this.#wakeAt, at)
+  }
+
+  #due(id: string, now: number, date: string): DueStatus | undefined {
+    const entry = this.#objects.get(id)
+    if (!entry || entry.isUnderWay || entry.goneVersion !== undefined) return undefined
+    const { object } = entry
+    const messages = this.#parts.analysis ? this.#analysed.get(object.key) : undefined
+    const { condition, at, openPush } = this.#parts.reconciled ? this.#judged(id, entry, now) : nothing
+    const isSooner = at > now && messages !== undefined
+    const wanted: WantedStatus = { condition: isSooner ? undefined : condition, messages }
+    const isAllSaid = isSaid(object.status, wanted)
+    // What is not judged yet is looked at then.
+    if (isAllSaid && at > now) this.#wait(id, at)
+    if (isAllSaid) return undefined
+    const from = Math.max(entry.notBefore, this.#blockedUntil(resourceOf(object)), isSooner ? now : at)
+    if (from > now) {
+      this.#wait(id, from)
+      return undefined
+    }
+    this.#budget.take(now)
+    entry.isUnderWay = true
+    return { id, object, ...statusPatch(object, wanted, date), openPush: wanted.condition && openPush }
+  }
+
+  /** Returns what the condition has to say. */
+  #judged(id: string, entry: Entry, now: number): Judgement {
+    const { object, progress } = entry
+    const { generation, uid, fault, key } = object
+    const published = this.#published.get(key)
+    const reached = this.#reached
+    this.#open.delete(id)
+    if (!reached) return nothing
+    const at = this.#judgesFrom
+    if (now < at) return { condition: undefined, at }
+    const all = reached.proxies[0] ?? 0
+    if (fault !== '') return { condition: { isReconciled: false, message: conditionMessage(0, all, fault), generation }, at }
+    // The push queue has not had this generation yet, or another object of this name is in use.
+    if (published?.uid !== uid || published.generation !== generation) return nothing
+    const { push } = published
+    const have = proxiesFrom(reached, push)
+    if (have >= all && entry.reconciled?.push !== push) entry.reconciled = { push, message: conditionMessage(have, all, '') }
+    if (entry.reconciled?.push === push) {
+      const message = entry.reconciled.message || conditionMessage(all, all, '')
+      return { condition: { isReconciled: true, message, generation }, at }
+    }
+    this.#open.add(id)
+    entry.counted = { have, all }
+    const from = Math.max(at, published.at + times.behindMs, progress?.push === push ? progress.next : at)
+    return { condition: { isReconciled: false, message: conditionMessage(have, all, ''), generation }, at: from, openPush: push }
+  }
+
+  #blockedUntil(what: string): number {
+    return this.#blocked.get(what)?.until ?? Number.NEGATIVE_INFINITY
+  }
+
+  #block(what: string, now: number, chance: number): void {
+    // Of writes that were under way together, one counts.
+    if (this.#blockedUntil(what) > now) return
+    const failures = (this.#blocked.get(what)?.failures ?? 0) + 1
+    this.#blocked.set(what, { failures, until: now + pauseAfter(failures, pauses.shared, chance) })
+  }
+}
+
+const resourceOf = ({ plural, group }: MeshObject): string => `${plural}.${group}`
+
+function reachedOf(pairs: Float64Array): Reached {
+  const length = pairs.length / 2
+  const [pushes, proxies] = [new Float64Array(length), new Float64Array(length)]
+  for (let at = length - 1, sum = 0; at >= 0; at--) {
+    pushes[at] = pairs[2 * at] as number
+    sum += pairs[2 * at + 1] as number
+    proxies[at] = sum
+  }
+  return { pushes, proxies }
+}
+
+/** The number of proxies that have a push or a later one. */
+function proxiesFrom({ pushes, proxies }: Reached, push: number): number {
+  let [low, high] = [0, pushes.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((pushes[middle] as number) < push) low = middle + 1
+    else high = middle
+  }
+  return proxies[low] ?? 0
+}
