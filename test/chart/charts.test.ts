@@ -18,7 +18,7 @@ import {
   tryChart,
 } from '../harness/charts.ts'
 import { runs } from '../harness/seed.ts'
-import { askedServices, wantedServices } from '../harness/webhook-selection.ts'
+import { askedServices, validatingServices, wantedServices } from '../harness/webhook-selection.ts'
 
 const manifests = new URL('../../manifests/', import.meta.url)
 const read = (file: URL | string) => readFileSync(file, 'utf8')
@@ -253,6 +253,25 @@ describe('webhooks of revisions and tags', () => {
       const system = { 'kubernetes.io/metadata.name': 'kube-system', 'mesh-injection': 'enabled', 'mesh.io/rev': 'default' }
       expect(askedServices(all, system, { 'sidecar.mesh.io/inject': 'true' })).to.deep.equal([])
     })
+})
+
+describe('validating webhooks of revisions', () => {
+  it('ask about an object at the revision that it names, and about others at the one that serves those', () => {
+    const validation = (values: object) => rendered('meshd', { values, template: 'templates/webhooks.yaml' })
+    const all = [...validation({}), ...validation({ revision: 'canary' })]
+    const alone = validation({ revision: 'canary', defaultRevision: true })
+    for (const [labels, ofAll, ofOne] of [
+      [{}, ['meshd'], ['meshd-canary']],
+      [{ 'mesh.io/rev': 'canary' }, ['meshd-canary'], ['meshd-canary']],
+      [{ 'istio.io/rev': 'canary' }, ['meshd-canary'], ['meshd-canary']],
+      [{ 'mesh.io/rev': 'canary', 'istio.io/rev': 'canary' }, ['meshd-canary'], ['meshd-canary']],
+      [{ 'mesh.io/rev': 'other', 'istio.io/rev': 'canary' }, [], []],
+      [{ 'mesh.io/rev': 'other' }, [], []],
+    ] as const)
+      expect([validatingServices(all, labels), validatingServices(alone, labels)], JSON.stringify(labels)).to.deep.equal([ofAll, ofOne])
+    // A control plane that serves nobody has none.
+    expect(objectsOf(renderChart('meshd', { values: { defaultRevision: false } })).some(({ kind }) => kind.startsWith('Validating'))).to.equal(false)
+  })
 })
 
 describe('a gateway of the chart', () => {

@@ -30,6 +30,14 @@ const holds =
 const selects = (selector: { readonly matchExpressions?: readonly Expression[] } | undefined, labels: Labels): boolean =>
   (selector?.matchExpressions ?? []).every(holds(labels))
 
+/** The Services that would be asked about an object of the mesh with these labels, one for each webhook that selects it. */
+export const validatingServices = (configurations: readonly RenderedObject[], object: Labels): string[] =>
+  configurations
+    .filter(({ kind }) => kind === 'ValidatingWebhookConfiguration')
+    .flatMap(({ webhooks }) => webhooks)
+    .filter((webhook) => selects(webhook.objectSelector, object))
+    .map((webhook) => webhook.clientConfig.service.name as string)
+
 /** The Services that would be asked about a pod, one for each webhook that selects it. */
 export function askedServices(configurations: readonly RenderedObject[], namespace: Labels, pod: Labels): string[] {
   return configurations

@@ -412,6 +412,11 @@ describe('injection of an injected pod', () => {
     ])
   })
 
+  it('by two revisions is that of the last one, as while one takes over what names none', () => {
+    const [stable, canary] = ['', 'canary'].map((revision) => injectionSettings({ revision }))
+    expect(injected(injected(podWith(), stable), canary)).to.deep.equal(injected(podWith(), canary))
+  })
+
   it('is a patch of what differs', () => {
     const pod = podWith({ creationTimestamp: null, labels: null })
     const result = injectPod({ pod, namespace: 'shop' }, injectionSettings())
