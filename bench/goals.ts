@@ -108,3 +108,21 @@ export const podChurnGoal = (ms: number): Goal => ({ what: 'p99 after the event'
 
 /** From the start of the process to ready: at most 1.3 times what parsing the same files takes. */
 export const largeReadyGoal = (ratio: number): Goal => ({ what: 'ready', seen: ratio, most: 1.3, unit: 'times bare' })
+
+/** 50 admissions a second for a minute on one core: the 99th percentile under 30 ms, and no growth of memory; `grown` is in MiB. */
+export const admissionGoals = (p99: number, grown: number): Goal[] => [
+  { what: 'p99 of an admission', seen: p99, most: 30, unit: 'ms' },
+  { what: 'growth of memory', seen: grown * megabytes, most: 5, unit: 'MB' },
+]
+
+/** Changes beside admissions, and without: the same times to the last proxy, and the same work of the push queue. */
+export const besideGoals = (last: Beside, queueMs: Beside): Goal[] => [
+  { what: 'last proxy beside admissions', seen: last.with, most: atMost(last.without, smallMs), unit: 'ms' },
+  { what: 'push queue beside admissions', seen: queueMs.with, most: Math.max(queueMs.without * maxRatio, queueMs.without + 1), unit: 'ms' },
+]
+
+/** A figure without and with admissions at the same time. */
+export interface Beside {
+  readonly without: number
+  readonly with: number
+}

@@ -28,6 +28,7 @@ import { slowReaders } from './scenarios/slow-readers.ts'
 import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
 import { type Mode, modes, shapeNames, views } from './scenarios/views.ts'
+import { webhooks } from './scenarios/webhooks.ts'
 
 const defaults = {
   set: 'convergence',
@@ -77,7 +78,7 @@ function usage(): string {
     services: 'number of services',
     rounds: 'number of rounds of each change',
     writers: 'number of writers; by default one for each core',
-    seconds: 'churn, orchestrator: duration in seconds',
+    seconds: 'churn, orchestrator, webhooks: duration in seconds',
     workloads: 'rollout: number of workloads that are replaced, at 50 a second',
     changes: 'soak: number of changes',
     connects: 'soak: number of connections',
@@ -216,6 +217,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       checkout: given.package === '' ? undefined : given.package,
     }),
   orchestrator: () => orchestrator({ writers, services, rounds, proxies, seconds }),
+  webhooks: () => withCertificate((tls) => webhooks({ writers, services, rounds, proxies, seconds, tls })),
   soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
   views: () =>
     views({
@@ -228,7 +230,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need a cluster or another checkout. */
-const separate = ['orchestrator', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
+const separate = ['orchestrator', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

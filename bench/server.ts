@@ -57,6 +57,8 @@ export interface ServerOptions {
   readonly mesh?: string | undefined
   /** The file that connects to a cluster, which is then the registry instead of Mock, and has the configuration instead of files. */
   readonly orchconfig?: string | undefined
+  /** The port of webhooks. Without it they are not served over TLS. */
+  readonly httpsPort?: number
   /** The maximum time until the server is ready, in seconds. Unlimited by default. */
   readonly readyWithin?: number
 }
@@ -165,6 +167,7 @@ export class DiscoveryServer {
       configDir: options.orchconfig === undefined ? this.dir : '',
       grpcAddr: `127.0.0.1:${grpc}`,
       httpAddr: `127.0.0.1:${http}`,
+      httpsAddr: options.httpsPort === undefined ? '' : `127.0.0.1:${options.httpsPort}`,
       monitoringAddr: `127.0.0.1:${monitoring}`,
       ctrlz_port: '0',
       writers: String(options.writers),
