@@ -170,7 +170,12 @@ module.exports = {
       from: { path: '^(src|actors|bin|bench)/', pathNot: '^actors/(agent/(main|service|commands/wait)|discovery/service)[.]ts$' },
       to: { path: '^actors/runtime/log[.]ts$' },
     },
-    { name: 'only-tests-import-tests', severity: 'error', from: { pathNot: '^(test/|bench/scenarios/(orchestrator|webhooks)[.]ts$)' }, to: { path: '^test/' } },
+    {
+      name: 'only-tests-import-tests',
+      severity: 'error',
+      from: { pathNot: '^(test/|bench/scenarios/(orchestrator|webhooks)[.]ts$)' },
+      to: { path: '^test/' },
+    },
   ],
   options: {
     parser: 'swc',

@@ -8,7 +8,7 @@ import { createServer } from 'node:https'
 const [port = '', cert = '', key = ''] = process.argv.slice(2)
 const patch = Buffer.alloc(7000, 'x').toString('base64')
 
-createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
+createServer({ cert: readFileSync(cert), key: readFileSync(key), keepAliveTimeout: 120_000 }, (request, response) => {
   const parts: Buffer[] = []
   request.on('data', (part: Buffer) => parts.push(part))
   request.on('end', () => {

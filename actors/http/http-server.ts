@@ -18,6 +18,8 @@ export interface HttpBounds {
   readonly connections: number
   /** Maximum time for receiving a request, in milliseconds. */
   readonly requestMs: number
+  /** How long a connection stays open without a request, in milliseconds; undefined: five seconds. */
+  readonly idleMs?: number | undefined
 }
 
 /** Settings of a server. */
@@ -62,10 +64,11 @@ export class HttpServer {
   #unsentBytes = 0
   #local: LocalSocket | undefined
 
-  constructor(serve: RequestListener, { connections, requestMs, secure, refused = () => undefined, http2 }: HttpServerOptions) {
+  constructor(serve: RequestListener, { connections, requestMs, idleMs, secure, refused = () => undefined, http2 }: HttpServerOptions) {
     this.#slots = new FairSlots(connections, Math.max(1, Math.floor(connections / 2)))
     this.#refused = refused
-    const options = { requestTimeout: requestMs, headersTimeout: requestMs, connectionsCheckingInterval: Math.min(requestMs, bounds.checkMs) }
+    const times = { requestTimeout: requestMs, headersTimeout: requestMs, connectionsCheckingInterval: Math.min(requestMs, bounds.checkMs) }
+    const options = { ...times, ...(idleMs !== undefined && { keepAliveTimeout: idleMs }) }
     this.#server = secure?.(options) ?? createServer(options)
     this.#pace(secure ? 'secureConnection' : 'connection', http2)
     this.#server.prependListener('connection', () => this.#turns.accepted())

@@ -83,6 +83,8 @@ export interface PageServerOptions {
   readonly formBytes?: number
   /** Maximum time for receiving a request, in milliseconds. */
   readonly requestMs?: number
+  /** How long a connection stays open without a request, in milliseconds ({@link HttpServer}). */
+  readonly idleMs?: number
   /** The first certificate, for pages over TLS ({@link PageServer.useCertificate}). Without it, pages are served in plain text. */
   readonly certificate?: ServingCertificate
   /** Called for each connection that is closed because of `maxConnections`. */
@@ -103,14 +105,14 @@ export class PageServer {
   readonly #formBytes: number
 
   constructor(options: PageServerOptions = {}) {
-    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, certificate, refused, http2 } = options
+    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, idleMs, certificate, refused, http2 } = options
     this.#formBytes = formBytes
     const serve = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response)
         .catch((error: unknown) => (error instanceof Refused ? error.page : new Page(String((error as Error)?.message ?? error), undefined, 500)))
         .then((answer) => send(request, response, answer))
     const secure = certificate && { secure: (http: ServerOptions) => (this.#secure = createSecureServer({ ...http, ...tlsDefaults })) }
-    this.#server = new HttpServer(serve, { connections, requestMs, ...secure, ...(refused ? { refused } : {}), http2 })
+    this.#server = new HttpServer(serve, { connections, requestMs, idleMs, ...secure, ...(refused ? { refused } : {}), http2 })
     if (certificate) this.useCertificate(certificate)
   }
 

@@ -67,8 +67,14 @@ const startServer = async (cluster: TestCluster, { writers, tls }: WebhooksSetti
   return [await DiscoveryServer.start({ writers, ...more }), port]
 }
 
-/** All threads of a process run on the first core only. */
-const onOneCore = (pid: number) => execFileSync('taskset', ['-a', '-p', '-c', '0', String(pid)], { stdio: 'ignore' })
+/**
+ * All threads of a process run on one core only, before other programs: what these take from it is not the program's. `core`: the first, which is
+ * that of the server, or the second.
+ */
+function onOneCore(pid: number, core: 0 | 1): void {
+  execFileSync('taskset', ['-a', '-p', '-c', String(core), String(pid)], { stdio: 'ignore' })
+  execFileSync('chrt', ['-a', '-f', '-p', '1', String(pid)], { stdio: 'ignore' })
+}
 
 /** A process of reviews, and what it has measured. */
 class Reviews {
@@ -79,6 +85,10 @@ class Reviews {
     const script = fileURLToPath(new URL('../admission-client.ts', import.meta.url))
     this.#child = spawn(process.execPath, [script, String(port), String(perSecond)], { stdio: ['pipe', 'pipe', 'inherit'] })
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#text += text))
+  }
+
+  get pid(): number {
+    return this.#child.pid as number
   }
 
   /** Asks for some seconds. */
@@ -103,7 +113,9 @@ async function admitted(cluster: TestCluster, settings: WebhooksSettings): Promi
   const [server, port] = await startServer(cluster, settings)
   const reviews = new Reviews(port)
   try {
-    onOneCore(server.pid)
+    onOneCore(server.pid, 0)
+    onOneCore(reviews.pid, 1)
+    const before = processUsage(server.pid).rss
     await reviews.ask(warmUp)
     const rss: number[] = []
     const then = await server.usage()
@@ -126,7 +138,7 @@ async function admitted(cluster: TestCluster, settings: WebhooksSettings): Promi
         ...{ 'bare p50, p99, slowest ms': [0.5, 0.99, 1].map((share) => ms(percentile(bare.times, share))).join(', ') },
         ...{ 'CPU ms each': ms((cpu * 1000) / times.length), 'bare CPU ms each': ms((bare.cpu * 1000) / times.length) },
         ...{ 'its thread, CPU ms each': ms(((threads.webhooks ?? Number.NaN) * 1000) / times.length) },
-        'RSS MiB, least of the first and last tenth': `${first.toFixed(0)}, ${last.toFixed(0)}`,
+        'RSS MiB before, and least of the first and last tenth': [before, first, last].map((mib) => mib.toFixed(0)).join(', '),
       },
       goals: admissionGoals(p99, last - first),
     }
@@ -151,7 +163,8 @@ async function bareAdmitted(seconds: number, { cert, key }: WebhooksSettings['tl
   const reviews = new Reviews(port)
   try {
     await new Promise((resolve) => child.stdout?.once('data', resolve))
-    onOneCore(child.pid as number)
+    onOneCore(child.pid as number, 0)
+    onOneCore(reviews.pid, 1)
     await reviews.ask(warmUp)
     const then = processUsage(child.pid as number).cpu
     const { times } = await reviews.ask(seconds)

@@ -102,7 +102,7 @@ export class TestCluster {
   /** Runs kubectl as the administrator. Throws an Error with what it said when it fails. */
   kubectl(args: readonly string[], input = ''): string {
     const env = { ...process.env, HOME: this.dir, KUBECONFIG: this.kubeconfig }
-    const { status, stdout, stderr } = spawnSync(join(this.#bin, 'kubectl'), args, { input, encoding: 'utf8', env })
+    const { status, stdout, stderr } = spawnSync(join(this.#bin, 'kubectl'), args, { input, encoding: 'utf8', env, maxBuffer: 64 * 1024 * 1024 })
     if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`)
     return stdout
   }

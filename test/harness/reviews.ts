@@ -1,5 +1,6 @@
 /** Reviews of the API server, made by hand. */
 import { request as httpsRequest } from 'node:https'
+import type { PatchOperation } from '../../protocols/messages/admission.ts'
 
 /** The answer to a review. */
 export interface ReviewAnswer {
@@ -10,6 +11,8 @@ export interface ReviewAnswer {
   readonly allowed?: boolean
   readonly message?: string
   readonly warnings?: readonly string[]
+  /** What is changed about the object; undefined: nothing. */
+  readonly patch?: readonly PatchOperation[]
   /** The body of a response with another status than 200. */
   readonly body: string
 }
@@ -46,8 +49,9 @@ export async function postReview(
   const { status, text } = ca === undefined ? await plainPost(port, path, body, type) : await securePost(port, path, body, type, ca)
   if (status !== 200) return { status, body: text }
   const { apiVersion, response } = JSON.parse(text)
-  const { uid, allowed, warnings, status: denial } = response
-  return { status, apiVersion, uid, allowed, message: denial?.message, warnings, body: text }
+  const { uid, allowed, warnings, status: denial, patchType, patch: encoded } = response
+  const patch = patchType === 'JSONPatch' ? JSON.parse(Buffer.from(encoded, 'base64').toString('utf8')) : undefined
+  return { status, apiVersion, uid, allowed, message: denial?.message, warnings, patch, body: text }
 }
 
 async function plainPost(port: number, path: string, body: string | Uint8Array, type: string): Promise<{ status: number; text: string }> {
@@ -69,4 +73,13 @@ function securePost(port: number, path: string, body: string | Uint8Array, type:
     outgoing.on('error', reject)
     outgoing.end(body)
   })
+}
+
+/** Returns the JSON of a review of a pod. `kind`: what the review says that it is. */
+export function podReviewOf(
+  pod: object,
+  { as = 'v1', uid = 'uid-1', kind = 'Pod' }: { as?: 'v1' | 'v1beta1'; uid?: string; kind?: string } = {},
+): string {
+  const request = { uid, kind: { group: '', version: 'v1', kind }, operation: 'CREATE', namespace: 'shop', object: pod }
+  return JSON.stringify({ apiVersion: `admission.k8s.io/${as}`, kind: 'AdmissionReview', request })
 }

@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { parse, parseAllDocuments } from 'yaml'
+import { type MergedFields, podFields } from '../../src/inject/pod-merge-keys.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { manifest, programImages, settled } from '../harness/cluster-mesh.ts'
 import { discoveryScript } from '../harness/commands.ts'
@@ -47,6 +48,22 @@ interface StoredContainer {
   readonly restartPolicy?: string
   readonly securityContext?: object
   readonly readinessProbe?: object
+}
+
+/** A type in the description of the API. */
+interface Definition {
+  readonly properties?: Readonly<
+    Record<
+      string,
+      {
+        readonly type?: string
+        readonly $ref?: string
+        readonly items?: { readonly $ref?: string }
+        readonly 'x-kubernetes-patch-strategy'?: string
+        readonly 'x-kubernetes-patch-merge-key'?: string
+      }
+    >
+  >
 }
 
 describe('injection in a cluster', () => {
@@ -145,6 +162,34 @@ describe('injection in a cluster', () => {
       cluster.kubectl(['label', 'namespace', `labelled-${index}`, label])
       expect(isInjected({ ...pod('h'), metadata: { name: 'h', namespace: `labelled-${index}` } }), label).to.equal(true)
     }
+  })
+
+  it('merges lists by the keys that the API server publishes', () => {
+    const { definitions } = JSON.parse(cluster.kubectl(['get', '--raw', '/openapi/v2'])) as { definitions: Record<string, Definition> }
+    const found: string[] = []
+    const list = (name: string, path: string, within: readonly string[]): void => {
+      for (const [field, property] of Object.entries(definitions[name]?.properties ?? {})) {
+        const isMerged = property.type === 'array' && (property['x-kubernetes-patch-strategy'] ?? '').split(',').includes('merge')
+        if (isMerged) found.push(`${path}${field} ${property['x-kubernetes-patch-merge-key'] ?? ''}`)
+        // Within a list that is replaced nothing is merged.
+        const inner = (property.$ref ?? (isMerged ? property.items?.$ref : undefined))?.replace('#/definitions/', '')
+        if (inner && !within.includes(inner)) list(inner, `${path}${field}.`, [...within, inner])
+      }
+    }
+    list('io.k8s.api.core.v1.Pod', '', [])
+    expect(found.length).to.be.greaterThan(15)
+    const own: string[] = []
+    const add = (fields: MergedFields, path: string): void => {
+      for (const [field, { key, isMerged, fields: inner }] of fields) {
+        if (key !== undefined || isMerged) own.push(`${path}${field} ${key ?? ''}`)
+        if (inner) add(inner, `${path}${field}.`)
+      }
+    }
+    add(podFields, '')
+    // The table may know fields of newer servers; of those that this one has, none is missing or different.
+    const fieldsOf = (lines: readonly string[]) => new Map(lines.map((line) => line.split(' ') as [string, string]))
+    const [published, ours] = [fieldsOf(found), fieldsOf(own)]
+    expect([...published].filter(([field, key]) => ours.get(field) !== key)).to.deep.equal([])
   })
 
   it('refuses a pod whose annotation is malformed, and says why', () => {

@@ -61,6 +61,7 @@ describe('webhooks without a cluster', () => {
       return [
         `galley_validation_failed{${labels},reason="invalid_resource"} 6`,
         'galley_validation_failed{group="networking.mesh.io",version="v1",resource="gateways",reason="unsupported_operation"} 1',
+        'galley_validation_failed{group="",version="",resource="",reason="yaml_decode_error"} 2',
         'galley_validation_http_error{status="415"} 1',
         'galley_validation_http_error{status="413"} 1',
       ].every((series) => metrics.includes(`\n${series}\n`))

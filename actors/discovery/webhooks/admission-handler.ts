@@ -31,6 +31,8 @@ export interface AdmissionHandler {
    * Without it, the review is read on the thread of the webhooks.
    */
   admitLarge?(body: Uint8Array, call: AdmissionCall): Promise<string>
+  /** Called for each review that cannot be read, and so was not passed to {@link admit}. */
+  unread?(): void
   /** Called for each request that is answered with a status other than 200. */
   refused?(status: number): void
   /** Takes a message that the actor was sent: each handler gets all. */

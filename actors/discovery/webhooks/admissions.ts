@@ -60,7 +60,10 @@ export class Admissions {
   async #answered(handler: AdmissionHandler, body: Uint8Array, call: AdmissionCall): Promise<string> {
     if (body.length > largeBytes && handler.admitLarge) return inTime(handler.admitLarge(body, call), call.asking)
     const review = readReview(body)
-    if ('fault' in review) return unreadText(review)
+    if ('fault' in review) {
+      handler.unread?.()
+      return unreadText(review)
+    }
     const { apiVersion, request } = review
     return reviewText(apiVersion, request.uid, await this.#admitted(() => handler.admit(request, call), call))
   }

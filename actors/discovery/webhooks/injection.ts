@@ -3,21 +3,24 @@ import type { AdmissionAnswer, AdmissionRequest, WebhooksConfig } from '../../..
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig } from '../../../src/config/mesh-config.ts'
+import { decidePod, type PodVerdict } from '../../../src/inject/admit-pod.ts'
 import { type AgentDefaults, agentDefaults } from '../../../src/inject/agent-defaults.ts'
-import { type Injection as Injected, injectPod } from '../../../src/inject/inject-pod.ts'
-import { jsonPatch } from '../../../src/inject/patch.ts'
-import { InjectionError } from '../../../src/inject/pod.ts'
-import { pathVariables } from '../../../src/inject/request-path.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
-import { meshNames } from '../../../src/names/mesh-names.ts'
+import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
+import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
 import type { ActorContext } from '../../runtime/actor.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter } from '../../runtime/metrics.ts'
-import type { AdmissionCall, AdmissionHandler, HandlerMaker, WebhookMessage } from './admission-handler.ts'
+import { createPool, type Pool } from '../../runtime/pool.ts'
+import { type AdmissionCall, type AdmissionHandler, Busy, type HandlerMaker, type WebhookMessage } from './admission-handler.ts'
+import type { InjectedReview, InjectTask } from './inject-task.ts'
 import { InjectionSource } from './injection-source.ts'
 import { NativeSidecars } from './native-sidecars.ts'
 import { WebhookBundles } from './webhook-bundles.ts'
+
+/** The threads for large pods, the reviews that wait for one, the heap of one in MiB, and the longest time of one, in milliseconds. */
+const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
 
 class Injection implements AdmissionHandler {
   readonly paths = ['/inject']
@@ -25,6 +28,7 @@ class Injection implements AdmissionHandler {
   readonly asks = { injection: () => this.#page() }
   readonly #features: Features
   readonly #agent: AgentDefaults
+  readonly #names: MeshNames
   readonly #log: ScopedLogger
   readonly #lines = new LineBounds()
   readonly #source: InjectionSource
@@ -35,10 +39,12 @@ class Injection implements AdmissionHandler {
   readonly #skips: Counter
   readonly #failures: Counter
   #mesh: MeshConfig = defaultMeshConfig()
+  #pool: Pool | undefined
 
   constructor(context: ActorContext<WebhooksConfig>, features: Features) {
     this.#features = features
     this.#agent = agentDefaults(features)
+    this.#names = meshNames(features.MESH_DOMAIN)
     this.#log = context.log('validationServer')
     const notes = { source: [] as readonly string[], bundles: [] as readonly string[] }
     const note = (part: keyof typeof notes) => (faults: readonly string[]) => {
@@ -64,51 +70,80 @@ class Injection implements AdmissionHandler {
   admit(request: AdmissionRequest, { rest }: AdmissionCall): AdmissionAnswer {
     this.#requests.inc()
     const { configuration } = this.#source.state
-    if (!configuration || request.kind.kind !== 'Pod' || request.object === undefined || request.subResource !== '') {
-      this.#skips.inc()
-      return { allowed: true }
+    const verdict = decidePod(request, rest, configuration && { ...this.#settings, configuration, names: this.#names })
+    this.#decided(verdict)
+    return verdict.answer
+  }
+
+  /** Large pods are injected elsewhere: some take a second, and other pods are waiting. */
+  async admitLarge(body: Uint8Array, { rest, asking }: AdmissionCall): Promise<string> {
+    const { configuration, texts } = this.#source.state
+    if (!configuration || !texts) return this.#admitUnconfigured(body)
+    const task: InjectTask = { body, rest, texts, settings: this.#settings, domain: this.#features.MESH_DOMAIN }
+    const { text, verdict } = await this.#onPool(task, asking.restMs())
+    if (!verdict) this.unread()
+    else {
+      this.#requests.inc()
+      this.#decided(verdict)
     }
-    let injected: Injected
-    try {
-      injected = injectPod(
-        { pod: request.object, namespace: request.namespace, variables: pathVariables(rest) },
-        {
-          ...{ configuration, mesh: this.#mesh, revision: this.#features.REVISION, hasNativeSidecars: this.#native.areThere },
-          setsFsGroup: this.#features.ENABLE_LEGACY_FSGROUP_INJECTION,
-          agent: this.#agent,
-          names: meshNames(this.#features.MESH_DOMAIN),
-        },
-      )
-    } catch (error) {
-      this.#failures.inc()
-      if (!(error instanceof InjectionError) && !(error as Error).message.startsWith('the path of the webhook')) throw error
-      return this.#failed(request, (error as Error).message)
-    }
-    if ('skipped' in injected) {
-      this.#skips.inc()
-      this.#log.debug(`pod of namespace ${request.namespace} gets no sidecar: ${injected.skipped}`)
-      return { allowed: true }
-    }
-    this.#successes.inc()
-    return { allowed: true, patch: jsonPatch(request.object, injected.pod) }
+    return text
+  }
+
+  unread(): void {
+    this.#requests.inc()
+    this.#failures.inc()
   }
 
   refused(): void {
-    this.#requests.inc()
-    this.#failures.inc()
+    this.unread()
   }
 
   async close(): Promise<void> {
     this.#source.close()
     this.#bundles.close()
     this.#native.close()
+    await this.#pool?.destroy()
   }
 
-  #failed({ namespace }: AdmissionRequest, reason: string): AdmissionAnswer {
+  get #settings(): InjectTask['settings'] {
+    const { REVISION: revision, ENABLE_LEGACY_FSGROUP_INJECTION: setsFsGroup } = this.#features
+    return { mesh: this.#mesh, revision, hasNativeSidecars: this.#native.areThere, setsFsGroup, agent: this.#agent }
+  }
+
+  #admitUnconfigured(body: Uint8Array): string {
+    const review = readReview(body)
+    if ('fault' in review) {
+      this.unread()
+      return unreadText(review)
+    }
+    this.#requests.inc()
+    this.#skips.inc()
+    return reviewText(review.apiVersion, review.request.uid, { allowed: true })
+  }
+
+  /** Rejects when the thread has too much to do, or is ended: by the deadline, or because it needs too much memory. */
+  async #onPool(task: InjectTask, restMs: number): Promise<InjectedReview> {
+    const { deadlineMs, ...size } = pool
+    this.#pool ??= createPool(new URL(`./inject-task${import.meta.url.slice(-3)}`, import.meta.url), size)
+    try {
+      return await this.#pool.run<InjectedReview>(task, Math.max(1, Math.min(deadlineMs, restMs)))
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (this.#lines.take('large', monotonicMs()) !== 'no') this.#log.warn(`a large pod was not injected: ${reason}`)
+      throw new Busy('the pod could not be injected: too many large pods', { cause: error })
+    }
+  }
+
+  #decided({ outcome, reason, namespace }: Omit<PodVerdict, 'answer'>): void {
+    if (outcome === 'injected') return this.#successes.inc()
+    if (outcome === 'skipped') {
+      this.#skips.inc()
+      return this.#log.debug(`a pod of namespace ${namespace} gets no sidecar: ${reason}`)
+    }
+    this.#failures.inc()
     // Whoever may make pods of one namespace must not fill the log.
     const line = this.#lines.bounded(namespace, `a pod of namespace ${namespace} gets no sidecar and is refused: ${reason}`, monotonicMs())
     if (line !== undefined) this.#log.error(line)
-    return { allowed: false, code: 400, message: `injection failed: ${reason}` }
   }
 
   #page() {

@@ -21,6 +21,11 @@ import { addReviewPages, type ReviewPagesParts } from './review-pages.ts'
 /** Maximum time for receiving a request, in milliseconds: the API server waits 30 s at most. */
 const requestMs = 15_000
 /**
+ * How long a connection stays open without a request, in milliseconds. The API server keeps its own for 90 s: one that were closed here before could
+ * be closed while a review is on its way, and the review would fail.
+ */
+const idleMs = 120_000
+/**
  * The interval between two requests of this process to its own port, in milliseconds; the time that each may take; and the number of failures
  * in a row after which the port counts as not served.
  */
@@ -92,7 +97,10 @@ export class SecurePort {
 
   #use(certificate: ServingCertificate): void {
     if (this.#server) return this.#server.useCertificate(certificate)
-    this.#server = new PageServer({ certificate, requestMs, maxConnections: this.#context.config.connections, refused: () => this.#refused.inc() })
+    this.#server = new PageServer({
+      ...{ certificate, requestMs, idleMs, maxConnections: this.#context.config.connections },
+      refused: () => this.#refused.inc(),
+    })
     this.#server.add(readyPath, () => new Page(''))
     addReviewPages(this.#server, this.#parts)
     this.#open(this.#server).catch(this.#failed)

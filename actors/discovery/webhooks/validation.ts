@@ -60,8 +60,12 @@ class Validation implements AdmissionHandler {
   async admitLarge(body: Uint8Array, { asking }: AdmissionCall): Promise<string> {
     const { verdict, text } = await this.#onPool({ ...this.#given, body }, asking.restMs())
     if (verdict) this.#decided(verdict)
-    else this.#failed.inc({ reason: 'yaml_decode_error' })
+    else this.unread()
     return text
+  }
+
+  unread(): void {
+    this.#failed.inc({ reason: 'yaml_decode_error' })
   }
 
   refused(status: number): void {

@@ -1,0 +1,33 @@
+/** Decides on reviews of pods: injects them, leaves them as they are, or refuses them (docs/injection.md, N13). */
+import type { AdmissionAnswer, AdmissionRequest } from '../../protocols/messages/admission.ts'
+import { type Injection, type InjectionSettings, injectPod } from './inject-pod.ts'
+import { jsonPatch } from './patch.ts'
+import { InjectionError } from './pod.ts'
+import { PathError, pathVariables } from './request-path.ts'
+
+/** What came of a review. */
+export interface PodVerdict {
+  readonly outcome: 'injected' | 'skipped' | 'failed'
+  readonly answer: AdmissionAnswer
+  /** Why the pod is not injected; empty for one that is. */
+  readonly reason: string
+  readonly namespace: string
+}
+
+/** Decides on a review. `rest` is what follows `/inject/` in the path; without settings there is no configuration. Throws only what is a mistake of its own. */
+export function decidePod(request: AdmissionRequest, rest: string, settings: InjectionSettings | undefined): PodVerdict {
+  const { namespace, object } = request
+  const skipped = (reason: string): PodVerdict => ({ outcome: 'skipped', answer: { allowed: true }, reason, namespace })
+  if (!settings) return skipped('there is no configuration of injection')
+  if (request.kind.kind !== 'Pod' || object === undefined || request.subResource !== '') return skipped('it is no new pod')
+  let injected: Injection
+  try {
+    injected = injectPod({ pod: object, namespace, variables: pathVariables(rest) }, settings)
+  } catch (error) {
+    if (!(error instanceof InjectionError || error instanceof PathError)) throw error
+    const reason = error.message
+    return { outcome: 'failed', answer: { allowed: false, code: 400, message: `injection failed: ${reason}` }, reason, namespace }
+  }
+  if ('skipped' in injected) return skipped(injected.skipped)
+  return { outcome: 'injected', answer: { allowed: true, patch: jsonPatch(object, injected.pod) }, reason: '', namespace }
+}
