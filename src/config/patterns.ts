@@ -54,17 +54,54 @@ function isUnknown(escaped: string): boolean {
   return !category.test(name) && !scripts.has(name)
 }
 
+/**
+ * Returns about how many characters a pattern has when its counted repetitions are written out: what compiling it takes grows with that. Never
+ * throws: what is no valid pattern has some size too.
+ */
+export function writtenOut(pattern: string): number {
+  /** The sizes of the open groups, and of the last atom of each. */
+  const groups = [{ size: 0, atom: 0 }]
+  for (let at = 0; at < pattern.length; at++) {
+    const group = groups.at(-1) as (typeof groups)[number]
+    const character = pattern[at]
+    const [repetition, least, most] = (character === '{' && /^\{(\d{1,9})(?:,(\d{0,9}))?\}/.exec(pattern.slice(at, at + 24))) || []
+    if (repetition !== undefined) {
+      const times = Math.max(1, Number(least), Number(most || 0))
+      group.size += group.atom * (times - 1)
+      group.atom *= times
+      at += repetition.length - 1
+    } else if (character === '(') groups.push({ size: 0, atom: 0 })
+    else if (character === ')' && groups.length > 1) {
+      const inner = groups.pop()?.size ?? 0
+      const outer = groups.at(-1) as (typeof groups)[number]
+      outer.size += inner
+      outer.atom = inner
+    } else {
+      // Each character of a class counts, and of an escape both do: more is no harm.
+      if (character === '\\') at++
+      group.size += 1
+      group.atom = 1
+    }
+  }
+  return groups.reduce((sum, { size }) => sum + size, 0)
+}
+
 /** Checks the regular expressions of one file, each distinct text once, within a limit on the time for compiling them. */
 export class PatternChecks {
   readonly #maxMs: number
   readonly #now: () => number
+  readonly #longest: number
   readonly #known = new Map<string, string | undefined>()
   #spentMs = 0
 
-  /** `maxMs`: the time limit. `now`: a clock in milliseconds. Without arguments there is no limit. */
-  constructor(maxMs = Number.POSITIVE_INFINITY, now = () => 0) {
+  /**
+   * `maxMs`: the time limit. `now`: a clock in milliseconds. `longest`: a pattern that is longer than this when it is written out
+   * ({@link writtenOut}) counts as exceeding the limit: compiling it alone might. Without arguments there is no limit.
+   */
+  constructor(maxMs = Number.POSITIVE_INFINITY, now = () => 0, longest = Number.POSITIVE_INFINITY) {
     this.#maxMs = maxMs
     this.#now = now
+    this.#longest = longest
   }
 
   /** Whether the time limit is exceeded. Results read with these checks are then incomplete. */
@@ -77,6 +114,10 @@ export class PatternChecks {
    */
   fault(pattern: string): string | undefined {
     if (this.isExhausted || this.#known.has(pattern)) return this.#known.get(pattern)
+    if (this.#longest < Number.POSITIVE_INFINITY && writtenOut(pattern) > this.#longest) {
+      this.#spentMs = Number.POSITIVE_INFINITY
+      return undefined
+    }
     const begun = this.#now()
     const reason = re2Fault(pattern)
     this.#spentMs += this.#now() - begun

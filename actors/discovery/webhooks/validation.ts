@@ -16,6 +16,8 @@ import type { ValidatedReview, ValidateTask } from './validate-task.ts'
 
 /** How long the regular expressions of a review may take on the thread of the webhooks, in milliseconds; those that take longer go to the pool. */
 const patternsMs = 25
+/** A regular expression that is longer when its repetitions are written out, in characters, goes to the pool too: it may take longer alone. */
+const longestPattern = 2000
 /** The threads for large and costly reviews, the reviews that wait for one, the heap of one in MiB, and the longest time of one, in milliseconds. */
 const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
 
@@ -51,7 +53,7 @@ class Validation implements AdmissionHandler {
   }
 
   admit(request: AdmissionRequest, { asking }: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
-    const patterns = new PatternChecks(patternsMs, monotonicMs)
+    const patterns = new PatternChecks(patternsMs, monotonicMs, longestPattern)
     const verdict = decideAdmission(request, { names: this.#names, patterns, optOuts: this.#optOuts })
     if (!patterns.isExhausted) return this.#decided(verdict)
     return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))
