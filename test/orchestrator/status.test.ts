@@ -32,7 +32,7 @@ describe('the status of objects of a cluster', function () {
   const services: Service[] = []
   const clients: XdsClient[] = []
 
-  const discovery = async (kubeconfig: string): Promise<Service> => {
+  const discovery = async (kubeconfig: string, env: Record<string, string> = {}): Promise<Service> => {
     const flags = [
       '--registries',
       'Orchestrator',
@@ -45,7 +45,7 @@ describe('the status of objects of a cluster', function () {
       '--log_output_level',
       'status:debug',
     ]
-    const made = new Service({ env: { PILOT_ENABLE_STATUS: 'true' }, flags })
+    const made = new Service({ env: { PILOT_ENABLE_STATUS: 'true', ...env }, flags })
     services.push(made)
     await made.start()
     return made
@@ -170,5 +170,31 @@ describe('the status of objects of a cluster', function () {
     await until('one write', async () => (await writes(other)) === 1)
     expect(object('a').metadata.resourceVersion).to.equal(version)
     expect(await writes(other, 'lost')).to.equal(0)
+  })
+
+  it('takes the configured rate under a storm of changes, and says of each object what is true in the end', async () => {
+    const [perSecond, burst, count, edits] = [4, 3, 12, 5]
+    const rate = { PILOT_STATUS_QPS: String(perSecond), PILOT_STATUS_BURST: String(burst) }
+    for (const each of services) if (each.pid > 0) await each.stop()
+    const one = await discovery(cluster.kubeconfig, rate)
+    await Promise.all(Array.from({ length: 20 }, (_, index) => connect(one, `p${index}`, `10.2.0.${index}`)))
+    await until('it to lead', () => leads(one))
+    const names = Array.from({ length: count }, (_, index) => `s${index}`)
+    const before = await writes(one)
+    const began = performance.now()
+    for (let edit = 1; edit <= edits; edit++) cluster.apply(...names.map((name) => route(name, `${edit}s`, 'networking.mesh.io', `${name}.test`)))
+    const all = () =>
+      (
+        JSON.parse(cluster.kubectl(['get', 'virtualservices.networking.mesh.io', '-n', 'shop', '-o', 'json'])) as {
+          items: ReturnType<typeof object>[]
+        }
+      ).items
+    const isTrue = ({ metadata: { generation }, status }: ReturnType<typeof object>) =>
+      status?.observedGeneration === generation && status.conditions?.some(({ type, status: is }) => type === 'Reconciled' && is === 'True')
+    await until('all to be true', () => all().length >= count && all().every(isTrue))
+    const seconds = (performance.now() - began) / 1000
+    expect(all().filter(({ metadata }) => metadata.generation === edits)).to.have.length(count)
+    expect((await writes(one)) - before).to.be.within(count, burst + perSecond * seconds + 1)
+    expect(await writes(one, 'failed')).to.equal(0)
   })
 })
