@@ -38,7 +38,7 @@ const originates = new Set(['SIMPLE', 'MUTUAL'])
 function checkTls(policy: TrafficPolicy | undefined, at: string, tell: Tell): void {
   const isUnverified = (tls: TrafficPolicy['tls']) =>
     tls !== undefined && originates.has(tls.mode ?? '') && !tls.caCertificates && !tls.credentialName && !tls.insecureSkipVerify
-  const reason = 'neither caCertificates nor credentialName says whose certificates count, so those of the system do: name them'
+  const reason = 'neither caCertificates nor credentialName says whose certificates count, so that of every server is accepted: name them'
   if (isUnverified(policy?.tls)) tell('IST0128', `${at}.tls`, reason)
   for (const [index, port] of (policy?.portLevelSettings ?? []).entries())
     if (isUnverified(port.tls)) tell('IST0129', `${at}.portLevelSettings[${index}].tls`, reason)

@@ -90,6 +90,13 @@ describe('the analysis of configuration', () => {
       ])
     })
 
+    it('says that TLS without authorities accepts every server, as proxies do', () => {
+      const rule = object('DestinationRule', 'shop/web', '{host: web, trafficPolicy: {tls: {mode: SIMPLE, subjectAltNames: [web]}}}')
+      expect(messages(service('shop/web', http), rule)).to.deep.equal([
+        'neither caCertificates nor credentialName says whose certificates count, so that of every server is accepted: name them',
+      ])
+    })
+
     it('says that mirrors lose copies, and not requests', () => {
       const mirrored = routes('shop/v', 'web', 'http: [{route: [{destination: {host: web}}], mirror: {host: a.x}}]')
       expect(messages(service('shop/web', http), mirrored)).to.deep.equal(['there is no service a.x, so nothing is mirrored'])
