@@ -67,13 +67,9 @@ const startServer = async (cluster: TestCluster, { writers, tls }: WebhooksSetti
   return [await DiscoveryServer.start({ writers, ...more }), port]
 }
 
-/**
- * All threads of a process run on one core only, before other programs: what these take from it is not the program's. `core`: the first, which is
- * that of the server, or the second.
- */
+/** All threads of a process run on one core only: the first is that of the server, the second that of its clients. */
 function onOneCore(pid: number, core: 0 | 1): void {
   execFileSync('taskset', ['-a', '-p', '-c', String(core), String(pid)], { stdio: 'ignore' })
-  execFileSync('chrt', ['-a', '-f', '-p', '1', String(pid)], { stdio: 'ignore' })
 }
 
 /** A process of reviews, and what it has measured. */
