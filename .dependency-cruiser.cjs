@@ -104,7 +104,7 @@ module.exports = {
       severity: 'error',
       comment:
         'the folder of an actor imports no other folder in actors/discovery but cluster/ and leader/; admin/ and the files beside the folders may',
-      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity|authority|distribution|webhooks)/' },
+      from: { path: '^actors/discovery/(sources|push-queue|analyzer|xds-writer|key-sets|certificates|identity|authority|distribution|webhooks)/' },
       to: { path: '^actors/discovery/(?!$1/|cluster/|leader/)[^/]+/' },
     },
     {

@@ -1,5 +1,6 @@
 /** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
 import type { WebhookPort } from '../../protocols/messages/admission.ts'
+import type { InForceEvent } from '../../protocols/messages/analysis.ts'
 import type { StatePlace } from '../../protocols/messages/authority.ts'
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { ProcessSecrets, XdsWriterConfig } from '../../protocols/messages/config.ts'
@@ -99,9 +100,11 @@ interface Messages {
   ObjectsPublished: ObjectsPublished
   ProxiesReached: ProxiesReached
   ObjectAnalysed: ObjectAnalysed
+  InForceEvent: InForceEvent
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
+type Analyzer = typeof import('./analyzer/analyzer.ts').actor
 type PushQueue = typeof import('./push-queue/push-queue.ts').actor
 type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
 type DirectorySource = typeof import('./sources/files/directory-source.ts').actor
@@ -173,25 +176,19 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   const queue: Row<PushQueue> = {
     module: 'push-queue/push-queue',
     consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
-    emits: { WriterCommand: true, ResolverCommand: true, PushEvent: true, MeshNamesEvent: true, MeshSettingsEvent: true, ObjectsPublished: true },
+    emits: {
+      WriterCommand: true,
+      ResolverCommand: true,
+      PushEvent: true,
+      MeshNamesEvent: true,
+      MeshSettingsEvent: true,
+      InForceEvent: true,
+      ObjectsPublished: true,
+    },
     runs: mode,
     actors: [{ name: 'push-queue', config: () => ({ ...forQueue, syncedBefore: parts.syncedBefore() }) }],
   }
-  const resolver: Row<KeySetResolver> = {
-    module: 'key-sets/jwks-resolver',
-    consumes: { ResolverCommand: true },
-    emits: { KeySetEvent: true },
-    runs: 'in-thread',
-    actors: [{ name: 'jwks-resolver', config: { features } }],
-  }
   const trust = trustRows(parts)
-  const distribution: Row<Distribution> = {
-    module: 'distribution/distribution',
-    consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
-    emits: { DistributionCommand: true, ProxiesReached: true },
-    runs: 'in-thread',
-    actors: [{ name: 'distribution', config: {} }],
-  }
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
     consumes: {
@@ -213,8 +210,8 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: [],
   }
-  const statuses = statusRow(parts)
-  const rows = [queue, files, ...Object.values(late), mock, cluster, resolver, ...trust, distribution, writers, webhooks, statuses]
+  const beside = [resolverRow(parts), analyzerRow(parts, own), distributionRow(), statusRow(parts)]
+  const rows = [queue, files, ...Object.values(late), mock, cluster, ...trust, ...beside, writers, webhooks]
   return {
     ...wire(rows, parts.module),
     webhooks: wireLate(
@@ -226,6 +223,31 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     sources,
     configured: (source) => configuredActor(parts, rows, late, source),
   }
+}
+
+/** The row of those who fetch the keys of tokens. */
+const resolverRow = ({ features }: TableParts): Row<KeySetResolver> => ({
+  module: 'key-sets/jwks-resolver',
+  consumes: { ResolverCommand: true },
+  emits: { KeySetEvent: true },
+  runs: 'in-thread',
+  actors: [{ name: 'jwks-resolver', config: { features } }],
+})
+
+/** The row of those who know what became of pushes. */
+const distributionRow = (): Row<Distribution> => ({
+  module: 'distribution/distribution',
+  consumes: { PushEvent: true, ProxiesReported: true, ProxyEventsReported: true },
+  emits: { DistributionCommand: true, ProxiesReached: true },
+  runs: 'in-thread',
+  actors: [{ name: 'distribution', config: {} }],
+})
+
+/** The row of the analyzer, which is there with `PILOT_ENABLE_ANALYSIS`. */
+function analyzerRow({ options: { domain }, mode }: TableParts, features: Features): Row<Analyzer> {
+  const config = { features, domain }
+  const actors = features.PILOT_ENABLE_ANALYSIS ? [{ name: 'analyzer', config }] : []
+  return { module: 'analyzer/analyzer', consumes: { InForceEvent: true }, emits: { ObjectAnalysed: true }, runs: mode, actors }
 }
 
 /** The rows of those that know whom to trust. */
@@ -282,7 +304,7 @@ const statusSettleMs = 10_000
 /** The writer of statuses, where there is a cluster. */
 function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
   const { PILOT_ENABLE_STATUS: reconciled, PILOT_STATUS_QPS: perSecond, PILOT_STATUS_BURST: burst } = features
-  const config = { reconciled, analysis: false, perSecond, burst, settleMs: statusSettleMs }
+  const config = { reconciled, analysis: features.PILOT_ENABLE_ANALYSIS, perSecond, burst, settleMs: statusSettleMs }
   return {
     module: 'leader/status-writer',
     consumes: { MeshObjectEvent: true, ObjectsPublished: true, ProxiesReached: true, ObjectAnalysed: true },

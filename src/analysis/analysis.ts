@@ -18,6 +18,8 @@ export class Analysis {
   readonly #reads = new Map<string, ReadonlySet<string>>()
   readonly #readers = new Map<string, Set<string>>()
   readonly #due = new Set<string>()
+  /** The objects that were looked at. */
+  readonly #seen = new Set<string>()
   readonly #meshKeys: readonly string[] = ['MeshNetworks//']
 
   constructor(facts: MeshFacts) {
@@ -32,7 +34,7 @@ export class Analysis {
   }
 
   /**
-   * Looks at up to `most` objects that are due. Returns the findings of those whose findings differ from before, by key.
+   * Looks at up to `most` objects that are due. Returns the findings of those that are new, are gone, or whose findings differ from before, by key.
    */
   refresh(most = Number.POSITIVE_INFINITY): Map<string, readonly Finding[]> {
     this.#collect()
@@ -43,7 +45,10 @@ export class Analysis {
       this.#due.delete(key)
       const before = this.#findings.get(key) ?? []
       const now = this.#look(key)
-      if (JSON.stringify(before) === JSON.stringify(now)) continue
+      const isNew = !this.#seen.has(key)
+      this.#seen.add(key)
+      if (!isNew && JSON.stringify(before) === JSON.stringify(now) && this.#isThere(key)) continue
+      if (!this.#isThere(key)) this.#seen.delete(key)
       if (now.length > 0) this.#findings.set(key, now)
       else this.#findings.delete(key)
       changed.set(key, now)
@@ -67,9 +72,13 @@ export class Analysis {
     }
   }
 
+  #isThere(key: string): boolean {
+    return this.#facts.subject(key) !== undefined || kindOfKey(key) === 'Service' || this.#meshKeys.includes(key)
+  }
+
   #look(key: string): readonly Finding[] {
     const findings: Finding[] = []
-    const isThere = this.#facts.subject(key) !== undefined || kindOfKey(key) === 'Service' || this.#meshKeys.includes(key)
+    const isThere = this.#isThere(key)
     const reads = this.#facts.record(() => {
       if (!isThere) return
       try {

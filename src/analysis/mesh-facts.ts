@@ -17,9 +17,16 @@ export interface FactSettings extends Pick<World, 'domain' | 'names' | 'hasEnvoy
 
 /** The label that stands for the namespace of a workload in the index of labels. No label has this name. */
 const namespaceLabel = '\0namespace'
+const none: Labels = {}
 
 /** Kinds of workloads of which there may be none in a mesh with others. */
 const entryKinds: ReadonlySet<string> = new Set(['WorkloadEntry', 'WorkloadGroup'])
+
+/** Whether a workload says that workloads are known. */
+const isCounted = (workload: Workload | undefined): boolean => workload !== undefined && !entryKinds.has(workload.kind)
+
+/** The namespaces that every cluster has. */
+const always = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
 /** The key of an object that is not configuration of the mesh, `<Kind>/<namespace>/<name>`. */
 export const resourceKey = ({ kind, namespace, name }: Pick<Resource, 'kind' | 'namespace' | 'name'>): string => `${kind}/${namespace}/${name}`
@@ -45,6 +52,8 @@ export class MeshFacts implements World {
   readonly #resources = new Map<string, Resource>()
   readonly #known = { namespaces: false, secrets: false, workloads: false }
   #clusters: readonly string[] = []
+  /** The number of workloads other than entries. */
+  #counted = 0
   #touched = new Set<string>()
   #reads: Set<string> | undefined
 
@@ -94,7 +103,7 @@ export class MeshFacts implements World {
     this.#touched.add('mesh')
   }
 
-  /** Says that all of a kind of facts is known from now on, also where there is none. */
+  /** Says that all of a kind of facts is known from now on, also where there is none. Otherwise it is known while there is one. */
   know(what: 'namespaces' | 'secrets' | 'workloads'): void {
     if (this.#known[what]) return
     this.#known[what] = true
@@ -170,16 +179,16 @@ export class MeshFacts implements World {
 
   /** Sets the labels of a namespace, or removes it. */
   setNamespace(name: string, labels: Labels | undefined): void {
+    const wasKnown = this.#namespaces.size > 0
     if (labels) this.#namespaces.set(name, labels)
     else this.#namespaces.delete(name)
     this.#touch(`namespace ${name}`, 'namespaces')
-    this.know('namespaces')
+    if (this.#namespaces.size > 0 !== wasKnown) this.#touch('known namespaces')
   }
 
   addSecret(namespace: string, name: string): void {
     addTo(this.#secrets, namespace, name)
-    this.#touch(`secrets ${namespace}`)
-    this.know('secrets')
+    this.#touch(`secrets ${namespace}`, 'known secrets')
   }
 
   /** Sets or removes a workload. */
@@ -195,12 +204,13 @@ export class MeshFacts implements World {
       this.#workloadsIn.get(before?.namespace ?? '')?.delete(key)
     }
     if (now?.pod || before?.pod) this.#touch(`subject ${key}`, `workloads in ${(now ?? before)?.namespace}`)
-    if (now && before && JSON.stringify(now) === JSON.stringify(before)) return
     for (const workload of [before, now])
       if (workload)
         for (const [label, value] of Object.entries(workload.labels))
           this.#touch(`workloads ${workload.namespace} ${label}=${value}`, `workloads * ${label}=${value}`)
-    if (now && !entryKinds.has(now.kind)) this.know('workloads')
+    const more = Number(isCounted(now)) - Number(isCounted(before))
+    this.#counted += more
+    if (more !== 0 && (this.#counted === 0 || this.#counted === more)) this.#touch('known workloads')
   }
 
   /** Sets or removes a resource that is looked at by itself, for its annotations or labels. */
@@ -226,12 +236,12 @@ export class MeshFacts implements World {
 
   get knowsNamespaces(): boolean {
     this.#read('known namespaces')
-    return this.#known.namespaces
+    return this.#known.namespaces || this.#namespaces.size > 0
   }
 
   get knowsSecrets(): boolean {
     this.#read('known secrets')
-    return this.#known.secrets
+    return this.#known.secrets || this.#secrets.size > 0
   }
 
   object(kind: KindName, path: string): ConfigObject | undefined {
@@ -277,12 +287,12 @@ export class MeshFacts implements World {
 
   namespaceLabels(name: string): Labels | undefined {
     this.#read(`namespace ${name}`)
-    return this.#namespaces.get(name)
+    return this.#namespaces.get(name) ?? (always.includes(name) ? none : undefined)
   }
 
   namespaces(): readonly string[] {
     this.#read('namespaces')
-    return [...this.#namespaces.keys()]
+    return [...new Set([...always, ...this.#namespaces.keys()])]
   }
 
   hasSecret(path: string): boolean {
@@ -298,7 +308,7 @@ export class MeshFacts implements World {
 
   workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined {
     this.#read('known workloads')
-    if (!this.#known.workloads) return undefined
+    if (!this.#known.workloads && this.#counted === 0) return undefined
     const [first = ['', '']] = Object.entries(labels)
     this.#read(`workloads ${namespace ?? '*'} ${first[0]}=${first[1]}`)
     const wanted = namespace === undefined ? labels : { ...labels, [namespaceLabel]: namespace }

@@ -11,15 +11,13 @@ import { cut, type ObjectOrigin } from '../orchestrator/objects.ts'
 import { registryName } from '../registry/merged-services.ts'
 import type { Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
+import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, viewOf } from './mesh-view.ts'
 import { resourceOf, workloadOf } from './resources.ts'
-import type { Workload, World } from './world.ts'
+import type { World } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
-
-/** The namespaces that every cluster has. */
-const always = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
 /** Collects files, and tells what mesh they describe. */
 export class OfflineMesh {
@@ -132,7 +130,6 @@ export class OfflineMesh {
     if (workload) return this.#facts.setWorkload(key, workload)
     switch (kind) {
       case 'Namespace':
-        for (const other of always) if (this.#facts.namespaceLabels(other) === undefined) this.#facts.setNamespace(other, {})
         this.#facts.setNamespace(name, resource.labels)
         break
       case 'Secret':
@@ -151,12 +148,4 @@ export class OfflineMesh {
     if (kind === 'Namespace' || Object.keys(resource.annotations).length > 0) this.#facts.setResource(key, resource)
     else if (kind === 'Service') this.#facts.setResource(key, resource)
   }
-}
-
-/** The workload that an entry is, or that the entries of a group are. */
-function entryWorkload({ kind, namespace, name, labels, annotations, place, spec }: ConfigObject): Workload | undefined {
-  const given = mapping(spec)
-  const own = kind === 'WorkloadEntry' ? given.labels : kind === 'WorkloadGroup' ? mapping(given.metadata).labels : undefined
-  if (own === undefined && kind !== 'WorkloadEntry') return undefined
-  return { kind, namespace, name, labels: { ...labels, ...(mapping(own) as Record<string, string>) }, annotations, place }
 }

@@ -144,6 +144,11 @@ export const variables = {
     meaning: 'protocol sniffing on outbound listeners whose port protocol is unspecified or unsupported',
   },
   PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE: { type: 'boolean', default: true, meaning: 'when false, virtual service delegates are not supported' },
+  PILOT_ENABLE_ANALYSIS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'runs analyzers and writes analysis errors to the Status field of mesh resources (docs/analysis.md)',
+  },
   PILOT_ENABLE_XDS_CACHE: { type: 'boolean', default: true, meaning: 'caches XDS responses' },
   PILOT_ENDPOINT_TELEMETRY_LABEL: {
     type: 'boolean',

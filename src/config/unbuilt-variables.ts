@@ -5,7 +5,6 @@
 import { type DeclaredVariable, longest } from './variable.ts'
 
 const orchestrator = 'the orchestrator client has no such part yet'
-const analysis = 'there are no analyzers of configuration yet'
 const telemetry = 'stock Envoy has no Wasm extension for telemetry'
 const mysql = 'releases of Envoy have no filter for MySQL, only contrib builds have'
 
@@ -23,12 +22,6 @@ export const unbuiltVariables = {
     type: 'boolean',
     default: false,
     meaning: 'enables support for the orchestrator’s service-apis; experimental',
-  },
-  PILOT_ENABLE_ANALYSIS: {
-    without: analysis,
-    type: 'boolean',
-    default: false,
-    meaning: 'runs analyzers and writes analysis errors to the Status field of mesh resources',
   },
   PILOT_ENABLE_MYSQL_FILTER: {
     without: mysql,

@@ -10,7 +10,7 @@ const discovery = 'an agent has no such part'
 export const discoveryScopeTable = {
   ads: { about: 'connections of proxies, their streams and NACKs' },
   adsc: { without: 'what the client of other discovery servers says is in the scope mcp' },
-  analysis: { without: 'there are no analyzers of configuration yet' },
+  analysis: { about: 'mistakes in configuration that come and go (PILOT_ENABLE_ANALYSIS)' },
   authn: { about: 'tokens of workloads, and who they name' },
   authorization: { about: 'policies that cannot be enforced as they are written' },
   ca: { about: 'the certificate authority: its root, ledger and rotation' },

@@ -36,6 +36,11 @@ export class ClusterObjects {
     return this.#held.get(key)
   }
 
+  /** The keys of all objects. */
+  keys(): Iterable<string> {
+    return this.#held.keys()
+  }
+
   /** The objects of a kind with a name, of all clusters. */
   named(kind: string, namespace: string, name: string): ConfigObject[] {
     return [...this.#clusters].flatMap((cluster) => this.#held.get(configKey({ kind, namespace, name, cluster })) ?? [])

@@ -118,6 +118,11 @@ export class MeshState {
     return this.objects.get(key) ?? this.#clusters.get(key)
   }
 
+  /** The keys of all objects that describe clusters. */
+  keysInClusters(): Iterable<string> {
+    return this.#clusters.keys()
+  }
+
   /** The objects of all clusters with a kind, namespace and name. */
   inClusters(kind: string, namespace: string, name: string): ConfigObject[] {
     return this.#clusters.named(kind, namespace, name)

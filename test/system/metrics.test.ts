@@ -28,7 +28,7 @@ function documented(): Map<string, { type: string; missing: boolean }> {
 }
 
 describe('metrics', () => {
-  const service = new Service({ env: { PILOT_XDS_CACHE_STATS: 'true' } })
+  const service = new Service({ env: { PILOT_XDS_CACHE_STATS: 'true', PILOT_ENABLE_ANALYSIS: 'true' } })
   const clients: XdsClient[] = []
   const value = async (series: string) => {
     const line = (await service.metrics()).split('\n').find((text) => text.startsWith(`${series} `))

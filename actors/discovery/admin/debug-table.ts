@@ -1,5 +1,6 @@
 /** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
 import type { Endpoint, Service, ServicePort } from '../../../protocols/data.ts'
+import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
 import { readKey } from '../../../src/config/kinds.ts'
@@ -112,6 +113,15 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'objects and fields that have no effect, or not for all proxies, with reasons',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await sources.queue<EffectRow[]>('withoutEffect')).filter(({ namespace }) => sees(namespace)),
+  },
+  analysisz: {
+    what: 'mistakes in configuration, with code, object, field and what to do (PILOT_ENABLE_ANALYSIS)',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => {
+      const found = await sources.analyzer<FoundNow>('findings')
+      if (found instanceof Page) return found
+      return { ...found, findings: found.findings.filter(({ namespace }) => sees(namespace)) }
+    },
   },
   registryz: {
     what: 'all services; parameter cluster (those of one cluster)',

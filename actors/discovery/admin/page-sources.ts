@@ -52,6 +52,13 @@ export class PageSources {
     return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr)', undefined, 404))
   }
 
+  /** Asks the analyzer. If it does not run, resolves to a page that says so. */
+  analyzer<T>(question: string): Promise<T | Page> {
+    const isThere = this.supervisor.states().some(({ name }) => name === 'analyzer')
+    if (isThere) return this.supervisor.ask<T>('analyzer', question)
+    return Promise.resolve(new Page('this server does not analyze configuration (PILOT_ENABLE_ANALYSIS)', undefined, 404))
+  }
+
   /** Asks the webhooks. If they do not run, resolves to a page that says so. */
   webhooks<T>(question: string): Promise<T | Page> {
     const isThere = this.supervisor.states().some(({ name }) => name === 'webhooks')

@@ -6,6 +6,7 @@
  */
 
 import type { ConfigObject } from '../../../protocols/data.ts'
+import type { InForceEvent } from '../../../protocols/messages/analysis.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
@@ -42,6 +43,7 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { sourceObjects, sourceOfActor } from '../source-events.ts'
+import { AnalyzedMesh } from './analyzed-mesh.ts'
 import { DeferredRemovals, Preparation, Retries } from './idle-work.ts'
 import { MeshSettings, type SettledMesh } from './mesh-settings.ts'
 import { ProcessingMetrics } from './processing-metrics.ts'
@@ -64,7 +66,7 @@ const identityNodeBytes = 128 * 1024 * 1024
 /** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
-type Sent = WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent | ObjectsPublished
+type Sent = InForceEvent | WriterCommand | ResolverCommand | PushEvent | MeshNamesEvent | MeshSettingsEvent | ObjectsPublished
 
 class PushQueue implements Behaviour<Message, Sent> {
   readonly asks: Behaviour<Message>['asks']
@@ -76,6 +78,7 @@ class PushQueue implements Behaviour<Message, Sent> {
   readonly #proxies: Proxies
   readonly #reports = new PushReports()
   readonly #published: PublishedObjects
+  readonly #analyzed: AnalyzedMesh
   readonly #mesh: MeshSettings
   readonly #keys: WantedKeys
   readonly #preparation: Preparation
@@ -108,6 +111,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const debounce = { after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }
     this.#schedule = new PushSchedule(debounce, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push(), this.#processing)
     this.#writers = new Writers(this.#planner.present, firstPush())
+    this.#analyzed = new AnalyzedMesh(this.#planner.state)
     this.#published = new PublishedObjects(this.#planner.state.objects, () => this.#writers.lastPush, features.PILOT_ENABLE_STATUS)
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
@@ -146,6 +150,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
     if (peer.kind === 'distribution') this.#reports.linked(peer)
     if (peer.kind === 'status-writer') this.#published.linked(peer)
+    if (peer.kind === 'analyzer') this.#analyzed.linked(peer)
     if (peer.kind !== 'xds-writer') return
     this.#writers.add(peer)
     this.#proxies.addWriter(peer.name)
@@ -160,6 +165,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     if (kind === 'jwks-resolver') this.#keys.unlinked()
     if (kind === 'distribution') this.#reports.unlinked()
     if (kind === 'status-writer') this.#published.unlinked()
+    if (kind === 'analyzer') this.#analyzed.unlinked()
     if (kind !== 'xds-writer') return
     this.#writers.remove(name)
     this.#schedule.gone(name)
@@ -281,6 +287,7 @@ class PushQueue implements Behaviour<Message, Sent> {
         this.#served.changed(event.key)
         if (hasChanged) this.#reports.object(event.key, state.object(event.key), undefined)
         if (hasChanged) this.#published.changed(event.key)
+        this.#analyzed.changed(event.key)
         return this.#record(hasChanged, reasonFor(event.key), event.at)
       }
       case 'ServiceChanged':
@@ -333,6 +340,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     const hasChanged = state.setConfig(key, object, source)
     this.#served.changed(key)
     this.#published.received(key, object, source, hasChanged)
+    this.#analyzed.changed(key)
     if (hasChanged) {
       this.#faults.changed(key)
       this.#reports.object(key, state.object(key), before)
@@ -349,6 +357,7 @@ class PushQueue implements Behaviour<Message, Sent> {
       const now = this.#planner.state.objects.get(key)
       this.#faults.changed(key)
       this.#published.changed(key)
+      this.#analyzed.changed(key)
       this.#reports.object(key, now, undefined)
       this.#warnWithoutEffect(key, now)
     }
@@ -393,6 +402,7 @@ class PushQueue implements Behaviour<Message, Sent> {
     } else this.#metrics.avoided.inc(events)
     this.#reports.published(made)
     this.#published.published()
+    this.#analyzed.published(changes)
     if (!this.#ready) this.#becomeReady()
     this.#schedule.sent(this.#writers.lastPush, made ? this.#writers.names : [])
     this.#removals.schedule()

@@ -1,0 +1,149 @@
+/**
+ * The analyzer: consumes what is in force from the push queue (`InForceEvent`), finds mistakes in it (docs/analysis.md), and tells the status writer
+ * what it finds in which object (`ObjectAnalysed`). Nobody waits for it. After a change it looks at the objects that it concerns, a few at a time.
+ */
+import type { AnalyzerConfig, FindingRow, FoundNow, InForceEvent } from '../../../protocols/messages/analysis.ts'
+import type { ObjectAnalysed } from '../../../protocols/messages/object-status.ts'
+import { codes, type Finding } from '../../../src/analysis/finding.ts'
+import { LiveMesh } from '../../../src/analysis/live-mesh.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { readKey } from '../../../src/config/kinds.ts'
+import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { gaugesOf } from '../../runtime/metrics.ts'
+import type { ObjectRule } from '../../runtime/register.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+
+/** How long changes are collected, in milliseconds, and the most objects that are looked at in one turn. */
+const limits = { quietMs: 200, atOnce: 100 }
+
+/** What a replay withdraws. */
+const told: ObjectRule<InForceEvent> = {
+  objectOf(event) {
+    if (event.type === 'ObjectInForce') return { key: `o${event.key}`, there: event.object !== undefined }
+    return event.type === 'ServicesInForce' ? { key: `h${event.host}`, there: event.services.length > 0 } : undefined
+  },
+  withdrawal: (key) =>
+    key.startsWith('o')
+      ? { type: 'ObjectInForce', key: key.slice(1), object: undefined }
+      : { type: 'ServicesInForce', host: key.slice(1), services: [] },
+}
+
+class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
+  readonly objects = told
+  readonly #context: ActorContext<AnalyzerConfig>
+  readonly #mesh: LiveMesh
+  readonly #domain: string
+  readonly #bounds = new LineBounds()
+  /** The findings that were logged, by object. */
+  readonly #logged = new Map<string, ReadonlyMap<string, Finding>>()
+  #isComplete = false
+  #timer: Timer | undefined
+  #statuses: Peer<ObjectAnalysed> | undefined
+
+  constructor(context: ActorContext<AnalyzerConfig>) {
+    this.#context = context
+    const features = context.config.features as Features
+    const { MESH_DOMAIN, POD_NAMESPACE: namespace, CLUSTER_ID: cluster } = features
+    this.#domain = MESH_DOMAIN
+    const hasEnvoyType = (name: string) => messageTypes.getMessage(name) !== undefined
+    this.#mesh = new LiveMesh({ domain: context.config.domain, names: meshNames(MESH_DOMAIN), hasEnvoyType, namespace, cluster })
+    gaugesOf(context.metrics)('pilot_analysis_findings', 'mistakes that analysis finds in configuration at present', () => this.#mesh.all().length)
+  }
+
+  readonly asks = {
+    /** All findings. */
+    findings: (): FoundNow => ({
+      findings: this.#mesh.all().map((finding) => this.#row(finding)),
+      due: this.#mesh.due,
+      isComplete: this.#isComplete,
+    }),
+  }
+
+  linked(peer: Peer<ObjectAnalysed>): void {
+    if (peer.kind !== 'status-writer') return
+    this.#statuses = peer
+    if (this.#isComplete && this.#mesh.due === 0) this.#replay()
+  }
+
+  unlinked({ kind }: Peer): void {
+    if (kind === 'status-writer') this.#statuses = undefined
+  }
+
+  receive(event: InForceEvent): void {
+    this.#mesh.apply(event)
+    this.#later()
+  }
+
+  synced(): void {
+    this.#isComplete = true
+    this.#later()
+  }
+
+  async drain(): Promise<void> {
+    this.#timer?.cancel()
+  }
+
+  /** Looks at what has changed when it was collected for a while; nothing is said of a mesh of which a part has not been told yet. */
+  #later(delayMs = limits.quietMs): void {
+    this.#timer ??= after(delayMs, () => {
+      this.#timer = undefined
+      if (!this.#isComplete) return
+      for (const [key, findings] of this.#mesh.refresh(limits.atOnce)) {
+        this.#tell(key)
+        this.#logChanges(key, findings)
+      }
+      if (this.#mesh.due > 0) this.#later(0)
+    })
+  }
+
+  #replay(): void {
+    const replay = this.#statuses?.replay()
+    for (const key of this.#mesh.keys()) this.#tell(key)
+    replay?.finish()
+  }
+
+  /** Tells the status writer what is found in an object. */
+  #tell(key: string): void {
+    const messages = this.#mesh.of(key)?.map(({ code }) => ({ code, level: codes[code].level, documentationUrl: this.#pageOf(code) }))
+    this.#statuses?.tell({ type: 'ObjectAnalysed', key, messages }, key)
+  }
+
+  #pageOf(code: string): string {
+    return `https://${this.#domain}/docs/reference/config/analysis/${code.toLowerCase()}/?ref=status-controller`
+  }
+
+  /** Logs what has come and gone of an object. Findings for information are on the page only. */
+  #logChanges(key: string, findings: readonly Finding[]): void {
+    const before = this.#logged.get(key) ?? new Map<string, Finding>()
+    const now = new Map(findings.filter(({ code }) => codes[code].level !== 'info').map((finding) => [`${finding.code} ${finding.path}`, finding]))
+    for (const [id, finding] of now) if (!before.has(id)) this.#log(finding, true)
+    for (const [id, finding] of before) if (!now.has(id)) this.#log(finding, false)
+    if (now.size > 0) this.#logged.set(key, now)
+    else this.#logged.delete(key)
+  }
+
+  #log(finding: Finding, isNew: boolean): void {
+    const { code, level, kind, namespace, object, path, message, place } = this.#row(finding)
+    const where = `${kind} ${namespace === '' ? '' : `${namespace}/`}${object}${path === '' ? '' : `: ${path}`}`
+    const text = isNew ? `${level} ${code} ${where}: ${message}${place === '' ? '' : ` (${place})`}` : `no longer: ${code} ${where}`
+    const line = this.#bounds.bounded(`${code} ${isNew}`, text, monotonicMs(), '; all are on /debug/analysisz')
+    if (line !== undefined) this.#context.log('analysis')[isNew ? 'warn' : 'info'](line)
+  }
+
+  #row({ code, object: key, path, message }: Finding): FindingRow {
+    const { kind, namespace, name: object } = readKey(key, this.#domain)
+    const { name, level } = codes[code]
+    return { code, name, level, kind, namespace, object, path, message, place: this.#mesh.placeOf(key) }
+  }
+}
+
+/** The actor definition of the analyzer. */
+export const actor: ActorDefinition<AnalyzerConfig, InForceEvent, ObjectAnalysed> = {
+  kind: 'analyzer',
+  start: (context) => new Analyzer(context),
+}

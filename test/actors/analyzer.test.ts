@@ -1,0 +1,68 @@
+/** Analysis while the service runs: what comes and goes, by page, log and after a crash. */
+import { expect } from 'chai'
+import type { FoundNow } from '../../protocols/messages/analysis.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { until } from '../harness/until.ts'
+
+const route = (host: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a], http: [{route: [{destination: {host: ${host}}}]}]}\n`
+
+describe('the analyzer', () => {
+  const discovery = new LocalDiscovery({}, { PILOT_ENABLE_ANALYSIS: 'true' })
+  const page = async (): Promise<FoundNow> => (await (await fetch(`http://127.0.0.1:${discovery.httpPort}/debug/analysisz`)).json()) as FoundNow
+  const found = async () => (await page()).findings.map(({ code, kind, namespace, object, path }) => `${code} ${kind} ${namespace}/${object} ${path}`)
+  const becomes = (...lines: string[]) => until(`the findings ${lines.join(', ')}`, async () => (await found()).join() === lines.join())
+  const unknown = 'IST0101 VirtualService ns/a spec.http[0].route[0].destination.host'
+
+  before(async () => {
+    discovery.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    discovery.write('route.yaml', route('b'))
+    await discovery.start({ registries: [] })
+    await discovery.service.ready()
+  })
+  after(() => discovery.dispose())
+
+  it('shows what is wrong, with what to do and where it stands', async () => {
+    await becomes(unknown)
+    const { findings, due, isComplete } = await page()
+    expect([due, isComplete]).to.deep.equal([0, true])
+    expect(findings[0]).to.include({ name: 'ReferencedResourceNotFound', level: 'error', place: 'route.yaml, document 1' })
+    expect(findings[0]?.message).to.include('there is no service b.ns.svc.cluster.local')
+  })
+
+  it('shows no longer what was right by another object, and again when that is gone', async () => {
+    discovery.write('b.yaml', serviceEntry('b', '10.0.0.2'))
+    await becomes()
+    discovery.remove('b.yaml')
+    await becomes(unknown)
+  })
+
+  it('logs once what comes and goes', async () => {
+    discovery.write('route.yaml', route('a'))
+    await becomes()
+    const lines = () =>
+      discovery
+        .log()
+        .split('\n')
+        .filter((line) => line.includes('\tanalysis\t'))
+    await until('the last line', () => lines().length >= 4)
+    const at = 'VirtualService ns/a: spec.http[0].route[0].destination.host'
+    const has = `warn analysis error IST0101 ${at}: there is no service b.ns.svc.cluster.local, so requests are answered with an error (route.yaml, document 1)`
+    const hasNot = `info analysis no longer: IST0101 ${at}`
+    expect(lines().map((line) => line.split('\t').slice(1, 4).join(' '))).to.deep.equal([has, hasNot, has, hasNot])
+  })
+})
+
+describe('a service without PILOT_ENABLE_ANALYSIS', () => {
+  it('says that it does not analyze', async () => {
+    const discovery = new LocalDiscovery({})
+    try {
+      await discovery.start({ registries: [] })
+      const answer = await fetch(`http://127.0.0.1:${discovery.httpPort}/debug/analysisz`)
+      expect([answer.status, await answer.text()]).to.deep.equal([404, 'this server does not analyze configuration (PILOT_ENABLE_ANALYSIS)'])
+    } finally {
+      await discovery.dispose()
+    }
+  })
+})

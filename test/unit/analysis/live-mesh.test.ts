@@ -1,0 +1,153 @@
+/** Analysis after any history of changes must find what analysis of the final state finds. */
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { ConfigObject, Service } from '../../../protocols/data.ts'
+import type { InForceEvent } from '../../../protocols/messages/analysis.ts'
+import { LiveMesh } from '../../../src/analysis/live-mesh.ts'
+import { configKey } from '../../../src/config/kinds.ts'
+import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { runs } from '../../harness/seed.ts'
+import { names } from '../../harness/settings.ts'
+
+const document = (kind: string, path: string, spec: string, group = 'networking') => {
+  const [namespace, name] = path.split('/')
+  return `apiVersion: ${group}.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}`
+}
+const pod = (path: string, labels: string) => {
+  const [namespace, name] = path.split('/')
+  return `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: ${namespace}, labels: ${labels}}\nstatus: {podIP: 10.0.0.9}`
+}
+const space = (name: string, labels: string) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: ${labels}}`
+
+/** Documents that depend on one another in many ways; those with one name replace each other. */
+const documents = [
+  ...['web', 'wbe', '"*.example"'].map((host) =>
+    document('VirtualService', 'a/v', `{hosts: [web], http: [{route: [{destination: {host: ${host}, subset: v1}}]}]}`),
+  ),
+  document('VirtualService', 'b/v', '{hosts: [web.a.svc.cluster.local], gateways: [mesh, a/g], http: [{route: [{destination: {host: x.example}}]}]}'),
+  document('VirtualService', 'b/v', '{hosts: [web.a.svc.cluster.local], exportTo: ["."], http: [{delegate: {name: d}}]}'),
+  document('VirtualService', 'b/d', '{http: [{route: [{destination: {host: web.a.svc.cluster.local, port: {number: 81}}}]}]}'),
+  document('DestinationRule', 'a/d', '{host: web, subsets: [{name: v1, labels: {version: v1}}]}'),
+  document('DestinationRule', 'a/d', '{host: web, trafficPolicy: {tls: {mode: DISABLE}}}'),
+  document(
+    'DestinationRule',
+    'a/e',
+    '{host: web.a.svc.cluster.local, trafficPolicy: {tls: {mode: DISABLE}}, subsets: [{name: v1, labels: {version: v2}}]}',
+  ),
+  document('DestinationRule', 'mesh-system/all', '{host: "*.example", subsets: [{name: v1, labels: {a: b}}]}'),
+  document('Gateway', 'a/g', '{selector: {app: web}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*/*.example"]}]}'),
+  document('ServiceEntry', 'a/s', '{hosts: ["*.example"], ports: [{number: 80, name: http}], endpoints: [{address: 127.0.0.1}], resolution: STATIC}'),
+  document('ServiceEntry', 'b/s', '{hosts: [x.example], ports: [{number: 80, name: http}], resolution: DNS}'),
+  document('ServiceEntry', 'c/s', '{hosts: [x.example], exportTo: ["."], ports: [{number: 5432, name: db, protocol: TCP}], resolution: DNS}'),
+  document('Sidecar', 'a/s', '{egress: [{hosts: ["b/*", "./web.a.svc.cluster.local"]}]}'),
+  document('Sidecar', 'a/t', '{egress: [{hosts: ["*/x.example"]}]}'),
+  document('AuthorizationPolicy', 'a/p', '{selector: {matchLabels: {app: web}}, rules: [{from: [{source: {namespaces: [b]}}]}]}', 'security'),
+  document('AuthorizationPolicy', 'a/q', '{action: CUSTOM, provider: {name: asker}, rules: [{}]}', 'security'),
+  document('PeerAuthentication', 'a/p', '{mtls: {mode: STRICT}}', 'security'),
+  document('WorkloadEntry', 'a/w', '{address: 10.0.0.1, labels: {app: web, version: v2}}'),
+  ...['{app: web, version: v1}', '{app: web, sidecar.mesh.io/inject: "true"}'].map((labels) => pod('a/w-1', labels)),
+  pod('b/w-1', '{app: web}'),
+  ...['{}', '{mesh-injection: enabled}'].map((labels) => space('a', labels)),
+  space('b', '{}'),
+].map((text) => parseConfigFile('a.yaml', text, names).objects[0] as ConfigObject)
+
+const web = (ports: readonly number[]): Service => ({
+  ...{ hostname: 'web.a.svc.cluster.local', namespace: 'a', name: 'web', provider: 'Orchestrator', cluster: 'c', addresses: [], external: false },
+  ...{ exportTo: [], serviceAccounts: [], selector: { app: 'web' }, createdAt: 0, resolution: 'static' },
+  ports: ports.map((number) => ({ number, name: `p-${number}`, protocol: 'unknown', targetPort: 0 })),
+})
+const external = (host: string): Service => ({
+  ...web([443]),
+  hostname: host,
+  name: host,
+  namespace: 'b',
+  provider: 'ServiceEntry',
+  selector: undefined,
+  external: true,
+})
+const meshes = [
+  '{}',
+  'extensionProviders: [{name: asker, envoyExtAuthzGrpc: {service: a.b, port: 1}}]',
+  'rootNamespace: a',
+  'defaultVirtualServiceExportTo: ["."]',
+]
+
+const config = fc.constantFrom(...documents)
+const inForce = (object: ConfigObject, isThere: boolean): InForceEvent => ({
+  type: 'ObjectInForce',
+  key: configKey(object),
+  object: isThere ? object : undefined,
+})
+const servicesOf = (host: string, ...services: Service[]): InForceEvent => ({ type: 'ServicesInForce', host, services })
+const event: fc.Arbitrary<InForceEvent> = fc.oneof(
+  { weight: 6, arbitrary: config.map((object) => inForce(object, true)) },
+  { weight: 3, arbitrary: config.map((object) => inForce(object, false)) },
+  fc.constantFrom(
+    servicesOf('web.a.svc.cluster.local'),
+    servicesOf('web.a.svc.cluster.local', web([80])),
+    servicesOf('web.a.svc.cluster.local', web([80, 81])),
+    servicesOf('x.example', external('x.example')),
+    servicesOf('x.example'),
+    servicesOf('*.example', external('*.example')),
+    servicesOf('*.example'),
+  ),
+  fc.constantFrom(...meshes).map((text): InForceEvent => {
+    const read = readMeshConfig(text)
+    return { type: 'MeshInForce', mesh: 'value' in read ? read.value : {}, networks: {} }
+  }),
+)
+
+const keyOf = (event: InForceEvent): string => `${event.type} ${'key' in event ? event.key : 'host' in event ? event.host : ''}`
+const live = () => new LiveMesh({ domain: 'cluster.local', names, hasEnvoyType: () => true, namespace: 'mesh-system', cluster: 'c' })
+
+describe('the analysis of a running service', () => {
+  it('finds after any changes what it finds in the final state', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(event, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }), (turns) => {
+        const mesh = live()
+        const last = new Map<string, InForceEvent>()
+        const known = new Map<string, string>()
+        for (const turn of turns) {
+          for (const each of turn) {
+            mesh.apply(each)
+            last.set(keyOf(each), each)
+          }
+          // What is told of changes adds up to what there is.
+          for (const [key, findings] of mesh.refresh()) known.set(key, JSON.stringify(findings))
+        }
+        const fresh = live()
+        for (const each of last.values()) fresh.apply(each)
+        fresh.refresh()
+        expect(mesh.all()).to.deep.equal(fresh.all())
+        const told = [...known.values()].flatMap((text) => JSON.parse(text)).map((finding) => JSON.stringify(finding))
+        expect(told.sort()).to.deep.equal(
+          mesh
+            .all()
+            .map((finding) => JSON.stringify(finding))
+            .sort(),
+        )
+      }),
+      { numRuns: runs(1000) },
+    )
+  })
+
+  it('looks at the objects only that a change concerns', () => {
+    const mesh = live()
+    const object = (name: string, host: string) =>
+      documentsOf(document('VirtualService', `a/${name}`, `{hosts: [${name}.a], http: [{route: [{destination: {host: ${host}}}]}]}`))
+    for (let number = 0; number < 100; number++) mesh.apply(object(`v${number}`, `s${number % 10}`))
+    mesh.refresh()
+    expect(mesh.all()).to.have.length(100)
+    const service = { ...web([80]), hostname: 's3.a.svc.cluster.local', name: 's3' }
+    mesh.apply(servicesOf('s3.a.svc.cluster.local', service))
+    expect([...mesh.refresh().keys()].filter((key) => key.startsWith('VirtualService'))).to.have.length(10)
+    expect(mesh.all().filter(({ code }) => code === 'IST0101')).to.have.length(90)
+  })
+})
+
+function documentsOf(text: string): InForceEvent {
+  const [object] = parseConfigFile('a.yaml', text, names).objects
+  if (!object) throw new Error(text)
+  return inForce(object, true)
+}
