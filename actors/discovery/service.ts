@@ -42,6 +42,7 @@ import { certificateWrites } from './leader/certificate-writes.ts'
 import { Elections } from './leader/elections.ts'
 import { ingressStatusAnswers } from './leader/ingress-status.ts'
 import { rootWrites } from './leader/root-writes.ts'
+import type { UnreadyTimes } from './leader/stand-while-ready.ts'
 import { statusWrites } from './leader/status-writes.ts'
 import { validationSteps } from './leader/validation-steps.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
@@ -65,12 +66,14 @@ export interface DiscoveryService {
 const isBuilt = import.meta.url.endsWith('.js')
 const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
 
-/** Settings that tests change: where actors run, and how they are restarted. */
+/** Settings that tests change: where actors run, how they are restarted, and when a leader that is not ready leads no more. */
 export interface ActorSettings {
   readonly mode?: SpawnMode
   /** Resolves the path of an actor's module. */
   readonly module?: (name: string) => URL
   readonly policy?: RestartPolicy
+  /** How long a leader may be not ready. */
+  readonly unreadyTimes?: Partial<UnreadyTimes>
 }
 
 /** Starts the discovery service. Rejects when an address cannot be bound or a given file does not exist. */
@@ -131,7 +134,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   configured.follow(supervisor, wiring.configured)
   const startWebhooks = once(() => supervisor.start(wiring.webhooks.spec, wiring.webhooks.peers))
   if (webhooks.at !== 'nowhere' && cluster) startWebhooks()
-  if (elections) void standWhenReady(elections, readiness, supervisor)
+  elections?.standWhile(() => readiness.judge().ready, actors.unreadyTimes)
 
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
@@ -274,12 +277,6 @@ const leaderAnswers = (elections: Elections, { signer }: MainCluster, features: 
   ...ingressStatusAnswers(elections),
   ...statusWrites(() => elections.of('status')),
 })
-
-/** Has the process stand for election once it is ready. */
-async function standWhenReady(elections: Elections, readiness: ReadinessJudge, supervisor: Supervisor): Promise<void> {
-  while (!readiness.judge().ready) await supervisor.changed()
-  elections.stand()
-}
 
 /** The settings of elections. */
 const leaderSettings = (

@@ -1,6 +1,6 @@
 /**
  * The election of a leader on a Lease (`coordination.k8s.io/v1`) as a state machine without sockets and clocks: it is told what became of its
- * requests and answers what to do (docs/operation.md, L1 to L4).
+ * requests and answers what to do (docs/operation.md, L1 to L5).
  *
  * Why two never lead at once: a replica leads for {@link electionTimes}.renewMs from the moment at which it sent the request that the server
  * has carried out. Another one takes the Lease only when it has not seen it change for leaseMs, which is twice as long, and only in the version
@@ -52,10 +52,12 @@ export type ElectionInput =
   | { readonly type: 'conflict' }
   /** The request has failed; whether the server has carried it out is not known. */
   | { readonly type: 'failed' }
-  /** The process ends: leads no more, and asks for nothing. */
-  | { readonly type: 'stop' }
-  /** After `stop`: nothing is being written any more. */
+  /** Leads no more, and asks for nothing, for the reason that is told. */
+  | { readonly type: 'stop'; readonly reason: string }
+  /** After `stop`: nothing is being written any more. Has no effect after `resume`. */
   | { readonly type: 'release' }
+  /** After `stop`: stands for election again. */
+  | { readonly type: 'resume' }
 
 /** What is to be done, in this order. */
 export type ElectionAction =
@@ -134,10 +136,14 @@ export class Election {
         return this.#released(now)
       case 'stop':
         this.#isStopped = true
-        return this.#yield('the process ends')
+        return this.#yield(input.reason)
       case 'release':
-        this.#isReleasing = true
+        this.#isReleasing = this.#isStopped
         return this.#release(now)
+      case 'resume':
+        this.#isStopped = false
+        this.#isReleasing = false
+        return this.#request ? [] : this.#next(now)
       default:
         return this.#answered(input, now)
     }
@@ -197,8 +203,8 @@ export class Election {
     this.#isUnsure = false
     if (this.#isStopped) return []
     const until = sentAt + electionTimes.renewMs
-    // An answer that comes this late says only that the Lease is the own one.
-    if (now >= until) return this.#next(now)
+    // It was given back, and stands for election again. An answer that comes too late says only that the Lease is the own one.
+    if (holder === '' || now >= until) return this.#next(now)
     const begins = this.#until === undefined
     this.#until = until
     const wait = this.#wait(electionTimes.retryMs * (1 - jitter * this.#chance()))

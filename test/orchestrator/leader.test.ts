@@ -5,8 +5,10 @@ import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connec
 import { Elections } from '../../actors/discovery/leader/elections.ts'
 import { type Leadership, NotLeading } from '../../actors/discovery/leader/leadership.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
+import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { freePort } from '../../bench/ports.ts'
 import { TestCluster } from '../harness/cluster.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -81,6 +83,33 @@ describe('elections on real Leases', () => {
     await other.close()
   })
 
+  it('a replica that withdraws writes nothing more, not even when it leads again, and the other one takes the Lease at once', async () => {
+    const [one, other] = [elections(cluster.kubeconfig), elections(cluster.kubeconfig)]
+    const first = one.of('analysis')
+    await leads(first)
+    const second = other.of('analysis')
+    await until('the other one to have read the Lease', () => said.some((line) => /GET [^?]*mesh-analyze-leader: 200/.test(line)))
+    const { term } = first
+    const decided = first.inTerm(term)
+    await one.withdraw('it is not ready')
+    expect(said).to.include('lease mesh-system/mesh-analyze-leader: this replica leads no more (analysis): it is not ready')
+    expect(await write(first, term, 'withdrawn').catch((error: Error) => error)).to.be.instanceOf(NotLeading)
+    expect(await second.changed(0, AbortSignal.timeout(60_000))).to.equal(1)
+    await write(second, 1, 'by-other')
+    one.stand()
+    await other.withdraw('it is not ready either')
+    await until('the first one to lead again', () => first.term === 2)
+    const late = decided.call(
+      { verb: 'create', resource: 'configmaps', object: 'default/decided-before' },
+      (library) => library.CoreV1Api,
+      (core) => core.createNamespacedConfigMap({ namespace: 'default', body: { metadata: { name: 'decided-before' } } }),
+    )
+    expect(await late.catch((error: Error) => error)).to.be.instanceOf(NotLeading)
+    await write(first, 2, 'by-first-again')
+    expect(['withdrawn', 'by-other', 'decided-before', 'by-first-again'].map(isThere)).to.deep.equal([false, true, false, true])
+    await Promise.all([one.close(), other.close()])
+  })
+
   it('each revision has a leader of its own; a write of another term is refused', async () => {
     const canary = elections(cluster.kubeconfig, 'canary')
     const leadership = canary.of('ingress')
@@ -121,10 +150,10 @@ describe('two discovery processes', function () {
     return service
   }
   const leads = async (service: Service) => (await service.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 1`)
-  const heldSince = () => {
-    const { spec } = JSON.parse(cluster.kubectl(['get', 'lease', '-n', 'control', lease, '-o', 'json'])) as { spec: { acquireTime: string } }
-    return Date.parse(spec.acquireTime)
-  }
+  const held = () =>
+    JSON.parse(cluster.kubectl(['get', 'lease', '-n', 'control', lease, '-o', 'json'])).spec as { acquireTime: string; holderIdentity?: string }
+  const heldSince = () => Date.parse(held().acquireTime)
+  const holder = () => held().holderIdentity ?? ''
 
   before(async () => {
     cluster = await TestCluster.start('n1=region1/zone1')
@@ -162,6 +191,47 @@ describe('two discovery processes', function () {
     await until('it to lead', () => leads(unready))
     await unready.stop()
     cluster.kubectl(['delete', 'configmap', '-n', 'control', 'mesh'])
+  })
+
+  it('do not lead while they are not ready: the lease is given back, nothing is written, and they lead again when they are', async () => {
+    const policy = { ...restartPolicy, firstMs: 500, longestMs: 500, window: 8000 }
+    const local = new LocalDiscovery({ policy, unreadyTimes: { longestMs: 2000, everyMs: 50 } })
+    const connected = { registries: ['Orchestrator'], orchconfig: cluster.kubeconfig, namespace: 'control', writers: 1 }
+    try {
+      const { supervisor } = await local.start({ ...connected, secureGRPCAddr: `127.0.0.1:${await freePort()}` })
+      await local.service.ready()
+      const root = (namespace: string) =>
+        cluster.kubectl([
+          'get',
+          'configmap',
+          '-n',
+          namespace,
+          'mesh-ca-root-cert',
+          '--ignore-not-found',
+          '-o',
+          'jsonpath={.metadata.creationTimestamp}',
+        ])
+      await until('it to lead', () => holder() !== '')
+      const former = heldSince()
+      // One restart is no reason.
+      supervisor.kill('push-queue')
+      await until('the push queue', () => local.state('push-queue').state === 'running')
+      expect(heldSince()).to.equal(former)
+      await until('it to be not ready', async () => {
+        supervisor.kill('push-queue')
+        return (await local.ready()).status === 503
+      })
+      await until('the lease to be given back', () => holder() === '')
+      expect(local.log()).to.match(/leads no more \(namespaces\): this replica has not been ready for 2 s/)
+      cluster.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: late}')
+      await until('readiness', async () => (await local.ready()).status === 200)
+      await until('the root of the namespace', () => root('late') !== '')
+      expect(heldSince()).to.be.greaterThan(former)
+      // Times of creation are whole seconds.
+      expect(Date.parse(root('late')) + 1000, 'it was written by the next term').to.be.greaterThan(heldSince())
+    } finally {
+      await local.dispose()
+    }
   })
 
   it('have one leader; when it ends in order another leads at once, and when it is killed within the time of its lease', async () => {

@@ -1,6 +1,6 @@
 /**
  * The elections of this process, on the main thread: for each duty that a part of the service has, one Lease in the namespace of the control
- * plane (docs/operation.md, L1 to L4). Other threads ask for the term (`leadership`).
+ * plane (docs/operation.md, L1 to L5). Other threads ask for the term (`leadership`).
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -9,11 +9,12 @@ import { leaseName } from '../../../src/orchestrator/duties.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
-import { after, within } from '../../runtime/timers.ts'
+import { after, type Timer, within } from '../../runtime/timers.ts'
 import { ClusterApi, type RequestSettings } from '../cluster/cluster-api.ts'
 import type { ClusterConnection } from '../cluster/cluster-connection.ts'
 import { Leadership } from './leadership.ts'
 import { LeaseCandidate } from './lease-candidate.ts'
+import { standWhileReady, type UnreadyTimes, unreadyTimes } from './stand-while-ready.ts'
 
 /** What elections are made of. */
 export interface ElectionsParts {
@@ -56,6 +57,7 @@ export class Elections {
   readonly #standing = new Map<Duty, Standing>()
   readonly #terms: Counter<'lease'>
   readonly #failures: Counter<'lease'>
+  #looking: Timer | undefined
   #isStanding = false
   #isClosed = false
 
@@ -78,6 +80,11 @@ export class Elections {
     this.#failures = new Counter({ name: 'pilot_leader_election_failures_total', help: 'failed requests about Leases', ...common })
   }
 
+  /** Stands for election while the process is ready ({@link standWhileReady}), until this is closed. */
+  standWhile(isReady: () => boolean, times: Partial<UnreadyTimes> = {}): void {
+    this.#looking = standWhileReady({ elections: this, isReady, log: this.#parts.log('orch'), times: { ...unreadyTimes, ...times } })
+  }
+
   /**
    * Stands for election from now on: the process is ready, and knows what it would write. Before, it would keep the Lease from replicas that
    * serve already, and do nothing with it.
@@ -86,6 +93,16 @@ export class Elections {
     if (this.#isStanding || this.#isClosed) return
     this.#isStanding = true
     for (const { candidate } of this.#standing.values()) candidate.start()
+  }
+
+  /**
+   * Leads no more and stands for election no more, until {@link Elections.stand} is called again. Waits for what is being written and gives the
+   * Leases back, as {@link Elections.close} does.
+   */
+  async withdraw(reason: string): Promise<void> {
+    if (!this.#isStanding) return
+    this.#isStanding = false
+    await this.#giveBack(reason)
   }
 
   /** Returns the leadership of a duty, for which the process stands for election as soon as it may. */
@@ -105,16 +122,23 @@ export class Elections {
   /** Leads no more, waits for what is being written, and gives the Leases back, so that other replicas take them at once. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#looking?.cancel()
+    this.#isStanding = false
+    for (const { candidate } of this.#standing.values()) candidate.close()
+    await this.#giveBack('the process ends')
+    this.#api.close()
+  }
+
+  async #giveBack(reason: string): Promise<void> {
     const all = [...this.#standing.values()]
-    for (const { candidate } of all) candidate.stop()
+    for (const { candidate } of all) candidate.stop(reason)
     await Promise.all(
       all.map(async ({ candidate, leadership }) => {
         await within(endMs.writes, leadership.settled())
         // What has not ended may still be carried out: then the Lease runs out by itself.
-        if (leadership.isSettled) await within(endMs.release, candidate.release())
+        if (leadership.isSettled && !this.#isStanding) await within(endMs.release, candidate.release())
       }),
     )
-    this.#api.close()
   }
 
   #eventsOf(lease: string, leadership: Leadership) {
@@ -128,7 +152,7 @@ export class Elections {
         leadership.begin(term)
       },
       ended: (reason: string) => {
-        leadership.end(this.#isClosed)
+        leadership.end(!this.#isStanding)
         log.info(`${where}: this replica leads no more (${leadership.duty}): ${reason}`)
       },
       failed: (reason: string) => {

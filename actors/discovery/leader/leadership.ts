@@ -74,7 +74,7 @@ export class Leadership {
     return this.term
   }
 
-  /** A term begins. */
+  /** A term begins. Calls of an earlier one that have not been sent are refused, also where its end was patient. */
   begin(number: number): void {
     const ended = new AbortController()
     // Each call under way listens.
@@ -82,7 +82,7 @@ export class Leadership {
     const fence = {
       signal: ended.signal,
       permit: () => {
-        if (ended.signal.aborted || !this.#parts.isLeading()) throw this.#refusal()
+        if (ended.signal.aborted || this.#term?.ended !== ended || !this.#parts.isLeading()) throw this.#refusal()
       },
     }
     this.#term = { number, ended, calls: this.#parts.api.fenced(fence) }

@@ -54,6 +54,7 @@ export class LeaseCandidate {
   readonly #watch: FollowedResource<V1Lease>
   #isUnderWay = false
   #hasFailed = false
+  #hasStarted = false
 
   constructor(parts: CandidateParts) {
     this.#parts = parts
@@ -66,19 +67,29 @@ export class LeaseCandidate {
     return this.#election.leadsAt(electionMs())
   }
 
+  /** Stands for election, for the first time or again. */
   start(): void {
+    if (this.#hasStarted) return this.#tell({ type: 'resume' })
+    this.#hasStarted = true
     this.#tell({ type: 'due' })
     this.#watch.start(0)
   }
 
-  /** Stands no more. The term is over when this returns. */
-  stop(): void {
+  /** Stands no more, until it is started again. The term is over when this returns. */
+  stop(reason: string): void {
     this.#wait?.cancel()
-    this.#watch.close()
-    this.#tell({ type: 'stop' })
+    this.#tell({ type: 'stop', reason })
   }
 
-  /** Gives the Lease back, so that another one takes it at once. Called after {@link LeaseCandidate.stop}, when nothing is being written any more. */
+  /** Ends the watch of the Lease. */
+  close(): void {
+    this.#watch.close()
+  }
+
+  /**
+   * Gives the Lease back, so that another one takes it at once. Called after {@link LeaseCandidate.stop}, when nothing is being written any more;
+   * without effect when it has been started again.
+   */
   async release(): Promise<void> {
     while (this.#isUnderWay) await new Promise<void>((resolve) => after(pollMs, resolve))
     this.#tell({ type: 'release' })

@@ -136,7 +136,7 @@ describe('the election of a leader', () => {
     const [server, one, other] = [new Server(), new Replica('one'), new Replica('other')]
     one.turn(server, 0)
     other.turn(server, 100)
-    one.tell({ type: 'stop' }, 200)
+    one.tell({ type: 'stop', reason: 'the process ends' }, 200)
     expect([one.election.leadsAt(200), one.yields]).to.deep.equal([false, ['the process ends']])
     one.turn(server, 300, { type: 'release' })
     expect(server.lease?.holder).to.equal('')
@@ -151,7 +151,7 @@ describe('the election of a leader', () => {
     other.turn(server, 100)
     late.tell({ type: 'due' }, 150)
     const before = server.lease
-    one.tell({ type: 'stop' }, 200)
+    one.tell({ type: 'stop', reason: 'the process ends' }, 200)
     one.turn(server, 300, { type: 'release' })
     expect(late.tell({ type: 'released' }, 310)).to.deep.equal([])
     expect(late.tell({ type: 'read', lease: before }, 320), 'what it has read was older').to.deep.equal([{ type: 'read' }])
@@ -164,14 +164,39 @@ describe('the election of a leader', () => {
     ).to.deep.equal([[], []])
   })
 
+  it('stands again after it gave the lease back, leads in another term, and is told of no term by the answer to its giving back', () => {
+    const [server, one, other] = [new Server(), new Replica('one'), new Replica('other')]
+    one.turn(server, 0)
+    one.tell({ type: 'stop', reason: 'it is not ready' }, 100)
+    expect([one.yields, one.tell({ type: 'due' }, 150), one.tell({ type: 'released' }, 160)]).to.deep.equal([['it is not ready'], [], []])
+    const [release] = one.tell({ type: 'release' }, 200)
+    expect(one.tell({ type: 'resume' }, 210), 'one request is under way at a time').to.deep.equal([])
+    const answer = server.write(release as Extract<ElectionAction, { type: 'write' }>, 'one')
+    expect([one.tell(answer, 220), one.election.leadsAt(220), one.terms]).to.deep.equal([[{ type: 'read' }], false, 1])
+    other.turn(server, 230)
+    expect(one.tell({ type: 'read', lease: server.lease }, 240).map(({ type }) => type)).to.deep.equal(['wait'])
+    other.tell({ type: 'stop', reason: 'the process ends' }, 300)
+    other.turn(server, 310, { type: 'release' })
+    one.turn(server, 320, { type: 'released' })
+    expect([one.terms, one.election.leadsAt(320), server.lease?.holder]).to.deep.equal([2, true, 'one'])
+  })
+
+  it('gives nothing back when it stands again', () => {
+    const [server, one] = [new Server(), new Replica('one')]
+    one.turn(server, 0)
+    one.tell({ type: 'stop', reason: 'it is not ready' }, 100)
+    one.turn(server, 200, { type: 'resume' })
+    expect([one.tell({ type: 'release' }, 300), one.terms, one.election.leadsAt(300), holderAt(server)]).to.deep.equal([[], 2, true, 'one'])
+  })
+
   it('gives nothing back that is not its own, and looks again when it may have changed', () => {
     const [server, one, other] = [new Server(), new Replica('one'), new Replica('other')]
     one.turn(server, 0)
     other.turn(server, 0)
-    other.tell({ type: 'stop' }, 1)
+    other.tell({ type: 'stop', reason: 'the process ends' }, 1)
     expect(other.tell({ type: 'release' }, 2)).to.deep.equal([])
     one.tell({ type: 'due' }, retryMs)
-    one.tell({ type: 'stop' }, retryMs)
+    one.tell({ type: 'stop', reason: 'the process ends' }, retryMs)
     one.tell({ type: 'failed' }, retryMs + 1)
     expect(one.tell({ type: 'release' }, retryMs + 2)).to.deep.equal([{ type: 'read' }])
     expect(one.tell({ type: 'read', lease: { version: '8', holder: 'third', durationMs: leaseMs } }, retryMs + 3)).to.deep.equal([])
@@ -181,7 +206,7 @@ describe('the election of a leader', () => {
     const [server, one] = [new Server(), new Replica('one')]
     one.turn(server, 0)
     server.lease = { ...(server.lease as SeenLease), version: '7' }
-    one.tell({ type: 'stop' }, 1)
+    one.tell({ type: 'stop', reason: 'the process ends' }, 1)
     one.turn(server, 2, { type: 'release' })
     expect(holderAt(server)).to.equal('')
   })
@@ -240,6 +265,8 @@ interface Fate {
   /** When it is paused, and for how long. */
   readonly pauses: readonly { readonly at: number; readonly ms: number }[]
   readonly stopsAt: number | undefined
+  /** When it is told to lead no more, how long after that to give the Lease back, and how long after to stand again. */
+  readonly breaks: readonly { readonly at: number; readonly releaseMs: number; readonly resumeMs: number }[]
   /** When it is told that the Lease may have been given back, rightly or not. */
   readonly hints: readonly number[]
 }
@@ -274,9 +301,14 @@ class Simulation {
     this.#replicas = fates.map(({ chance }, index) => new Replica(`r${index}`, () => chance))
     this.#asked = fates.map(() => 0)
     this.#waits = fates.map(() => ({ at: 0 }))
-    for (const [index, { stopsAt, hints }] of fates.entries()) {
+    for (const [index, { stopsAt, hints, breaks }] of fates.entries()) {
       this.#tell(index, { type: 'due' })
       for (const at of hints) this.#at(at, () => this.#tell(index, { type: 'released' }))
+      for (const { at, releaseMs, resumeMs } of breaks) {
+        this.#at(at, () => this.#tell(index, { type: 'stop', reason: 'it is not ready' }))
+        this.#at(at + releaseMs, () => this.#tell(index, { type: 'release' }))
+        this.#at(at + resumeMs, () => this.#tell(index, { type: 'resume' }))
+      }
       if (stopsAt !== undefined) this.#at(stopsAt, () => this.stop(index))
     }
   }
@@ -363,12 +395,17 @@ class Simulation {
 
   /** Ends a replica in order. */
   stop(index: number): void {
-    this.#tell(index, { type: 'stop' })
+    this.#tell(index, { type: 'stop', reason: 'the process ends' })
     this.#at(this.now + 5000, () => this.#tell(index, { type: 'release' }))
   }
 }
 
 describe('several replicas that stand for election', () => {
+  const standstill = fc.record({
+    at: fc.integer({ min: 0, max: 200_000 }),
+    releaseMs: fc.integer({ min: 0, max: 20_000 }),
+    resumeMs: fc.integer({ min: 0, max: 60_000 }),
+  })
   const fate = (pauses: boolean): fc.Arbitrary<Fate> =>
     fc.record({
       offset: fc.integer({ min: 0, max: 10_000_000 }),
@@ -379,6 +416,8 @@ describe('several replicas that stand for election', () => {
         : fc.constant([]),
       stopsAt: fc.option(fc.integer({ min: 10_000, max: 280_000 }), { nil: undefined, freq: 3 }),
       hints: fc.array(fc.integer({ min: 0, max: 280_000 }), { maxLength: 6 }),
+      // Without a pause of the machine nothing else happens either: these runs are about the time of one exchange.
+      breaks: pauses ? fc.array(standstill, { maxLength: 3 }) : fc.constant([]),
     })
   const passage: fc.Arbitrary<Passage> = fc.record({
     there: fc.integer({ min: 0, max: 20_000 }).map((ms) => (ms < 12_000 ? ms / 100 : ms)),
