@@ -2,8 +2,22 @@
 import { string } from '@oclif/core/args'
 import { text, toggle } from './flags.ts'
 
+/** Flags that name the cluster whose Secrets have the state, of all commands that work on it. */
+const clusterFlags = {
+  orchconfig: text({
+    default: '',
+    description: 'work on the Secrets of the cluster that this orchestrator configuration file names, whether a server runs or not',
+  }),
+  namespace: text({
+    char: 'n',
+    default: '',
+    description:
+      'namespace of the control plane whose Secrets are worked on (with --orchconfig POD_NAMESPACE when unset); alone, of the cluster in whose pod this runs',
+  }),
+}
+
 /** Flags of `ca show`, `ca trust` and `ca accept-time`. */
-export const outputFlag = { output: text({ char: 'o', default: '', description: "'json' for programs" }) }
+export const outputFlag = { output: text({ char: 'o', default: '', description: "'json' for programs" }), ...clusterFlags }
 
 /** Flags of `ca ledger`. */
 export const ledgerFlags = {
@@ -26,6 +40,7 @@ export const distrustFlags = {
 
 /** Flags of `ca export`. */
 export const exportFlags = {
+  ...clusterFlags,
   to: text({ default: '.', description: 'directory that the files are written to; none of the files may exist' }),
   'private-key': toggle({ description: 'write the private key too (ca-key.pem, mode 0600): whoever has it can sign for every identity' }),
   truststore: text({

@@ -1,4 +1,7 @@
-/** `pilot-discovery ca`: works on the certificate authority of the server on this machine, or, when none runs, on the stored state. */
+/**
+ * `pilot-discovery ca`: works on the certificate authority of the server on this machine, or on the stored state: when none runs, or where flags
+ * name the cluster that has it.
+ */
 import type {
   AcceptedTimeAnswer,
   AuthorityStatus,
@@ -22,7 +25,10 @@ export interface Authority {
   acceptTime(): Promise<AcceptedTimeAnswer>
 }
 
-/** The stored state of an authority that no server uses, opened exclusively by this process. */
+/** What the stored state is opened for: to be shown, to be changed, or to have the time of the wall clock accepted. */
+export type Purpose = 'show' | 'change' | 'accept-time'
+
+/** The stored state of an authority: a directory that this process uses exclusively, or Secrets that running servers may use too. */
 export interface StoredAuthority extends Authority {
   close(): Promise<void>
 }
@@ -43,8 +49,8 @@ export interface AuthorityFiles {
 
 /** The operations of the commands on files. They are implemented outside `src/`, which does not access files. */
 export interface CaWork {
-  /** Opens the stored state. Rejects when a server uses it or it is damaged. */
-  open(): Promise<StoredAuthority>
+  /** Opens the stored state. Rejects when a server uses a directory that holds it, when there is none, or when it is damaged. */
+  open(purpose: Purpose): Promise<StoredAuthority>
   /**
    * Writes the certificates, and with `withKey` the private key of the signing certificate, to a directory. Resolves with the paths.
    * Rejects when a file exists already.
@@ -62,35 +68,40 @@ export interface CaWork {
   import(files: AuthorityFiles, replace: boolean): Promise<readonly string[]>
 }
 
-/** Imports the operations, which most commands do not need. */
-type LoadWork = () => Promise<CaWork>
+/** How the commands reach an authority. */
+export interface CaAccess {
+  /** Whether the server on this machine is asked first. */
+  readonly asksServer: boolean
+  /** Imports the operations, which most commands do not need. */
+  readonly work: () => Promise<CaWork>
+}
 
 /** Prints roots, intermediates, expiries and the stage of a rotation. */
-export async function show(load: LoadWork, { output }: FlagValues<typeof outputFlag>): Promise<void> {
+export async function show(access: CaAccess, { output }: FlagValues<typeof outputFlag>): Promise<void> {
   const asJson = isJson(output)
-  const status = await statusOf(load)
+  const status = await statusOf(access)
   print(asJson ? JSON.stringify(status, null, 2) : authorityText(status))
 }
 
 /** Prints who holds which certificate until when. */
-export async function showLedger(load: LoadWork, { output, identity }: FlagValues<typeof ledgerFlags>): Promise<void> {
+export async function showLedger(access: CaAccess, { output, identity }: FlagValues<typeof ledgerFlags>): Promise<void> {
   const asJson = isJson(output)
-  const rows = (await ledgerOf(load)).filter((row) => row.identity.includes(identity))
+  const rows = (await ledgerOf(access)).filter((row) => row.identity.includes(identity))
   print(asJson ? JSON.stringify({ identities: rows }, null, 2) : ledgerText(rows))
 }
 
 /** Trusts a root again that was distrusted. Rejects when the root is unknown. */
-export async function trust(load: LoadWork, { output }: FlagValues<typeof outputFlag>, id: string): Promise<void> {
+export async function trust(access: CaAccess, { output }: FlagValues<typeof outputFlag>, id: string): Promise<void> {
   const asJson = isJson(output)
-  const answer = await serverOr(load, (authority) => authority.trust(id))
+  const answer = await serverOr(access, 'change', (authority) => authority.trust(id))
   if ('refused' in answer) throw new Error(answer.refused)
   print(asJson ? JSON.stringify(answer, null, 2) : `Root ${answer.root.slice(0, 16)} (${answer.subject}) is trusted again where it is configured.`)
 }
 
 /** Accepts the time of the wall clock, although it contradicts the recorded time. */
-export async function acceptTime(load: LoadWork, { output }: FlagValues<typeof outputFlag>): Promise<void> {
+export async function acceptTime(access: CaAccess, { output }: FlagValues<typeof outputFlag>): Promise<void> {
   const asJson = isJson(output)
-  const answer = await serverOr(load, (authority) => authority.acceptTime())
+  const answer = await serverOr(access, 'accept-time', (authority) => authority.acceptTime())
   const { wall, dispute } = answer
   print(
     asJson
@@ -100,35 +111,35 @@ export async function acceptTime(load: LoadWork, { output }: FlagValues<typeof o
 }
 
 /** Writes the certificates of the authority to files, and prints their paths. `isToGiven` is whether the flag `--to` was given. */
-export async function exportFiles(load: LoadWork, flags: FlagValues<typeof exportFlags>, isToGiven: boolean): Promise<void> {
+export async function exportFiles(access: CaAccess, flags: FlagValues<typeof exportFlags>, isToGiven: boolean): Promise<void> {
   const { to, 'private-key': withKey, truststore, 'password-file': passwordFile } = flags
   if (truststore !== '' && (withKey || isToGiven)) throw new Error('--truststore writes one file: neither --to nor --private-key goes with it')
   if (truststore === '' && passwordFile !== '') throw new Error('--password-file has no effect without --truststore')
-  const work = await load()
-  const status = await statusOf(load)
+  const work = await access.work()
+  const status = await statusOf(access)
   const paths = truststore === '' ? await work.export(status, to, withKey) : await work.exportTrustStore(status, truststore, passwordFile)
   for (const path of paths) print(path)
 }
 
 /** Checks the files of an authority, plugs them in, and prints their paths. */
-export async function importFiles(load: LoadWork, flags: FlagValues<typeof importFlags>): Promise<void> {
+export async function importFiles(access: CaAccess, flags: FlagValues<typeof importFlags>): Promise<void> {
   const { replace, 'password-file': passwordFile, ...files } = flags
   const isStored = files.pkcs12 !== ''
   for (const flag of ['cert', 'key'] as const) if (!isStored && files[flag] === '') throw new Error(`--${flag} is needed`)
   for (const flag of ['cert', 'key', 'chain'] as const)
     if (isStored && files[flag] !== '') throw new Error(`--pkcs12 and --${flag} contradict each other: both name it`)
   if (!isStored && passwordFile !== '') throw new Error('--password-file has no effect without --pkcs12')
-  for (const path of await (await load()).import({ ...files, passwordFile }, replace)) print(path)
+  for (const path of await (await access.work()).import({ ...files, passwordFile }, replace)) print(path)
 }
 
 /** Begins the rotation of the own root, or takes it one stage further. Rejects when something blocks it. */
-export async function rotate(load: LoadWork, { output, 'dry-run': isDry, force }: FlagValues<typeof rotateFlags>): Promise<void> {
+export async function rotate(access: CaAccess, { output, 'dry-run': isDry, force }: FlagValues<typeof rotateFlags>): Promise<void> {
   const asJson = isJson(output)
   if (isDry) {
-    const status = await statusOf(load)
+    const status = await statusOf(access)
     return print(asJson ? JSON.stringify(status.rotation, null, 2) : blockersText(status))
   }
-  const answer = await serverOr(load, (authority) => authority.rotate(force))
+  const answer = await serverOr(access, 'change', (authority) => authority.rotate(force))
   if (asJson) print(JSON.stringify(answer, null, 2))
   else if ('refused' in answer) print(answer.status ? blockersText(answer.status) : 'No authority is in force.')
   else
@@ -139,36 +150,38 @@ export async function rotate(load: LoadWork, { output, 'dry-run': isDry, force }
 }
 
 /** Distrusts a root at once, and prints who is cut off. Rejects when the root is unknown. */
-export async function distrust(load: LoadWork, { output, 'dry-run': isDry }: FlagValues<typeof distrustFlags>, id: string): Promise<void> {
+export async function distrust(access: CaAccess, { output, 'dry-run': isDry }: FlagValues<typeof distrustFlags>, id: string): Promise<void> {
   const asJson = isJson(output)
-  const answer = await serverOr(load, (authority) => authority.distrust(id, isDry))
+  const answer = await serverOr(access, isDry ? 'show' : 'change', (authority) => authority.distrust(id, isDry))
   if ('refused' in answer) throw new Error(answer.refused)
   print(asJson ? JSON.stringify(answer, null, 2) : distrustText(answer))
 }
 
-const statusOf = (load: LoadWork): Promise<AuthorityStatus> => serverOr(load, (authority) => authority.status())
+const statusOf = (access: CaAccess): Promise<AuthorityStatus> => serverOr(access, 'show', (authority) => authority.status())
 
 /** The number of identities per request. */
 const pageLength = 1000
 
-async function ledgerOf(load: LoadWork): Promise<LedgerPage['identities']> {
+async function ledgerOf(access: CaAccess): Promise<LedgerPage['identities']> {
   const all: LedgerPage['identities'][number][] = []
   for (;;) {
-    const { identities } = await serverOr(load, (authority) => authority.ledger(all.length, pageLength))
+    const { identities } = await serverOr(access, 'show', (authority) => authority.ledger(all.length, pageLength))
     all.push(...identities)
     if (identities.length < pageLength) return all
   }
 }
 
-/** Asks the authority of the server or, when none runs, the stored state. Rejects with the reason of the server when it refuses. */
-async function serverOr<Answer>(load: LoadWork, ask: (authority: Authority) => Promise<Answer>): Promise<Answer> {
-  const [{ AuthorityClient }, { NoServerError }] = await Promise.all([import('./authority-client.ts'), import('./admin-socket.ts')])
-  try {
-    return await ask(new AuthorityClient())
-  } catch (error) {
-    if (!(error instanceof NoServerError)) throw error
+/** Asks the authority of the server or the stored state. Rejects with the reason of the server when it refuses. */
+async function serverOr<Answer>(access: CaAccess, purpose: Purpose, ask: (authority: Authority) => Promise<Answer>): Promise<Answer> {
+  if (access.asksServer) {
+    const [{ AuthorityClient }, { NoServerError }] = await Promise.all([import('./authority-client.ts'), import('./admin-socket.ts')])
+    try {
+      return await ask(new AuthorityClient())
+    } catch (error) {
+      if (!(error instanceof NoServerError)) throw error
+    }
   }
-  const stored = await (await load()).open()
+  const stored = await (await access.work()).open(purpose)
   try {
     return await ask(stored)
   } finally {

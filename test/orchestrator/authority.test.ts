@@ -10,6 +10,7 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { type Stage, stages } from '../../src/ca/state.ts'
 import { rootOf } from '../harness/authorities.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
 import { TestCluster } from '../harness/cluster.ts'
@@ -175,6 +176,56 @@ describe('the certificate authority of a cluster', () => {
     for (const each of [one, other]) await each.output.says(/mesh-ca-state can be read again/)
     await rotate(one, '--force')
     await until('the stage after the repair', async () => (await stageOf(one)) === 'retire')
+  })
+
+  it('is shown and worked on by the command with its Secrets, beside servers, which take over what it did', async () => {
+    const ca = (...args: string[]) => runCommand(['ca', ...args, '--orchconfig', kubeconfig, '--namespace', namespace])
+    const shown = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityStatus
+    const versions = () =>
+      cluster.kubectl(['get', 'secrets', '-n', namespace, 'mesh-ca-state', 'mesh-ca-secret', '-o', 'jsonpath={.items[*].metadata.resourceVersion}'])
+    const advanceTo = async (stage: Stage) => {
+      while ((await shown()).rotation.stage !== stage) {
+        const { code, stderr } = await ca('rotate', '--force')
+        expect(code, stderr).to.equal(0)
+      }
+    }
+    const before = versions()
+    const status = await shown()
+    expect([status.keptIn, status.rotation.stage, status.roots.length]).to.deep.equal([`Secret ${namespace}/mesh-ca-state`, 'retire', 2])
+    expect(JSON.parse((await ca('ledger', '-o', 'json')).stdout).identities).to.have.length(1)
+    expect((await ca('rotate', '--dry-run')).code).to.equal(0)
+    expect(versions(), 'what is shown is not written').to.equal(before)
+    const refused = await runCommand(['ca', 'show', '--orchconfig', kubeconfig, '--namespace', 'default'])
+    expect(refused.stderr).to.match(/the role of this service account does not permit "get" of "secrets"/)
+    const elsewhere = await runCommand(['ca', 'show', '--orchconfig', cluster.kubeconfig, '--namespace', 'default'])
+    expect(elsewhere.stderr).to.include('Secret default/mesh-ca-state: is not there: no authority keeps its state in this namespace')
+    expect(JSON.parse(cluster.kubectl(['get', 'secrets', '-n', 'default', '-o', 'json'])).items).to.deep.equal([])
+
+    expect((await ca('rotate', '--force')).stdout).to.match(/^The rotation went from retire to stable[.]/)
+    for (const each of [one, other]) await until('the end of the rotation', async () => (await stageOf(each)) === 'stable')
+    // Two at once: each stage is begun by one of them.
+    const both = await Promise.all([ca('rotate', '--force'), ca('rotate', '--force')])
+    const went = both.filter(({ code }) => code === 0).length
+    for (const { code, stderr } of both) if (code !== 0) expect(stderr).to.match(/another replica has changed the rotation meanwhile/)
+    expect((await shown()).rotation.stage).to.equal(stages[went])
+    await advanceTo('sign-with-new')
+    for (const each of [one, other]) await until('the new root', async () => (await stageOf(each)) === 'sign-with-new')
+    const next = secret('mesh-ca-secret')['ca-cert.pem'] ?? ''
+    const roots = (await page(one))?.roots.map((root) => root.certificate).join('') ?? ''
+    expect(isSignedBy((await certificate(other, roots)).leaf, next), 'the server has the key that the command made').to.equal(true)
+    const former = (await shown()).roots.find(({ certificate }) => certificate.trim() !== next.trim())?.id ?? ''
+    expect((await ca('distrust', former)).stderr).to.equal('')
+    for (const each of [one, other])
+      await until('the root to be distrusted', async () => {
+        const known = (await page(each))?.roots.find(({ id }) => id === former)
+        return known?.uses.includes('distrusted') === true
+      })
+    expect((await ca('trust', former)).stderr).to.equal('')
+    for (const each of [one, other])
+      await until('it to be trusted', async () => !(await page(each))?.roots.some(({ uses }) => uses.includes('distrusted')))
+    // Without force the command gives the servers the time that they need to take the stage over.
+    const patient = await ca('rotate')
+    expect([patient.ms > 15_000, `${patient.stdout}${patient.stderr}`.includes('other replicas may need')]).to.deep.equal([true, false])
   })
 
   it('is one that is plugged in as a Secret as soon as there is one, follows its exchange, and stays when that is gone', async () => {

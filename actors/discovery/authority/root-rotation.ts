@@ -28,7 +28,7 @@ import { type Pauses, pauseAfter } from '../../../src/model/back-off.ts'
 import { count } from '../../../src/model/counts.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, gaugesOf, type MetricRegistry } from '../../runtime/metrics.ts'
-import { after, every, type Timer } from '../../runtime/timers.ts'
+import { after, every, pause, type Timer } from '../../runtime/timers.ts'
 import { AuthorityClock } from './authority-clock.ts'
 import { type CaStorage, StaleVersionError, StorageAwayError, type Stored } from './storage.ts'
 
@@ -89,6 +89,8 @@ export type AdvanceAnswer =
 const ledgerPauses: Pauses = { firstMs: 1000, longestMs: 300_000 }
 /** How often a step is tried again that changes what another replica has changed at the same time. */
 const mostTurns = 5
+/** How long is waited at a time for the other replicas, whose writes may change what is waited for, in milliseconds. */
+const longestPauseMs = 1000
 
 /** The own root and the ledger. */
 export class RootRotation {
@@ -247,13 +249,29 @@ export class RootRotation {
 
   /**
    * Advances by one stage if there are no blockers, or by force. From `stable` it starts a rotation, to the root `next` if given. Rejects
-   * when the new stage cannot be stored.
+   * when the new stage cannot be stored. What another replica has written meanwhile without changing the stage is no reason to refuse.
    */
-  advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
-    return this.#inTurn(() => this.#advance(force, next)).catch((error: Error) => {
-      if (!(error instanceof StaleVersionError)) throw error
-      return { refused: `another replica has changed the rotation meanwhile, which is in stage ${this.#state.stage}`, status: this.status() }
-    })
+  async advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
+    for (let turn = 1; ; turn++) {
+      const { epoch } = this.#state
+      try {
+        return await this.#inTurn(() => this.#advance(force, next))
+      } catch (error) {
+        if (!(error instanceof StaleVersionError)) throw error
+        if (this.#state.epoch === epoch && turn < mostTurns) continue
+        return { refused: `another replica has changed the rotation meanwhile, which is in stage ${this.#state.stage}`, status: this.status() }
+      }
+    }
+  }
+
+  /** Resolves when the other replicas have had the time that they need before the present stage may end ({@link CaStorage.settleMs}). */
+  async settled(): Promise<void> {
+    const { storage } = this.#parts
+    while (storage.follow && this.#state.stage !== 'stable' && !hasOldRootExpired(this.#state, this.clock.now())) {
+      const rest = this.#settlesIn()
+      if (rest <= 0 || this.#isClosed) return
+      await pause(Math.min(rest, longestPauseMs))
+    }
   }
 
   /** Checks now whether a rotation is due or can advance. A failure is logged. */

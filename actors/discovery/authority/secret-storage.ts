@@ -25,6 +25,8 @@ export interface SecretStorageParts {
   readonly now: () => number
   /** Times that tests change. */
   readonly times?: Partial<StorageTimes>
+  /** Whether the state has to be there already: then nothing is made or written when the storage is opened. */
+  readonly isGuest?: boolean
 }
 
 /**
@@ -85,7 +87,13 @@ class SecretStorage implements CaStorage {
 
   /** Reads the state. If there is none, the root of a Secret that users and other tools know becomes the first one, or there is no root yet. */
   async open(): Promise<void> {
-    if (!(await this.#find())) await this.#begin()
+    const found = await this.#find()
+    if (this.#parts.isGuest) {
+      if (!found)
+        throw new Error(`${this.described}: is not there: no authority keeps its state in this namespace; "pilot-discovery discovery" makes it`)
+      return
+    }
+    if (!found) await this.#begin()
     await this.#showRoot()
   }
 

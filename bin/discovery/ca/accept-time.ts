@@ -11,6 +11,6 @@ export class CaAcceptTime extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags } = await this.line(CaAcceptTime)
-    await acceptTime(this.load, flags)
+    await acceptTime(this.access(flags), flags)
   }
 }

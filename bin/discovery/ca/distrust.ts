@@ -15,6 +15,6 @@ export class CaDistrust extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags, args } = await this.line(CaDistrust)
-    await distrust(this.load, flags, args.root)
+    await distrust(this.access(flags), flags, args.root)
   }
 }

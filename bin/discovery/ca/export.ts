@@ -15,6 +15,6 @@ export class CaExport extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags, given } = await this.line(CaExport)
-    await exportFiles(this.load, flags, given.has('to'))
+    await exportFiles(this.access(flags), flags, given.has('to'))
   }
 }

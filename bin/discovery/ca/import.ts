@@ -14,6 +14,6 @@ export class CaImport extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags } = await this.line(CaImport)
-    await importFiles(this.load, flags)
+    await importFiles(this.access(), flags)
   }
 }

@@ -11,6 +11,6 @@ export class CaLedger extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags } = await this.line(CaLedger)
-    await showLedger(this.load, flags)
+    await showLedger(this.access(flags), flags)
   }
 }

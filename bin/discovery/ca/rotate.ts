@@ -15,6 +15,6 @@ export class CaRotate extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags } = await this.line(CaRotate)
-    await rotate(this.load, flags)
+    await rotate(this.access(flags), flags)
   }
 }

@@ -11,6 +11,6 @@ export class CaShow extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags } = await this.line(CaShow)
-    await show(this.load, flags)
+    await show(this.access(flags), flags)
   }
 }

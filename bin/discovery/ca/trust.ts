@@ -12,6 +12,6 @@ export class CaTrust extends CaCommand {
 
   override async run(): Promise<void> {
     const { flags, args } = await this.line(CaTrust)
-    await trust(this.load, flags, args.root)
+    await trust(this.access(flags), flags, args.root)
   }
 }
