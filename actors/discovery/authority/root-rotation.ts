@@ -249,16 +249,17 @@ export class RootRotation {
 
   /**
    * Advances by one stage if there are no blockers, or by force. From `stable` it starts a rotation, to the root `next` if given. Rejects
-   * when the new stage cannot be stored. What another replica has written meanwhile without changing the stage is no reason to refuse.
+   * when the new stage cannot be stored. What another replica has written meanwhile is no reason to refuse where the stage and the authorities
+   * are as they were.
    */
   async advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
     for (let turn = 1; ; turn++) {
-      const { epoch } = this.#state
+      const asked = rotationOf(this.#state)
       try {
         return await this.#inTurn(() => this.#advance(force, next))
       } catch (error) {
         if (!(error instanceof StaleVersionError)) throw error
-        if (this.#state.epoch === epoch && turn < mostTurns) continue
+        if (rotationOf(this.#state) === asked && turn < mostTurns) continue
         return { refused: `another replica has changed the rotation meanwhile, which is in stage ${this.#state.stage}`, status: this.status() }
       }
     }
@@ -567,3 +568,6 @@ function describe({ stage, authorities: [old, next] }: AuthorityState): string {
       return `root ${old?.id} is alone`
   }
 }
+
+/** The stage of a rotation, and between which authorities. */
+const rotationOf = ({ epoch, stage, authorities }: AuthorityState): string => [epoch, stage, ...authorities.map(({ id }) => id)].join(' ')
