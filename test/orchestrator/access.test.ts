@@ -1,0 +1,196 @@
+/**
+ * The roles of `manifests/` are what discovery needs, and no more (docs/operation.md, M1): it runs under them, nothing that it does is refused, and it
+ * uses each verb of each resource that they permit.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { credentials, Metadata } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { accesses, accessName } from '../../src/orchestrator/access.ts'
+import { clusterType, secretType } from '../../src/xds/type-urls.ts'
+import { rootOf } from '../harness/authorities.ts'
+import { CertificateClient } from '../harness/certificate-client.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { aliasDefinition, establish, meshDefinitions } from '../harness/mesh-definitions.ts'
+import { Service } from '../harness/service.ts'
+import { keys } from '../harness/signing-requests.ts'
+import { specifiedForDiscovery } from '../harness/specified-metrics.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const control = 'mesh-system'
+const verbs: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
+
+/** What a request that was logged did: `<verb> <resource> <where>`. */
+function usesOf(line: string): string[] {
+  const [, method = '', path = ''] = /(GET|POST|PUT|PATCH|DELETE) (\/apis?\/\S+): 20[01]$/.exec(line) ?? []
+  if (path === '') return []
+  const url = new URL(path, 'https://cluster')
+  const parts = url.pathname.split('/').slice(1)
+  const group = parts[0] === 'api' ? '' : (parts[1] ?? '')
+  const rest = parts.slice(parts[0] === 'api' ? 2 : 3)
+  const namespace = rest[0] === 'namespaces' && rest.length > 2 ? rest[1] : undefined
+  const [plural = '', name, subresource] = namespace === undefined ? rest : rest.slice(2)
+  const resource = accessName({ group, resource: subresource === undefined ? plural : `${plural}/${subresource}` })
+  const verb = verbs[method] ?? (url.searchParams.has('watch') ? 'watch' : name === undefined ? 'list' : 'get')
+  const isOfRoots = plural === 'configmaps' && (name === 'mesh-ca-root-cert' || path.includes('mesh-ca-root-cert'))
+  const where = namespace === control && !isOfRoots ? 'control plane' : 'cluster'
+  // An object that is applied is created where it is missing, which needs both.
+  return method === 'PATCH' && plural === 'configmaps'
+    ? [`create ${resource} ${where}`, `patch ${resource} ${where}`]
+    : [`${verb} ${resource} ${where}`]
+}
+
+describe('the roles of the manifests', function () {
+  this.timeout(400_000)
+  let cluster: TestCluster
+  let place: string
+  const definitions = [...meshDefinitions().values()]
+  const services: Service[] = []
+  const ends: (() => void)[] = []
+
+  const discovery = async (kubeconfig: string, env: Record<string, string>, ...more: readonly string[]): Promise<number> => {
+    const port = await freePort()
+    const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--configDir', '', '--namespace', control, '--writers', '1']
+    const made = new Service({
+      // No directory is named for the state, and there is none in the working directory.
+      env: { MESHD_CA_STATE_DIR: '', ...env },
+      flags: [
+        ...flags,
+        '--meshConfig',
+        '',
+        '--networksConfig',
+        '',
+        '--secureGRPCAddr',
+        `127.0.0.1:${port}`,
+        '--resync',
+        '2s',
+        '--log_output_level',
+        'default:info,klog:debug,processing:debug',
+        ...more,
+      ],
+      cwd: place,
+    })
+    services.push(made)
+    await made.start()
+    return port
+  }
+  /** What the processes have done. */
+  const used = () => new Set(services.flatMap(({ output }) => output.soFar().split('\n').flatMap(usesOf)))
+
+  before(async () => {
+    cluster = await TestCluster.start('n1=region1/zone1')
+    place = mkdtempSync(join(tmpdir(), 'mesh-place-'))
+    establish(cluster, ...definitions.map(aliasDefinition))
+  })
+  after(async () => {
+    for (const end of ends) end()
+    await Promise.all(services.map((each) => each.dispose()))
+    await cluster?.dispose()
+    rmSync(place, { recursive: true, force: true })
+  })
+
+  it('suffice, and each verb of each resource in them is used', async () => {
+    const kubeconfig = cluster.roleConfig()
+    cluster.apply(
+      readFileSync(new URL('../../manifests/webhooks.yaml', import.meta.url), 'utf8'),
+      `apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: mesh-sidecar-injector}\nwebhooks: [{name: namespace.sidecar-injector.mesh.io, clientConfig: {service: {name: meshd, namespace: ${control}}}, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore}]`,
+    )
+    const port = await discovery(kubeconfig, {})
+    await discovery(kubeconfig, { PILOT_USE_ENDPOINT_SLICE: 'false' })
+    cluster.apply(
+      'apiVersion: v1\nkind: Namespace\nmetadata: {name: edge}',
+      'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: gateway, namespace: edge}',
+      'apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: mesh}\nspec: {controller: mesh.io/ingress-controller}',
+      'apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: edge}\nspec: {ingressClassName: mesh, defaultBackend: {service: {name: web, port: {number: 80}}}}',
+      `apiVersion: v1\nkind: Service\nmetadata: {name: mesh-ingressgateway, namespace: ${control}}\nspec: {externalIPs: [192.0.2.7], ports: [{name: http, port: 80}]}`,
+    )
+    const pair = { 'tls.crt': rootOf('site').record.root, 'tls.key': rootOf('site').key.export({ type: 'pkcs8', format: 'pem' }) }
+    const metadata = { name: 'one', namespace: 'edge' }
+    cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData: pair }))
+    const roots = () =>
+      cluster.kubectl(['get', 'configmap', '-n', 'edge', 'mesh-ca-root-cert', '--ignore-not-found', '-o', 'jsonpath={.data.root-cert\\.pem}'])
+    await until('the root certificates', () => roots() !== '')
+    const token = cluster.kubectl(['create', 'token', '-n', 'edge', 'gateway', '--audience', 'mesh-ca']).trim()
+    // A certificate by a token that the server reviews; the ledger is written.
+    const certificates = new CertificateClient(port, { roots: roots(), token })
+    ends.push(() => certificates.close())
+    expect(await certificates.obtain(makeSigningRequest(keys.p256, []))).to.have.property('chain')
+    // A gateway that wants a Secret.
+    const tls = credentials.createSsl(Buffer.from(roots()), null, null, { checkServerIdentity: () => undefined })
+    const call = credentials.createFromMetadataGenerator((_, give) => {
+      const metadata = new Metadata()
+      metadata.set('authorization', `Bearer ${token}`)
+      give(null, metadata)
+    })
+    const node = { id: 'router~10.7.0.9~gateway.edge~edge.svc.cluster.local', metadata: { NAMESPACE: 'edge', SERVICE_ACCOUNT: 'gateway' } }
+    const client = new XdsClient(port, node, true, credentials.combineChannelCredentials(tls, call)).connect()
+    ends.push(() => client.close())
+    await until('the first configuration', () => client.responses.has(clusterType))
+    await client.watch(secretType, ['kubernetes://one'])
+    // The webhook is tried in the first group that is defined.
+    await until('a trial of the webhook', () => used().has('create gateways.networking.istio.io control plane'))
+    establish(cluster, ...definitions)
+    const permitted = accesses.flatMap((access) => access.verbs.map((verb) => `${verb} ${accessName(access)} ${access.where}`))
+    // Leases are listed where the API server does not send the present state with a watch, and this one does.
+    const wanted = permitted.filter((each) => each !== 'list leases.coordination.k8s.io control plane')
+    await until('the use of all that is permitted', () => {
+      const now = used()
+      return wanted.every((each) => now.has(each))
+    }).catch((error: Error) => {
+      const now = used()
+      throw new Error(`${error.message}; not used: ${wanted.filter((each) => !now.has(each)).join(', ')}`)
+    })
+    expect([...used()].filter((each) => !permitted.includes(each))).to.deep.equal([])
+    // That of a gateway may not: this is about discovery's own.
+    for (const { output } of services) output.lacks('role of this service account does not permit')
+  })
+
+  it('let /debug/registryz show the services of one cluster', async () => {
+    const [service] = services as [Service]
+    const clusters = async (query: string) => (await service.debug<{ cluster: string }[]>(`registryz${query}`)).map((each) => each.cluster)
+    const all = await clusters('')
+    expect(new Set(all)).to.deep.equal(new Set(['Orchestrator']))
+    expect([await clusters('?cluster=Orchestrator'), await clusters('?cluster=other')]).to.deep.equal([all, []])
+  })
+
+  it('let discovery move every metric that the specification has of the orchestrator, and write to all of its log scopes', async () => {
+    const [service] = services as [Service]
+    const text = await service.metrics()
+    for (const each of specifiedForDiscovery.filter((name) => /orch|^endpoint_no_pod|^pilot_no_ip/.test(name)))
+      expect(text, each).to.match(new RegExp(`^# TYPE ${each}$`, 'm'))
+    cluster.apply(
+      // A part that cannot be used is a fault of the object.
+      'apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: odd, namespace: edge}\nspec: {ingressClassName: mesh, defaultBackend: {resource: {kind: Bucket, name: b}}}',
+      'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: good, namespace: edge}\nspec: {hosts: [a.com], http: [{route: [{destination: {host: a.com}}]}]}',
+      'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: odd, namespace: edge}\nspec: {hosts: [b.com], http: [{match: [{uri: {regex: "("}}], route: [{destination: {host: b.com}}]}]}',
+      'apiVersion: v1\nkind: Service\nmetadata: {name: waiting, namespace: edge}\nspec: {ports: [{name: http, port: 80}]}',
+      'apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: waiting, namespace: edge, labels: {kubernetes.io/service-name: waiting}}\naddressType: IPv4\nports: [{name: http, port: 80}]\nendpoints: [{addresses: [192.0.2.1], targetRef: {kind: Pod, name: late, namespace: edge}}]',
+    )
+    const sidecar = new XdsClient(service.grpcPort, sidecarNode('10.9.9.9', 'nowhere', 'edge'), true).connect()
+    ends.push(() => sidecar.close())
+    await sidecar.ready()
+    cluster.kubectl(['label', 'service', '-n', 'edge', 'waiting', 'a=b'])
+    cluster.kubectl(['delete', 'ingress', '-n', 'edge', 'odd'])
+    const moved = [
+      ...['add', 'update'].map((event) => `pilot_orch_reg_events{type="Services",event="${event}"}`),
+      'pilot_orch_reg_events{type="Ingress",event="delete"}',
+      'pilot_orch_cfg_events{type="VirtualService",event="add"}',
+      ...['pilot_orch_endpoints_with_no_pods', 'pilot_orch_endpoints_pending_pod', 'endpoint_no_pod', 'pilot_no_ip'],
+      ...['event_success', 'event_error', 'dynamic_converter_success', 'dynamic_converter_failure'].map((name) => `galley_source_orch_${name}_total`),
+      ...['pilot_orch_object_errors', 'pilot_total_orch_object_errors', 'pilot_orch_audits_total{kind="Pod"}'],
+    ]
+    const unmoved = async () => {
+      const lines = (await service.metrics()).split('\n')
+      return moved.filter((series) => !lines.some((line) => line.startsWith(`${series} `) && Number(line.slice(series.length + 1)) > 0))
+    }
+    let left: string[] = []
+    await until('the metrics to move', async () => (left = await unmoved()).length === 0).catch((error: Error) => {
+      throw new Error(`${error.message}: ${left.join(', ')}`)
+    })
+    for (const scope of ['orch', 'klog', 'processing', 'source']) await service.output.says(new RegExp(`\\t${scope}\\t`))
+  })
+})
