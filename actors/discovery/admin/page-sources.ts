@@ -47,23 +47,23 @@ export class PageSources {
 
   /** Asks the certificate authority. If this process has none, resolves to a page that says so. */
   authority<T>(question: string, ...details: unknown[]): Promise<T | Page> {
-    const name = 'certificate-authority'
-    if (this.supervisor.states().some((state) => state.name === name)) return this.supervisor.ask<T>(name, question, ...details)
-    return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr)', undefined, 404))
+    return this.#ifThere('certificate-authority', 'this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr)', question, details)
   }
 
   /** Asks the analyzer. If it does not run, resolves to a page that says so. */
   analyzer<T>(question: string): Promise<T | Page> {
-    const isThere = this.supervisor.states().some(({ name }) => name === 'analyzer')
-    if (isThere) return this.supervisor.ask<T>('analyzer', question)
-    return Promise.resolve(new Page('this server does not analyze configuration (PILOT_ENABLE_ANALYSIS)', undefined, 404))
+    return this.#ifThere('analyzer', 'this server does not analyze configuration (PILOT_ENABLE_ANALYSIS)', question)
   }
 
   /** Asks the webhooks. If they do not run, resolves to a page that says so. */
   webhooks<T>(question: string): Promise<T | Page> {
-    const isThere = this.supervisor.states().some(({ name }) => name === 'webhooks')
-    if (isThere) return this.supervisor.ask<T>('webhooks', question)
-    return Promise.resolve(new Page('this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)', undefined, 404))
+    return this.#ifThere('webhooks', 'this server has no webhooks (INJECT_ENABLED, --httpsAddr, a cluster)', question)
+  }
+
+  /** Asks an actor that runs only with some settings; resolves to a page with status 404 that says `otherwise` where it does not. */
+  #ifThere<T>(actor: string, otherwise: string, question: string, details: readonly unknown[] = []): Promise<T | Page> {
+    const isThere = this.supervisor.states().some(({ name }) => name === actor)
+    return isThere ? this.supervisor.ask<T>(actor, question, ...details) : Promise.resolve(new Page(otherwise, undefined, 404))
   }
 
   /** Asks all writers and concatenates their lists. */
