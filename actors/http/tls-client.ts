@@ -1,6 +1,6 @@
 /** TLS connections to servers that may be hostile. */
 import { constants } from 'node:crypto'
-import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import { HandshakeStream } from './handshake-stream.ts'
 
@@ -23,6 +23,8 @@ export interface HandshakeBounds {
   readonly bytes?: number
   /** Each step of the handshake runs in it. */
   readonly blocking?: Blocking
+  /** The connection on which it is done. Default: one to the address. */
+  readonly connection?: Socket
 }
 
 /**
@@ -33,8 +35,8 @@ export const publicHandshakeBytes = 32_768
 
 /** Connects to a TLS server. The name `host` is verified and sent as SNI unless the options have another one. */
 export function connectBounded({ host, port, lookup }: TlsAddress, options: ConnectionOptions, bounds: HandshakeBounds = {}): TLSSocket {
-  const { bytes, blocking = (work) => work() } = bounds
-  const stream: HandshakeStream = new HandshakeStream(connectTcp({ host, port, ...(lookup ? { lookup } : {}) }), {
+  const { bytes, blocking = (work) => work(), connection = connectTcp({ host, port, ...(lookup ? { lookup } : {}) }) } = bounds
+  const stream: HandshakeStream = new HandshakeStream(connection, {
     ...(bytes === undefined ? {} : { bytes }),
     arrived: () => blocking(() => stream.deliver()),
   })

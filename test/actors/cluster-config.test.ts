@@ -1,6 +1,6 @@
 /** The part of a cluster's watcher that follows configuration objects, without a cluster (docs/operation.md, F18, F19). */
 import { expect } from 'chai'
-import { ConfigPart } from '../../actors/discovery/sources/orchestrator/config-part.ts'
+import { ConfigPart, slow } from '../../actors/discovery/sources/orchestrator/config-part.ts'
 import type { Follower } from '../../actors/discovery/sources/orchestrator/watcher-part.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
@@ -37,7 +37,7 @@ class Subject {
   mayBeComplete = 0
   readonly part: ConfigPart
 
-  constructor(slowMs: number, dropsInvalid = false) {
+  constructor(slowMs: number, dropsInvalid = false, startMs = slow.startMs) {
     this.part = new ConfigPart({
       ...{
         names: meshNames('mesh.io'),
@@ -47,6 +47,7 @@ class Subject {
         cluster: 'c1',
         allowUnreadable: false,
         slowMs,
+        startMs,
         dropsInvalid,
       },
       log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: { fallback: 'none', scopes: {} }, callers: [] }, ({ message }) =>
@@ -83,8 +84,8 @@ class Subject {
 describe('the configuration objects of a cluster', () => {
   const subjects: Subject[] = []
   /** What the first regular expression of a thread has loaded is not its cost. */
-  const begin = async (slowMs: number): Promise<Subject> => {
-    const subject = new Subject(slowMs)
+  const begin = async (slowMs: number, startMs?: number): Promise<Subject> => {
+    const subject = new Subject(slowMs, false, startMs)
     subjects.push(subject)
     subject.tell('ns/first', virtualService('first', '1', ['a.*']))
     await until('the first', () => subject.last('ns/first') !== undefined)
@@ -133,6 +134,32 @@ describe('the configuration objects of a cluster', () => {
     subject.tell('ns/slow', virtualService('slow', '8', ['c.*']))
     expect(subject.last('ns/slow')).to.deep.equal(['uid-slow', 1])
   })
+
+  it('do not keep a start waiting for more than a minute: those that are not checked by then are invalid until they are', async () => {
+    expect(slow.startMs).to.equal(60_000)
+    // Two that are given up after two seconds each come before one that can be used, so that a start that waited for them would take four.
+    const subject = await begin(2000, 300)
+    const began = performance.now()
+    for (const name of ['one', 'two']) subject.tell(`ns/${name}`, virtualService(name, '1', costly(20_000)))
+    subject.tell('ns/late', virtualService('late', '1', costly(60)))
+    expect(subject.part.waitsFor()).to.deep.equal(['cluster c1: regular expressions of 3 objects are being checked'])
+    await until('the end of the wait', () => subject.part.waitsFor().length === 0)
+    expect(performance.now() - began).to.be.lessThan(2000)
+    expect(subject.mayBeComplete, 'the owner is told').to.equal(1)
+    for (const name of ['one', 'two', 'late'])
+      expect(subject.log.filter((line) => line.includes(`VirtualService/ns/${name}, field`)).length, name).to.be.at.least(1)
+    expect(subject.last('ns/late')).to.equal(undefined)
+    // One that comes later holds up nothing either.
+    subject.tell('ns/later', virtualService('later', '1', costly(61)))
+    expect(subject.part.waitsFor()).to.deep.equal([])
+    await until('what can be used after all', () => subject.last('ns/late') !== undefined && subject.last('ns/later') !== undefined)
+    expect([subject.last('ns/late'), subject.last('ns/later'), subject.last('ns/one')]).to.deep.equal([
+      ['uid-late', 60],
+      ['uid-later', 61],
+      undefined,
+    ])
+  })
+
   for (const dropsInvalid of [false, true])
     it(`that become invalid ${dropsInvalid ? 'are removed with PILOT_ENABLE_CRD_VALIDATION, other than policies' : 'keep their last good state'}`, () => {
       const subject = new Subject(60_000, dropsInvalid)

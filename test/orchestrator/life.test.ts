@@ -19,7 +19,7 @@ const workload = (name: string, replicas: number, container: { readonly image: s
   const readinessProbe = { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: 2 }
   const application = {
     ...{ name: 'application', ...container, ...(isProbed ? { readinessProbe } : {}) },
-    // It takes calls until the others have been told that its pod ends.
+    // It takes calls until the others have been told that its pod ends, also those whose agents have just lost discovery (docs/injection.md).
     lifecycle: { preStop: { sleep: { seconds: 15 } } },
   }
   const spec = { serviceAccountName: name, terminationGracePeriodSeconds: 30, containers: [application] }
@@ -158,16 +158,6 @@ describe('the life of pods of a mesh', () => {
     }
     const restart = (name: string) => cluster.kubectl(['rollout', 'restart', 'deployment', '-n', 'shop', name])
     const isServing = () => until('the API server', () => cluster.kubectl(['get', '--raw', '/readyz']) === 'ok')
-    /**
-     * Waits until the proxies of all pods are connected to discovery again: an agent that lost it tries again after up to ten seconds, and an
-     * attempt at an address that is gone takes ten more (docs/agent.md, X5). What changes meanwhile they hear of when they are.
-     */
-    const areKnown = () =>
-      until('all proxies to be connected again', () => {
-        const pods = cluster.kubectl(['get', 'pods', '-n', 'shop', '-l', 'app in (web, api, client)', '-o', 'jsonpath={.items[*].metadata.name}'])
-        const connected = proxies()
-        return pods.split(' ').every((pod) => connected.includes(pod))
-      })
     /** The calls that failed since the last time. */
     let known = 0
     const failed = (): FailedCall[] => {
@@ -189,7 +179,6 @@ describe('the life of pods of a mesh', () => {
       cluster.kubectl(['delete', '-n', 'mesh-system', podOf('meshd', 'mesh-system'), '--wait=false'])
       settled(cluster, 'mesh-system', 'meshd')
     })
-    await areKnown()
     await step('web is scaled up by the new discovery, and one of its pods is deleted', () => {
       scale(2)
       cluster.kubectl(['delete', '-n', 'shop', podOf('web'), '--wait=false'])
@@ -217,7 +206,6 @@ describe('the life of pods of a mesh', () => {
     })
     await isServing()
     settled(cluster, 'mesh-system', 'meshd')
-    await areKnown()
     await step('web and api are rolled out at once', () => {
       for (const name of ['web', 'api']) restart(name)
       for (const name of ['web', 'api']) settled(cluster, 'shop', name)

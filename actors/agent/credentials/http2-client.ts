@@ -3,6 +3,7 @@ import { type ClientHttp2Session, type ClientSessionOptions, connect } from 'nod
 import { isIP } from 'node:net'
 import { type ConnectionOptions, getCACertificates } from 'node:tls'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
+import { connectSoon } from '../../http/tcp-client.ts'
 import { connectBounded } from '../../http/tls-client.ts'
 import type { PairText } from './credential-file.ts'
 
@@ -14,13 +15,13 @@ export interface ConnectionCredentials {
 }
 
 /**
- * Opens an HTTP/2 connection: over TLS 1.2 or newer with the server's name and roots and the client certificate, and with bounds on what
+ * Opens an HTTP/2 connection, which the server has to accept soon: over TLS 1.2 or newer with the server's name and roots and the client certificate, and with bounds on what
  * the server may send before the handshake is done; or in plain text.
  */
 export function connectSession(address: ServerAddress, options: ClientSessionOptions, { pair, roots }: ConnectionCredentials): ClientHttp2Session {
   const { host, port, serverName, isPlain } = address
   const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
-  if (isPlain) return connect(`http://${authority}`, options)
+  if (isPlain) return connect(`http://${authority}`, { ...options, createConnection: () => connectSoon({ host, port }) })
   const tls: ConnectionOptions = {
     minVersion: 'TLSv1.2',
     ALPNProtocols: ['h2'],
@@ -29,7 +30,10 @@ export function connectSession(address: ServerAddress, options: ClientSessionOpt
     ca: roots ? [...roots] : getCACertificates('system'),
     ...(pair ? { cert: pair.chain, key: pair.key } : {}),
   }
-  return connect(`https://${authority}`, { ...options, createConnection: () => connectBounded({ host, port }, tls) })
+  return connect(`https://${authority}`, {
+    ...options,
+    createConnection: () => connectBounded({ host, port }, tls, { connection: connectSoon({ host, port }) }),
+  })
 }
 
 /** Returns why a connection or a stream failed. For a stream that never began this is the error of its connection, its cause. */

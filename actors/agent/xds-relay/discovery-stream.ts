@@ -5,6 +5,7 @@ import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd } from '../../../src/agent/call-end.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { Keepalive } from '../../../src/transport/keepalive.ts'
+import { wasUnanswered } from '../../http/tcp-client.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
 import { type ConnectionCredentials, connectSession, reasonOf } from '../credentials/http2-client.ts'
@@ -35,6 +36,8 @@ export interface StreamEnd {
   readonly retryAfterMs: number
   /** Whether discovery sent the status. False: the connection was lost, or could not be established. */
   readonly hasStatus: boolean
+  /** Whether nothing at the address accepted the connection. */
+  readonly isUnanswered?: boolean
 }
 
 /** Events of a stream. */
@@ -74,7 +77,7 @@ export class DiscoveryStream {
       this.#open(path, credentials.headers)
     })
     session.on('goaway', () => this.#isOver || events.leaving())
-    session.on('error', (error) => this.#lost(reasonOf(error)))
+    session.on('error', (error) => this.#lost(reasonOf(error), wasUnanswered(error)))
     session.on('close', () => this.#lost(this.#fault ?? 'the connection was closed'))
   }
 
@@ -153,8 +156,8 @@ export class DiscoveryStream {
     this.#end({ ...callEnd(trailers), hasStatus: true })
   }
 
-  #lost(reason: string): void {
-    this.#end({ code: status.unavailable, message: reason, hasStatus: false, retryAfterMs: 0 })
+  #lost(reason: string, isUnanswered = false): void {
+    this.#end({ code: status.unavailable, message: reason, hasStatus: false, retryAfterMs: 0, isUnanswered })
   }
 
   #end(end: StreamEnd): void {

@@ -48,6 +48,9 @@ const maxKept = 4_194_304
  */
 const leaveMs = 1000
 
+/** A failure that repeats the last one is a warning again after this time, in milliseconds. */
+const tellAgainMs = 10_000
+
 /** The dependencies that all streams of a relay share. */
 export interface RelayParts {
   readonly address: ServerAddress
@@ -126,6 +129,8 @@ export class RelayedStream {
   #state: State = { name: 'idle', unserved: { requests: new ByteStore(), standIn: undefined } }
   /** Why the last attempt failed. */
   fault: string | undefined
+  /** When a failed attempt was a warning last. */
+  #toldAt = Number.NEGATIVE_INFINITY
 
   /** Starts to relay a stream. `over` is called when the stream has ended. */
   constructor(proxy: ProxyStream, parts: RelayParts, over: () => void) {
@@ -314,6 +319,8 @@ export class RelayedStream {
   #failed({ unserved }: Connecting | Open, end: StreamEnd): void {
     const { log, metrics, backOff, address, file } = this.#parts
     metrics.discoveryFailed()
+    const isKnown = this.fault === (end.message || `status ${end.code}`) && monotonicMs() - this.#toldAt < tellAgainMs
+    if (!isKnown) this.#toldAt = monotonicMs()
     this.fault = end.message || `status ${end.code}`
     const text = `no configuration from ${address.host}:${address.port}: ${this.fault}`
     const { requests } = unserved
@@ -321,12 +328,12 @@ export class RelayedStream {
       log.warn(text)
       return this.end(end.code, end.message, end.retryAfterMs)
     }
-    countAttempt(backOff, { servedMs: 0, askedMs: end.retryAfterMs }, monotonicMs(), chance())
+    countAttempt(backOff, { servedMs: 0, askedMs: end.retryAfterMs, isUnanswered: end.isUnanswered ?? false }, monotonicMs(), chance())
     if (isBufferFull(unserved)) this.#proxy.pause()
     else this.#proxy.resume()
     this.#tryLater(unserved)
     if (file && monotonicMs() - this.#began > file.fallbackAfterMs) unserved.standIn ??= new StandIn(this.#proxy, file, log, requests.bytes())
-    log.warn(`${text}; retry in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
+    log[isKnown ? 'debug' : 'warn'](`${text}; retry in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
   }
 }
 

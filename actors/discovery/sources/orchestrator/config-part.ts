@@ -32,7 +32,7 @@ const maxProblems = 1000
  * An object whose regular expressions take longer to check is parsed on the pool; how long one may take there, and how long a start waits for all
  * of those, in milliseconds.
  */
-const slow = { patternsMs: 10, deadlineMs: 10_000, startMs: 60_000 }
+export const slow = { patternsMs: 10, deadlineMs: 10_000, startMs: 60_000 }
 
 /** Dependencies and settings of {@link ConfigPart}. */
 export interface ConfigPartSettings {
@@ -50,8 +50,9 @@ export interface ConfigPartSettings {
   readonly metrics: MetricRegistry
   readonly send: (event: SourceEvent) => void
   readonly following: Watching
-  /** How long the regular expressions of an object may take on the pool, in milliseconds, if not {@link slow}. */
+  /** How long the regular expressions of an object may take on the pool, and a start may wait for them, in milliseconds, if not {@link slow}. */
   readonly slowMs?: number
+  readonly startMs?: number
 }
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -290,7 +291,7 @@ export class ConfigPart implements WatcherPart {
     }
     const { names, optOuts, revision, source } = this.#settings
     const { place, document } = this.#documentOf(followed, read.slow)
-    this.#overdue ??= after(slow.startMs, () => this.#goOn()).unref()
+    this.#overdue ??= after(this.#settings.startMs ?? slow.startMs, () => this.#goOn()).unref()
     this.#slow.add(name, {
       task: { name: place, content: { document }, domain: names.domain, optOuts: [...optOuts].join(','), revision, source },
       refused: (reason) => this.#parse(followed, read.slow, refusedPatterns(reason)),
