@@ -18,6 +18,7 @@ import type { ValidationControllerConfig } from '../../protocols/messages/valida
 import { actorOfSource, type ConfigSource, directoryOf, isCluster, isControlPlane } from '../../src/config/config-sources.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
+import { proxySlotWords } from '../../src/push/pacing/proxy-slots.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type LateActor, type Wiring, wire, wireLate } from '../runtime/wiring.ts'
@@ -388,7 +389,7 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
 function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
   const connections = { keepaliveInterval, keepaliveTimeout, maxConnectionAge }
-  const permits = permitWords(writers)
+  const [permits, proxySlots] = [permitWords(writers), proxySlotWords(writers)]
   const knownAddresses = knownAddressWords()
   return Array.from({ length: writers }, (_, index) => ({
     name: `xds-writer/${index}`,
@@ -402,6 +403,7 @@ function writerActors({ options, features, writers, listen, statusOnLoopback, id
       tokenRules: identity.rules,
       reviewsTokens: identity.reviewsTokens,
       permits,
+      proxySlots,
       knownAddresses,
       connections,
     },

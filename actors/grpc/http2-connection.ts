@@ -21,7 +21,7 @@ export interface ConnectionLimits {
   /** How long a connection may be idle before it is pinged (at least a second), and how long the answer may take. */
   readonly keepaliveInterval: number
   readonly keepaliveTimeout: number
-  /** Age at which the client is asked to reconnect. */
+  /** Age at which the client is asked to reconnect, or up to a tenth earlier. */
   readonly maxConnectionAge: number
   /** Minimum time for which a connection continues after its client certificate has expired ({@link endOfCredential}). */
   readonly credentialGrace: number
@@ -57,6 +57,8 @@ const shortestIntervalMs = 1000
  * milliseconds.
  */
 const graceMs = 10_000
+/** The part of its maximum age by which a connection may end earlier, so that clients that connected together do not reconnect together. */
+const ageSpread = 0.1
 
 /** Returns the ping interval of a connection in milliseconds. */
 const pingInterval = ({ keepaliveInterval }: ConnectionLimits): number => Math.max(shortestIntervalMs, keepaliveInterval)
@@ -136,7 +138,7 @@ export class Http2Connection {
     )
     this.#keepalive = new Keepalive(pingInterval(limits), limits.keepaliveTimeout)
     this.#maxChargedMs = checkInterval(limits) * 2
-    this.#timers = [after(limits.maxConnectionAge, () => this.#retire()).unref()]
+    this.#timers = [after(limits.maxConnectionAge * (1 - ageSpread * chance()), () => this.#retire()).unref()]
     socket.once('close', () => {
       for (const timer of this.#timers) timer.cancel()
       events.closed()

@@ -69,6 +69,8 @@ export interface XdsWriterConfig {
   readonly reviewsTokens: boolean
   /** The memory in which the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
+  /** The memory in which all writers count their proxies. */
+  readonly proxySlots: SharedArrayBuffer
   /** The memory in which all writers keep the addresses of clients that presented a credential. */
   readonly knownAddresses: SharedArrayBuffer
   /** In milliseconds: the idle time after which a connection is pinged, the timeout of the ping, and the maximum age of a connection. */

@@ -269,6 +269,13 @@ export const variables = {
     range: [1, 2147483647],
     meaning: 'classes of proxies, each with configuration of its own, that the streams of one identity may belong to at a time',
   },
+  PILOT_XDS_MAX_PROXIES: {
+    type: 'integer',
+    default: 0,
+    range: [0, 2147483647],
+    meaning:
+      'proxies that this process serves at most; the stream of a further one ends with UNAVAILABLE, and its next connection may reach another replica; 0: no limit',
+  },
   PILOT_XDS_CREDENTIAL_GRACE: {
     type: 'duration',
     default: '30s',

@@ -8,6 +8,7 @@ import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WriterCommand } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
+import { proxySlotWords } from '../../src/push/pacing/proxy-slots.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import { until } from '../harness/until.ts'
 
@@ -49,7 +50,13 @@ describe('the host of an XDS writer', () => {
       index: 0,
       connections,
     }
-    const writer = host(xdsWriter, { features, permits: permitWords(1), knownAddresses: knownAddressWords(), ...parts })
+    const writer = host(xdsWriter, {
+      features,
+      permits: permitWords(1),
+      proxySlots: proxySlotWords(1),
+      knownAddresses: knownAddressWords(),
+      ...parts,
+    })
     /** A push with a resource in a slab. From a queue that numbers its slabs differently it would end the writer. */
     const push = (slab: number, withSlab: boolean): WriterCommand => ({
       type: 'PublishPush',

@@ -16,6 +16,7 @@ import { readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { GroupBuilder } from '../../src/push/group-builder.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
+import { proxySlotWords } from '../../src/push/pacing/proxy-slots.ts'
 import { mockServices } from '../../src/registry/mock.ts'
 import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
@@ -390,6 +391,7 @@ const writerConfig = (port: number) => ({
   writers: 1,
   index: 0,
   permits: permitWords(1),
+  proxySlots: proxySlotWords(1),
   knownAddresses: knownAddressWords(),
   connections: { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 },
 })

@@ -24,6 +24,7 @@ import { status } from '../../../src/model/status-codes.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { Turn } from '../../../src/push/pacing/budget.ts'
 import { SharedPermits } from '../../../src/push/pacing/permits.ts'
+import { ProxySlots } from '../../../src/push/pacing/proxy-slots.ts'
 import { KnownAddresses } from '../../../src/transport/known-addresses.ts'
 import { Transports } from '../../../src/transport/transports.ts'
 import { AnnouncedRoots } from '../../../src/xds/secrets/announced-roots.ts'
@@ -92,6 +93,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   /** Connections by class, so that a push visits only the connections that it concerns. */
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
+  readonly #slots: ProxySlots
   readonly #acknowledgements: Acknowledgements
   readonly #events: ProxyEventReports
   readonly #statusStreams: StatusStreams
@@ -145,6 +147,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     )
     this.#acknowledgements = new Acknowledgements(this.#connections)
     this.#events = new ProxyEventReports(this.#connections)
+    this.#slots = new ProxySlots(context.config.proxySlots, context.config.index, this.#features.PILOT_XDS_MAX_PROXIES)
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
@@ -434,8 +437,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   /** Takes requests that are not for configuration. With the first one that is, the stream is that of a proxy. */
   #isAside(connection: Connection, request: ConfigRequest, rawNames: Buffer): boolean {
     if (this.#statusStreams.takes(connection, request, () => namesIn(rawNames)) || this.#configStreams.takes(connection, request)) return true
-    this.#admit(connection)
-    return this.#isHealthReport(connection, request)
+    return !this.#admit(connection) || this.#isHealthReport(connection, request)
   }
 
   /**
@@ -498,9 +500,16 @@ class XdsWriter implements Behaviour<Message, Sent> {
     return true
   }
 
-  /** Makes the stream that of a proxy, which is served configuration. */
-  #admit(connection: Connection): void {
-    if (connection.id !== '') return
+  /** Makes the stream that of a proxy, which is served configuration. Returns false when it was ended because there are too many. */
+  #admit(connection: Connection): boolean {
+    if (connection.id !== '') return true
+    if (!this.#slots.take()) {
+      this.#metrics.full()
+      const reason = `this process serves ${this.#features.PILOT_XDS_MAX_PROXIES} proxies, its maximum (PILOT_XDS_MAX_PROXIES)`
+      this.#warn('full', `stream of ${connection.node?.id} from ${connection.stream.peer} refused: ${reason}`)
+      connection.stream.release(status.unavailable, `${reason}; another replica may have room`)
+      return false
+    }
     connection.id = `${connection.node?.id}-${this.#context.config.index + this.#context.config.writers * this.#connectionCount++}`
     this.#connections.set(connection.id, connection)
     this.#secrets.admit(connection)
@@ -511,6 +520,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#announce(connection)
     this.#callers.connected(connection)
     this.#events.connected(connection)
+    return true
   }
 
   #announce(connection: Connection): void {
@@ -567,6 +577,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     this.#leaveClass(connection)
     if (connection.node) budget.proxies.free(1)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
+      this.#slots.free()
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#callers.gone(connection)
       this.#acknowledgements.gone(connection)
