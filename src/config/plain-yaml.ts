@@ -160,7 +160,12 @@ const simple = /^[^\t,%|>@`\n][^\n]*$/
 function scalarOf(token: CST.FlowScalar | CST.BlockScalar): unknown {
   const isPlain = token.type === 'scalar'
   const text = isPlain && token.end === undefined && simple.test(token.source) ? token.source : resolved(token)
-  if (!isPlain || !mayBeOther.test(text)) return text
+  return isPlain ? plainScalar(text) : text
+}
+
+/** Returns what the text of a plain scalar means in YAML 1.2. */
+export function plainScalar(text: string): unknown {
+  if (!mayBeOther.test(text)) return text
   const value = scalarTags.find(({ test }) => test?.test(text))?.resolve(text, fail, {}) ?? text
   return isScalar(value) ? value.value : value
 }

@@ -1,8 +1,10 @@
 /** Injection: what a pod becomes (docs/injection.md). */
+import { lineDocument } from '../config/line-yaml.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
+import { notPlain } from '../config/plain-yaml.ts'
 import { type GivenProxyConfig, proxyConfigShape } from '../config/proxy-config.ts'
 import { isMapping, type Report } from '../config/shape.ts'
-import { readDocuments } from '../config/yaml-documents.ts'
+import { documentLimits, readDocuments } from '../config/yaml-documents.ts'
 import { containerAlias, type MeshNames } from '../names/mesh-names.ts'
 import type { Template } from '../template/template.ts'
 import { TemplateError, type Value } from '../template/values.ts'
@@ -157,7 +159,8 @@ function patchOf(name: string, text: string): Pod {
   const fail = (reason: string): never => {
     throw new InjectionError(`template ${name}: its output is not part of a pod: ${reason}`)
   }
-  const [document = { value: {} }, another] = readDocuments(text, 'orchestrator')
+  const quick = lineDocument(text, documentLimits.depth)
+  const [document = { value: {} }, another] = quick === notPlain ? readDocuments(text, 'orchestrator') : [{ value: quick }]
   if (another) return fail('more than one document')
   if ('error' in document) return fail(document.error)
   try {

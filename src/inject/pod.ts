@@ -59,50 +59,79 @@ const fail = (path: string, reason: string): never => {
   throw new InjectionError(`${path}: ${reason}`)
 }
 
-function mappingAt(value: unknown, path: string): Record<string, unknown> {
-  return isMapping(value) ? (value as Record<string, unknown>) : fail(path, 'expected a mapping')
+/** Checks a value, and returns it; a copy where something in it had to be changed. */
+type Check = (value: unknown, path: string) => unknown
+
+function mappingAt(value: unknown, path: string): Readonly<Record<string, unknown>> {
+  return isMapping(value) ? value : fail(path, 'expected a mapping')
 }
 
-function optional(of: Record<string, unknown>, field: string, path: string, check: (value: unknown, path: string) => void): void {
-  const value = of[field]
-  if (value !== undefined && value !== null) check(value, `${path}.${field}`)
-  else delete of[field]
+/** Returns a mapping whose fields are checked, without those of them that are null. */
+function fieldsAt(value: unknown, path: string, fields: Readonly<Record<string, Check>>): Readonly<Record<string, unknown>> {
+  const given = mappingAt(value, path)
+  let own: Record<string, unknown> | undefined
+  for (const field in fields) {
+    if (!Object.hasOwn(given, field)) continue
+    const known = given[field]
+    if (known === undefined || known === null) {
+      own ??= { ...given }
+      delete own[field]
+      continue
+    }
+    const checked = fields[field]?.(known, path === '' ? field : `${path}.${field}`)
+    if (checked === known) continue
+    own ??= { ...given }
+    own[field] = checked
+  }
+  return own ?? given
 }
 
-function textAt(value: unknown, path: string): void {
-  if (typeof value !== 'string') fail(path, 'expected text')
+function textAt(value: unknown, path: string): unknown {
+  return typeof value === 'string' ? value : fail(path, 'expected text')
 }
 
-function textsAt(value: unknown, path: string): void {
-  for (const [key, item] of Object.entries(mappingAt(value, path))) textAt(item, `${path}[${key.slice(0, 100)}]`)
+function textsAt(value: unknown, path: string): unknown {
+  for (const [key, item] of Object.entries(mappingAt(value, path))) if (typeof item !== 'string') textAt(item, `${path}[${key.slice(0, 100)}]`)
+  return value
 }
 
 const listAt =
-  (check: (value: unknown, path: string) => void) =>
-  (value: unknown, path: string): void => {
+  (check: Check): Check =>
+  (value, path) => {
     if (!Array.isArray(value)) return fail(path, 'expected a list')
-    for (const [index, item] of value.entries()) check(item, `${path}[${index}]`)
+    let own: unknown[] | undefined
+    for (const [index, item] of value.entries()) {
+      const checked = check(item, `${path}[${index}]`)
+      if (checked === item) continue
+      own ??= [...value]
+      own[index] = checked
+    }
+    return own ?? value
   }
 
-function namedAt(value: unknown, path: string): void {
+/** Checks something with a name. */
+function namedAt(value: unknown, path: string): unknown {
   textAt(mappingAt(value, path).name, `${path}.name`)
+  return value
 }
 
-function containerAt(value: unknown, path: string): void {
-  const container = mappingAt(value, path)
-  namedAt(container, path)
-  optional(container, 'image', path, textAt)
-  optional(container, 'args', path, listAt(textAt))
-  optional(container, 'ports', path, listAt(mappingAt))
-  optional(
-    container,
-    'env',
-    path,
-    listAt((item, at) => {
-      namedAt(item, at)
-      optional(mappingAt(item, at), 'value', at, textAt)
-    }),
-  )
+const variableFields = { value: textAt }
+const variableAt: Check = (value, path) => fieldsAt(namedAt(value, path), path, variableFields)
+const containerFields = { image: textAt, args: listAt(textAt), ports: listAt(mappingAt), env: listAt(variableAt) }
+const containerAt: Check = (value, path) => fieldsAt(namedAt(value, path), path, containerFields)
+const secretFields = { name: textAt }
+
+const metadataFields = {
+  ...{ name: textAt, generateName: textAt, namespace: textAt, labels: textsAt, annotations: textsAt, ownerReferences: listAt(mappingAt) },
+}
+
+const specFields = {
+  containers: listAt(containerAt),
+  initContainers: listAt(containerAt),
+  volumes: listAt(namedAt),
+  imagePullSecrets: listAt((value, path) => fieldsAt(value, path, secretFields)),
+  hostNetwork: (value: unknown, path: string): unknown => (typeof value === 'boolean' ? value : fail(path, 'expected true or false')),
+  securityContext: mappingAt,
 }
 
 /** Whether a JSON value has more than `most` values in it, mappings and lists included. */
@@ -116,29 +145,15 @@ export function hasMoreValues(value: unknown, most: number): boolean {
   return false
 }
 
-/** Returns a copy of a pod whose parts have the types that injection reads. Throws an {@link InjectionError} that names the field. */
+/**
+ * Returns a pod whose parts have the types that injection reads, and none of these parts is null. What is as it should be is not copied. Throws
+ * an {@link InjectionError} that names the field.
+ */
 export function readPod(value: unknown): Pod {
-  const pod = mappingAt(structuredClone(value), 'the pod')
-  pod.metadata ??= {}
-  pod.spec ??= {}
-  const metadata = mappingAt(pod.metadata, 'metadata')
-  for (const field of ['name', 'generateName', 'namespace']) optional(metadata, field, 'metadata', textAt)
-  for (const field of ['labels', 'annotations']) optional(metadata, field, 'metadata', textsAt)
-  optional(metadata, 'ownerReferences', 'metadata', listAt(mappingAt))
-  const spec = mappingAt(pod.spec, 'spec')
-  for (const field of ['containers', 'initContainers']) optional(spec, field, 'spec', listAt(containerAt))
-  optional(spec, 'volumes', 'spec', listAt(namedAt))
-  optional(
-    spec,
-    'imagePullSecrets',
-    'spec',
-    listAt((item, at) => optional(mappingAt(item, at), 'name', at, textAt)),
-  )
-  optional(spec, 'hostNetwork', 'spec', (item, at) => {
-    if (typeof item !== 'boolean') fail(at, 'expected true or false')
-  })
-  optional(spec, 'securityContext', 'spec', mappingAt)
-  return pod as unknown as Pod
+  const given = mappingAt(value, 'the pod')
+  const metadata = fieldsAt(given.metadata ?? {}, 'metadata', metadataFields)
+  const spec = fieldsAt(given.spec ?? {}, 'spec', specFields)
+  return (metadata === given.metadata && spec === given.spec ? given : { ...given, metadata, spec }) as unknown as Pod
 }
 
 /** Returns a pod with other fields in its metadata. */
