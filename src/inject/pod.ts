@@ -145,6 +145,17 @@ export function hasMoreValues(value: unknown, most: number): boolean {
   return false
 }
 
+/** Whether mappings and lists are nested deeper than `most` levels in a JSON value. It does not recur. */
+export function isNestedDeeper(value: unknown, most: number): boolean {
+  const isObject = (item: unknown): item is object => typeof item === 'object' && item !== null
+  let level = [value].filter(isObject)
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > most) return true
+    level = level.flatMap((item) => Object.values(item).filter(isObject))
+  }
+  return false
+}
+
 /**
  * Returns a pod whose parts have the types that injection reads, and none of these parts is null. What is as it should be is not copied. Throws
  * an {@link InjectionError} that names the field.

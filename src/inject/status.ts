@@ -1,9 +1,10 @@
 /** What was injected: the annotation that lists it, and a pod without it (docs/injection.md, N7 and N8). */
 import { isMapping } from '../config/shape.ts'
+import { documentLimits } from '../config/yaml-documents.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { givenIn, meshKey } from './annotations.ts'
 import { restoreMetrics } from './metrics-merge.ts'
-import { type Container, InjectionError, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
+import { type Container, InjectionError, isNestedDeeper, mapContainers, type Pod, readPod, withMetadata, withSpec } from './pod.ts'
 import { restoreProbes } from './probes.ts'
 
 /** The names of what was added to a pod. */
@@ -66,6 +67,7 @@ export function readOverrides(pod: Pod, names: MeshNames): Overrides {
   try {
     const value: unknown = JSON.parse(text)
     if (!isMapping(value)) throw new Error('is not a JSON object')
+    if (isNestedDeeper(value, documentLimits.depth)) throw new Error(`is nested deeper than ${documentLimits.depth} levels`)
     const { containers, initContainers } = readPod({ spec: { containers: value.containers, initContainers: value.initContainers } }).spec
     return { ...(containers && { containers }), ...(initContainers && { initContainers }) }
   } catch (error) {
