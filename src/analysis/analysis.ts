@@ -5,7 +5,7 @@ import { reasonOf } from '../model/faults.ts'
 import { addTo } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
 import { analyzeSubject } from './analyze.ts'
-import type { Finding } from './finding.ts'
+import { type Finding, Findings } from './finding.ts'
 import type { MeshFacts } from './mesh-facts.ts'
 
 /** The annotation with the codes of findings that are not wanted of an object, with commas; `*` for all. The domain follows. */
@@ -77,18 +77,18 @@ export class Analysis {
   }
 
   #look(key: string): readonly Finding[] {
-    const findings: Finding[] = []
+    const findings = new Findings(key)
     const isThere = this.#isThere(key)
     const reads = this.#facts.record(() => {
       if (!isThere) return
       try {
-        analyzeSubject(key, this.#facts, (code, path, message) => void findings.push({ code, object: key, path, message }))
+        analyzeSubject(key, this.#facts, findings.tell)
       } catch (error) {
-        findings.push({ code: 'IST0001', object: key, path: '', message: `it could not be analyzed: ${reasonOf(error).slice(0, 300)}` })
+        findings.tell('IST0001', '', `it could not be analyzed: ${reasonOf(error).slice(0, 300)}`)
       }
     })
     this.#remember(key, reads)
-    return suppressed(findings, this.#facts, key).sort(byPlace)
+    return suppressed(findings.all(), this.#facts, key).sort(byPlace)
   }
 
   #remember(key: string, reads: ReadonlySet<string>): void {

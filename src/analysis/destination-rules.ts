@@ -17,10 +17,8 @@ export function analyzeDestinationRule(object: Rule, world: World, tell: Tell): 
   const host = completeHost(spec.host, namespace, world.domain)
   const services = servicesOf(host, world)
   if (services.length === 0 && !host.startsWith('*'))
-    tell(
-      'IST0101',
-      'spec.host',
-      `there is no service ${host}, so the rule has no effect${suggestion(spec.host, nearHosts(spec.host, namespace, world))}`,
+    tell('IST0101', 'spec.host', `there is no service ${host}, so the rule has no effect`, () =>
+      suggestion(spec.host, nearHosts(spec.host, namespace, world)),
     )
   for (const [index, { name, labels, trafficPolicy }] of (spec.subsets ?? []).entries()) {
     for (const { selector, namespace: owner } of services)

@@ -167,5 +167,38 @@ export interface Finding {
   readonly message: string
 }
 
-/** Takes findings of one object. */
-export type Tell = (code: Code, path: string, message: string) => void
+/** Takes findings of one object. `near`: the end of the message that suggests a name, which is worked out for the first findings only. */
+export type Tell = (code: Code, path: string, message: string, near?: () => string) => void
+
+/** The findings of one object: of each code so many, and so many with a suggestion, which costs a comparison with every name that there is. */
+const bounds = { alike: 50, suggestions: 10 }
+
+/** Collects the findings of one object. However many mistakes it has, they take little room and time. */
+export class Findings {
+  readonly #object: string
+  readonly #found: Finding[] = []
+  readonly #counts = new Map<Code, number>()
+  #suggestions = 0
+
+  /** `object`: the key of the object. */
+  constructor(object: string) {
+    this.#object = object
+  }
+
+  readonly tell: Tell = (code, path, message, near) => {
+    const count = (this.#counts.get(code) ?? 0) + 1
+    this.#counts.set(code, count)
+    if (count > bounds.alike) return
+    const end = near && ++this.#suggestions <= bounds.suggestions ? near() : ''
+    this.#found.push({ code, object: this.#object, path, message: message + end })
+  }
+
+  /** Returns all of them; of a code with more than are told, the last one has their number. */
+  all(): Finding[] {
+    const rest = [...this.#counts].flatMap(([code, count]): Finding[] => {
+      const more = count - bounds.alike
+      return more > 0 ? [{ code, object: this.#object, path: '', message: `${more} more of this code in the object are not listed` }] : []
+    })
+    return [...this.#found, ...rest]
+  }
+}

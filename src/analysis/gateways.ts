@@ -3,7 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import { suggestion } from '../model/edit-distance.ts'
 import type { Tell } from './finding.ts'
-import { serves } from './references.ts'
+import { listed, serves } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with a Gateway. */
@@ -13,8 +13,8 @@ export function analyzeGateway(gateway: ConfigObject<GatewaySpec>, world: World,
   if (!world.knowsSecrets) return
   const check = (at: string, name: string) => {
     if (world.hasSecret(`${namespace}/${name}`)) return
-    const near = suggestion(name, world.secretsIn(namespace))
-    tell('IST0101', at, `there is no Secret ${name} in the namespace ${namespace}, so the server takes no connections${near}`)
+    const near = () => suggestion(name, world.secretsIn(namespace))
+    tell('IST0101', at, `there is no Secret ${name} in the namespace ${namespace}, so the server takes no connections`, near)
   }
   for (const [index, { tls }] of spec.servers.entries()) {
     const at = `spec.servers[${index}].tls`
@@ -44,6 +44,6 @@ function checkPorts({ spec }: ConfigObject<GatewaySpec>, world: World, tell: Tel
       tell(
         'IST0104',
         `spec.servers[${index}].port.number`,
-        `the Service ${services.map(({ name }) => name).join(', ')} of the selected workloads has no port ${port.number}, so no connection arrives there`,
+        `the Service ${listed(services.map(({ name }) => name))} of the selected workloads has no port ${port.number}, so no connection arrives there`,
       )
 }

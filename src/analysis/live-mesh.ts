@@ -5,7 +5,7 @@ import { kindOfKey, kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { Analysis } from './analysis.ts'
 import { entryWorkload } from './entry-workload.ts'
-import type { Finding } from './finding.ts'
+import type { Code, Finding } from './finding.ts'
 import { MeshFacts } from './mesh-facts.ts'
 import { viewOf } from './mesh-view.ts'
 import type { World } from './world.ts'
@@ -70,9 +70,10 @@ export class LiveMesh {
     return this.#analysis.all()
   }
 
-  /** The findings of an object of a kind of the mesh; undefined: it is not there. */
-  of(key: string): readonly Finding[] | undefined {
-    return kinds.has(kindOfKey(key)) && this.#facts.subject(key) ? this.#analysis.of(key) : undefined
+  /** The codes of what is found in an object of a kind of the mesh, each once; undefined: it is not there. */
+  codesOf(key: string): Code[] | undefined {
+    if (!kinds.has(kindOfKey(key)) || !this.#facts.subject(key)) return undefined
+    return [...new Set(this.#analysis.of(key).map(({ code }) => code))]
   }
 
   /** The keys of all objects of kinds of the mesh. */

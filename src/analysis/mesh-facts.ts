@@ -31,6 +31,9 @@ const always = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 /** The key of an object that is not configuration of the mesh, `<Kind>/<namespace>/<name>`. */
 export const resourceKey = ({ kind, namespace, name }: Pick<Resource, 'kind' | 'namespace' | 'name'>): string => `${kind}/${namespace}/${name}`
 
+/** The most steps of the analysis of one object, some tenths of a second ({@link World.spend}). */
+const mostSteps = 10_000_000
+
 /** The facts. Setters replace; undefined removes. */
 export class MeshFacts implements World {
   readonly domain: string
@@ -56,6 +59,8 @@ export class MeshFacts implements World {
   #counted = 0
   #touched = new Set<string>()
   #reads: Set<string> | undefined
+  /** The steps that are left to the object that is analyzed. */
+  #stepsLeft = mostSteps
 
   constructor({ domain, names, hasEnvoyType, mesh }: FactSettings) {
     this.domain = domain
@@ -68,6 +73,7 @@ export class MeshFacts implements World {
   record(act: () => void): ReadonlySet<string> {
     const reads = new Set<string>()
     this.#reads = reads
+    this.#stepsLeft = mostSteps
     try {
       act()
     } finally {
@@ -88,8 +94,20 @@ export class MeshFacts implements World {
     return this.#objects.get(key) ?? this.#workloads.get(key) ?? this.#resources.get(key)
   }
 
+  spend(steps: number): void {
+    if (!this.#reads) return
+    this.#stepsLeft -= steps
+    if (this.#stepsLeft < 0) throw new Error('it would take too long beside what else there is; what was found before is told')
+  }
+
   #read(topic: string): void {
     this.#reads?.add(topic)
+  }
+
+  /** An answer that is a list. */
+  #listed<Item>(list: readonly Item[]): readonly Item[] {
+    this.spend(list.length)
+    return list
   }
 
   setMesh(mesh: MeshView): void {
@@ -252,12 +270,13 @@ export class MeshFacts implements World {
 
   paths(kind: KindName): readonly string[] {
     this.#read(`paths ${kind}`)
-    return [...(this.#paths.get(kind) ?? [])]
+    return this.#listed([...(this.#paths.get(kind) ?? [])])
   }
 
   claimants(claim: string): readonly ConfigObject[] {
     this.#read(`claim ${claim}`)
-    return [...(this.#claimants.get(claim) ?? [])].flatMap((key) => this.#objects.get(key) ?? []).sort(byAge)
+    const keys = this.#listed([...(this.#claimants.get(claim) ?? [])])
+    return keys.flatMap((key) => this.#objects.get(key) ?? []).sort(byAge)
   }
 
   services(host: string): readonly Service[] {
@@ -267,17 +286,17 @@ export class MeshFacts implements World {
 
   hosts(): readonly string[] {
     this.#read('hosts')
-    return [...this.#services.keys()]
+    return this.#listed([...this.#services.keys()])
   }
 
   wildcards(): readonly string[] {
     this.#read('wildcards')
-    return [...this.#wildcards]
+    return this.#listed([...this.#wildcards])
   }
 
   servicesIn(namespace: string): readonly Service[] {
     this.#read(`services in ${namespace}`)
-    return [...(this.#servicesIn.get(namespace)?.values() ?? [])]
+    return this.#listed([...(this.#servicesIn.get(namespace)?.values() ?? [])])
   }
 
   /** The service of a cluster that a subject is. */
@@ -292,7 +311,7 @@ export class MeshFacts implements World {
 
   namespaces(): readonly string[] {
     this.#read('namespaces')
-    return [...new Set([...always, ...this.#namespaces.keys()])]
+    return this.#listed([...new Set([...always, ...this.#namespaces.keys()])])
   }
 
   hasSecret(path: string): boolean {
@@ -303,7 +322,7 @@ export class MeshFacts implements World {
 
   secretsIn(namespace: string): readonly string[] {
     this.#read(`secrets ${namespace}`)
-    return [...(this.#secrets.get(namespace) ?? [])]
+    return this.#listed([...(this.#secrets.get(namespace) ?? [])])
   }
 
   workloads(labels: Labels, namespace: string | undefined): readonly Workload[] | undefined {
@@ -312,12 +331,14 @@ export class MeshFacts implements World {
     const [first = ['', '']] = Object.entries(labels)
     this.#read(`workloads ${namespace ?? '*'} ${first[0]}=${first[1]}`)
     const wanted = namespace === undefined ? labels : { ...labels, [namespaceLabel]: namespace }
-    return this.#labels.having(wanted).flatMap((key) => this.#workloads.get(key) ?? [])
+    // A label that was not asked for of late is looked for in all workloads.
+    this.spend((Object.keys(wanted).length * this.#workloads.size) / 10)
+    return this.#listed(this.#labels.having(wanted).flatMap((key) => this.#workloads.get(key) ?? []))
   }
 
   workloadsIn(namespace: string): readonly Workload[] {
     this.#read(`workloads in ${namespace}`)
-    return [...(this.#workloadsIn.get(namespace) ?? [])].flatMap((key) => this.#workloads.get(key) ?? [])
+    return this.#listed([...(this.#workloadsIn.get(namespace) ?? [])].flatMap((key) => this.#workloads.get(key) ?? []))
   }
 
   hasOthers(namespace: string): boolean {

@@ -8,7 +8,7 @@ import { labelsMatch } from '../model/match.ts'
 import { isHttp } from '../model/protocol.ts'
 import { peersOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { serves } from './references.ts'
+import { listed, serves } from './references.ts'
 import type { World } from './world.ts'
 
 interface Rules {
@@ -32,10 +32,8 @@ export function analyzeAuthorizationPolicy({ spec }: ConfigObject, world: World,
       for (const field of ['namespaces', 'notNamespaces'])
         for (const [index, name] of (source?.[field] ?? []).entries())
           if (!name.includes('*') && world.namespaceLabels(name) === undefined)
-            tell(
-              'IST0101',
-              `spec.rules[${rule}].from[${number}].source.${field}[${index}]`,
-              `there is no namespace ${name}${suggestion(name, world.namespaces())}`,
+            tell('IST0101', `spec.rules[${rule}].from[${number}].source.${field}[${index}]`, `there is no namespace ${name}`, () =>
+              suggestion(name, world.namespaces()),
             )
 }
 
@@ -47,7 +45,7 @@ export function analyzeRequestAuthentication({ namespace, spec }: ConfigObject<R
   const services = world.servicesIn(namespace).filter((service) => found.some((workload) => serves(service, workload.labels)))
   const ports = services.flatMap((service) => service.ports)
   if (ports.length === 0 || ports.some(({ protocol }) => isHttp(protocol) || protocol === 'unknown')) return
-  const named = services.map(({ name }) => name).join(', ')
+  const named = listed(services.map(({ name }) => name))
   tell(
     'IST0119',
     'spec.selector',

@@ -7,6 +7,15 @@ import type { PodDetails, World } from './world.ts'
 
 type Labels = Readonly<Record<string, string>>
 
+/** The most names that a message lists. */
+const mostNames = 5
+
+/** Names for a message; of very many, the first ones and the number of the others. */
+export function listed(names: readonly string[]): string {
+  const more = names.length - mostNames
+  return more > 0 ? `${names.slice(0, mostNames).join(', ')} and ${more} more` : names.join(', ')
+}
+
 /** Returns the services with a host; else those of the wildcards that cover it. */
 export function servicesOf(host: string, world: World): readonly Service[] {
   const exact = world.services(host)

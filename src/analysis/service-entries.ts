@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { isHttp, isOpaqueTls, selectProtocol } from '../model/protocol.ts'
 import { entriesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { mayMeet } from './references.ts'
+import { listed, mayMeet } from './references.ts'
 import type { World } from './world.ts'
 
 /** The protocols that are suggested. */
@@ -60,7 +60,7 @@ function checkHosts(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: T
       tell(
         'MESH0004',
         `spec.hosts[${index}]`,
-        `${host} is also a host of the ServiceEntry ${others.map(({ namespace, name }) => `${namespace}/${name}`).join(', ')}: a namespace that sees both uses one of them`,
+        `${host} is also a host of the ServiceEntry ${listed(others.map(({ namespace, name }) => `${namespace}/${name}`))}: a namespace that sees both uses one of them`,
       )
   }
 }

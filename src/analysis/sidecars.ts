@@ -4,6 +4,7 @@ import type { SidecarSpec } from '../config/kinds/sidecar.ts'
 import { hostsOverlap } from '../model/match.ts'
 import { sidecarsOf } from './claims.ts'
 import type { Tell } from './finding.ts'
+import { listed } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells the hosts that a Sidecar imports and that no service has, and other Sidecars for the same workloads. */
@@ -33,8 +34,8 @@ function checkOthers(sidecar: ConfigObject<SidecarSpec>, world: World, tell: Tel
     .map(({ name }) => name)
   if (others.length === 0) return
   const message = isDefault
-    ? `the Sidecar ${others.join(', ')} of this namespace has no workloadSelector either: only the oldest counts`
-    : `the Sidecar ${others.join(', ')} of this namespace selects the same workloads: only the oldest counts`
+    ? `the Sidecar ${listed(others)} of this namespace has no workloadSelector either: only the oldest counts`
+    : `the Sidecar ${listed(others)} of this namespace selects the same workloads: only the oldest counts`
   tell(isDefault ? 'IST0111' : 'IST0110', isDefault ? 'spec' : 'spec.workloadSelector', message)
 }
 

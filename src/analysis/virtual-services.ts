@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { mayMeet, nearHosts, servicesOf, subsetsOf } from './references.ts'
+import { listed, mayMeet, nearHosts, servicesOf, subsetsOf } from './references.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
@@ -32,7 +32,7 @@ export function analyzeVirtualService(object: ConfigObject<VirtualServiceSpec>, 
       checkWeights(route, `spec.${kind}[${index}].route`, tell)
     }
   checkGateways(object, world, tell)
-  checkOrder(spec.http ?? [], tell)
+  checkOrder(spec.http ?? [], world, tell)
   checkPatterns(spec.http ?? [], tell)
   checkHosts(object, world, tell)
 }
@@ -48,8 +48,8 @@ function checkDestination(
   const full = completeHost(host, namespace, world.domain)
   const services = servicesOf(full, world)
   if (services.length === 0) {
-    const known = nearHosts(host, namespace, world)
-    return tell('IST0101', `${at}.host`, `there is no service ${full}, so ${consequence}${suggestion(host, known)}`)
+    const near = () => suggestion(host, nearHosts(host, namespace, world))
+    return tell('IST0101', `${at}.host`, `there is no service ${full}, so ${consequence}`, near)
   }
   const ports = services.flatMap((service) => service.ports)
   const numbers = [...new Set(ports.map(({ number }) => number))].sort((one, other) => one - other)
@@ -65,10 +65,8 @@ function checkDestination(
   if (subset === undefined) return
   const subsets = subsetsOf(full, namespace, world)
   if (!subsets.has(subset))
-    tell(
-      'IST0101',
-      `${at}.subset`,
-      `no DestinationRule defines a subset ${JSON.stringify(subset)} of ${full}, so there are no endpoints${suggestion(subset, subsets)}`,
+    tell('IST0101', `${at}.subset`, `no DestinationRule defines a subset ${JSON.stringify(subset)} of ${full}, so there are no endpoints`, () =>
+      suggestion(subset, subsets),
     )
 }
 
@@ -87,7 +85,7 @@ function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: Confi
   if (!delegate?.name) return
   const path = `${delegate.namespace ?? namespace}/${delegate.name}`
   if (!world.object('VirtualService', path))
-    tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}${suggestion(path, world.paths('VirtualService'))}`)
+    tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}`, () => suggestion(path, world.paths('VirtualService')))
 }
 
 function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, world: World, tell: Tell): void {
@@ -98,17 +96,20 @@ function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, wo
     const path = name.startsWith('./') ? `${namespace}${name.slice(1)}` : name.includes('/') ? name : `${namespace}/${name}`
     const gateway = world.object('Gateway', path) as ConfigObject<GatewaySpec> | undefined
     if (!gateway) {
-      tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere${suggestion(path, world.paths('Gateway'))}`)
+      tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere`, () => suggestion(path, world.paths('Gateway')))
       continue
     }
     if (typeof where !== 'number') continue
-    for (const [index, host] of (spec.hosts ?? []).entries())
+    const patterns = gateway.spec.servers.reduce((sum, { hosts }) => sum + hosts.length, 0)
+    for (const [index, host] of (spec.hosts ?? []).entries()) {
+      world.spend(patterns)
       if (!servesHost(gateway, completeHost(host, namespace, world.domain), namespace))
         tell(
           'IST0132',
           `spec.hosts[${index}]`,
           `no server of the Gateway ${path} has the host ${host} for the namespace ${namespace}, so it is not served there`,
         )
+    }
   }
 }
 
@@ -131,8 +132,8 @@ function servesHost({ namespace: own, spec }: ConfigObject<GatewaySpec>, host: s
 }
 
 /** Tells routes that no request reaches, since one before them takes all that they match. */
-function checkOrder(routes: readonly HttpRoute[], tell: Tell): void {
-  const before: { readonly at: string; readonly match: HttpMatch }[] = []
+function checkOrder(routes: readonly HttpRoute[], world: World, tell: Tell): void {
+  const before: { readonly at: string; readonly match: Restrictions }[] = []
   let all: string | undefined
   for (const [index, { match = [] }] of routes.entries()) {
     const at = `spec.http[${index}]`
@@ -140,35 +141,48 @@ function checkOrder(routes: readonly HttpRoute[], tell: Tell): void {
       tell('IST0130', at, `no request reaches this route: ${all} takes all of them; move that to the end`)
       continue
     }
-    const covered = match.map((each) => before.find((earlier) => covers(earlier.match, each))?.at)
+    const own = match.map(restrictionsOf)
+    world.spend(own.length * before.length)
+    const covered = own.map((each) => before.find((earlier) => covers(earlier.match, each))?.at)
     if (match.length > 0 && covered.every((earlier) => earlier !== undefined))
       tell('IST0130', at, `no request reaches this route: ${covered[0]} takes all that it matches`)
     else
       for (const [number, earlier] of covered.entries())
         if (earlier !== undefined) tell('IST0131', `${at}.match[${number}]`, `${earlier} takes all that this matches`)
-    if (match.length === 0 || match.some(takesAll)) all = at
-    for (const [number, each] of match.entries()) before.push({ at: `${at}.match[${number}]`, match: each })
+    if (match.length === 0 || own.some(takesAll)) all = at
+    for (const [number, each] of own.entries()) before.push({ at: `${at}.match[${number}]`, match: each })
   }
 }
 
 /** The fields of a match that do not restrict it. */
 const unrestricting = new Set(['name', 'statPrefix', 'ignoreUriCase'])
-const restrictions = (match: HttpMatch) => Object.entries(match).filter(([field, value]) => value !== undefined && !unrestricting.has(field))
 
-const takesAll = (match: HttpMatch): boolean =>
-  restrictions(match).every(([field, value]) => field === 'uri' && (value as NonNullable<HttpMatch['uri']>).prefix === '/')
+/** What a match asks of a request: the fields that restrict it, as JSON. */
+interface Restrictions {
+  readonly fields: ReadonlyMap<string, string>
+  readonly uri: HttpMatch['uri']
+  readonly ignoresCase: boolean | undefined
+}
+
+const restrictionsOf = (match: HttpMatch): Restrictions => ({
+  fields: new Map(
+    Object.entries(match).flatMap(([field, value]) => (value === undefined || unrestricting.has(field) ? [] : [[field, JSON.stringify(value)]])),
+  ),
+  uri: match.uri,
+  ignoresCase: match.ignoreUriCase,
+})
+
+const takesAll = ({ fields, uri }: Restrictions): boolean => fields.size === 0 || (fields.size === 1 && uri?.prefix === '/')
 
 /** Whether whatever the second one matches is matched by the first one. Told only where it is certain: equal fields, and prefixes of prefixes. */
-function covers(first: HttpMatch, second: HttpMatch): boolean {
-  const others = new Map(restrictions(second))
-  return restrictions(first).every(([field, value]) => {
-    const other = others.get(field)
-    if (JSON.stringify(other) === JSON.stringify(value)) return true
-    if (field !== 'uri' || first.ignoreUriCase !== second.ignoreUriCase) return false
-    const [one, two] = [value, other] as [HttpMatch['uri'], HttpMatch['uri']]
-    const begins = two?.prefix ?? two?.exact
-    return one?.prefix && begins?.startsWith(one.prefix)
-  })
+function covers(first: Restrictions, second: Restrictions): boolean {
+  for (const [field, written] of first.fields) {
+    if (second.fields.get(field) === written) continue
+    if (field !== 'uri' || first.ignoresCase !== second.ignoresCase) return false
+    const begins = second.uri?.prefix ?? second.uri?.exact
+    if (!first.uri?.prefix || !begins?.startsWith(first.uri.prefix)) return false
+  }
+  return true
 }
 
 /** Tells regular expressions for paths that no path matches: the whole of it has to match, and it begins with a slash. */
@@ -195,7 +209,7 @@ function checkHosts(object: ConfigObject<VirtualServiceSpec>, world: World, tell
     tell(
       'IST0109',
       `spec.hosts[${index}]`,
-      `${full} is also a host of the VirtualService ${names.join(', ')}: only one of them counts; put the routes into one`,
+      `${full} is also a host of the VirtualService ${listed(names)}: only one of them counts; put the routes into one`,
     )
   }
 }

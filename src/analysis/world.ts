@@ -87,6 +87,11 @@ export interface World {
   /** Whether namespaces are known, and their labels; whether Secrets are. */
   readonly knowsNamespaces: boolean
   readonly knowsSecrets: boolean
+  /**
+   * Counts steps of the analysis of an object that grow with the product of two sizes. Throws an Error when they are too many: the object is told as
+   * one that could not be analyzed, and others are not kept waiting. Answers that are lists are counted by themselves.
+   */
+  spend(steps: number): void
   /** The clusters whose registries are known. */
   readonly clusters: readonly string[]
 }

@@ -21,6 +21,8 @@ export interface AdmissionVerdict {
   readonly answer: AdmissionAnswer
   /** The labels of metrics; undefined where the object is of no kind of the mesh. */
   readonly labels: { readonly group: string; readonly version: string; readonly resource: string } | undefined
+  /** The object that is denied and why, for the log; undefined: of a dry run, which would store nothing. */
+  readonly told?: string | undefined
 }
 
 /** How objects are read. */
@@ -39,7 +41,12 @@ export function decideAdmission(request: AdmissionRequest, checks: AdmissionChec
   const kind = kindOf(request, checks.names)
   const labels = kind && { group: request.kind.group, version: request.kind.version, resource: kind.plural }
   const decided = (outcome: AdmissionOutcome, answer: AdmissionAnswer): AdmissionVerdict => ({ outcome, answer, labels })
-  const denied = (outcome: AdmissionOutcome, message: string) => decided(outcome, { allowed: false, code: 400, message })
+  const denied = (outcome: AdmissionOutcome, message: string) => {
+    const told = request.isDryRun
+      ? undefined
+      : `${request.kind.kind.slice(0, 100)} ${placeOf(request, isMapping(object) ? object : {}).slice(0, 320)}: ${message}`
+    return { ...decided(outcome, { allowed: false, code: 400, message }), told }
+  }
   if (operation !== 'CREATE' && operation !== 'UPDATE') return decided('unsupported_operation', { allowed: true })
   if (!kind) return denied('unknown_type', `unrecognized type ${request.kind.kind.slice(0, 100)}`)
   // A status says nothing of what is configured.

@@ -97,6 +97,33 @@ describe('the charts', () => {
     )
   })
 
+  it('write values as they are: large numbers in full, and texts that YAML would read as something else', () => {
+    const env = { A: 1_000_000, B: 16_777_216, C: 0.5, D: true, E: 'a: b\nc' }
+    const texts = [
+      ['A', '1000000'],
+      ['B', '16777216'],
+      ['C', '0.5'],
+      ['D', 'true'],
+      ['E', 'a: b\nc'],
+    ]
+    const own = { env, priorityClassName: '10' }
+    const shared = { imagePullSecrets: ['a: b', '7'] }
+    for (const [chart, values] of [
+      ['meshd', { ...own, global: { ...shared, logging: { level: 'a: debug\n- --b' } } }],
+      ['gateway', { ...own, ...shared }],
+    ] as const) {
+      const objects = rendered(chart, { values })
+      const { priorityClassName, imagePullSecrets, containers } = one(objects, 'Deployment').spec.template.spec
+      const given = containers[0].env.filter(({ name }: { name: string }) => name in env)
+      expect(given.map(({ name, value }: { name: string; value: string }) => [name, value])).to.deep.equal(texts)
+      const secrets = imagePullSecrets ?? one(objects, 'ServiceAccount').imagePullSecrets
+      expect([priorityClassName, secrets]).to.deep.equal(['10', [{ name: 'a: b' }, { name: '7' }]])
+      if (chart === 'meshd') expect(containers[0].args).to.deep.equal(['discovery', '--log_output_level=a: debug\n- --b'])
+    }
+    const tag = one(rendered('base', { values: { crds: { enabled: false }, revisionTags: { 1: '120' } } }), 'MutatingWebhookConfiguration')
+    expect(tag.metadata.labels).to.deep.equal({ app: 'meshd', 'mesh.io/rev': '120', 'mesh.io/tag': '1' })
+  })
+
   it('refuse values that mean nothing, with the name of the value', () => {
     for (const [chart, values, said] of [
       ['meshd', { revison: 'canary' }, /revison/],

@@ -18,8 +18,8 @@ import { gaugesOf } from '../../runtime/metrics.ts'
 import type { ObjectRule } from '../../runtime/register.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** How long changes are collected, in milliseconds, and the most objects that are looked at in one turn. */
-const limits = { quietMs: 200, atOnce: 100 }
+/** How long changes are collected, and how long objects are looked at in one turn, in milliseconds. */
+const limits = { quietMs: 200, turnMs: 50 }
 
 /** What a replay withdraws. */
 const told: ObjectRule<InForceEvent> = {
@@ -93,12 +93,18 @@ class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
     this.#timer ??= after(delayMs, () => {
       this.#timer = undefined
       if (!this.#isComplete) return
-      for (const [key, findings] of this.#mesh.refresh(limits.atOnce)) {
-        this.#tell(key)
-        this.#logChanges(key, findings)
-      }
+      const until = monotonicMs() + limits.turnMs
+      while (this.#mesh.due > 0 && monotonicMs() < until) this.#look()
       if (this.#mesh.due > 0) this.#later(0)
     })
+  }
+
+  /** Looks at one object. */
+  #look(): void {
+    for (const [key, findings] of this.#mesh.refresh(1)) {
+      this.#tell(key)
+      this.#logChanges(key, findings)
+    }
   }
 
   #replay(): void {
@@ -107,9 +113,9 @@ class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
     replay?.finish()
   }
 
-  /** Tells the status writer what is found in an object. */
+  /** Tells the status writer which codes are found in an object, each once. */
   #tell(key: string): void {
-    const messages = this.#mesh.of(key)?.map(({ code }) => ({ code, level: codes[code].level, documentationUrl: this.#pageOf(code) }))
+    const messages = this.#mesh.codesOf(key)?.map((code) => ({ code, level: codes[code].level, documentationUrl: this.#pageOf(code) }))
     this.#statuses?.tell({ type: 'ObjectAnalysed', key, messages }, key)
   }
 

@@ -39,8 +39,8 @@ async function write(leadership: Leadership, { term, group, version, plural, nam
 
 function failed(failure: ApiFailure, name: string): StatusOutcome {
   const { code, isMissing, isConflict, mayPass, subject, message } = failure
-  // A test of the patch that fails is answered with 422, as a status that the definition of the kind does not permit.
-  if (isConflict || (code === 422 && /test|Precondition/i.test(message))) return { outcome: 'conflict' }
+  // A patch that does not apply to what is there is answered with 422 too, and names no object, as a status does that the definition does not permit.
+  if (isConflict || (code === 422 && !(isMapping(subject) && subject.name === name))) return { outcome: 'conflict' }
   // Of a kind without the subresource, the server names no object.
   if (isMissing && isMapping(subject) && subject.name === name) return { outcome: 'gone' }
   const reason = isMissing ? `${message}: its definition has no subresource "status" (manifests/crds), or the server has it no more` : message

@@ -41,5 +41,7 @@ function decided(request: AdmissionRequest, { domain, optOuts }: Pick<ValidateTa
   const verdict = decideAdmission(request, { names: meshNames(domain), patterns, optOuts: readOptOuts(optOuts) })
   if (!patterns.isExhausted) return verdict
   const message = `configuration is invalid: its regular expressions take longer than ${patternsMs} ms to check`
-  return { ...verdict, outcome: 'invalid_resource', answer: { allowed: false, code: 400, message } }
+  const { kind, isDryRun, namespace, name } = request
+  const told = isDryRun ? undefined : `${kind.kind} ${namespace}/${name}: ${message}`
+  return { ...verdict, outcome: 'invalid_resource', answer: { allowed: false, code: 400, message }, told }
 }

@@ -91,10 +91,11 @@ class Validation implements AdmissionHandler {
     }
   }
 
-  #decided({ outcome, answer, labels }: AdmissionVerdict): AdmissionAnswer {
+  #decided({ outcome, answer, labels, told }: AdmissionVerdict): AdmissionAnswer {
     if (outcome === 'passed') this.#passed.inc(labels)
     else this.#failed.inc({ ...labels, reason: outcome })
-    if (!answer.allowed && this.#lines.take('denied', monotonicMs()) !== 'no') this.#log.info(`denied: ${answer.message}`)
+    const line = told && this.#lines.bounded('denied', `denied: ${told}`, monotonicMs())
+    if (line) this.#log.info(line)
     return answer
   }
 }

@@ -18,3 +18,8 @@ mesh: {{ include "gateway.name" . | trimPrefix "mesh-" }}
 {{- define "gateway.field" -}}
 {name: {{ index . 0 }}, valueFrom: {fieldRef: {fieldPath: {{ index . 1 }}}}}
 {{- end }}
+
+{{- /* A value as text. Helm holds whole numbers as floating-point ones, and writes large ones as 1e+06. */ -}}
+{{- define "gateway.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ printf "%.0f" . }}{{ else }}{{ toString . }}{{ end }}
+{{- end }}

@@ -18,3 +18,8 @@
 app: meshd
 mesh.io/rev: {{ include "meshd.revision" . | quote }}
 {{- end }}
+
+{{- /* A value as text. Helm holds whole numbers as floating-point ones, and writes large ones as 1e+06. */ -}}
+{{- define "meshd.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ printf "%.0f" . }}{{ else }}{{ toString . }}{{ end }}
+{{- end }}

@@ -132,6 +132,16 @@ describe('the analysis of a running service', () => {
     )
   })
 
+  it('has each code of an object once for its status, and none for what is not there', () => {
+    const mesh = live()
+    const [object] = parseConfigFile('a.yaml', document('Sidecar', 'a/s', '{egress: [{hosts: ["*/x.a", "*/y.a", "*/z.a"]}]}'), names).objects
+    mesh.apply(inForce(object as ConfigObject, true))
+    mesh.refresh()
+    expect(mesh.all()).to.have.length(3)
+    expect(mesh.codesOf('Sidecar/a/s')).to.deep.equal(['IST0101'])
+    expect(mesh.codesOf('Sidecar/a/t')).to.equal(undefined)
+  })
+
   it('looks at the objects only that a change concerns', () => {
     const mesh = live()
     const object = (name: string, host: string) =>

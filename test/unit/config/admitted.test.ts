@@ -55,6 +55,16 @@ describe('the decision on an object before it is stored', () => {
     }
   })
 
+  it('tells the log of the object that is denied and why, but not of a dry run', () => {
+    const spec = { servers: [] }
+    const { answer, told } = decide(request('Gateway', spec))
+    expect(answer.allowed).to.equal(false)
+    expect(told).to.equal(`Gateway shop/x: ${answer.message}`)
+    expect(decide(request('Gateway', spec, { isDryRun: true }))).to.deep.include({ answer, told: undefined })
+    expect(decide(request('Gateway', spec, { object: undefined, name: '' })).told).to.match(/^Gateway shop\/: error decoding/)
+    expect(decide(request('Gateway', gateway)).told).to.equal(undefined)
+  })
+
   it('denies what is no object', () => {
     for (const object of [undefined, 'x', [1]]) {
       const { outcome, answer } = decide(request('Gateway', gateway, { object }))
