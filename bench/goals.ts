@@ -5,7 +5,7 @@ export interface Goal {
   readonly what: string
   readonly seen: number
   readonly most: number
-  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams' | 'KB'
+  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams' | 'KB' | '%'
 }
 
 /** Whether the figure is at most its maximum. */
@@ -105,6 +105,16 @@ export const podReadyGoal = (ms: number): Goal => ({ what: 'last proxy after the
 
 /** With 100 changes of pods a second. */
 export const podChurnGoal = (ms: number): Goal => ({ what: 'p99 after the event', seen: ms, most: 1000, unit: 'ms' })
+
+/**
+ * A rolling restart of three replicas: no sidecar is without a stream for more than 5 s, all replicas together take at most 1.3 times the CPU of
+ * one storm of connects, and delta sidecars are sent less than 1 % of their configuration.
+ */
+export const rollingRestartGoals = (restart: { longestMs: number; cpu: number; storm: number; share: number }): Goal[] => [
+  { what: 'longest without a stream', seen: restart.longestMs, most: 5000, unit: 'ms' },
+  { what: 'CPU of a restart', seen: restart.cpu, most: restart.storm * maxRatio, unit: 'CPU s' },
+  { what: 'bytes of a restart', seen: restart.share * 100, most: 1, unit: '%' },
+]
 
 /** From the start of the process to ready: at most 1.3 times what parsing the same files takes. */
 export const largeReadyGoal = (ratio: number): Goal => ({ what: 'ready', seen: ratio, most: 1.3, unit: 'times bare' })

@@ -19,6 +19,7 @@ import { names as nameTables } from './scenarios/names.ts'
 import { orchestrator } from './scenarios/orchestrator.ts'
 import { packages } from './scenarios/packages.ts'
 import { relay } from './scenarios/relay.ts'
+import { replicaRestart } from './scenarios/replicas.ts'
 import { rollout } from './scenarios/rollout.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { secured } from './scenarios/secured.ts'
@@ -217,6 +218,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       checkout: given.package === '' ? undefined : given.package,
     }),
   orchestrator: () => orchestrator({ writers, services, rounds, proxies, seconds }),
+  replicas: () => replicaRestart({ writers, services, proxies }),
   webhooks: () => withCertificate((tls) => webhooks({ writers, services, rounds, proxies, seconds, tls })),
   soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
   views: () =>
@@ -230,7 +232,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need a cluster or another checkout. */
-const separate = ['orchestrator', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
+const separate = ['orchestrator', 'replicas', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

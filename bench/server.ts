@@ -29,7 +29,7 @@ export function cpuOfRuns(args: readonly string[], runs: number, options: SpawnS
 }
 
 /** The CPU seconds of child processes that have exited. */
-function childrenCpu(): number {
+export function childrenCpu(): number {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[13]) + Number(fields[14])) / 100
 }
@@ -146,6 +146,14 @@ export class DiscoveryServer {
     running.delete(this)
     this.#child?.kill()
     for (const dir of [this.dir, this.#authorityDir]) rmSync(dir, { recursive: true, force: true })
+  }
+
+  /** Ends the process in order, as the orchestrator does. Resolves when it has exited. */
+  async drain(): Promise<void> {
+    const ended = new Promise((resolve) => this.#child?.once('exit', resolve))
+    this.#child?.kill()
+    await ended
+    this.stop()
   }
 
   /** Kills the process. Resolves when it has exited, and its memory is free. */

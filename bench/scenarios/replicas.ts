@@ -1,0 +1,181 @@
+/**
+ * Measures three replicas of discovery beside a real cluster, with sidecars that connect to any of them: a storm of connects, and a rolling
+ * restart in which each replica is replaced by a new one while nothing else changes.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { createServer, connect as tcpConnect } from 'node:net'
+import { pipeline } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
+import { TestCluster } from '../../test/harness/cluster.ts'
+import { establish, meshDefinitions } from '../../test/harness/mesh-definitions.ts'
+import { meshPlurals } from '../cluster-config.ts'
+import { ClusterObjects } from '../cluster-objects.ts'
+import { rollingRestartGoals } from '../goals.ts'
+import { once, percentile } from '../load.ts'
+import { freePort } from '../ports.ts'
+import { type Measure, progress } from '../report.ts'
+import type { RoamingOptions, RoamingState } from '../roaming-sidecars.ts'
+import { childrenCpu, DiscoveryServer, processUsage } from '../server.ts'
+
+const [namespaces, nodes, meshSize, replicas] = [10, 20, 300, 3]
+
+interface Settings {
+  readonly writers: number
+  readonly services: number
+  readonly proxies: number
+}
+
+interface ReplicaOptions {
+  readonly writers: number
+  readonly orchconfig: string
+}
+
+/** Replicas behind a port that leads each connection to another one, as the Service of a cluster does. */
+class Replicas {
+  readonly #options: ReplicaOptions
+  readonly #port: number
+  #running: DiscoveryServer[] = []
+  #next = 0
+  /** What became ready since the start cost until then. */
+  startCpu = 0
+  readonly #balancer = createServer((client) => {
+    const to = this.#running[this.#next++ % this.#running.length]
+    if (to) pipeline(client, tcpConnect(to.port, '127.0.0.1'), client, () => undefined)
+    else client.destroy()
+  })
+
+  private constructor(port: number, options: ReplicaOptions) {
+    this.#port = port
+    this.#options = options
+  }
+
+  static async start(options: ReplicaOptions): Promise<Replicas> {
+    const all = new Replicas(await freePort(), options)
+    await new Promise<void>((resolve) => all.#balancer.listen(all.#port, '127.0.0.1', resolve))
+    for (let replica = 0; replica < replicas; replica++) await all.#add()
+    return all
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  /** CPU seconds of all replicas that ran so far, without those of other processes that have ended. */
+  cpu(): number {
+    return childrenCpu() + this.#running.reduce((sum, { pid }) => sum + processUsage(pid).cpu, 0)
+  }
+
+  /** Replaces one replica after another: a new one is ready before the old one ends, which takes no more connections. */
+  async replaceAll(): Promise<void> {
+    for (let replica = 0; replica < replicas; replica++) {
+      await this.#add()
+      await this.#running.shift()?.drain()
+    }
+  }
+
+  end(): void {
+    for (const server of this.#running) server.stop()
+    this.#balancer.close()
+  }
+
+  async #add(): Promise<void> {
+    const server = await DiscoveryServer.start({ ...this.#options, files: [], logLevel: 'all:error' })
+    this.startCpu += server.readyCpu
+    this.#running.push(server)
+  }
+}
+
+/** The process of the sidecars. */
+class Sidecars {
+  readonly #child: ChildProcess
+
+  constructor(options: RoamingOptions) {
+    this.#child = fork(fileURLToPath(new URL('../roaming-sidecars.ts', import.meta.url)), [JSON.stringify(options)])
+  }
+
+  async state(): Promise<RoamingState> {
+    const state = once<RoamingState>(this.#child, 'state')
+    this.#child.send('state')
+    return state
+  }
+
+  /** Waits until a state is as wanted. Returns the bytes and gaps meanwhile. */
+  async until(isSo: (state: RoamingState) => boolean): Promise<{ bytes: number; gaps: number[] }> {
+    const all = { bytes: 0, gaps: [] as number[] }
+    for (;;) {
+      const state = await this.state()
+      all.bytes += state.bytes
+      all.gaps.push(...state.gaps)
+      if (isSo(state)) return all
+      await pause(100)
+    }
+  }
+
+  end(): void {
+    this.#child.kill()
+  }
+}
+
+/** Runs the set. */
+export async function replicaRestart({ writers, services, proxies }: Settings): Promise<Measure[]> {
+  const cluster = await TestCluster.start('n1=region1/zone1')
+  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false), namespaces)
+  let all: Replicas | undefined
+  let sidecars: Sidecars | undefined
+  try {
+    const definitions = meshDefinitions()
+    establish(cluster, ...meshPlurals.map((plural) => definitions.get(plural) ?? ''))
+    cluster.stopControllers()
+    await objects.addNamespace('mesh-system')
+    await objects.prepare(nodes)
+    await objects.addServices(0, services, nodes)
+    await objects.addMeshObjects(meshSize, services)
+    all = await Replicas.start({ writers, orchconfig: cluster.kubeconfig })
+    const before = all.cpu()
+    sidecars = new Sidecars({ port: all.port, count: proxies, namespaces })
+    const connected = await sidecars.until(({ served }) => served === proxies)
+    await pause(3000)
+    const storm = all.cpu() - before
+    progress(`replicas: ${proxies} sidecars have ${(connected.bytes / 1e6).toFixed(0)} MB: ${storm.toFixed(2)} CPU s of three replicas`)
+    const [then, started] = [all.cpu(), all.startCpu]
+    const began = performance.now()
+    await all.replaceAll()
+    const seconds = (performance.now() - began) / 1000
+    const { bytes, gaps } = await sidecars.until(({ streams, served }) => streams === proxies && served === proxies)
+    await pause(3000)
+    const starts = all.startCpu - started
+    const cpu = all.cpu() - then - starts
+    gaps.sort((one, other) => one - other)
+    const longest = gaps.at(-1) ?? 0
+    const figures = {
+      ...{ services, proxies, 'restart, s': seconds.toFixed(0), 'streams that ended': gaps.length },
+      'without a stream, ms (median)': percentile(gaps, 0.5).toFixed(0),
+      'longest, ms': longest.toFixed(0),
+      'connect storm, CPU s': storm.toFixed(2),
+      'restart, CPU s': cpu.toFixed(2),
+      'starts of three processes, CPU s': starts.toFixed(2),
+      'MB of the storm': (connected.bytes / 1e6).toFixed(1),
+      'KB of the restart': (bytes / 1e3).toFixed(1),
+    }
+    const goals = rollingRestartGoals({ longestMs: longest, cpu, storm, share: bytes / connected.bytes })
+    const measure = {
+      scenario: 'rolling restart of three replicas',
+      variant: 'replicas',
+      cpu,
+      mib: bytes / 2 ** 20,
+      rss: Number.NaN,
+      threads: {},
+      figures,
+      goals,
+    }
+    progress(`replicas: ${JSON.stringify(figures)}`)
+    return [measure]
+  } finally {
+    sidecars?.end()
+    all?.end()
+    objects.close()
+    await cluster.dispose()
+  }
+}
