@@ -24,29 +24,55 @@ const pairKeys = [
   ['tls.crt', 'tls.key'],
 ] as const
 const authorityKeys = ['cacert', 'ca.crt'] as const
+const usedKeys = [...pairKeys.flat(), ...authorityKeys]
 const tlsType = 'kubernetes.io/tls'
 const types: ReadonlySet<string> = new Set([tlsType, 'Opaque'])
+
+type Mapping = Readonly<Record<string, unknown>>
+interface Metadata {
+  readonly namespace: string
+  readonly name: string
+  readonly place: string
+}
+/** The parts of the work: whoever runs it may do something else between them. */
+type Steps<Result> = Generator<void, Result, void>
 
 /**
  * Reads the Secret of a document whose metadata has been read. Undefined when there are faults, which are added to the report, and for a
  * Secret that gateways do not use: one of another type, or without any of their keys.
  */
-export function readSecret(
-  document: Readonly<Record<string, unknown>>,
-  metadata: { readonly namespace: string; readonly name: string; readonly place: string },
-  report: Report,
-): GatewaySecret | undefined {
+export function readSecret(document: Mapping, metadata: Metadata, report: Report): GatewaySecret | undefined {
+  const steps = secretSteps(document, metadata, report)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** The length of the values of a Secret that gateways use, as they are written. */
+export function secretLength({ data, stringData }: Mapping): number {
+  let length = 0
+  for (const given of [data, stringData])
+    for (const key of isMapping(given) ? usedKeys : []) {
+      const value = (given as Mapping)[key]
+      if (typeof value === 'string') length += value.length
+    }
+  return length
+}
+
+/** Does what {@link readSecret} does, in steps of which each takes a certificate, or a value. */
+export function* secretSteps(document: Mapping, metadata: Metadata, report: Report): Steps<GatewaySecret | undefined> {
   const type = document.type === undefined || document.type === null || document.type === '' ? 'Opaque' : document.type
   if (typeof type !== 'string' || !types.has(type)) return undefined
   if (Object.hasOwn(document, merge.key)) return refuse(report, merge.key, merge.reason)
   const before = report.faults.length
-  const values = readValues(document, report)
+  const values = yield* readValues(document, report)
   const authorities = authorityKeys.map((key) => values.get(key)).find((value) => value !== undefined && value.bytes.length > 0)
   const given = pairKeys.find((keys) => keys.some((key) => values.has(key)))
   if (report.faults.length > before) return undefined
   if (type === tlsType && !given) refuse(report, 'data', `${tlsType} needs tls.crt and tls.key`)
-  const pair = given && readPair(values, given, report)
-  const checked = authorities && readCertificates(authorities, report)
+  const pair = given && (yield* readPair(values, given, report))
+  const checked = authorities && (yield* readCertificates(authorities, report))
   if (report.faults.length > before || (!pair && !checked)) return undefined
   const serviceAccounts = readAccounts(document, pair !== undefined, report)
   const material: SecretMaterial = { pair: pair && { chain: pair.chain, key: pair.key }, authorities: checked?.bytes }
@@ -91,7 +117,7 @@ interface Value {
 }
 
 /** Reads the values that gateways use. A value in `stringData` has precedence over one in `data`. */
-function readValues(document: Readonly<Record<string, unknown>>, report: Report): Map<string, Value> {
+function* readValues(document: Mapping, report: Report): Steps<Map<string, Value>> {
   const values = new Map<string, Value>()
   for (const field of ['data', 'stringData'] as const) {
     const given = document[field]
@@ -101,13 +127,14 @@ function readValues(document: Readonly<Record<string, unknown>>, report: Report)
       continue
     }
     if (Object.hasOwn(given, merge.key)) refuse(report, `${field}.${merge.key}`, merge.reason)
-    for (const key of [...pairKeys.flat(), ...authorityKeys]) {
+    for (const key of usedKeys) {
       const value = given[key]
       if (value === undefined || value === null) continue
       const path = `${field}.${key}`
       const bytes = typeof value === 'string' ? decode(value, field === 'data') : undefined
       if (bytes) values.set(key, { path, bytes })
       else refuse(report, path, typeof value === 'string' ? 'not base64' : 'expected text')
+      yield
     }
   }
   let bytes = 0
@@ -120,43 +147,51 @@ function readValues(document: Readonly<Record<string, unknown>>, report: Report)
 const decode = (value: string, isBase64: boolean): Buffer | undefined => {
   if (!isBase64) return Buffer.from(value)
   // White space is removed first, because a pattern that allows it in two places takes quadratic time.
-  const packed = value.replace(/\s/g, '')
+  const packed = /\s/.test(value) ? value.replace(/\s/g, '') : value
   return /^[A-Za-z0-9+/]*={0,2}$/.test(packed) ? Buffer.from(packed, 'base64') : undefined
 }
 
-function readPair(values: ReadonlyMap<string, Value>, [certName, keyName]: readonly [string, string], report: Report) {
+interface ReadPair {
+  readonly chain: Uint8Array
+  readonly key: Uint8Array
+  readonly validity: Validity
+}
+
+function* readPair(values: ReadonlyMap<string, Value>, [certName, keyName]: readonly [string, string], report: Report): Steps<ReadPair | undefined> {
   const [cert, key] = [values.get(certName), values.get(keyName)]
   if (!cert) return refuse(report, `data.${certName}`, `required beside ${keyName}, but missing`)
   if (!key) return refuse(report, `data.${keyName}`, `required beside ${certName}, but missing`)
-  const chain = readCertificates(cert, report)
+  const chain = yield* readCertificates(cert, report)
   const block = readKey(key, report)
   if (!chain || !block) return undefined
-  if (!chain.certificates[0]?.checkPrivateKey(block.key)) return refuse(report, key.path, `not the key of the first certificate of ${certName}`)
+  if (!chain.first.checkPrivateKey(block.key)) return refuse(report, key.path, `not the key of the first certificate of ${certName}`)
   return { chain: chain.bytes, key: block.bytes, validity: chain.validity }
 }
 
-function readCertificates({ path, bytes }: Value, report: Report) {
+interface ReadCertificates {
+  readonly first: X509Certificate
+  readonly bytes: Uint8Array
+  readonly validity: Validity
+}
+
+function* readCertificates({ path, bytes }: Value, report: Report): Steps<ReadCertificates | undefined> {
   const blocks = pemBlocks(bytes.toString('latin1'))
   if (blocks === undefined) return refuse(report, path, 'ends within a block of PEM')
   const found = blocks.filter(({ label }) => label === 'CERTIFICATE')
-  if (found.length === 0) return refuse(report, path, bytes.length === 0 ? 'is empty' : 'holds no certificate in PEM')
   if (found.length > maxCertificates) return refuse(report, path, `more than ${maxCertificates} certificates`)
-  const certificates: X509Certificate[] = []
+  let first: X509Certificate | undefined
+  let [notBefore, notAfter] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   for (const [index, { text }] of found.entries()) {
+    yield
     const certificate = attempt(() => new X509Certificate(text))
     if (!certificate) return refuse(report, path, `certificate ${index + 1} cannot be read`)
-    certificates.push(certificate)
+    first ??= certificate
+    notBefore = Math.max(notBefore, certificate.validFromDate.getTime())
+    notAfter = Math.min(notAfter, certificate.validToDate.getTime())
   }
+  if (!first) return refuse(report, path, bytes.length === 0 ? 'is empty' : 'holds no certificate in PEM')
   // Only the certificates are kept. Other text in the value is for human readers.
-  const joined = ownBytes(`${found.map(({ text }) => text).join('\n')}\n`)
-  return { certificates, bytes: joined, validity: validityOf(certificates) }
-}
-
-function validityOf(certificates: readonly X509Certificate[]): Validity {
-  return {
-    notBefore: Math.max(...certificates.map(({ validFromDate }) => validFromDate.getTime())),
-    notAfter: Math.min(...certificates.map(({ validToDate }) => validToDate.getTime())),
-  }
+  return { first, bytes: ownBytes(`${found.map(({ text }) => text).join('\n')}\n`), validity: { notBefore, notAfter } }
 }
 
 function readKey({ path, bytes }: Value, report: Report): { key: KeyObject; bytes: Uint8Array } | undefined {

@@ -34,6 +34,14 @@ export type MessageFields = readonly (Field | undefined)[]
 /** How a value is written (encoding of protocol buffers, wire types). */
 export const wireTypes = { varint: 0, bits64: 1, bytes: 2, bits32: 5 } as const
 
+/** A field: its number, and where its content begins and ends, also where that has not come whole. */
+export interface FieldPlace {
+  readonly number: number
+  readonly wireType: number
+  readonly start: number
+  readonly end: number
+}
+
 /** A table of fields, from numbers to names with types; a type in a list is that of a repeated field. */
 export function fields(table: Readonly<Record<number, readonly [name: string, type: FieldType | 'list', item?: FieldType]>>): MessageFields {
   const found: (Field | undefined)[] = []
@@ -88,7 +96,7 @@ const textOf = (bytes: Uint8Array, start: number, end: number): string => utf8Sl
 /** Reads messages from bytes, one after the other. */
 export class MessageReader {
   readonly #shared = new SharedTexts()
-  #bytes: Uint8Array = new Uint8Array()
+  #bytes: Uint8Array = none
   #at = 0
 
   /** Reads a message. Throws an Error when the bytes are none. */
@@ -96,8 +104,37 @@ export class MessageReader {
     this.#bytes = bytes
     this.#at = 0
     const message = this.#message(bytes.length, known)
-    this.#bytes = new Uint8Array()
+    this.#bytes = none
     return message
+  }
+
+  /** Returns the field that begins at a place; undefined when its beginning has not come whole. Throws an Error when the bytes are none. */
+  fieldAt(bytes: Uint8Array, at: number): FieldPlace | undefined {
+    this.#bytes = bytes
+    this.#at = at
+    const place = this.#place()
+    this.#bytes = none
+    return place
+  }
+
+  #place(): FieldPlace | undefined {
+    if (!this.#hasNumber()) return undefined
+    const tag = this.#varint()
+    const wireType = tag % 8
+    const number = (tag - wireType) / 8
+    const fixed = fixedLength(wireType)
+    if (fixed === undefined && !this.#hasNumber()) return undefined
+    const [before, value] = [this.#at, fixed ?? this.#varint()]
+    if (wireType === wireTypes.varint) return { number, wireType, start: before, end: this.#at }
+    return { number, wireType, start: this.#at, end: this.#at + value }
+  }
+
+  /** Whether the number that begins here can be read: it ends in what has come, or is too long. */
+  #hasNumber(): boolean {
+    const [bytes, last] = [this.#bytes, this.#at + mostVarint]
+    if (last <= bytes.length) return true
+    for (let at = this.#at; at < bytes.length; at++) if ((bytes[at] as number) < 128) return true
+    return false
   }
 
   #message(end: number, known: MessageFields): Record<string, unknown> {
@@ -166,8 +203,7 @@ export class MessageReader {
   #skip(wireType: number): void {
     if (wireType === wireTypes.varint) this.#varint()
     else if (wireType === wireTypes.bytes) this.#at = this.#endOfBytes()
-    else if (wireType === wireTypes.bits64 || wireType === wireTypes.bits32) this.#at += wireType === wireTypes.bits64 ? 8 : 4
-    else throw new Error(`a message has a field of the wire type ${wireType}`)
+    else this.#at += fixedLength(wireType) ?? 0
   }
 
   /** A number of variable length. Numbers below zero, which no field that is read has, come out as large ones. */
@@ -187,6 +223,17 @@ export class MessageReader {
 
 /** A number of variable length has at most so many bytes. */
 const mostVarint = 10
+
+/** No bytes: those that were read are not kept. */
+const none = new Uint8Array()
+
+/** The length of a field of a wire type; undefined: the field begins with a number that is its content or its length. Throws for other types. */
+function fixedLength(wireType: number): number | undefined {
+  if (wireType === wireTypes.bits64) return 8
+  if (wireType === wireTypes.bits32) return 4
+  if (wireType === wireTypes.varint || wireType === wireTypes.bytes) return undefined
+  throw new Error(`a message has a field of the wire type ${wireType}`)
+}
 
 function timeOf({ seconds }: Readonly<Record<string, unknown>>): string | undefined {
   const moment = new Date(typeof seconds === 'number' ? seconds * 1000 : Number.NaN)

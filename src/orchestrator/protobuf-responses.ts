@@ -151,7 +151,7 @@ export class ProtobufList {
       at = magic.length
     }
     while (at < all.length) {
-      const field = fieldAt(all, at)
+      const field = this.#reader.fieldAt(all, at)
       if (!field) return this.#wait(all.subarray(at), all.length - at + 1, items)
       const isList = this.#rest === undefined && field.number === objectNumber && field.wireType === wireTypes.bytes
       const end = isList ? field.start : field.end
@@ -191,41 +191,4 @@ export class ProtobufList {
     if (isItem && length > this.#most) throw new Error(`an object of a list has more than ${this.#most} bytes`)
     if (!isList && !isItem && length > mostAround) throw new Error(`a list has more than ${mostAround} bytes besides its objects`)
   }
-}
-
-/** A field: its number, and where its content begins and ends, also where that has not come whole. */
-interface FieldPlace {
-  readonly number: number
-  readonly wireType: number
-  readonly start: number
-  readonly end: number
-}
-
-/** The field that begins at a place; undefined when its beginning has not come whole. */
-function fieldAt(bytes: Uint8Array, at: number): FieldPlace | undefined {
-  const tag = varintAt(bytes, at)
-  if (!tag) return undefined
-  const [number, wireType] = [Math.floor(tag.value / 8), tag.value % 8]
-  if (wireType === wireTypes.bits64 || wireType === wireTypes.bits32)
-    return { number, wireType, start: tag.end, end: tag.end + (wireType === wireTypes.bits64 ? 8 : 4) }
-  const second = varintAt(bytes, tag.end)
-  if (!second) return undefined
-  if (wireType === wireTypes.varint) return { number, wireType, start: tag.end, end: second.end }
-  if (wireType !== wireTypes.bytes) throw new Error(`a list has a field of the wire type ${wireType}`)
-  return { number, wireType, start: second.end, end: second.end + second.value }
-}
-
-/** A number of variable length has at most so many bytes. */
-const mostVarint = 10
-
-function varintAt(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } | undefined {
-  let [value, factor] = [0, 1]
-  for (let place = at; place < bytes.length; place++) {
-    if (place - at >= mostVarint) throw new Error('a list has a number of more than ten bytes')
-    const byte = bytes[place] as number
-    value += (byte % 128) * factor
-    factor *= 128
-    if (byte < 128) return { value, end: place + 1 }
-  }
-  return undefined
 }

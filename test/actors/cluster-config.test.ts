@@ -4,8 +4,10 @@ import { ConfigPart, slow } from '../../actors/discovery/sources/orchestrator/co
 import type { Follower } from '../../actors/discovery/sources/orchestrator/watcher-part.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
+import type { MeshObjectEvent } from '../../protocols/messages/object-status.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
+import { RecordingPeer } from '../harness/actor.ts'
 import { until } from '../harness/until.ts'
 
 const definition = {
@@ -37,7 +39,7 @@ class Subject {
   mayBeComplete = 0
   readonly part: ConfigPart
 
-  constructor(slowMs: number, dropsInvalid = false, startMs = slow.startMs) {
+  constructor(slowMs: number, dropsInvalid = false, startMs = slow.startMs, hasStatus = false) {
     this.part = new ConfigPart({
       ...{
         names: meshNames('mesh.io'),
@@ -46,6 +48,7 @@ class Subject {
         source: 'orch://',
         cluster: 'c1',
         allowUnreadable: false,
+        hasStatus,
         slowMs,
         startMs,
         dropsInvalid,
@@ -58,6 +61,7 @@ class Subject {
       following: {
         follow: (follower) => void this.#followed.set(follower.resource.kind, follower),
         unfollow: () => undefined,
+        tellFaults: () => undefined,
         mayBeComplete: () => void this.mayBeComplete++,
         isListed: false,
         troubles: [],
@@ -158,6 +162,27 @@ describe('the configuration objects of a cluster', () => {
       ['uid-later', 61],
       undefined,
     ])
+  })
+
+  it('are told to the status writer where there is one, and nothing is kept of them for it where there is none', () => {
+    for (const hasStatus of [true, false]) {
+      const subject = new Subject(60_000, false, slow.startMs, hasStatus)
+      subjects.push(subject)
+      subject.tell('ns/a', virtualService('a', '1', ['a.*']))
+      const writer = new RecordingPeer<MeshObjectEvent>('status-writer')
+      subject.part.linked(writer)
+      subject.tell('ns/a', undefined)
+      const told = writer.received.map(({ id, object }) => [id, object?.uid])
+      const id = 'virtualservices.networking.mesh.io ns/a'
+      expect(told).to.deep.equal(
+        hasStatus
+          ? [
+              [id, 'uid-a'],
+              [id, undefined],
+            ]
+          : [],
+      )
+    }
   })
 
   for (const dropsInvalid of [false, true])

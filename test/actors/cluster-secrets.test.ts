@@ -1,7 +1,8 @@
 /** The part of a cluster's watcher that follows Secrets, without a cluster (docs/resources.md, K11, K12): what is kept, and who is asked about. */
 import { expect } from 'chai'
 import { SecretReaders } from '../../actors/discovery/sources/orchestrator/secret-readers.ts'
-import { SecretsPart, type SecretsParts } from '../../actors/discovery/sources/orchestrator/secrets-part.ts'
+import { mostOwn, SecretsPart, type SecretsParts } from '../../actors/discovery/sources/orchestrator/secrets-part.ts'
+import { SlowSecrets } from '../../actors/discovery/sources/orchestrator/slow-secrets.ts'
 import type { Follower } from '../../actors/discovery/sources/orchestrator/watcher-part.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
@@ -26,8 +27,10 @@ describe('the Secrets of a cluster', () => {
     readonly writer = new RecordingPeer<SecretEvent>('xds-writer/0')
     /** What is followed, by path. */
     readonly followed = new Map<string, Follower>()
-    /** How often everything was listed. */
+    /** How many lists were begun. */
     begun = 0
+    /** The faults that were told later than their objects were read. */
+    readonly late: string[] = []
     readonly part: SecretsPart
 
     constructor(...namespaces: readonly string[]) {
@@ -41,17 +44,24 @@ describe('the Secrets of a cluster', () => {
           this.begun++
         },
         unfollow: (path) => void this.followed.delete(path),
+        tellFaults: (_, key, faults) => void this.late.push(...faults.map(({ path, reason }) => `${key} ${path}: ${reason}`)),
       },
       metrics: new MetricRegistry(),
       log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: { fallback: 'none', scopes: {} }, callers: [] }, ({ message }) =>
         this.log.push(message),
       ),
       mayList: async ({ account }) => account !== 'other',
+      lingerMs: 20,
     }
 
-    /** The only one that is followed. */
+    /** The first that is followed. */
     get follower(): Follower | undefined {
       return [...this.followed.values()][0]
+    }
+
+    /** What tells of a Secret: that of its namespace, or the one for all. */
+    #teller(path: string): Follower | undefined {
+      return this.of(path.split('/')[0] ?? '') ?? this.follower
     }
 
     /** What is followed of a namespace. */
@@ -69,8 +79,15 @@ describe('the Secrets of a cluster', () => {
 
     /** Tells of a Secret with the certificate of a site. */
     tell(path: string, site: number, accounts: string | null = null): void {
-      const document = JSON.parse(secretDocument(path, pairValues(sites[site] as Pair), 'kubernetes.io/tls', accounts))
-      this.follower?.set(path, this.follower.cut(document).object)
+      this.tellValues(path, pairValues(sites[site] as Pair), accounts)
+    }
+
+    tellValues(path: string, values: Record<string, string>, accounts: string | null = null): void {
+      const document = JSON.parse(secretDocument(path, values, 'kubernetes.io/tls', accounts))
+      const follower = this.#teller(path)
+      const { object } = follower?.cut(document) ?? {}
+      // One that cannot be used is not set.
+      if (object !== undefined) follower?.set(path, object)
     }
 
     /** What the writer was told last: the site, `none`, or `refused`. */
@@ -82,31 +99,117 @@ describe('the Secrets of a cluster', () => {
     }
   }
 
-  it('are followed when the first is wanted, and kept for namespaces that want some; others are listed again', async () => {
+  it('are followed by namespace, when the first of one is wanted, and for a while after the last', async () => {
     const subject = new Subject()
     subject.want()
     expect(subject.begun).to.equal(0)
     subject.want(['edge/gw', 'one', 'two'])
-    await until('the first list', () => subject.begun === 1)
+    expect([...subject.followed.keys()].map((path) => path.replace(/[?].*/, ''))).to.deep.equal(['/api/v1/namespaces/edge/secrets'])
     subject.tell('edge/one', 0)
     subject.tell('edge/two', 1)
-    subject.tell('shop/one', 1)
     expect(subject.last('edge/gw', 'absent')).to.equal(undefined)
-    subject.follower?.listed?.()
+    subject.of('edge')?.listed?.()
     await until('the first', () => subject.last('edge/gw', 'one') === '0')
-    expect(subject.part.summaries().map(({ namespace, name }) => `${namespace}/${name}`)).to.deep.equal(['edge/one', 'edge/two'])
     subject.want(['edge/gw', 'one', 'two', 'absent'], ['shop/gw', 'one'])
     expect(subject.last('edge/gw', 'absent')).to.equal('none')
     expect(subject.last('shop/gw', 'one'), 'of a namespace that is not listed yet').to.equal(undefined)
-    await until('the second list', () => subject.begun === 2)
+    expect(subject.begun, 'only the further namespace is listed').to.equal(2)
+    subject.tell('shop/one', 1)
+    await until('that of the other namespace', () => subject.last('shop/gw', 'one') === '1')
+    expect(subject.part.summaries().map(({ namespace, name }) => `${namespace}/${name}`)).to.deep.equal(['edge/one', 'edge/two', 'shop/one'])
+    // A gateway that comes again at once finds its namespace followed.
+    subject.want(['shop/gw', 'one'])
+    subject.want(['shop/gw', 'one'], ['edge/gw', 'one'])
+    expect([subject.begun, subject.last('edge/gw', 'one')]).to.deep.equal([2, '0'])
+    subject.want(['edge/gw', 'one'])
+    await until('the end of the other', () => subject.of('shop') === undefined)
+    expect(subject.part.summaries().map(({ namespace, name }) => `${namespace}/${name}`)).to.deep.equal(['edge/one', 'edge/two'])
+    subject.want(['edge/gw', 'one'], ['shop/gw', 'one'])
+    expect([subject.begun, subject.part.summaries().length]).to.deep.equal([3, 2])
+    subject.part.close()
+  })
+
+  it('of many namespaces are followed together, listed again for each that comes, and by namespace again when there are few', async () => {
+    const subject = new Subject()
+    const many = (number: number) => Array.from({ length: number }, (_, index) => [`n${index}/gw`, 'one'] as const)
+    subject.want(['edge/gw', 'one', 'two'], ...many(mostOwn - 1))
+    expect([subject.begun, subject.followed.size]).to.deep.equal([mostOwn, mostOwn])
+    subject.tell('edge/one', 0)
+    subject.tell('edge/two', 1)
+    subject.of('edge')?.listed?.()
+    await until('the first', () => subject.last('edge/gw', 'two') === '1')
+    subject.want(['edge/gw', 'one', 'two'], ['shop/gw', 'one'], ...many(mostOwn - 1))
+    await until('one list for all', () => subject.begun === mostOwn + 1)
+    expect([subject.followed.size, subject.follower?.resource.namespace]).to.deep.equal([1, undefined])
     subject.tell('edge/one', 0)
     subject.tell('shop/one', 1)
+    subject.tell('none/one', 1)
     expect(subject.last('edge/gw', 'two'), 'not told yet').to.equal('1')
-    const { length } = subject.writer.received.filter(({ name, reader }) => name === 'one' && reader.namespace === 'edge')
     subject.follower?.listed?.()
     expect(subject.last('edge/gw', 'two'), 'removed between the lists').to.equal('none')
     await until('that of the other namespace', () => subject.last('shop/gw', 'one') === '1')
-    expect(subject.writer.received.filter(({ name, reader }) => name === 'one' && reader.namespace === 'edge')).to.have.length(length)
+    subject.want(['edge/gw', 'one', 'two'], ['shop/gw', 'one'], ['late/gw', 'one'], ...many(mostOwn))
+    await until('a list for a further one', () => subject.begun === mostOwn + 2)
+    subject.tell('edge/one', 0)
+    subject.tell('shop/one', 1)
+    subject.follower?.listed?.()
+    subject.want(['edge/gw', 'one', 'two'])
+    expect(subject.followed.size).to.equal(1)
+    expect(subject.of('edge')).not.to.equal(undefined)
+    expect(subject.part.summaries().map(({ namespace, name }) => `${namespace}/${name}`)).to.deep.equal(['edge/one'])
+    subject.of('edge')?.listed?.()
+    expect(subject.last('edge/gw', 'one')).to.equal('none')
+    subject.part.close()
+  })
+
+  it('with many certificates are read in turns, namespace by namespace, and are not missing before', async () => {
+    const subject = new Subject()
+    const root = (sites[0] as Pair).chain
+    const authorities = (number: number) => ({ ...pairValues(sites[0] as Pair), 'ca.crt': root.repeat(number) })
+    subject.want(['edge/gw', 'large', 'faulty', 'gone'], ['shop/gw', 'one', 'large'])
+    subject.tell('edge/faulty', 1)
+    await until('a good state', () => subject.last('edge/gw', 'faulty') === '1')
+    for (const name of ['large', 'gone']) subject.tellValues(`edge/${name}`, authorities(990))
+    subject.tellValues('edge/faulty', authorities(1001))
+    subject.tellValues('shop/large', authorities(60))
+    subject.tell('shop/one', 1)
+    subject.of('edge')?.set('edge/gone', undefined)
+    for (const name of ['edge', 'shop']) subject.of(name)?.listed?.()
+    expect([subject.last('edge/gw', 'large'), subject.last('edge/gw', 'gone')], 'not read yet').to.deep.equal([undefined, 'none'])
+    await until('the small one', () => subject.last('shop/gw', 'one') === '1')
+    await until('that of the other namespace', () => subject.last('shop/gw', 'large') === '0')
+    expect(subject.last('edge/gw', 'large'), 'it does not hold up others').to.equal(undefined)
+    await until('the large one', () => subject.last('edge/gw', 'large') === '0')
+    await until('what is wrong', () => subject.late.length > 0)
+    expect(subject.late).to.deep.equal(['edge/faulty data.ca.crt: more than 1000 certificates'])
+    expect([subject.last('edge/gw', 'faulty'), subject.last('edge/gw', 'gone')]).to.deep.equal(['1', 'none'])
+    subject.part.close()
+  })
+
+  it('that are read in turns leave the thread to others, and are read though they change again and again', async () => {
+    let steps = 0
+    const done: string[] = []
+    const slow = new SlowSecrets<string>(0)
+    const secret = (name: string, number: number) => ({
+      begin: function* () {
+        for (let at = 0; at < number; at++) {
+          steps++
+          yield
+        }
+        return name
+      },
+      done: (result: string) => void done.push(result),
+    })
+    slow.add('edge', 'a', secret('a1', 3))
+    slow.add('edge', 'a', secret('a2', 3))
+    slow.add('edge', 'b', secret('b', 1))
+    slow.add('shop', 'c', secret('c', 2))
+    expect(steps, 'nothing is read at once').to.equal(0)
+    await until('the first', () => steps > 0)
+    slow.add('edge', 'a', secret('a3', 1))
+    await until('all', () => done.length === 4)
+    expect(done).to.deep.equal(['c', 'a2', 'b', 'a3'])
+    slow.close()
   })
 
   it('go to whom the server permits to list them, and where they have an annotation, to those of them that it names', async () => {
@@ -150,15 +253,11 @@ describe('the Secrets of a cluster', () => {
 
   it('are those of some namespaces, each by a list of its own, where only these are followed', async () => {
     const subject = new Subject('edge', 'shop')
-    subject.want(['edge/gw', 'absent'], ['far/gw', 'one'])
-    await until('the lists', () => subject.begun === 2)
+    subject.want(['edge/gw', 'absent'], ['far/gw', 'one'], ['shop/gw', 'one'])
     expect([...subject.followed.keys()].map((path) => path.replace(/[?].*/, ''))).to.deep.equal([
       '/api/v1/namespaces/edge/secrets',
       '/api/v1/namespaces/shop/secrets',
     ])
-    subject.of('shop')?.failed?.('it is forbidden')
-    subject.want(['edge/gw', 'absent'], ['far/gw', 'one'], ['shop/gw', 'one'])
-    await until('the lists again', () => subject.begun === 4)
     subject.of('shop')?.failed?.('it is forbidden')
     subject.of('edge')?.listed?.()
     expect(['edge', 'shop', 'far'].map((namespace) => subject.last(`${namespace}/gw`, namespace === 'edge' ? 'absent' : 'one'))).to.deep.equal([

@@ -188,6 +188,11 @@ describe('objects in protobuf', () => {
     expect(() => page(Buffer.from('{"items":[]}'))).to.throw('no list in protobuf')
     expect(() => page(listOf([new Uint8Array(51)]))).to.throw('an object of a list has more than 50 bytes')
     expect(() => page(listOf([], 'x'.repeat(70_000)))).to.throw('a list has more than 65536 bytes besides its objects')
+    const around = (...bytes: number[]) => page(Buffer.concat([Buffer.from('k8s\0'), Buffer.from(bytes)]))
+    expect(() => around(...new Array<number>(10).fill(255))).to.throw('a number of a message has no end')
+    expect(() => around(8, ...new Array<number>(10).fill(128))).to.throw('a number of a message has no end')
+    expect(() => around(...new Array<number>(9).fill(255))).to.throw('it ends in its middle')
+    expect(() => around(12)).to.throw('a message has a field of the wire type 4')
     const watch = (bytes: Uint8Array) => [...format.watch(300).take(bytes)]
     expect(() => watch(Buffer.from([255, 0, 0, 0]))).to.throw('an event has more than 300 bytes')
     expect(() => watch(frame('OTHER', bytesOf({})))).to.throw('no event')

@@ -46,6 +46,8 @@ export interface ConfigPartSettings {
   /** The source as objects name it, and the id of its cluster. */
   readonly source: string
   readonly cluster: string
+  /** Whether a status writer may be linked, which is told of the objects (`PILOT_ENABLE_STATUS`, `PILOT_ENABLE_ANALYSIS`). */
+  readonly hasStatus: boolean
   readonly log: Logger
   readonly metrics: MetricRegistry
   readonly send: (event: SourceEvent) => void
@@ -58,7 +60,7 @@ export interface ConfigPartSettings {
 type Mapping = Readonly<Record<string, unknown>>
 
 /** An object that was parsed, or that takes too long to be parsed on this thread. */
-type Read = { readonly seen: SeenObject } & ({ readonly parsed: ParsedFile } | { readonly slow: Mapping })
+type Read = { readonly seen: SeenObject | undefined } & ({ readonly parsed: ParsedFile } | { readonly slow: Mapping })
 
 /** A kind that is followed. */
 interface FollowedObjects {
@@ -77,7 +79,8 @@ export class ConfigPart implements WatcherPart {
   readonly #defined: DefinedObjects
   readonly #validation: ValidationMetrics
   readonly #slow: SlowObjects
-  readonly #reports: ObjectReports
+  /** Undefined: nobody is told of the objects, and nothing is kept for it. */
+  readonly #reports: ObjectReports | undefined
   #overdue: Timer | undefined
   #isOverdue = false
   /** By the key of the definition. */
@@ -90,7 +93,7 @@ export class ConfigPart implements WatcherPart {
     const { names, optOuts, metrics, log, send, source } = settings
     this.#settings = settings
     this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined }, settings.dropsInvalid)
-    this.#reports = new ObjectReports(log('status'))
+    this.#reports = settings.hasStatus ? new ObjectReports(log('status')) : undefined
     this.#validation = new ValidationMetrics(metrics, names.domain)
     this.#slow = new SlowObjects(() => settings.following.mayBeComplete(), settings.slowMs ?? slow.deadlineMs)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
@@ -121,15 +124,15 @@ export class ConfigPart implements WatcherPart {
   }
 
   settled(): void {
-    if (this.#settings.following.isListed) this.#reports.listed()
+    if (this.#settings.following.isListed) this.#reports?.listed()
   }
 
   linked(peer: Peer): void {
-    this.#reports.linked(peer)
+    this.#reports?.linked(peer)
   }
 
   unlinked(peer: Peer): void {
-    this.#reports.unlinked(peer)
+    this.#reports?.unlinked(peer)
   }
 
   /** Nothing is served before it is known what each object means: it may be a policy. */
@@ -218,7 +221,7 @@ export class ConfigPart implements WatcherPart {
     log('source').info(`cluster ${cluster}: ${resource.name} is no longer defined: its objects are removed`)
     for (const name of objects.values()) {
       this.#slow.drop(name)
-      this.#reports.removed(name)
+      this.#reports?.removed(name)
     }
     this.#defined.apply(new Map([...objects.values()].map((name) => [name, undefined])), monotonicMs(), true)
   }
@@ -246,7 +249,7 @@ export class ConfigPart implements WatcherPart {
   #read(followed: FollowedObjects, value: Mapping): Read {
     const patterns = new PatternChecks(slow.patternsMs, threadCpuMs)
     const parsed = this.#parse(followed, value, patterns)
-    const seen = seenObject(value)
+    const seen = this.#reports && seenObject(value)
     return patterns.isExhausted ? { seen, slow: value } : { seen, parsed }
   }
 
@@ -280,7 +283,7 @@ export class ConfigPart implements WatcherPart {
     if (!read) {
       objects.delete(key)
       this.#slow.drop(name)
-      this.#reports.removed(name)
+      this.#reports?.removed(name)
       return this.#defined.apply(new Map([[name, undefined]]), monotonicMs(), true)
     }
     mentioned?.add(key)
@@ -300,9 +303,9 @@ export class ConfigPart implements WatcherPart {
   }
 
   /** An object has been parsed. */
-  #take({ definition }: FollowedObjects, name: string, seen: SeenObject, parsed: ParsedFile): void {
+  #take({ definition }: FollowedObjects, name: string, seen: SeenObject | undefined, parsed: ParsedFile): void {
     this.#count(parsed)
-    this.#reports.read(name, definition, seen, parsed)
+    if (seen) this.#reports?.read(name, definition, seen, parsed)
     for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
     const reading: Reading = {
       name,

@@ -19,9 +19,11 @@ export const actor: ActorDefinition<ClusterSourceConfig, never, SourceEvent | Me
   start: ({ config, ...context }) =>
     new ClusterWatcher({ ...context, config }, (tools) => {
       const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS, REVISION, PILOT_ENABLE_CRD_VALIDATION: dropsInvalid } = config.features as Features
+      const { PILOT_ENABLE_STATUS, PILOT_ENABLE_ANALYSIS } = config.features as Features
       const part = new ConfigPart({
         ...{ names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS), revision: REVISION },
         dropsInvalid,
+        hasStatus: PILOT_ENABLE_STATUS || PILOT_ENABLE_ANALYSIS,
         allowUnreadable: config.settings.allowUnreadable,
         ...{ source: config.source, cluster: config.cluster, log: context.log, metrics: context.metrics, ...tools },
       })

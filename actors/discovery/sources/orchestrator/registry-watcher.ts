@@ -252,14 +252,18 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     const known = keyAndVersion(value)
     if (!known) return undefined
     const [key, version] = known
-    const { object, faults } = cut(value)
-    this.#tellFaults(resource, key, faults, object ? 'this part is left out' : 'its last good state stays')
-    this.#metrics.read(faults.length === 0)
+    const { object, faults, isLate } = cut(value)
+    if (!isLate) this.tellFaults(resource, key, faults, object !== undefined)
     return { key, version, object }
   }
 
+  tellFaults(resource: Resource, key: string, faults: readonly Fault[], isUsed: boolean): void {
+    this.#logFaults(resource, key, faults, isUsed ? 'this part is left out' : 'its last good state stays')
+    this.#metrics.read(faults.length === 0)
+  }
+
   /** Logs the faults of an object when they are others than before: a list has them again, and so has the event of its removal. */
-  #tellFaults({ kind, path }: Resource, key: string, faults: readonly Fault[], consequence: string): void {
+  #logFaults({ kind, path }: Resource, key: string, faults: readonly Fault[], consequence: string): void {
     if (faults.length === 0 && this.#faults.size === 0) return
     const at = `${path} ${key}`
     const lines = faults.map(

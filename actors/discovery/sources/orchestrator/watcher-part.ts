@@ -15,9 +15,9 @@ export interface Follower<Item = unknown> {
   readonly mayBeUnread?: boolean
   /**
    * Cuts an object to what is used; undefined if it cannot be used, for the reasons in `faults`: its last good state stays. Faults of parts of
-   * an object cost these parts. Never throws.
+   * an object cost these parts. `isLate`: it is looked at later, and its faults are told then ({@link Following.tellFaults}). Never throws.
    */
-  cut(value: Mapping): { readonly object: Item | undefined; readonly faults: readonly Fault[] }
+  cut(value: Mapping): { readonly object: Item | undefined; readonly faults: readonly Fault[]; readonly isLate?: boolean }
   /** An object was added or replaced; undefined: it was removed. */
   set(key: string, object: Item | undefined): void
   /** All objects of this kind have been told, the first time or again. */
@@ -54,6 +54,8 @@ export interface Following {
   follow(follower: Follower): void
   /** Ends the following of a kind, by the path of its resource. Nothing of it is told any more; what was told stays. */
   unfollow(path: string): void
+  /** Tells what is wrong with an object that was looked at later than it was read; nothing: it is as it should be. `isUsed`: all but some parts are used. */
+  tellFaults(resource: Resource, key: string, faults: readonly Fault[], isUsed: boolean): void
 }
 
 /** What a part may do and know of the watcher. */
