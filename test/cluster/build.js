@@ -1,7 +1,7 @@
 // Builds the programs of the test cluster, once for each state of their sources, into the cache of this user.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -51,7 +51,6 @@ export function buildCluster() {
   const versions = { gitVersion: kubernetes, gitMajor: '1', gitMinor: minor }
   const flags = Object.entries(versions).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
   go(['build', '-buildvcs=false', '-o', `${made}/`, '-ldflags', `-s -w ${flags.join(' ')}`, './cmd/...'])
-  symlinkSync('kube', join(made, 'kubectl'))
   try {
     renameSync(made, folder)
   } catch {

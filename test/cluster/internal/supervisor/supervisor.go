@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"cluster/internal/state"
@@ -59,16 +58,23 @@ func Run(c *state.Cluster, untilEOF bool) error {
 	for _, w := range list {
 		go keep(c, w)
 	}
-	if err := kubectl(c, baseObjects(c), "apply", "-f", "-"); err != nil {
+	api, err := connect(c)
+	if err != nil {
 		return err
 	}
-	wanted := []string{"create serviceaccount/default", "create configmap/kube-root-ca.crt"}
-	for _, node := range c.Nodes {
-		wanted = append(wanted, "create node/"+node.Name, "condition=Ready node/"+node.Name)
+	for _, object := range baseObjects(c) {
+		if err := api.create(object[0], object[1]); err != nil {
+			return err
+		}
 	}
-	for _, what := range wanted {
-		condition, object, _ := strings.Cut(what, " ")
-		if err := kubectl(c, "", "wait", "--timeout=60s", "--for="+condition, object); err != nil {
+	wanted := []string{"/api/v1/namespaces/default/serviceaccounts/default", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"}
+	for _, path := range wanted {
+		if err := api.await(path, func([]byte) bool { return true }); err != nil {
+			return err
+		}
+	}
+	for _, node := range c.Nodes {
+		if err := api.await("/api/v1/nodes/"+node.Name, isReady); err != nil {
 			return err
 		}
 	}
@@ -122,23 +128,6 @@ func await(url string) error {
 		last = response.Status + " " + string(body)
 	}
 	return fmt.Errorf("%s is not ready: %s", url, last)
-}
-
-// kubectl runs kubectl as the administrator. The first discovery may come
-// before the API server's RBAC rules, hence the second try.
-func kubectl(c *state.Cluster, stdin string, args ...string) error {
-	var out []byte
-	var err error
-	for range 5 {
-		cmd := exec.Command(c.Binary("kube"), append([]string{"kubectl", "--kubeconfig=" + c.Kubeconfig("admin")}, args...)...)
-		cmd.Env = append(os.Environ(), "HOME="+c.Dir)
-		cmd.Stdin = strings.NewReader(stdin)
-		if out, err = cmd.CombinedOutput(); err == nil {
-			return nil
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
-	return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
 }
 
 // forward connects the listener on the host's loopback with the API server.
