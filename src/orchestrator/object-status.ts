@@ -54,8 +54,9 @@ export function isSaid(held: HeldStatus | undefined, { condition, messages }: Wa
 }
 
 function saysCondition(held: HeldStatus | undefined, { isReconciled, message, generation }: WantedCondition): boolean {
-  const own = held && ownCondition(held)
-  if (held?.observedGeneration !== generation || own?.status !== (isReconciled ? 'True' : 'False')) return false
+  // Of several conditions of this type, somebody else has written one: each reader would take another.
+  const [own, ...others] = held ? conditionsOf(held).filter(isOwn) : []
+  if (others.length > 0 || held?.observedGeneration !== generation || own?.status !== (isReconciled ? 'True' : 'False')) return false
   return isReconciled || own.message === message
 }
 

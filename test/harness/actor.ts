@@ -38,8 +38,15 @@ export async function startActor<Config, Message, Sent>(
   {
     logged,
     metrics = new MetricRegistry(),
+    noted,
     ask = () => Promise.reject(new Error('nobody answers')),
-  }: { logged?: (record: LogRecord) => void; metrics?: MetricRegistry; ask?: (question: string, ...details: unknown[]) => Promise<unknown> } = {},
+  }: {
+    logged?: (record: LogRecord) => void
+    metrics?: MetricRegistry
+    /** Called with the notes that the actor makes. */
+    noted?: (name: string, value: unknown) => void
+    ask?: (question: string, ...details: unknown[]) => Promise<unknown>
+  } = {},
 ): Promise<Behaviour<Message, Sent>> {
   const off = { fallback: 'none', scopes: {} } as const
   const output = logged ? ({ fallback: 'debug', scopes: {} } as const) : off
@@ -48,7 +55,7 @@ export async function startActor<Config, Message, Sent>(
     config,
     log: createLogger({ output, stackTrace: off, callers: [] }, (record) => logged?.(record)),
     metrics,
-    note: () => {},
+    note: (name, value) => noted?.(name, value),
     ask: <Answer>(question: string, ...details: unknown[]) => ask(question, ...details) as Promise<Answer>,
     askFor: (_, question, ...details) => ask(question, ...details) as Promise<never>,
   }

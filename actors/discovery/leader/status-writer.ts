@@ -122,7 +122,8 @@ class StatusWriter implements Behaviour<Message, never> {
   #work(): void {
     this.#timer?.cancel()
     this.#isSoon = false
-    if (this.#term.now === 0) return
+    // What another replica writes, or nobody has to, is no trouble of this one.
+    if (this.#term.now === 0) return this.#untroubled()
     const date = `${new Date(wallClockMs()).toISOString().slice(0, 19)}Z`
     while (this.#underWay < mostAtOnce) {
       const due = this.#statuses.next(monotonicMs(), date)
@@ -132,6 +133,7 @@ class StatusWriter implements Behaviour<Message, never> {
     }
     const waitMs = this.#statuses.waitMs(monotonicMs())
     if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#later(waitMs)
+    if (this.#underWay === 0 && waitMs === undefined) this.#untroubled()
   }
 
   async #write(due: DueStatus): Promise<void> {
@@ -145,7 +147,7 @@ class StatusWriter implements Behaviour<Message, never> {
     const what = `${plural}.${group} ${namespace}/${name}`
     if (outcome.outcome === 'failed') this.#failed(outcome, what)
     else this.#context.log('status').debug(`the status of ${what}: ${outcome.outcome}`)
-    if (outcome.outcome === 'written') this.#succeeded()
+    if (outcome.outcome === 'written') this.#untroubled()
     this.#soon()
   }
 
@@ -157,7 +159,7 @@ class StatusWriter implements Behaviour<Message, never> {
     this.#context.note(attentionNote, [line])
   }
 
-  #succeeded(): void {
+  #untroubled(): void {
     if (this.#trouble === '') return
     this.#trouble = ''
     this.#context.note(attentionNote, [])

@@ -51,6 +51,17 @@ describe('the statuses of objects', () => {
     expect([statuses.next(1e6, date), statuses.waitMs(1e6)]).to.deep.equal([undefined, undefined])
   })
 
+  it('have one condition of their type, whoever else has written one', () => {
+    const statuses = made()
+    const forged = ['True', 'False'].map((status) => ({ type: 'Reconciled', status }))
+    statuses.set('o a', object('a', 1, 1, heldStatus({ observedGeneration: 1, conditions: [...forged, { type: 'Other' }] }).status))
+    statuses.published(1, [published('a', 1)], 0)
+    statuses.reached(pairs([1, 4]))
+    const { status } = statuses.next(1000, date) as DueStatus
+    const types = (JSON.parse(status.conditions) as { type: string }[]).map(({ type }) => type)
+    expect([types, said(status)[1]]).to.deep.equal([['Other', 'Reconciled'], 'True'])
+  })
+
   it('stay as they are when the number of proxies changes, or an earlier process has written them', () => {
     const { status } = statusPatch(
       object('a', 1, 1),
