@@ -103,6 +103,8 @@ export interface Service extends RegistryId {
   readonly name: string
   /** Virtual addresses or CIDRs; empty if clients reach the service by name or through the wildcard listener. */
   readonly addresses: readonly string[]
+  /** Its addresses in the clusters in which it has others (docs/resources.md, O13). */
+  readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>
   readonly ports: readonly ServicePort[]
   readonly resolution: Resolution
   readonly external: boolean

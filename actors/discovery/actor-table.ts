@@ -23,7 +23,7 @@ import { knownAddressWords } from '../../src/transport/known-addresses.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { type ActorRow, type LateActor, type Wiring, wire, wireLate } from '../runtime/wiring.ts'
 import { requestSettings } from './cluster/cluster-api.ts'
-import { orchestratorSource } from './given-sources.ts'
+import { orchestratorSource, remoteActor, remoteSources } from './given-sources.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 
 /** Parameters of the table. */
@@ -69,6 +69,8 @@ export interface TableParts {
 export interface DiscoveryWiring extends Wiring {
   /** Returns the actor for a source of the mesh configuration, which is asked for at each of its starts. */
   readonly configured: (source: () => ConfigSource) => LateActor
+  /** Returns the actor that follows another cluster. */
+  readonly remote: (cluster: string) => LateActor
   /** The webhooks, which are started where an API server may call them, or when somebody does. */
   readonly webhooks: LateActor
   /** Names of the sources whose first replay the first push waits for. */
@@ -112,6 +114,7 @@ type DirectorySource = typeof import('./sources/files/directory-source.ts').acto
 type ConfigWatcher = typeof import('./sources/orchestrator/config-watcher.ts').actor
 type ControlPlaneSource = typeof import('./sources/xds/xds-source.ts').actor
 type RegistryWatcher = typeof import('./sources/orchestrator/registry-watcher.ts').actor
+type RemoteWatcher = typeof import('./sources/orchestrator/remote-watcher.ts').actor
 type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
 type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
@@ -161,7 +164,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
   }
   const cluster = clusterRow(parts)
   const settingSources = [...files.actors, ...mock.actors, ...cluster.actors].map(({ name }) => name)
-  const sources = [...settingSources, ...parts.missingSources]
+  const sources = [...settingSources, ...(parts.hasRegistry ? [remoteSources] : []), ...parts.missingSources]
   const own = { ...features, POD_NAMESPACE: options.namespace || features.POD_NAMESPACE }
   const forQueue = {
     hasCluster: parts.hasCluster,
@@ -201,6 +204,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     actors: writerActors(parts, secrets.versionKey),
   }
   const late = configuredRows(mode)
+  const remotes = remoteRow(mode)
   const webhooks: Row<Webhooks> = {
     module: 'webhooks/webhooks',
     consumes: {
@@ -212,7 +216,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     actors: [],
   }
   const beside = [resolverRow(parts), analyzerRow(parts, own), distributionRow(), statusRow(parts)]
-  const rows = [queue, files, ...Object.values(late), mock, cluster, ...trust, ...beside, writers, webhooks]
+  const rows = [queue, files, ...Object.values(late), mock, cluster, remotes, ...trust, ...beside, writers, webhooks]
   return {
     ...wire(rows, parts.module),
     webhooks: wireLate(
@@ -223,6 +227,8 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     ),
     sources,
     configured: (source) => configuredActor(parts, rows, late, source),
+    remote: (id) =>
+      wireLate(remotes, { name: remoteActor(id), config: { ...watcherConfig(parts), cluster: id, isRemote: true } }, rows, parts.module),
   }
 }
 
@@ -385,6 +391,15 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
     actors: hasRegistry ? [{ name: orchestratorSource, config: watcherConfig(parts) }] : [],
   }
 }
+
+/** The row of the watchers of other clusters, which come and go with remote secrets. */
+const remoteRow = (mode: SpawnMode): Row<RemoteWatcher> => ({
+  module: 'sources/orchestrator/remote-watcher',
+  consumes: {},
+  emits: { SourceEvent: true },
+  runs: mode,
+  actors: [],
+})
 
 function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options

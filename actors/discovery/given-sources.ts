@@ -10,6 +10,15 @@ import type { Notice } from './exposure.ts'
 /** The name of the source that reads the orchestrator. Without a cluster there is no actor of this name. */
 export const orchestratorSource = 'source/orchestrator'
 
+/** The name under which the first push waits for the other clusters of the mesh. There is no actor of this name. */
+export const remoteSources = 'source/remote-clusters'
+
+/** The name of the actor that follows another cluster. */
+export const remoteActor = (cluster: string): string => `${orchestratorSource}/${cluster}`
+
+/** Whether an actor follows another cluster. */
+export const isRemoteActor = (name: string): boolean => name.startsWith(`${orchestratorSource}/`)
+
 /** Where a pod has the credential of its service account. */
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 

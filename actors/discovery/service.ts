@@ -21,6 +21,7 @@ import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
+import type { Wiring } from '../runtime/wiring.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
 import { Explanations } from './admin/explanations.ts'
 import type { LevelsInForce } from './admin/levels-in-force.ts'
@@ -120,7 +121,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     mode,
     module,
   })
-  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice)
+  const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles)
   const levels = levelsInForce(opened, supervisor)
   const explanations = new Explanations()
   Object.assign(
@@ -129,9 +130,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
     statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
   )
-  for (const spec of wiring.actors) supervisor.start(spec)
-  for (const [one, other] of wiring.links) supervisor.connect(one, other)
+  startActors(supervisor, wiring)
   configured.follow(supervisor, wiring.configured)
+  cluster?.remotes?.follow(supervisor, wiring.remote)
   const startWebhooks = once(() => supervisor.start(wiring.webhooks.spec, wiring.webhooks.peers))
   if (webhooks.at !== 'nowhere' && cluster) startWebhooks()
   elections?.standWhile(() => readiness.judge().ready, actors.unreadyTimes)
@@ -165,6 +166,12 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await opened.flush()
     },
   }
+}
+
+/** Starts the actors that are there from the start, and links them. */
+function startActors(supervisor: Supervisor, { actors, links }: Wiring): void {
+  for (const spec of actors) supervisor.start(spec)
+  for (const [one, other] of links) supervisor.connect(one, other)
 }
 
 /**

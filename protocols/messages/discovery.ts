@@ -30,6 +30,8 @@ export interface DiscoveryOptions {
   /** The cluster of this process, in place of `CLUSTER_ID`; empty if no flag sets it. */
   readonly clusterID: string
   readonly registries: readonly string[]
+  /** The namespace of the remote secrets, which name other clusters. */
+  readonly clusterRegistriesNamespace: string
   /** The file with the configuration of the connection to the cluster; empty: that of the pod of this process, if it runs in one. */
   readonly orchconfig: string
   /** Requests to the API server: at once, and a second; the latter 0: without limit. */

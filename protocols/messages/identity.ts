@@ -41,6 +41,8 @@ export type TokenAnswer =
 /** The question `reviewToken`: what does the API server of the cluster say of a token? */
 export interface TokenReviewQuestion {
   readonly token: string
+  /** The id of the cluster whose API server decides; undefined: the own one. */
+  readonly cluster?: string | undefined
   /** The audiences one of which the token must be for; undefined: none is demanded. */
   readonly audiences: readonly string[] | undefined
   /** The `exp` of the token, in Unix milliseconds; undefined for a token that does not expire. */

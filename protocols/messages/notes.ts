@@ -9,6 +9,9 @@ export const unknownNote = 'unknown'
 /** Noted by the push queue once it has published the first push: all sources that have finished a replay since its start. */
 export const syncedNote = 'synced'
 
+/** Noted by the push queue: all sources that have finished a replay since its start. */
+export const heardNote = 'heard'
+
 /** Noted by the push queue: the `configSources` of the mesh configuration in force, a list of `ConfigSource` values. */
 export const configSourcesNote = 'configSources'
 

@@ -67,6 +67,8 @@ export interface RegistryWatcherConfig {
   /** The domain of services, and the id of the cluster. */
   readonly domain: string
   readonly cluster: string
+  /** Whether it is another cluster than that of this process, which nothing waits for longer than `PILOT_REMOTE_CLUSTER_TIMEOUT`. */
+  readonly isRemote?: boolean
   /** The namespaces whose objects are followed (`--appNamespace`, and the own one); empty: all. */
   readonly namespaces: readonly string[]
   /** Requests a second, and at once (`--orchestratorApiQPS`, `--orchestratorApiBurst`). */

@@ -27,6 +27,8 @@ export interface BoundedQuestions {
   review(call: ReviewCall): ReviewReply
   /** Answered by the main thread. `isRefused`: the API server has refused the last credential. */
   clusterAccess(isRefused: boolean): ClusterAccess
+  /** Answered by the main thread: how the API server of another cluster is reached, by its id. */
+  remoteAccess(cluster: string, isRefused: boolean): ClusterAccess
   /** Answered by the main thread: the term in which this process leads (0: it does not), as soon as it is another than `known`, or after a while. */
   leadership(duty: Duty, known: number): number
   /** Answered by the main thread: whether the API server says that a service account may list the Secrets of its namespace. */
@@ -66,6 +68,7 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   review: 30_000,
   // The credential may come from a program that asks a server for it.
   clusterAccess: 30_000,
+  remoteAccess: 5000,
   // Whoever asks is told of a change, and asks again.
   leadership: 60_000,
   // A call may wait for its turn, and for a credential.

@@ -6,6 +6,7 @@ import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { mapping } from '../config/shape.ts'
 import { Faults } from '../model/faults.ts'
+import { remoteSecretLabels } from '../names/secret-names.ts'
 import { ClusterRegistry } from '../orchestrator/cluster-registry.ts'
 import { cut, type ObjectOrigin } from '../orchestrator/objects.ts'
 import { registryName } from '../registry/merged-services.ts'
@@ -133,7 +134,7 @@ export class OfflineMesh {
         this.#facts.setNamespace(name, resource.labels)
         break
       case 'Secret':
-        if (resource.labels['mesh/multiCluster'] ?? resource.labels['istio/multiCluster'])
+        if (remoteSecretLabels.some((label) => resource.labels[label]))
           this.#clusters.push(...Object.keys({ ...mapping(value.data), ...mapping(value.stringData) }))
         return this.#facts.addSecret(namespace, name)
       case 'ConfigMap':

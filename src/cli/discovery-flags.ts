@@ -3,10 +3,8 @@
 import { longest } from '../config/variable.ts'
 import { discoveryScopes } from '../logging/levels.ts'
 import { controlZ, meshConfigPath } from './defaults.ts'
-import { duration, float32, int, list, notYet, text, toggle, uint16 } from './flags.ts'
+import { duration, float32, int, list, text, toggle, uint16 } from './flags.ts'
 import { loggingFlags } from './logging-flags.ts'
-
-const remotes = 'there are no remote clusters yet'
 
 /** The plugins that `--plugins` accepts, and one that it accepts although it is not implemented. */
 export const plugins: readonly string[] = ['ext_authz', 'authn', 'authz']
@@ -53,7 +51,7 @@ export const discoveryFlags = {
     description: 'file with x509 CA certificates that client certificates may come from, beside those of the own authority; needs --tlsCertFile',
   }),
   clusterID: text({ default: 'Orchestrator', description: 'ID of the cluster this instance resides in; takes precedence over CLUSTER_ID' }),
-  clusterRegistriesNamespace: notYet(remotes, text({ default: 'mesh-system', description: 'namespace of the ConfigMap storing cluster configs' })),
+  clusterRegistriesNamespace: text({ default: 'mesh-system', description: 'namespace of the Secrets that name other clusters of the mesh' }),
   configDir: text({
     default: '',
     description: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',

@@ -308,6 +308,12 @@ export const variables = {
     meaning:
       'how long the API server may send nothing about a kind of objects before the kind counts as stale, which is logged, in the body of /ready and in metrics; bookmarks come about once a minute',
   },
+  PILOT_REMOTE_CLUSTER_TIMEOUT: {
+    type: 'duration',
+    default: '30s',
+    range: ['0s', '1h'],
+    meaning: 'how long readiness waits for another cluster that a remote secret names; the service goes on without it then (docs/operation.md, J5)',
+  },
   PILOT_JWKS_ALLOWED_ADDRESSES: {
     type: 'string',
     default: '',

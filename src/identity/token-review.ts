@@ -17,7 +17,7 @@ const endlessMs = 3_600_000
 const policies = ['third-party-jwt', 'first-party-jwt']
 
 /** The variables that decide how tokens are reviewed. */
-export type ReviewFeatures = Pick<Features, 'CLUSTER_ID' | 'JWT_POLICY' | 'REQUIRE_3P_TOKEN' | 'TOKEN_AUDIENCES'>
+export type ReviewFeatures = Pick<Features, 'JWT_POLICY' | 'REQUIRE_3P_TOKEN' | 'TOKEN_AUDIENCES'>
 
 /** Validates `JWT_POLICY`. Throws an Error that names the valid values. */
 export function checkJwtPolicy({ JWT_POLICY }: Pick<Features, 'JWT_POLICY'>): void {
@@ -26,17 +26,10 @@ export function checkJwtPolicy({ JWT_POLICY }: Pick<Features, 'JWT_POLICY'>): vo
 }
 
 /**
- * Returns why a token is refused without a review; undefined when the orchestrator has to decide. `clusterId`: the cluster that the call
- * names. `now`: Unix milliseconds.
+ * Returns why a token is refused without a review; undefined when the orchestrator has to decide. `now`: Unix
+ * milliseconds.
  */
-export function reviewFault(
-  { claims: { exp, sub } }: ReadToken,
-  clusterId: string | undefined,
-  features: ReviewFeatures,
-  now: number,
-): string | undefined {
-  if (clusterId !== undefined && clusterId !== '' && clusterId !== features.CLUSTER_ID)
-    return `the call is for the cluster ${described(clusterId)} (metadata clusterid), and only tokens of ${described(features.CLUSTER_ID)} can be reviewed`
+export function reviewFault({ claims: { exp, sub } }: ReadToken, now: number): string | undefined {
   if (!serviceAccountOf(sub)) return `sub is ${described(sub)}, not system:serviceaccount:<namespace>:<account>`
   if (exp !== undefined && typeof exp !== 'number') return `exp is ${described(exp)}, a date is needed`
   return exp !== undefined && exp * 1000 <= now ? `it expired ${Math.floor(now / 1000 - exp)} s ago` : undefined
@@ -46,7 +39,7 @@ export function reviewFault(
  * Returns the audiences that a TokenReview must require. Undefined when it need not require any: then the API server accepts tokens for itself
  * only, under whatever name its tokens have for it.
  */
-export function reviewAudiences({ claims: { aud } }: ReadToken, features: Omit<ReviewFeatures, 'CLUSTER_ID'>): readonly string[] | undefined {
+export function reviewAudiences({ claims: { aud } }: ReadToken, features: ReviewFeatures): readonly string[] | undefined {
   const demanded = tokenAudiences(features.TOKEN_AUDIENCES)
   if (features.REQUIRE_3P_TOKEN) return demanded
   const audiences = aud === undefined ? [] : Array.isArray(aud) ? aud : [aud]

@@ -3,7 +3,6 @@
 /** A log scope. One with `without` exists because the specification names it. */
 export type Scope = { readonly about: string } | { readonly without: string }
 
-const orchestrator = 'the orchestrator client has no such part yet'
 const discovery = 'an agent has no such part'
 
 /** Scopes of `pilot-discovery`. */
@@ -24,7 +23,7 @@ export const discoveryScopeTable = {
   processing: { about: 'pushes, with what caused them' },
   resource: { about: 'objects of files that are added, changed and removed' },
   rootcertrotator: { about: 'the check of the root and its rotation' },
-  secretcontroller: { without: orchestrator },
+  secretcontroller: { about: 'remote secrets, and the clusters that they name' },
   serverca: { about: 'certificates that were signed, and refused requests' },
   source: { about: 'configuration files, settings files, the lists of followed clusters and the Mock registry' },
   spiffe: { about: 'roots of other trust domains' },

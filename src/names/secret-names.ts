@@ -17,3 +17,6 @@ export const noteSecret = (note: string): string => `mesh-ca-${note}`
 
 /** The types of the Secrets. `dns`: a certificate of the mesh configuration. */
 export const secretTypes = { root: 'mesh.io/ca-root', state: 'mesh.io/ca-state', dns: 'mesh.io/dns-key-and-cert' } as const
+
+/** The labels of the Secrets with the connections to other clusters, of which one with the value `true` suffices: the mesh's own and its alias. */
+export const remoteSecretLabels: readonly string[] = ['mesh/multiCluster', 'istio/multiCluster']

@@ -63,6 +63,12 @@ export const namedResource = (kind: string, plural: string, namespace: string, n
   name: `${plural} ${namespace}/${name}`,
 })
 
+/** The Secrets of a namespace that have a label with the value `true`. */
+export const labelled = (namespace: string, label: string): Resource => ({
+  ...coreResource('Secret', 'secrets'),
+  path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets?${new URLSearchParams({ labelSelector: `${label}=true` })}`,
+})
+
 /** The number of objects on a page of a list. */
 const pageLength = 500
 /** The shortest time after which the server is to end a watch, in seconds; up to as much again is added at random. */

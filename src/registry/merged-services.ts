@@ -52,6 +52,8 @@ export interface Merge {
    * endpoints do not change it.
    */
   readonly definitions: number
+  /** The clusters in which some service has other addresses than elsewhere. It is the same set until it changes. */
+  readonly vipClusters: ReadonlySet<string>
   /** Hosts with any change. */
   readonly hosts: ReadonlySet<string>
   /** Hosts with changes that affect more than load assignments. */
@@ -78,6 +80,9 @@ export class MergedServices {
   #onlyEndpoints = true
   #services = OverlaidMap.empty<string, readonly ServiceState[]>()
   #definitions = 0
+  /** By cluster the number of services with other addresses there. */
+  readonly #vips = new Map<string, number>()
+  #vipClusters: ReadonlySet<string> = new Set()
   #unready = 0
 
   /**
@@ -163,8 +168,9 @@ export class MergedServices {
       this.#touched.clear()
       this.#onlyEndpoints = true
       this.#services = this.#services.with(changed)
+      if (!sameSet(this.#vipClusters, this.#vips)) this.#vipClusters = new Set(this.#vips.keys())
     }
-    return { services: this.#services, definitions: this.#definitions, hosts: new Set(changed.keys()), redefined }
+    return { services: this.#services, definitions: this.#definitions, vipClusters: this.#vipClusters, hosts: new Set(changed.keys()), redefined }
   }
 
   #set(source: string, key: string, record: ServiceRecord | undefined): boolean {
@@ -200,11 +206,22 @@ export class MergedServices {
     const now = records && this.#stateOf(records, before)
     if (now === before) return
     this.#unready += unreadyIn(now) - unreadyIn(before)
+    if (now?.service !== before?.service) this.#countVips(before, now)
     if (now) changed.set(hostname, others.length > 0 ? [...others, now].sort(byAge) : [now])
     else changed.set(hostname, others.length > 0 ? others : undefined)
     const isOther = now?.service !== before?.service || now?.hasLocalEndpoints !== before?.hasLocalEndpoints
     if (isOther) this.#definitions++
     if (!now || !before || isOther || reachesClusters(now, before)) redefined.add(hostname)
+  }
+
+  #countVips(before: ServiceState | undefined, now: ServiceState | undefined): void {
+    const count = (cluster: string, by: number) => {
+      const sum = (this.#vips.get(cluster) ?? 0) + by
+      if (sum > 0) this.#vips.set(cluster, sum)
+      else this.#vips.delete(cluster)
+    }
+    for (const cluster of Object.keys(before?.service.clusterVIPs ?? {})) count(cluster, -1)
+    for (const cluster of Object.keys(now?.service.clusterVIPs ?? {})) count(cluster, 1)
   }
 
   /** The records of a service whose namespace counts; undefined without any. */
@@ -298,9 +315,10 @@ function keptSlices(before: readonly Slice[], now: readonly EndpointSlice[]): re
   return sameItems(before, slices) ? before : slices
 }
 
-/** The first definition, with the additional ports and addresses of other entries for the host. */
-function definitionOf([first, ...others]: readonly KeptRecord[], before: Service | undefined): Service {
-  const { service } = first as KeptRecord
+/** The first definition, with the addresses that it has in other clusters, and the additional ports and addresses of other entries for the host. */
+function definitionOf(records: readonly KeptRecord[], before: Service | undefined): Service {
+  const service = withVips(records, before)
+  const others = records.slice(1)
   const adding = others.map((record) => record.service).filter((other) => addsTo(service, other))
   if (adding.length === 0) return service
   const ports = new Map(
@@ -317,6 +335,21 @@ function definitionOf([first, ...others]: readonly KeptRecord[], before: Service
   }
   return before && JSON.stringify(before) === JSON.stringify(merged) ? before : merged
 }
+
+/** The first definition, with its addresses in the clusters in which it has others. */
+function withVips(records: readonly KeptRecord[], before: Service | undefined): Service {
+  const { service } = records[0] as KeptRecord
+  if (service.provider !== 'Orchestrator' || records.length === 1) return service
+  const vips = records.flatMap(({ service: { provider, cluster, addresses } }): [string, readonly string[]][] =>
+    provider === 'Orchestrator' && cluster !== service.cluster && !sameItems(addresses, service.addresses) ? [[cluster, addresses]] : [],
+  )
+  if (vips.length === 0) return service
+  const merged: Service = { ...service, clusterVIPs: Object.fromEntries(vips.sort(([one], [other]) => compare(one, other))) }
+  return before && JSON.stringify(before) === JSON.stringify(merged) ? before : merged
+}
+
+const sameSet = (one: ReadonlySet<string>, other: ReadonlyMap<string, unknown>): boolean =>
+  one.size === other.size && [...one].every((each) => other.has(each))
 
 /** Whether a definition adds to another one: both are from ServiceEntries, with the same exportTo, resolution and selector. */
 function addsTo(service: Service, other: Service): boolean {

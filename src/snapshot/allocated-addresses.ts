@@ -76,14 +76,18 @@ function allocate(services: ServicesByHost): Map<string, number> {
   return places
 }
 
-/** Services, and their states, with an allocated address in place of their own. */
+/** Services, and their states, with other addresses in place of their own. */
 const services = new WeakMap<Service, Map<string, Service>>()
 const states = new WeakMap<ServiceState, Map<string, ServiceState>>()
 
 /** Returns a service with this address as its only one. The result is the same object for the same service and state. */
-export function withAddress(state: ServiceState, address: string): ServiceState {
-  const service = kept(services, state.service, address, () => ({ ...state.service, addresses: [address] }))
-  return kept(states, state, address, () => ({ ...state, service }))
+export const withAddress = (state: ServiceState, address: string): ServiceState => withAddresses(state, [address])
+
+/** Returns a service with these addresses as its only ones. The result is the same object for the same service and state. */
+export function withAddresses(state: ServiceState, addresses: readonly string[]): ServiceState {
+  const key = addresses.join()
+  const service = kept(services, state.service, key, () => ({ ...state.service, addresses }))
+  return kept(states, state, key, () => ({ ...state, service }))
 }
 
 function kept<Key extends object, Value>(all: WeakMap<Key, Map<string, Value>>, key: Key, address: string, make: () => Value): Value {

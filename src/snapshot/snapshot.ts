@@ -55,6 +55,8 @@ export interface MeshSnapshot {
   readonly services: ServicesByHost
   /** The hosts of services whose callers prefer endpoints on their own node (docs/resources.md, E10). It is the same set until one of them changes. */
   readonly nodeHosts: ReadonlySet<string>
+  /** The clusters in which some service has other addresses than elsewhere (docs/resources.md, O13). */
+  readonly vipClusters: ReadonlySet<string>
   /** Allocated addresses of services that have none, for proxies that use them. */
   readonly allocated: Pick<AllocatedAddresses, 'of'>
   readonly destinationRules: DestinationRuleIndex

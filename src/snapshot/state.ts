@@ -334,7 +334,7 @@ export class MeshState {
     )
   }
 
-  #build({ services, definitions }: Merge, before: MeshSnapshot | undefined): MeshSnapshot {
+  #build({ services, definitions, vipClusters }: Merge, before: MeshSnapshot | undefined): MeshSnapshot {
     const destinationRules = this.#indexes.of('DestinationRule')
     const virtualServices = this.#indexes.of('VirtualService')
     const policies = {
@@ -353,6 +353,7 @@ export class MeshState {
       networkGateways: this.#gateways,
       services,
       nodeHosts: this.#nodeHosts,
+      vipClusters,
       allocated,
       destinationRules,
       virtualServices,

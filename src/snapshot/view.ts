@@ -9,7 +9,7 @@ import { completeHost, hostCovers, hostsOverlap, isExported, labelsMatch } from 
 import { byAge, compare } from '../model/order.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
 import type { AddressFamily } from '../registry/slices.ts'
-import { withAddress } from './allocated-addresses.ts'
+import { withAddress, withAddresses } from './allocated-addresses.ts'
 import type { MergedRule } from './destination-rules.ts'
 import type { Sidecar } from './objects.ts'
 import type { MeshSnapshot } from './snapshot.ts'
@@ -59,26 +59,36 @@ export interface ViewKey {
   readonly sidecar: Sidecar | undefined
   /** The outbound traffic policy for unknown hosts, if it differs from that of the mesh. */
   readonly policy?: SidecarSpec['outboundTrafficPolicy']
-  /** If set, services without addresses have allocated ones of this family. `plain` is the same view without them. */
-  readonly allocates?: { readonly family: AddressFamily; readonly plain: ViewKey }
+  /** If set, services have other addresses than their definitions say. `plain` is the same view with those. */
+  readonly addressing?: Addressing & { readonly plain: ViewKey }
 }
 
-/** The view in which services without addresses have allocated ones. */
-function allocating(plain: ViewKey, family: AddressFamily): ViewKey {
-  return { ...plain, id: `${plain.id}|${family}`, allocates: { family, plain } }
+/** Which addresses services have for a viewer. */
+interface Addressing {
+  /** Services without addresses have allocated ones of this family. Undefined: none are allocated. */
+  readonly family: AddressFamily | undefined
+  /** Services have the addresses that they have in this cluster. Undefined: none has others there. */
+  readonly cluster: string | undefined
 }
 
-/** The same view without allocated addresses. */
-export const plainView = (key: ViewKey): ViewKey => key.allocates?.plain ?? key
+/** The view in which services have other addresses. */
+function addressing(plain: ViewKey, { family, cluster }: Addressing): ViewKey {
+  if (family === undefined && cluster === undefined) return plain
+  const id = `${plain.id}|${family ?? ''}${cluster === undefined ? '' : `|${cluster}`}`
+  return { ...plain, id, addressing: { family, cluster, plain } }
+}
+
+/** The same view with the addresses of the definitions. */
+export const plainView = (key: ViewKey): ViewKey => key.addressing?.plain ?? key
 
 /** The shared view. */
 export const publicView: ViewKey = { id: 'public', namespace: undefined, sidecar: undefined }
 
-/** The shared view with the allocated addresses and the outbound traffic policy of another view. */
-export function publicViewLike({ sidecar, allocates }: ViewKey): ViewKey {
+/** The shared view with the addresses and the outbound traffic policy of another view. */
+export function publicViewLike({ sidecar, addressing: own }: ViewKey): ViewKey {
   const policy = sidecar?.spec.outboundTrafficPolicy
   const plain = policy ? { ...publicView, id: `public|${JSON.stringify(policy)}`, policy } : publicView
-  return allocates ? allocating(plain, allocates.family) : plain
+  return own ? addressing(plain, own) : plain
 }
 
 /** The view of a namespace without a Sidecar. */
@@ -91,10 +101,10 @@ export function viewOfNamespace(namespace: string): ViewKey {
  * namespace, or the shared one.
  */
 export function servicesOfView(key: ViewKey, view: View): ViewKey {
-  const { namespace, allocates } = key
+  const { namespace, addressing: own } = key
   if (!view.difference) return key
   const plain = namespace === undefined || view.difference.services.length === 0 ? publicView : viewOfNamespace(namespace)
-  return allocates ? allocating(plain, allocates.family) : plain
+  return own ? addressing(plain, own) : plain
 }
 
 /** What determines the view of a proxy. */
@@ -106,12 +116,13 @@ interface Viewer {
   readonly isDifferent: boolean
   /** The family of the addresses to allocate to services that have none. Undefined: none are allocated. */
   readonly allocates: AddressFamily | undefined
+  /** Its cluster, if some service has addresses of its own there. */
+  readonly cluster: string | undefined
 }
 
 /** Finds the view of a proxy. */
 export function viewKeyOf(proxy: Viewer): ViewKey {
-  const plain = plainViewOf(proxy)
-  return proxy.allocates ? allocating(plain, proxy.allocates) : plain
+  return addressing(plainViewOf(proxy), { family: proxy.allocates, cluster: proxy.cluster })
 }
 
 function plainViewOf({ sidecar, namespace, isDifferent }: Viewer): ViewKey {
@@ -144,7 +155,7 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   const policy = key.policy ?? sidecar?.spec.outboundTrafficPolicy
   const visible = (host: string): ServiceState | undefined => {
     const state = choose(snapshot.services.get(host), namespace, mesh)
-    return state && key.allocates ? addressed(state, snapshot, key.allocates.family) : state
+    return state && key.addressing ? addressed(state, snapshot, key.addressing) : state
   }
   const difference = takesAll(sidecar) ? (namespace !== undefined && visibility.differences.get(namespace)) || nothingDiffers : undefined
   const scope = difference
@@ -170,9 +181,11 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   }
 }
 
-/** Returns a service with its allocated address, if there is one. */
-function addressed(state: ServiceState, { allocated }: MeshSnapshot, family: AddressFamily): ServiceState {
-  const address = allocated.of(state.service, family)
+/** Returns a service with its addresses in the cluster of the viewer, or its allocated address, if there are such. */
+function addressed(state: ServiceState, { allocated }: MeshSnapshot, { family, cluster }: Addressing): ServiceState {
+  const { clusterVIPs } = state.service
+  if (cluster !== undefined && clusterVIPs && Object.hasOwn(clusterVIPs, cluster)) return withAddresses(state, clusterVIPs[cluster] ?? [])
+  const address = family && allocated.of(state.service, family)
   return address === undefined ? state : withAddress(state, address)
 }
 

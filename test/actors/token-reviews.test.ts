@@ -1,7 +1,7 @@
 /** The bounds of reviews of tokens (docs/identity.md, K11), with an API server that the test plays. */
 import { expect } from 'chai'
 import { ApiFailure } from '../../actors/discovery/cluster/cluster-api.ts'
-import { type CreateReview, TokenReviews } from '../../actors/discovery/cluster/token-reviews.ts'
+import { type CreateReview, reviewMetrics, TokenReviews } from '../../actors/discovery/cluster/token-reviews.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { MetricRegistry } from '../../actors/runtime/metrics.ts'
 import type { TokenVerdict } from '../../protocols/messages/identity.ts'
@@ -15,7 +15,7 @@ function reviews(create: CreateReview) {
   const log: string[] = []
   const output = { fallback: 'debug', scopes: {} } as const
   const logger = createLogger({ output, stackTrace: off, callers: [] }, ({ level, message }) => log.push(`${level} ${message}`))
-  const made = new TokenReviews(create, logger, new MetricRegistry())
+  const made = new TokenReviews(create, logger, reviewMetrics(new MetricRegistry()))
   const ask = (token: string, client = 'one', signal = new AbortController().signal): Promise<TokenVerdict> =>
     made.answers.reviewToken({ token, audiences: undefined, expiresAt: undefined, client }, { signal, restMs: () => 7000 })
   return { ask, log }

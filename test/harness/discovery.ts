@@ -49,6 +49,7 @@ export class LocalDiscovery {
         domain: 'cluster.local',
         appNamespace: [],
         registries: ['Mock'],
+        clusterRegistriesNamespace: 'mesh-system',
         orchconfig: '',
         orchestratorApiBurst: 160,
         orchestratorApiQPS: 80,

@@ -1,20 +1,11 @@
-/** The API server of a real cluster reviews the tokens of workloads (docs/identity.md, K7, K11): for discovery streams and for certificates. */
-import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { credentials, Metadata } from '@grpc/grpc-js'
 import { expect } from 'chai'
-import { freePort } from '../../bench/ports.ts'
-import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { status } from '../../src/model/status-codes.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
-import { CertificateClient } from '../harness/certificate-client.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { Issuer } from '../harness/issuer.ts'
-import { Service } from '../harness/service.ts'
-import { ServingCertificates } from '../harness/serving-certificates.ts'
-import { keys } from '../harness/signing-requests.ts'
+import { SecuredDiscovery } from '../harness/secured-discovery.ts'
 import { until } from '../harness/until.ts'
-import { XdsClient } from '../harness/xds-client.ts'
 
 /** The role of discovery. */
 const role = (verbs: { readonly reviews: boolean }) => `apiVersion: rbac.authorization.k8s.io/v1
@@ -29,86 +20,19 @@ kind: Pod
 metadata: {name: ${name}, namespace: shop}
 spec: {serviceAccountName: cart, terminationGracePeriodSeconds: 0, containers: [{name: idle, image: idle}]}`
 
-/** One writer, and a log with the reason of each refusal. */
-const quiet = ['--writers', '1', '--log_output_level', 'default:info,authn:debug']
-
-/** A discovery service with a secured port and a certificate authority, beside the cluster. */
-class Discovery {
-  readonly service: Service
-  readonly made: ServingCertificates
-  readonly #clients: { close(): void }[] = []
-  readonly #port: number
-
-  private constructor(port: number, kubeconfig: string, env: Record<string, string>) {
-    this.#port = port
-    this.service = new Service({
-      env,
-      flags: ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--secureGRPCAddr', `127.0.0.1:${port}`, ...quiet],
-    })
-    this.made = new ServingCertificates(this.service.dir)
-    this.made.authority('ca')
-    this.made.issue('server', 'ca')
-    this.service.flags.push(...this.made.servingFlags())
-  }
-
-  static async start(kubeconfig: string, env: Record<string, string> = {}): Promise<Discovery> {
-    const made = new Discovery(await freePort(), kubeconfig, env)
-    await made.service.start()
-    return made
-  }
-
-  /** Opens a discovery stream of a sidecar in `shop` with these call headers. */
-  open(headers: Record<string, string>, client: { readonly key: string; readonly cert: string } | undefined = undefined): XdsClient {
-    const bytes = (text: string | undefined) => (text === undefined ? null : Buffer.from(text))
-    const tls = credentials.createSsl(Buffer.from(this.made.text('ca.pem')), bytes(client?.key), bytes(client?.cert), {
-      checkServerIdentity: () => undefined,
-    })
-    const call = credentials.createFromMetadataGenerator((_, give) => {
-      const metadata = new Metadata()
-      for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
-      give(null, metadata)
-    })
-    const node = { id: 'sidecar~10.99.0.1~web.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart' } }
-    const opened = new XdsClient(this.#port, node, true, credentials.combineChannelCredentials(tls, call))
-    this.#clients.push(opened)
-    return opened.connect()
-  }
-
-  /** What becomes of a stream: it is served, or its status. */
-  async stream(token: string, headers: Record<string, string> = {}): Promise<string> {
-    const client = this.open({ authorization: `Bearer ${token}`, ...headers })
-    await until('an answer', () => client.responses.has(clusterType) || client.closed !== undefined)
-    return client.closed ? `${client.closed.code} ${client.closed.details}` : 'served'
-  }
-
-  /** What becomes of a signing request: the names in the certificate, or its status. */
-  async certificate(token: string): Promise<string> {
-    const client = new CertificateClient(this.#port, { roots: this.made.text('ca.pem'), token })
-    this.#clients.push(client)
-    const outcome = await client.ask(makeSigningRequest(keys.p256, []))
-    if (!('chain' in outcome)) return `${outcome.code} ${outcome.details}`
-    return new X509Certificate(outcome.chain[0] as string).subjectAltName?.replace(/^URI:/, '') ?? ''
-  }
-
-  async dispose(): Promise<void> {
-    for (const client of this.#clients) client.close()
-    await this.service.dispose()
-  }
-}
-
 const refused = [`${status.unauthenticated} authentication failure`, `${status.unauthenticated} request authenticate failure`]
 const cart = 'spiffe://cluster.local/ns/shop/sa/cart'
 
 describe('tokens of service accounts of a real cluster', () => {
   let cluster: TestCluster
   /** With the defaults, with `REQUIRE_3P_TOKEN`, and with `JWT_POLICY=first-party-jwt`. */
-  let plain: Discovery
-  let strict: Discovery
-  let first: Discovery
+  let plain: SecuredDiscovery
+  let strict: SecuredDiscovery
+  let first: SecuredDiscovery
   let legacy: string
   const token = (...options: readonly string[]) => cluster.kubectl(['create', 'token', 'cart', '-n', 'shop', ...options]).trim()
   const tokenOf = (name: string) => token('--audience', 'mesh-ca', '--bound-object-kind', 'Pod', '--bound-object-name', name)
-  const both = async (at: Discovery, text: string) => [await at.stream(text), await at.certificate(text)]
+  const both = async (at: SecuredDiscovery, text: string) => [await at.stream(text), await at.certificate(text)]
 
   before(async () => {
     cluster = await TestCluster.start()
@@ -123,9 +47,9 @@ describe('tokens of service accounts of a real cluster', () => {
     )
     const config = cluster.tokenConfig('discovery', cluster.kubectl(['create', 'token', 'discovery']).trim())
     ;[plain, strict, first] = await Promise.all([
-      Discovery.start(config),
-      Discovery.start(config, { REQUIRE_3P_TOKEN: 'true' }),
-      Discovery.start(config, { JWT_POLICY: 'first-party-jwt' }),
+      SecuredDiscovery.start(config),
+      SecuredDiscovery.start(config, { REQUIRE_3P_TOKEN: 'true' }),
+      SecuredDiscovery.start(config, { JWT_POLICY: 'first-party-jwt' }),
     ])
     await until('a token in the Secret', () => {
       const found = cluster.kubectl(['get', 'secret', '-n', 'shop', 'old', '-o', 'jsonpath={.data.token}'])
@@ -171,7 +95,7 @@ describe('tokens of service accounts of a real cluster', () => {
     expect(await plain.certificate(other)).to.equal('spiffe://cluster.local/ns/shop/sa/default')
     expect(await plain.stream(other)).to.match(new RegExp(`^${status.permissionDenied} `))
     expect(await plain.stream(tokenOf('one'), { clusterid: 'elsewhere' })).to.equal(refused[0])
-    await plain.service.output.says('the call is for the cluster "elsewhere" (metadata clusterid), and only tokens of "Orchestrator" can be reviewed')
+    await plain.service.output.says('the call is for the cluster "elsewhere" (metadata clusterid): no remote secret that can be read names it')
   })
 
   it('are needed: the certificate of a user of the cluster opens nothing', async () => {

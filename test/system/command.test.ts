@@ -163,7 +163,6 @@ describe('pilot-discovery on the command line', () => {
         .map((line) => JSON.parse(line) as Record<string, string>)
       const messages = lines.map((line) => line.msg)
       for (const wanted of [
-        'flag --clusterRegistriesNamespace has no effect yet: there are no remote clusters yet',
         'environment variable PILOT_ENABLED_SERVICE_APIS has no effect: the orchestrator client has no such part yet',
         'FLAG: --clusterRegistriesNamespace="shop"',
       ])

@@ -128,7 +128,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'namespaces',
     page: async (sources, query, sees) => {
       const of = query.get('cluster')
-      return (await sources.list<Service>('services')).filter(({ namespace, cluster }) => sees(namespace) && (of === null || cluster === of))
+      const services = await sources.list<Service & { readonly clusters?: readonly string[] }>('services')
+      return services.filter(({ namespace, cluster, clusters = [cluster] }) => sees(namespace) && (of === null || clusters.includes(of)))
     },
   },
   clusterz: {

@@ -13,7 +13,7 @@ import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 import { Page } from '../../http/page-server.ts'
 import type { ActorState, Supervisor } from '../../runtime/supervisor.ts'
-import { orchestratorSource } from '../given-sources.ts'
+import { isRemoteActor, orchestratorSource } from '../given-sources.ts'
 import { findConnection, findExactly } from '../named-connection.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
@@ -98,7 +98,7 @@ export type ClusterAnswer = ClusterStatus & { readonly actor: string }
 
 /** The clusters that are followed, one for each actor: of services, and of configuration; one whose actor does not run at present is left out. */
 export async function clustersOf({ supervisor }: PageSources): Promise<ClusterAnswer[]> {
-  const follows = (name: string) => name === orchestratorSource || name === actorOfSource(clusterSource) || name.startsWith(`${orchestratorSource}/`)
+  const follows = (name: string) => name === orchestratorSource || name === actorOfSource(clusterSource) || isRemoteActor(name)
   const actors = supervisor.states().filter(({ name }) => follows(name))
   const answers = await Promise.all(
     actors.map(({ name: actor }) =>

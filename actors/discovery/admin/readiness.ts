@@ -1,6 +1,7 @@
 /** Determines whether the service is ready, and which of its parts are unhealthy, from the supervisor's states alone. */
 import { attentionNote, awaitedNote, servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ActorState } from '../../runtime/supervisor.ts'
+import { isRemoteActor } from '../given-sources.ts'
 
 /** An answer to `/ready`. The text names every unhealthy part, even if the service is ready. */
 export interface Readiness {
@@ -11,12 +12,19 @@ export interface Readiness {
 /**
  * Determines readiness from the states of all actors. The service is not ready while an actor is failing, an actor waits for
  * something (`awaitedNote`), or no writer serves a complete state. `before`: whether it has been ready already. If not, it becomes ready only when every running writer serves a complete state and
- * no actor is in its first start. `advice`: what the operator has to do first.
+ * no actor is in its first start. `advice`: what the operator has to do first. `remarks`: what does not change whether it is ready.
+ * An actor of another cluster that keeps failing is told, and costs that cluster only.
  */
-export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean, advice?: string): Readiness {
+export function readiness(
+  states: readonly ActorState[],
+  sources: readonly string[],
+  before: boolean,
+  advice?: string,
+  remarks: readonly string[] = [],
+): Readiness {
   const writers = states.filter(({ name }) => name.startsWith('xds-writer/'))
   const serving = writers.filter(({ notes }) => notes.get(servingNote) === true)
-  const failing = states.some(({ health }) => health === 'failing')
+  const failing = states.some(({ name, health }) => health === 'failing' && !isRemoteActor(name))
   const complete =
     serving.length > 0 &&
     (before || !states.some((state) => isFirstStart(state) || (state.state === 'running' && writers.includes(state) && !serving.includes(state))))
@@ -35,6 +43,7 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
     ...awaited,
     ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
     ...new Set(states.flatMap(({ notes }) => (notes.get(attentionNote) as readonly string[] | undefined) ?? [])),
+    ...remarks,
     ...states.flatMap((state) => fault(state) ?? []),
   ]
   return { ready, text: lines.join('\n') }
@@ -45,17 +54,19 @@ export class ReadinessJudge {
   readonly #states: () => readonly ActorState[]
   readonly #sources: readonly string[]
   readonly #advice: string | undefined
+  readonly #remarks: () => readonly string[]
   #wasReady = false
 
-  /** `states`: the present states of all actors. `sources`: the names of the sources. `advice`: what the operator has to do first. */
-  constructor(states: () => readonly ActorState[], sources: readonly string[], advice?: string) {
+  /** `states`: the present states of all actors. `sources`: the names of the sources. `advice`: what the operator has to do first. `remarks`: what does not change whether it is ready. */
+  constructor(states: () => readonly ActorState[], sources: readonly string[], advice?: string, remarks: () => readonly string[] = () => []) {
+    this.#remarks = remarks
     this.#states = states
     this.#sources = sources
     this.#advice = advice
   }
 
   judge(): Readiness {
-    const judged = readiness(this.#states(), this.#sources, this.#wasReady, this.#advice)
+    const judged = readiness(this.#states(), this.#sources, this.#wasReady, this.#advice, this.#remarks())
     this.#wasReady ||= judged.ready
     return judged
   }

@@ -3,15 +3,18 @@ import type { StatePlace } from '../../../protocols/messages/authority.ts'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { described } from '../../../src/policy/signed-token.ts'
+import type { BoundedAnswers } from '../../runtime/actor.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { MetricRegistry } from '../../runtime/metrics.ts'
 import { ClusterApi, requestSettings } from './cluster-api.ts'
 import { ClusterConnection } from './cluster-connection.ts'
+import { RemoteClusters } from './remote-clusters.ts'
 import { secretAccessAnswers } from './secret-access.ts'
 import { type CallSecret, secretAnswers, secretCalls } from './secret-calls.ts'
 import { signerRoots, signerRootsAnswers } from './signer-roots.ts'
 import { SigningRequests } from './signing-requests.ts'
-import { clusterReviews, reviewMs, TokenReviews } from './token-reviews.ts'
+import { clusterReviews, reviewMetrics, reviewMs, TokenReviews } from './token-reviews.ts'
 import { webhookAnswers } from './webhook-calls.ts'
 
 /** The signer of the orchestrator, and what verifies what it signs. */
@@ -19,6 +22,9 @@ export interface ClusterSigner {
   readonly requests: SigningRequests
   readonly roots: () => Promise<string>
 }
+
+/** What the answers depend on. */
+type AnswerFeatures = Pick<Features, 'ORCH_SIGNER' | 'MESH_DOMAIN' | 'CLUSTER_ID' | 'PILOT_REMOTE_CLUSTER_TIMEOUT'>
 
 /** The cluster of the service. */
 export class MainCluster {
@@ -32,11 +38,15 @@ export class MainCluster {
   /** For the status of configuration objects, whose writer keeps to a rate of its own. */
   readonly statusApi: ClusterApi
   #signer: ClusterSigner | undefined
+  readonly #options: DiscoveryOptions
+  /** The other clusters, once the answers were asked for; undefined: they are not followed. */
+  remotes: RemoteClusters | undefined
   /** Calls about the Secrets that have the state of the control plane, and their namespace; undefined where it is in a directory. */
   readonly secrets: { readonly call: CallSecret; readonly namespace: string } | undefined
 
   private constructor(connection: ClusterConnection, options: DiscoveryOptions, place: StatePlace) {
     this.connection = connection
+    this.#options = options
     this.api = new ClusterApi(connection, requestSettings(options))
     this.#reviewApi = new ClusterApi(connection, requestSettings(options), reviewMs)
     this.#signerApi = new ClusterApi(connection, requestSettings(options))
@@ -55,17 +65,25 @@ export class MainCluster {
   }
 
   /** The answers to actors. Connections and requests are logged from now on. */
-  answers(log: Logger, metrics: MetricRegistry, { ORCH_SIGNER: signer, MESH_DOMAIN: domain }: Pick<Features, 'ORCH_SIGNER' | 'MESH_DOMAIN'>) {
+  answers(log: Logger, metrics: MetricRegistry, features: AnswerFeatures) {
+    const { ORCH_SIGNER: signer, MESH_DOMAIN: domain, CLUSTER_ID: own, PILOT_REMOTE_CLUSTER_TIMEOUT: timeoutMs } = features
     for (const api of [this.api, this.#reviewApi, this.#signerApi, this.statusApi]) api.logTo(log('klog'))
     const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
-    const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, metrics)
+    const ofReviews = reviewMetrics(metrics)
+    const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, ofReviews)
+    if (this.#options.registries.includes('Orchestrator')) {
+      const { clusterRegistriesNamespace: namespace, resync: auditMs } = this.#options
+      const parts = { namespace, own, api: this.api, timeoutMs, settings: requestSettings(this.#options), auditMs }
+      this.remotes = new RemoteClusters({ ...parts, log, metrics, reviewMetrics: ofReviews })
+    }
     if (signer !== '') {
       const requests = new SigningRequests({ api: this.#signerApi, signer, domain, log, metrics })
       this.#signer = { requests, roots: signerRoots(this.connection) }
     }
     const signs = this.#signer
     return {
-      ...{ ...this.connection.answers, ...secrets, ...tokens.answers, ...secretAccessAnswers(this.#reviewApi, log) },
+      ...{ ...this.connection.answers, ...secrets, ...secretAccessAnswers(this.#reviewApi, log) },
+      ...{ ...this.remotes?.answers, ...reviewAnswers(own, tokens, this.remotes) },
       ...webhookAnswers(this.api),
       ...(signs && { ...signs.requests.answers, ...signerRootsAnswers(signs.roots) }),
     }
@@ -76,11 +94,30 @@ export class MainCluster {
     return this.#signer
   }
 
+  /** What is wrong with remote secrets, for the body of `/ready`. */
+  readonly troubles = (): readonly string[] => this.remotes?.troubles ?? []
+
   /** Ends the connections. Calls under way fail. */
   close(): void {
+    this.remotes?.close()
     this.api.close()
     this.#reviewApi.close()
     this.#signerApi.close()
     this.statusApi.close()
+  }
+}
+
+/** Has tokens reviewed by the API server of the cluster that the call names. */
+function reviewAnswers(own: string, tokens: TokenReviews, remotes: RemoteClusters | undefined): BoundedAnswers<'reviewToken'> {
+  return {
+    reviewToken(question, asking) {
+      const { cluster = own } = question
+      if (cluster === own) return tokens.answers.reviewToken(question, asking)
+      if (remotes) return remotes.review(question, asking)
+      return Promise.resolve({
+        refused: `the call is for the cluster ${described(cluster)} (metadata clusterid), and other clusters are not followed`,
+        unavailable: false,
+      })
+    },
   }
 }

@@ -47,6 +47,28 @@ interface Pending {
   readonly signals: AbortSignal[]
 }
 
+/** The metrics of reviews, of all clusters. */
+export type ReviewMetrics = ReturnType<typeof reviewMetrics>
+
+/** Declares the metrics of reviews. */
+export function reviewMetrics(registry: MetricRegistry) {
+  const registers = [registry]
+  return {
+    seconds: new Histogram({
+      name: 'pilot_token_review_seconds',
+      help: 'seconds until the API server has answered a review of a token',
+      labelNames: ['outcome'],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+      registers,
+    }),
+    kept: new Counter({
+      name: 'pilot_token_reviews_kept_total',
+      help: 'tokens that were decided by the verdict of a review shortly before',
+      registers,
+    }),
+  }
+}
+
 /** Reviews tokens. */
 export class TokenReviews {
   readonly answers: BoundedAnswers<'reviewToken'> = {
@@ -59,28 +81,17 @@ export class TokenReviews {
   readonly #pending = new Map<string, Pending>()
   /** Verdicts with the monotonic time until which they count, oldest first. */
   readonly #kept = new Map<string, { readonly verdict: TokenVerdict; readonly until: number }>()
-  readonly #metrics
+  readonly #metrics: ReviewMetrics
+  /** Of which cluster, for the log. */
+  readonly #of: string
   /** Why the last review could not be made; undefined after one that could. */
   #trouble: string | undefined
 
-  constructor(create: CreateReview, log: Logger, metrics: MetricRegistry) {
+  constructor(create: CreateReview, log: Logger, metrics: ReviewMetrics, of = '') {
     this.#create = create
     this.#log = log
-    const registers = [metrics]
-    this.#metrics = {
-      seconds: new Histogram({
-        name: 'pilot_token_review_seconds',
-        help: 'seconds until the API server has answered a review of a token',
-        labelNames: ['outcome'],
-        buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-        registers,
-      }),
-      kept: new Counter({
-        name: 'pilot_token_reviews_kept_total',
-        help: 'tokens that were decided by the verdict of a review shortly before',
-        registers,
-      }),
-    }
+    this.#metrics = metrics
+    this.#of = of
   }
 
   #review(question: TokenReviewQuestion, signal: AbortSignal): Promise<TokenVerdict> {
@@ -137,8 +148,8 @@ export class TokenReviews {
   #tell(trouble: string | undefined): void {
     const log = this.#log('authn')
     if (trouble === this.#trouble) return
-    if (trouble !== undefined) log.error(`tokens of service accounts cannot be reviewed, their callers are told to try again: ${trouble}`)
-    else log.info('tokens of service accounts are reviewed again')
+    if (trouble !== undefined) log.error(`tokens of service accounts${this.#of} cannot be reviewed, their callers are told to try again: ${trouble}`)
+    else log.info(`tokens of service accounts${this.#of} are reviewed again`)
     this.#trouble = trouble
   }
 

@@ -66,9 +66,13 @@ function* configRows({ state }: Planner): Generator<WeighedRow<object>> {
   }
 }
 
-/** Each service. */
-function* serviceRows({ snapshot }: Planner): Generator<WeighedRow<Service>> {
-  for (const states of snapshot.services.values()) for (const { service } of states) yield [service, 5]
+/** Each service, with the clusters that have it if these are several. */
+function* serviceRows({ snapshot }: Planner): Generator<WeighedRow<Service & { readonly clusters?: readonly string[] }>> {
+  for (const states of snapshot.services.values())
+    for (const { service, shards } of states) {
+      const clusters = [...new Set(shards.flatMap(({ cluster }) => (cluster === '' ? [] : cluster)))]
+      yield [clusters.length > 1 ? { ...service, clusters } : service, 5]
+    }
 }
 
 /** The endpoints of each service and registry, at most {@link endpointsOfRow} a row. Services without endpoints have one row. */

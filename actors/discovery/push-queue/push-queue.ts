@@ -11,7 +11,7 @@ import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import type { PushEvent } from '../../../protocols/messages/distribution.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import type { MeshSettingsEvent } from '../../../protocols/messages/injection.ts'
-import { syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { heardNote, syncedNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ObjectsPublished } from '../../../protocols/messages/object-status.ts'
 import type {
   KeySetEvent,
@@ -140,7 +140,8 @@ class PushQueue implements Behaviour<Message, Sent> {
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#maintenanceTimer = every(maintenanceMs, () => this.#maintain()).unref()
     this.#served = new ServedObjects(this.#planner.state, features.MESH_DOMAIN, () => this.#ready)
-    const own = { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares), ...this.#served.answers }
+    const waitNoLonger = (name: string) => this.#waitNoLonger(name)
+    const own = { waitNoLonger, pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares), ...this.#served.answers }
     this.asks = debugAnswers(this.#planner, own, (digest) => this.#writers.isLastSent(digest))
     this.#sourcesMayDiffer()
   }
@@ -264,6 +265,7 @@ class PushQueue implements Behaviour<Message, Sent> {
 
   #noteSources(): void {
     this.#context.note(unsyncedNote, [...this.#unsynced, ...this.#late])
+    this.#context.note(heardNote, [...this.#synced])
     if (this.#ready) this.#context.note(syncedNote, [...this.#synced])
   }
 

@@ -29,6 +29,8 @@ export interface ClassInputs {
   readonly callerLabels: readonly string[]
   selecting(workload: SelectedWorkload): SelectingObjects
   readonly systemNetworks: SystemNetworks
+  /** Whether some service has addresses of its own in a cluster. */
+  hasVipsIn(cluster: string): boolean
   /** The node of the pod of a proxy, empty if it is not known; undefined where it matters to no service. */
   clusterNodeOf(node: ProxyNode): string | undefined
   /** The pod of a proxy, if one is known. */
@@ -53,7 +55,13 @@ export function classOf(
   const place = { locality: instances[0]?.endpoint.locality ?? '', clusterNode: inputs.clusterNodeOf(node) }
   const traits = traitsOf(network === node.network ? node : { ...node, network }, place, filters, forwards)
   const isDifferent = inputs.visibility.differences.has(namespace)
-  const viewKey = viewKeyOf({ namespace, sidecar, isDifferent, allocates: traits.allocates })
+  const viewKey = viewKeyOf({
+    namespace,
+    sidecar,
+    isDifferent,
+    allocates: traits.allocates,
+    cluster: inputs.hasVipsIn(node.clusterId) ? node.clusterId : undefined,
+  })
   const sourceLabels = Object.fromEntries(inputs.callerLabels.flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))
   // A gateway listens on the target ports of its own services.
   const own = node.type === 'sidecar' || selected.length > 0 ? instances : []

@@ -45,6 +45,8 @@ const anyPods: About<PodIndex> = { of: ({ pods }) => pods }
 const isAnyIn = (pods: PodIndex): boolean => pods.size > 0
 const anyNodeHosts: About<MeshSnapshot['nodeHosts']> = { of: ({ nodeHosts }) => nodeHosts }
 const isAnyOf = (hosts: ReadonlySet<string>): boolean => hosts.size > 0
+const vips: About<MeshSnapshot['vipClusters']> = { of: ({ vipClusters }) => vipClusters }
+const hasVips = (clusters: ReadonlySet<string>, cluster: string): boolean => clusters.has(cluster)
 const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
 
 /** A snapshot of which every read is recorded. */
@@ -131,6 +133,15 @@ export class SnapshotReader implements MeshSnapshot {
 
   get nodeHosts(): MeshSnapshot['nodeHosts'] {
     return this.#record.read(wholes.nodeHosts, '', itself)
+  }
+
+  /** Whether some service has addresses of its own in a cluster. */
+  hasVipsIn(cluster: string): boolean {
+    return this.#record.read(vips, cluster, hasVips)
+  }
+
+  get vipClusters(): MeshSnapshot['vipClusters'] {
+    return this.#record.read(vips, '', itself)
   }
 
   get systemNetworks(): MeshSnapshot['systemNetworks'] {

@@ -9,7 +9,7 @@ import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { InjectorEvent, InjectorWebhooksEvent } from '../../../../protocols/messages/injection.ts'
 import { attentionNote, unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { MeshObjectEvent } from '../../../../protocols/messages/object-status.ts'
-import type { ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
+import type { ClusterAccess, ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { NamespaceRootsEvent } from '../../../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
@@ -92,16 +92,16 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   #queue: Peer<SourceEvent> | undefined
   #replay: Replay | undefined
 
-  /** `make` returns the parts. With `send` they emit, from then on. */
+  /** `make` returns the parts. With `send` they emit, from then on. `access`: how the server is reached, by default that of the own cluster. */
   constructor(
     context: ActorContext<RegistryWatcherConfig>,
     make: (tools: { readonly send: (event: SourceEvent) => void; readonly following: Watching }) => WatcherMake,
+    access = (isRefused: boolean): Promise<ClusterAccess> => context.askFor(patient, 'clusterAccess', isRefused),
   ) {
     const { perSecond, burst, userAgent, staleMs } = context.config
     this.#context = context
     this.#session = new ApiSession({
-      ...{ perSecond, burst, userAgent },
-      access: (isRefused) => context.askFor(patient, 'clusterAccess', isRefused),
+      ...{ perSecond, burst, userAgent, access },
       log: context.log('klog'),
     })
     const send = (event: SourceEvent) => {
@@ -319,7 +319,9 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       : this.#unread.has(path)
         ? '; --allowUnreadableConfig is set: the process goes on without them'
         : isUnread && !this.#isListed
-          ? '; the service is not ready before they are listed'
+          ? this.#context.config.isRemote
+            ? '; nothing of this cluster is known before they are listed'
+            : '; the service is not ready before they are listed'
           : ''
     const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}${kept}`
     if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)

@@ -1,0 +1,321 @@
+/**
+ * The other clusters of the mesh, on the main thread: follows the remote secrets of the own cluster, starts an actor for each cluster that they
+ * name and removes it with its key (docs/operation.md, J1 to J7), and answers how such a cluster is reached and what it says of tokens.
+ */
+import { createSecureContext } from 'node:tls'
+import type { TokenReviewQuestion, TokenVerdict } from '../../../protocols/messages/identity.ts'
+import { heardNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
+import { remoteSecretLabels } from '../../../src/names/secret-names.ts'
+import { cutRemoteSecret, type RemoteCluster, type RemoteSecret, RemoteSecrets } from '../../../src/orchestrator/remote-secrets.ts'
+import { labelled } from '../../../src/orchestrator/resources.ts'
+import { keyAndVersion } from '../../../src/orchestrator/responses.ts'
+import { described } from '../../../src/policy/signed-token.ts'
+import type { BoundedAnswers } from '../../runtime/actor.ts'
+import { type Asking, patient } from '../../runtime/ask.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
+import type { Supervisor } from '../../runtime/supervisor.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import type { LateActor } from '../../runtime/wiring.ts'
+import { remoteSources } from '../given-sources.ts'
+import { ClusterApi, type RequestSettings } from './cluster-api.ts'
+import type { FollowedResource, ResourceEvents } from './followed-resource.ts'
+import { clusterReviews, type ReviewMetrics, reviewMs, TokenReviews } from './token-reviews.ts'
+
+/** How long a cluster stays whose key is gone, and how long its actor may take to end, in milliseconds. A Secret may be replaced by deleting it. */
+const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000 }
+
+/** What the remote clusters are followed with. */
+export interface RemoteClustersParts {
+  /** The namespace of the remote secrets. */
+  readonly namespace: string
+  /** The id of the own cluster. */
+  readonly own: string
+  readonly api: ClusterApi
+  /** How long the first push waits for a cluster, in milliseconds. */
+  readonly timeoutMs: number
+  readonly settings: RequestSettings
+  readonly log: Logger
+  readonly metrics: MetricRegistry
+  readonly reviewMetrics: ReviewMetrics
+  /** The interval of comparisons with lists, in milliseconds; 0: there are none. */
+  readonly auditMs: number
+}
+
+/** A cluster whose actor runs. */
+interface Running {
+  remote: RemoteCluster
+  readonly actor: string
+  readonly api: ClusterApi
+  readonly reviews: TokenReviews
+  readonly since: number
+  /** When its actor was last started, in monotonic milliseconds. */
+  startedAt: number
+  /** Whether a push queue has had its whole state. */
+  wasHeard: boolean
+  /** Whether it was told that nothing waits for it any more. */
+  isLate: boolean
+  restart: Timer | undefined
+  linger: Timer | undefined
+}
+
+/** Follows the remote secrets. */
+export class RemoteClusters {
+  readonly answers: BoundedAnswers<'remoteAccess'> = { remoteAccess: (cluster) => this.#access(cluster) }
+  readonly #parts: RemoteClustersParts
+  readonly #secrets: RemoteSecrets
+  /** The Secrets as each label tells of them: one with both is told twice. */
+  readonly #byLabel = new Map(remoteSecretLabels.map((label) => [label, new Map<string, RemoteSecret>()]))
+  readonly #follows: FollowedResource<RemoteSecret>[] = []
+  readonly #listed = new Set<string>()
+  /** Why Secrets cannot be read, by label, and whether the role forbids it. */
+  readonly #troubles = new Map<string, { readonly reason: string; readonly isForbidden: boolean }>()
+  readonly #running = new Map<string, Running>()
+  /** The actors that are being removed. */
+  readonly #leaving = new Set<string>()
+  #faults: readonly string[] = []
+  readonly #timeouts: Counter
+  #supervisor: Supervisor | undefined
+  #actorOf: ((cluster: string) => LateActor) | undefined
+  /** The start of the push queue that waits, in Unix milliseconds, and since when that was known, in monotonic ones. */
+  #queue = { startedAt: 0, since: 0 }
+  #wake: Timer | undefined
+  #isClosed = false
+
+  constructor(parts: RemoteClustersParts) {
+    this.#parts = parts
+    this.#secrets = new RemoteSecrets(parts.own, unusable)
+    this.#timeouts = new Counter({
+      name: 'remote_cluster_sync_timeouts_total',
+      help: 'remote clusters that had not been read whole within PILOT_REMOTE_CLUSTER_TIMEOUT, so that the service went on without them',
+      registers: [parts.metrics],
+    })
+  }
+
+  /** Follows the Secrets from now on. `actorOf` returns the actor for a cluster. */
+  follow(supervisor: Supervisor, actorOf: (cluster: string) => LateActor): void {
+    this.#supervisor = supervisor
+    this.#actorOf = actorOf
+    for (const label of remoteSecretLabels) {
+      const follow = this.#parts.api.followed(labelled(this.#parts.namespace, label), this.#eventsOf(label))
+      this.#follows.push(follow)
+      follow.start(this.#parts.auditMs)
+    }
+    void this.#watch(supervisor)
+  }
+
+  /** What is wrong, for the body of `/ready`. None of it keeps the service from being ready. */
+  get troubles(): readonly string[] {
+    return [...this.#faults, ...new Set([...this.#troubles.values()].map(({ reason }) => reason)), ...this.#lateLines()]
+  }
+
+  /** Decides on a token of another cluster by the API server of that cluster. */
+  review(question: TokenReviewQuestion, asking: Asking = patient): Promise<TokenVerdict> {
+    const { cluster = '' } = question
+    const running = this.#running.get(cluster)
+    if (running) return running.reviews.answers.reviewToken(question, asking)
+    const unavailable = !this.#isListed && !this.#isForbidden
+    const reason = unavailable ? 'which clusters there are is not known yet' : 'no remote secret that can be read names it'
+    return Promise.resolve({ refused: `the call is for the cluster ${described(cluster)} (metadata clusterid): ${reason}`, unavailable })
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#wake?.cancel()
+    for (const follow of this.#follows) follow.close()
+    for (const { api, restart, linger } of this.#running.values()) {
+      restart?.cancel()
+      linger?.cancel()
+      api.close()
+    }
+  }
+
+  get #log() {
+    return this.#parts.log('secretcontroller')
+  }
+
+  get #isListed(): boolean {
+    return remoteSecretLabels.every((label) => this.#listed.has(label))
+  }
+
+  /** Whether the role does not permit to read the Secrets. */
+  get #isForbidden(): boolean {
+    return [...this.#troubles.values()].some(({ isForbidden }) => isForbidden)
+  }
+
+  #access(cluster: string): Promise<ClusterAccess> {
+    const running = this.#running.get(cluster)
+    return running ? Promise.resolve(running.remote.access) : Promise.reject(new Error(`no remote secret names the cluster ${cluster}`))
+  }
+
+  #eventsOf(label: string): ResourceEvents<RemoteSecret> {
+    const secrets = this.#byLabel.get(label) ?? new Map<string, RemoteSecret>()
+    const changed = (key: string) => {
+      const [told] = [...this.#byLabel.values()].flatMap((each) => each.get(key) ?? [])
+      this.#secrets.set(key, told)
+    }
+    return {
+      read: (value) => {
+        const known = keyAndVersion(value)
+        return known && { key: known[0], version: known[1], object: cutRemoteSecret(value) }
+      },
+      set: (key, secret) => {
+        secrets.set(key, secret)
+        changed(key)
+      },
+      same: () => {},
+      remove: (key) => {
+        secrets.delete(key)
+        changed(key)
+      },
+      complete: () => {
+        this.#listed.add(label)
+        this.#settled()
+      },
+      failed: (verb, refusal, reason) => this.#failed(label, verb, refusal?.code, reason),
+      recovered: () => this.#recovered(label),
+      audited: () => {},
+      auditFailed: () => {},
+      settled: () => this.#settled(),
+    }
+  }
+
+  #failed(label: string, verb: string, code: number | undefined, reason: string): void {
+    const { namespace } = this.#parts
+    const isForbidden = code === 403
+    const why = isForbidden
+      ? `the role of this service account does not permit "${verb}" of "secrets" in the namespace ${namespace}`
+      : `${verb} failed`
+    const line = `remote secrets of the namespace ${namespace} cannot be read: ${why}: ${reason}; the clusters that are known stay`
+    if (this.#troubles.get(label)?.reason !== line && ![...this.#troubles.values()].some((each) => each.reason === line)) this.#log.error(line)
+    this.#troubles.set(label, { reason: line, isForbidden })
+    this.#judge()
+  }
+
+  #recovered(label: string): void {
+    if (this.#troubles.delete(label) && this.#troubles.size === 0)
+      this.#log.info(`remote secrets of the namespace ${this.#parts.namespace} are read again`)
+  }
+
+  /** What was told belongs together: starts, changes and removes clusters. */
+  #settled(): void {
+    if (this.#isClosed || !this.#isListed) return
+    const { clusters, faults } = this.#secrets.result()
+    for (const fault of faults) if (!this.#faults.includes(fault)) this.#log.error(fault)
+    this.#faults = faults
+    for (const [id, running] of this.#running) {
+      const remote = clusters.get(id)
+      if (remote) this.#keep(running, remote)
+      else running.linger ??= after(times.lingerMs, () => this.#stop(id)).unref()
+    }
+    for (const remote of clusters.values()) if (!this.#running.has(remote.id) && !this.#leaving.has(remote.id)) this.#start(remote)
+    this.#judge()
+  }
+
+  #start(remote: RemoteCluster): void {
+    const actor = this.#actorOf?.(remote.id)
+    if (!actor) return
+    const { log, settings, reviewMetrics } = this.#parts
+    const api = new ClusterApi({ access: () => this.#access(remote.id) }, settings, reviewMs)
+    api.logTo(log('klog'))
+    const reviews = new TokenReviews(clusterReviews(api), log, reviewMetrics, ` of the cluster ${remote.id}`)
+    const now = monotonicMs()
+    this.#running.set(remote.id, {
+      ...{ remote, api, reviews, actor: actor.spec.name, since: now, startedAt: now },
+      ...{ wasHeard: false, isLate: false, restart: undefined, linger: undefined },
+    })
+    this.#log.info(`the cluster ${remote.id} is followed (Secret ${remote.secret}, ${remote.access.server})`)
+    this.#supervisor?.start(actor.spec, actor.peers)
+  }
+
+  /** Goes on with a cluster. One that is reached otherwise is read again by another incarnation of its actor; its objects stay until then. */
+  #keep(running: Running, remote: RemoteCluster): void {
+    running.linger?.cancel()
+    running.linger = undefined
+    const isSame = running.remote.text === remote.text
+    running.remote = remote
+    if (isSame) return
+    this.#log.info(`the connection to the cluster ${remote.id} has changed (Secret ${remote.secret}, ${remote.access.server}): it is read again`)
+    // Whoever changes the Secret all the time must not make the actor count as failing.
+    const waitMs = Math.max(0, running.startedAt + (running.restart || running.startedAt > running.since ? times.restartMs : 0) - monotonicMs())
+    running.restart ??= after(waitMs, () => {
+      running.restart = undefined
+      running.startedAt = monotonicMs()
+      running.api.reconnect()
+      this.#supervisor?.kill(running.actor)
+    }).unref()
+  }
+
+  #stop(id: string): void {
+    const running = this.#running.get(id)
+    if (!running) return
+    this.#running.delete(id)
+    this.#leaving.add(id)
+    running.restart?.cancel()
+    running.api.close()
+    this.#log.info(`no remote secret names the cluster ${id} any more: its services and endpoints are removed`)
+    void this.#supervisor?.stop(running.actor, times.drainMs).then(() => {
+      this.#leaving.delete(id)
+      // It may have been named again meanwhile.
+      this.#settled()
+    })
+    this.#judge()
+  }
+
+  async #watch(supervisor: Supervisor): Promise<void> {
+    while (!this.#isClosed) {
+      await supervisor.changed()
+      this.#judge()
+    }
+  }
+
+  /** Tells the push queue that its first push need not wait for other clusters any more, once that is so. */
+  #judge(): void {
+    const queue = this.#supervisor?.states().find(({ name }) => name === 'push-queue')
+    if (this.#isClosed || queue?.state !== 'running') return
+    const names = (note: string) => (queue.notes.get(note) as readonly string[] | undefined) ?? []
+    const heard = new Set(names(heardNote))
+    for (const running of this.#running.values()) running.wasHeard ||= heard.has(running.actor)
+    if (!names(unsyncedNote).includes(remoteSources)) return
+    if (this.#queue.startedAt !== queue.startedAt) this.#queue = { startedAt: queue.startedAt, since: monotonicMs() }
+    if (!this.#isListed && !this.#isForbidden) return
+    const waits = [...this.#running.values()].flatMap((running) => (heard.has(running.actor) ? [] : [this.#restMs(running)]))
+    const restMs = Math.max(0, ...waits)
+    this.#wake?.cancel()
+    this.#wake = restMs > 0 ? after(restMs + 1, () => this.#judge()).unref() : undefined
+    if (restMs > 0) return
+    for (const running of this.#running.values()) if (!heard.has(running.actor)) this.#gaveUp(running)
+    this.#supervisor?.ask('push-queue', 'waitNoLonger', remoteSources).catch((error: Error) => this.#log.debug(error.message))
+  }
+
+  /** How long the first push still waits for a cluster. One that could not be read before is not waited for again. */
+  #restMs({ since, wasHeard }: Running): number {
+    return (wasHeard ? Math.max(since, this.#queue.since) : since) + this.#parts.timeoutMs - monotonicMs()
+  }
+
+  #gaveUp(running: Running): void {
+    if (running.isLate) return
+    running.isLate = true
+    this.#timeouts.inc()
+    this.#log.warn(
+      `the cluster ${running.remote.id} was not read whole within ${this.#parts.timeoutMs / 1000} s (PILOT_REMOTE_CLUSTER_TIMEOUT): the service goes on without it until it is`,
+    )
+  }
+
+  #lateLines(): readonly string[] {
+    const late = [...this.#running.values()].filter(({ isLate, wasHeard }) => isLate && !wasHeard)
+    return late.map(({ remote }) => `cluster ${remote.id} has not been read whole yet (Secret ${remote.secret}); the service goes on without it`)
+  }
+}
+
+/** Why certificates and keys of an access cannot be used; undefined if they can. */
+function unusable({ ca, cert, key }: ClusterAccess): string | undefined {
+  try {
+    createSecureContext({ ca, cert, key })
+    return undefined
+  } catch {
+    return 'its certificates or its key cannot be used: expected PEM, and a key that belongs to the certificate'
+  }
+}

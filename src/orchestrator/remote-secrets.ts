@@ -1,0 +1,109 @@
+/**
+ * The clusters that remote secrets name (docs/operation.md, J1 to J3): each key of a Secret with the label is the id of a cluster, its value the
+ * configuration of the connection. Which Secret counts does not depend on the order in which they are told.
+ */
+import type { ClusterAccess } from '../../protocols/messages/orchestrator.ts'
+import { isMapping, mapping } from '../config/shape.ts'
+import { compare } from '../model/order.ts'
+import { readRemoteAccess } from './remote-access.ts'
+
+/** The largest number of clusters, and of keys that are read of a Secret. */
+const most = { clusters: 100, keys: 100 }
+
+/** A Secret as it is read: its texts by key. */
+export interface RemoteSecret {
+  /** Unix milliseconds. */
+  readonly createdAt: number
+  /** In base64, as the API server has them. */
+  readonly data: ReadonlyMap<string, string>
+}
+
+/** A cluster that is to be followed. */
+export interface RemoteCluster {
+  readonly id: string
+  /** The Secret that names it: `<namespace>/<name>`. */
+  readonly secret: string
+  readonly access: ClusterAccess
+  /** The text that the access was read from, in base64: another text is another connection. */
+  readonly text: string
+}
+
+/** Cuts a Secret to what is read of it. Never throws for any value. */
+export function cutRemoteSecret(value: Readonly<Record<string, unknown>>): RemoteSecret {
+  const at = Date.parse(String(mapping(value.metadata).creationTimestamp))
+  const texts = isMapping(value.data) ? Object.entries(value.data) : []
+  const data = texts.flatMap(([key, text]): [string, string][] => (typeof text === 'string' ? [[key, text]] : []))
+  return { createdAt: Number.isFinite(at) ? at : 0, data: new Map(data.slice(0, most.keys)) }
+}
+
+/** What a key of a Secret says: how the cluster was last reached well, and what is wrong with the present text. */
+interface Entry {
+  readonly text: string
+  readonly good: { readonly access: ClusterAccess; readonly text: string } | undefined
+  readonly fault: string | undefined
+}
+
+/** Checks what parsing cannot: whether certificates and keys can be used. Returns the reason, without their content. */
+export type AccessCheck = (access: ClusterAccess) => string | undefined
+
+/** Collects the Secrets. A key that becomes unusable keeps its last good state. */
+export class RemoteSecrets {
+  readonly #own: string
+  readonly #check: AccessCheck
+  readonly #secrets = new Map<string, { readonly createdAt: number; readonly entries: ReadonlyMap<string, Entry> }>()
+
+  /** `own`: the id of the cluster of this process, which no Secret may name. */
+  constructor(own: string, check: AccessCheck = () => undefined) {
+    this.#own = own
+    this.#check = check
+  }
+
+  /** Adds, replaces or removes a Secret, by `<namespace>/<name>`. */
+  set(key: string, secret: RemoteSecret | undefined): void {
+    if (!secret) return void this.#secrets.delete(key)
+    const before = this.#secrets.get(key)?.entries
+    const entries = [...secret.data].map(([id, text]): [string, Entry] => [id, this.#entryOf(text, before?.get(id))])
+    this.#secrets.set(key, { createdAt: secret.createdAt, entries: new Map(entries) })
+  }
+
+  /** The keys of all Secrets. */
+  keys(): string[] {
+    return [...this.#secrets.keys()]
+  }
+
+  /** The clusters to follow by id, and what is wrong: sentences for people, without anything of the content of Secrets. */
+  result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faults: readonly string[] } {
+    const clusters = new Map<string, RemoteCluster>()
+    const faults: string[] = []
+    for (const [secret, { entries }] of [...this.#secrets].sort(bySeniority))
+      for (const [id, { good, fault }] of [...entries].sort(([one], [other]) => compare(one, other))) {
+        const where = `Secret ${secret}, cluster ${id}`
+        const claimed = clusters.get(id)
+        if (id === this.#own) faults.push(`${where}: it is the cluster of this process; the key is left out`)
+        else if (claimed) faults.push(`${where}: Secret ${claimed.secret} names it too and is older; the key is left out`)
+        else if (good && clusters.size >= most.clusters) faults.push(`${where}: there are more than ${most.clusters} clusters; it is left out`)
+        else {
+          if (fault !== undefined) faults.push(`${where}: ${fault}; ${good ? 'its last good state stays' : 'it is not followed'}`)
+          if (good) clusters.set(id, { id, secret, ...good })
+        }
+      }
+    return { clusters, faults }
+  }
+
+  #entryOf(text: string, before: Entry | undefined): Entry {
+    if (before?.text === text) return before
+    const read = readRemoteAccess(Buffer.from(text, 'base64').toString('utf8'))
+    const faulty = (fault: string): Entry => ({ text, good: before?.good, fault })
+    if ('fault' in read) return faulty(read.fault.path === '' ? read.fault.reason : `field ${read.fault.path}: ${read.fault.reason}`)
+    const reason = this.#check(read.access)
+    return reason === undefined ? { text, good: { access: read.access, text }, fault: undefined } : faulty(reason)
+  }
+}
+
+/** The oldest first, then by namespace and name. */
+function bySeniority(
+  [one, { createdAt }]: readonly [string, { readonly createdAt: number }],
+  [other, { createdAt: otherAt }]: readonly [string, { readonly createdAt: number }],
+): number {
+  return createdAt - otherAt || compare(one, other)
+}

@@ -1,0 +1,200 @@
+/** Another real cluster joins the mesh by a remote secret, changes, fails and leaves (docs/operation.md, J1 to J7). */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fromBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { HostileRelay } from '../harness/hostile-relay.ts'
+import { SecuredDiscovery } from '../harness/secured-discovery.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const shop = [
+  'apiVersion: v1\nkind: Namespace\nmetadata: {name: mesh-system}',
+  'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}',
+  'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cart, namespace: shop}',
+]
+const service = (name: string) => `apiVersion: v1
+kind: Service
+metadata: {name: ${name}, namespace: shop}
+spec: {ports: [{name: http, port: 80, targetPort: 8080}]}`
+/** Endpoints that need no pods. */
+const slice = (name: string, ...addresses: readonly string[]) => `apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: ${name}, namespace: shop, labels: {kubernetes.io/service-name: ${name}}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [${addresses.map((address) => `{addresses: ["${address}"]}`)}]`
+
+interface ClusterRow {
+  readonly name: string
+  readonly server?: string
+  readonly isComplete: boolean
+}
+
+describe('another cluster of the mesh', () => {
+  let near: TestCluster
+  let far: TestCluster
+  let discovery: SecuredDiscovery
+  let local: XdsClient
+  let remote: XdsClient
+  let relay: HostileRelay
+  const clients: XdsClient[] = []
+
+  /** Writes the remote secret: the texts of its keys. */
+  const write = (texts: Readonly<Record<string, string>>, label = 'mesh/multiCluster') => {
+    const data = Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, Buffer.from(text).toString('base64')]))
+    const metadata = { name: 'remotes', namespace: 'mesh-system', labels: { [label]: 'true' } }
+    near.kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data }))
+  }
+  const configOf = (server = far.server) => readFileSync(far.roleConfig(server), 'utf8')
+  const connect = async (name: string, cluster: string) => {
+    const client = new XdsClient(discovery.service.grpcPort, sidecarNode('10.99.0.1', name, 'shop', { CLUSTER_ID: cluster }), false)
+    clients.push(client.connect())
+    return client.ready()
+  }
+  const seen = (client: XdsClient, name: string): string[] | undefined => {
+    const cluster = `outbound|80||${name}.shop.svc.cluster.local`
+    const bytes = client.resources.get(endpointType)?.get(cluster)
+    if (!client.resources.get(clusterType)?.has(cluster) || !bytes) return undefined
+    return fromBinary(ClusterLoadAssignmentSchema, bytes)
+      .endpoints.flatMap(({ lbEndpoints }) =>
+        lbEndpoints.map(({ hostIdentifier }) => {
+          const at = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
+          return at?.case === 'socketAddress' ? at.value.address : ''
+        }),
+      )
+      .sort()
+  }
+  const has = (client: XdsClient, name: string, addresses: readonly string[] | undefined) =>
+    until(`${name} at ${addresses?.join()}`, () => JSON.stringify(seen(client, name)) === JSON.stringify(addresses))
+  const readiness = async () => (await fetch(`http://127.0.0.1:${discovery.service.httpPort}/ready`)).text()
+  const rows = () => discovery.service.debug<ClusterRow[]>('clusterz')
+
+  before(async () => {
+    ;[near, far] = await Promise.all([TestCluster.start(), TestCluster.start()])
+    for (const cluster of [near, far]) {
+      cluster.stopControllers()
+      cluster.apply(...shop, ...['web', 'probe'].map(service))
+    }
+    near.apply(slice('web', '10.1.0.1'), slice('probe', '10.1.0.7'))
+    far.apply(service('only-far'), slice('web', '10.2.0.1'), slice('only-far', '10.2.0.2'))
+    discovery = await SecuredDiscovery.start(near.roleConfig(), { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_REMOTE_CLUSTER_TIMEOUT: '3s' })
+    local = await connect('local', 'Orchestrator')
+    remote = await connect('remote', 'far')
+  })
+  after(async () => {
+    far?.signalServer('SIGCONT')
+    for (const client of clients) client.close()
+    relay?.close()
+    await discovery?.dispose()
+    await Promise.all([near?.dispose(), far?.dispose()])
+  })
+
+  it('joins by a remote secret: services of one name are one, each proxy has the addresses of its own cluster', async () => {
+    expect(seen(local, 'web')).to.deep.equal(['10.1.0.1'])
+    write({ far: configOf() })
+    for (const client of [local, remote]) {
+      await has(client, 'web', ['10.1.0.1', '10.2.0.1'])
+      await has(client, 'only-far', ['10.2.0.2'])
+    }
+    const [ofNear, ofFar] = [near, far].map((cluster) => cluster.kubectl(['get', 'service', '-n', 'shop', 'web', '-o', 'jsonpath={.spec.clusterIP}']))
+    const routes = (client: XdsClient) => client.resources.get(routeType)?.get('80')?.toString('latin1') ?? ''
+    await until('the addresses of each cluster', () => routes(local).includes(ofNear as string) && routes(remote).includes(ofFar as string))
+    expect([routes(local).includes(ofFar as string), routes(remote).includes(ofNear as string)]).to.deep.equal([false, false])
+    const services = await discovery.service.debug<{ hostname: string }[]>('registryz?cluster=far')
+    expect(services.map(({ hostname }) => hostname)).to.include.members(['web.shop.svc.cluster.local', 'only-far.shop.svc.cluster.local'])
+    expect((await rows()).map(({ name, isComplete }) => [name, isComplete])).to.deep.equal([
+      ['Orchestrator', true],
+      ['far', true],
+    ])
+  })
+
+  it('reviews the tokens of its own pods, and no tokens of others', async () => {
+    const token = (cluster: TestCluster) => cluster.kubectl(['create', 'token', 'cart', '-n', 'shop', '--audience', 'mesh-ca']).trim()
+    const refused = '16 authentication failure'
+    expect(await discovery.stream(token(far), { clusterid: 'far' })).to.equal('served')
+    expect(await discovery.stream(token(near), { clusterid: 'Orchestrator' })).to.equal('served')
+    expect(await discovery.stream(token(far)), 'at the wrong server').to.equal(refused)
+    expect(await discovery.stream(token(near), { clusterid: 'far' }), 'at the wrong server').to.equal(refused)
+    expect(await discovery.stream(token(far), { clusterid: 'nowhere' })).to.equal(refused)
+    await discovery.service.output.says('the call is for the cluster "nowhere" (metadata clusterid): no remote secret that can be read names it')
+  })
+
+  it('stays as it is while its configuration is refused, whose field is named, and runs no program', async () => {
+    const marker = join(near.dir, 'was-run')
+    const text = configOf().replace(
+      /user: \{token: [^}]*\}/,
+      `user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ["${marker}"]}}`,
+    )
+    write({ far: text, other: 'current-context: [secret-text]' })
+    await discovery.service.output.says('Secret mesh-system/remotes, cluster far: field users[0].user.exec: programs are not run')
+    expect(await readiness())
+      .to.contain('cluster far: field users[0].user.exec')
+      .and.contain('its last good state stays')
+      .and.contain('Secret mesh-system/remotes, cluster other: field current-context')
+      .and.not.contain('secret-text')
+    far.apply(slice('web', '10.2.0.1', '10.2.0.3'))
+    await has(local, 'web', ['10.1.0.1', '10.2.0.1', '10.2.0.3'])
+    expect(existsSync(marker)).to.equal(false)
+  })
+
+  it('is read again where its secret says that it is reached otherwise, and loses nothing meanwhile', async () => {
+    relay = await HostileRelay.start(far.server, far.dir)
+    let lost = 0
+    const watch = setInterval(() => (lost += seen(local, 'only-far') === undefined ? 1 : 0), 5)
+    write({ far: configOf(relay.address) })
+    await until('the other address', async () =>
+      (await rows()).some(({ name, server, isComplete }) => name === 'far' && server === relay.address && isComplete),
+    )
+    far.apply(slice('web', '10.2.0.4'))
+    await has(local, 'web', ['10.1.0.1', '10.2.0.4'])
+    clearInterval(watch)
+    expect(lost).to.equal(0)
+  })
+
+  it('keeps what is known of it, and delays nobody, while its API server is away or hangs', async () => {
+    relay.away()
+    near.apply(slice('probe', '10.1.0.8'))
+    await has(local, 'probe', ['10.1.0.8'])
+    expect(seen(local, 'only-far')).to.deep.equal(['10.2.0.2'])
+    relay.back()
+    write({ far: configOf() })
+    await until('the server itself', async () =>
+      (await rows()).some(({ name, server, isComplete }) => name === 'far' && server === far.server && isComplete),
+    )
+    far.signalServer('SIGSTOP')
+    near.apply(slice('probe', '10.1.0.9'))
+    await has(local, 'probe', ['10.1.0.9'])
+    expect(seen(local, 'only-far')).to.deep.equal(['10.2.0.2'])
+  })
+
+  it('is waited for at a start, for a bounded time', async () => {
+    await discovery.service.stop()
+    await discovery.service.start()
+    expect(await discovery.service.metrics()).to.match(/^remote_cluster_sync_timeouts_total 1$/m)
+    expect(await readiness()).to.contain('cluster far has not been read whole yet (Secret mesh-system/remotes); the service goes on without it')
+    local = await connect('again', 'Orchestrator')
+    expect([seen(local, 'only-far'), seen(local, 'web')]).to.deep.equal([undefined, ['10.1.0.1']])
+    far.signalServer('SIGCONT')
+    await has(local, 'only-far', ['10.2.0.2'])
+    await discovery.service.stop()
+    discovery.service.env.PILOT_REMOTE_CLUSTER_TIMEOUT = '80s'
+    await discovery.service.start()
+    local = await connect('late', 'Orchestrator')
+    expect(seen(local, 'only-far'), 'the first push has all').to.deep.equal(['10.2.0.2'])
+    expect(await discovery.service.metrics()).to.match(/^remote_cluster_sync_timeouts_total 0$/m)
+  })
+
+  it('leaves with its secret alone, with all that it had', async () => {
+    await has(local, 'only-far', ['10.2.0.2'])
+    near.kubectl(['delete', 'secret', '-n', 'mesh-system', 'remotes'])
+    await has(local, 'only-far', undefined)
+    await has(local, 'web', ['10.1.0.1'])
+    expect((await rows()).map(({ name }) => name)).to.deep.equal(['Orchestrator'])
+    write({ far: configOf() }, 'istio/multiCluster')
+    await has(local, 'only-far', ['10.2.0.2'])
+  })
+})
