@@ -236,6 +236,8 @@ describe('pilot-discovery ca', () => {
     expect({ ...offline, clock: { ...online.clock, verdict: clock.verdict } }).to.deep.equal(online)
     await beginRotation(ca)
     expect((await ca('show')).stdout).to.include('Rotation stage: announce since ')
+    writeFileSync(join(service.authorityDir, 'ledger.json'), '{')
+    expect((await ca('ledger')).stderr).to.match(/^the ledger of issued certificates cannot be read and begins anew: /)
     const exported = await ca('export', '--to', join(service.dir, '.out'), '--private-key')
     expect(exported.stdout.trim().split('\n')).to.deep.equal(
       ['root-cert', 'ca-cert', 'ca-key'].map((name) => join(service.dir, '.out', `${name}.pem`)),

@@ -91,6 +91,9 @@ async function pluggedInOf({ ROOT_CA_DIR }: Features, access: SecretAccess): Pro
 const quiet = () => {}
 /** Results are printed by the command, so nothing is logged. */
 const silent = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+const toUser = (line: string): void => void process.stderr.write(`${line}\n`)
+/** Of what is kept and cannot be read, the user is told: without the ledger nobody is known to hold certificates. */
+const telling = { ...silent, warn: toUser, error: toUser }
 
 /** What an opened state is made of. `end` is called when it is closed. */
 interface OpenedParts {
@@ -123,7 +126,7 @@ async function opened(features: Features, { storage, held, plugged: readPlugged,
       changed: quiet,
       clocks: readClocks,
       random: () => 0,
-      log: () => silent,
+      log: (scope) => (scope === 'ca' ? telling : silent),
       metrics: new MetricRegistry(),
     })
     const plugged = await readPlugged()
