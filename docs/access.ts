@@ -2,7 +2,7 @@
 import { stringify } from 'yaml'
 import { kinds } from '../src/config/kinds.ts'
 import { groupSpellings } from '../src/names/mesh-names.ts'
-import { type Access, accesses, signerAccesses, statusAccesses } from '../src/orchestrator/access.ts'
+import { type Access, accesses, registrationAccesses, signerAccesses, statusAccesses } from '../src/orchestrator/access.ts'
 import { injectorNames } from '../src/orchestrator/injector-object.ts'
 import { settingsNames } from '../src/orchestrator/settings-object.ts'
 
@@ -44,6 +44,8 @@ export function accessTemplate(): string {
     ['signerClusterRules', rulesOf('cluster', signerAccesses)],
     ['signerRules', rulesOf('control plane', signerAccesses)],
     ['statusClusterRules', rulesOf('cluster', statusAccesses)],
+    ['registrationClusterRules', rulesOf('cluster', registrationAccesses)],
+    ['registrationRules', rulesOf('control plane', registrationAccesses)],
     ['groups', groups],
   ]
   const head =

@@ -11,7 +11,7 @@ import { discoveryVariables } from '../src/config/features.ts'
 import type { DeclaredVariable } from '../src/config/variable.ts'
 import { agentScopeTable, discoveryScopeTable, type Scope } from '../src/logging/scopes.ts'
 import { isAliasGroup } from '../src/names/mesh-names.ts'
-import { type Access, accesses, accessName, signerAccesses, statusAccesses } from '../src/orchestrator/access.ts'
+import { type Access, accesses, accessName, registrationAccesses, signerAccesses, statusAccesses } from '../src/orchestrator/access.ts'
 
 /** Returns a table. Bars and what would begin HTML are escaped. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -84,6 +84,8 @@ const accessAbout =
 
 const accessColumns = ['Resource', 'Verbs', 'Where', 'What for']
 const signerAbout = 'With `ORCH_SIGNER` also (`manifests/optional/signer.yaml`; [certificates.md](certificates.md), E7):'
+const registrationAbout =
+  'With `PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION` also (`manifests/optional/registration.yaml`; [registration.md](registration.md), R12):'
 const statusAbout = 'With `PILOT_ENABLE_STATUS` also (`manifests/optional/status.yaml`; [status.md](status.md), S6):'
 
 const accessRows = (of: readonly Access[]): string[][] => {
@@ -120,6 +122,7 @@ export async function referencePage(): Promise<string> {
     `## Access to a cluster\n\n${accessAbout}\n\n${table(accessColumns, accessRows(accesses))}`,
     `${signerAbout}\n\n${table(accessColumns, accessRows(signerAccesses))}`,
     `${statusAbout}\n\n${table(accessColumns, accessRows(statusAccesses))}`,
+    `${registrationAbout}\n\n${table(accessColumns, accessRows(registrationAccesses))}`,
     `## ControlZ\n\n${table(['Page', 'As JSON', 'Contents'], topics)}`,
   ].join('\n\n')}\n`
 }

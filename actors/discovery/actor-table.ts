@@ -11,6 +11,7 @@ import type { InjectorEvent, InjectorWebhooksEvent, MeshSettingsEvent } from '..
 import type { MeshObjectEvent, ObjectAnalysed, ObjectsPublished, ProxiesReached } from '../../protocols/messages/object-status.ts'
 import type { ProxyEventsReported } from '../../protocols/messages/proxy-events.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { RegistrarConfig, RegistrationObjectEvent, RegistrationRefused, WorkloadEvent } from '../../protocols/messages/registration.ts'
 import type { NamespaceRootsEvent } from '../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
@@ -59,6 +60,8 @@ export interface TableParts {
   readonly webhooks: WebhookPort | undefined
   /** The configuration of the validating webhook that is kept; undefined: none is. */
   readonly keptWebhook: ValidationControllerConfig | undefined
+  /** The name of this replica as a keeper of WorkloadEntries; undefined: workloads do not register themselves. */
+  readonly replica: string | undefined
   /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
   /** Resolves the path of an actor's module, relative to this folder. */
@@ -104,6 +107,9 @@ interface Messages {
   ProxiesReached: ProxiesReached
   ObjectAnalysed: ObjectAnalysed
   InForceEvent: InForceEvent
+  WorkloadEvent: WorkloadEvent
+  RegistrationObjectEvent: RegistrationObjectEvent
+  RegistrationRefused: RegistrationRefused
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
@@ -123,6 +129,7 @@ type CertificateAuthority = typeof import('./authority/certificate-authority.ts'
 type RootCertificates = typeof import('./leader/root-certificates.ts').actor
 type MeshCertificates = typeof import('./leader/mesh-certificates.ts').actor
 type ValidationController = typeof import('./leader/validation-controller.ts').actor
+type Registrar = typeof import('./registrar/registrar.ts').actor
 type StatusWriter = typeof import('./leader/status-writer.ts').actor
 type Distribution = typeof import('./distribution/distribution.ts').actor
 type Webhooks = typeof import('./webhooks/webhooks.ts').actor
@@ -197,9 +204,12 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     module: 'xds-writer/xds-writer',
     consumes: {
       ...{ WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true, TokenKeysEvent: true },
-      DistributionCommand: true,
+      ...{ DistributionCommand: true, RegistrationRefused: true },
     },
-    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true, ProxyEventsReported: true },
+    emits: {
+      ...{ WriterEvent: true, IdentityEvent: true, SecretCommand: true, ProxiesReported: true, ProxyEventsReported: true },
+      WorkloadEvent: true,
+    },
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
@@ -215,7 +225,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     runs: mode,
     actors: [],
   }
-  const beside = [resolverRow(parts), analyzerRow(parts, own), distributionRow(), statusRow(parts)]
+  const beside = [resolverRow(parts), analyzerRow(parts, own), distributionRow(), statusRow(parts), registrarRow(parts)]
   const rows = [queue, files, ...Object.values(late), mock, cluster, remotes, ...trust, ...beside, writers, webhooks]
   return {
     ...wire(rows, parts.module),
@@ -321,6 +331,19 @@ function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
   }
 }
 
+/** The registrar of workloads, where they register themselves. */
+function registrarRow({ replica, features, writers }: TableParts): Row<Registrar> {
+  const { MESH_DOMAIN: domain, PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: graceMs, PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: checksHealth } = features
+  const config = (name: string): RegistrarConfig => ({ replica: name, domain, graceMs, checksHealth, writers })
+  return {
+    module: 'registrar/registrar',
+    consumes: { WorkloadEvent: true, RegistrationObjectEvent: true },
+    emits: { RegistrationRefused: true },
+    runs: 'in-thread',
+    actors: replica === undefined ? [] : [{ name: 'registrar', config: config(replica) }],
+  }
+}
+
 /** The actor for a source of the mesh configuration. */
 function configuredActor(
   parts: TableParts,
@@ -357,7 +380,7 @@ function configuredRows(mode: SpawnMode): {
     clusterConfig: {
       module: 'sources/orchestrator/config-watcher',
       consumes: {},
-      emits: { SourceEvent: true, MeshObjectEvent: true },
+      emits: { SourceEvent: true, MeshObjectEvent: true, RegistrationObjectEvent: true },
       runs: mode,
       actors: [],
     },

@@ -48,6 +48,7 @@ import { statusWrites } from './leader/status-writes.ts'
 import { validationSteps } from './leader/validation-steps.ts'
 import { type PassedPlaces, passedPlaces } from './passed-places.ts'
 import { keptSecrets, sharedSecrets } from './process-secrets.ts'
+import { givenPresence } from './registrar/given-presence.ts'
 
 /** A running discovery service. */
 export interface DiscoveryService {
@@ -93,7 +94,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
 
   const metrics = new MetricRegistry()
   const elections = cluster && new Elections({ ...leaderSettings(cluster, given, features), log, metrics })
-  const answers = {} as Record<string, unknown>
+  const presence = cluster && givenPresence(cluster, given, features)
+  const answers: Record<string, unknown> = {}
   const supervisor = new Supervisor({
     mode,
     log,
@@ -110,7 +112,6 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const wiring = actorTable({
     options,
     syncedBefore: () => configured.syncedBefore,
-    features,
     ...{ hasRegistry: sources.hasRegistry, configSources: sources.configSources, missingSources: sources.missing },
     statusOnLoopback: openOnLoopback,
     writers,
@@ -118,8 +119,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     certificates: hasFiles ? files : undefined,
     webhooks: webhooks.at === 'https' ? { ...hostAndPort(options.httpsAddr), ownHosts: ownHosts(serving) } : undefined,
     ...{ identity, secrets, place: authority.place, hasCluster: cluster !== undefined, keptWebhook: keptWebhook(given, features, webhooks, serving) },
-    mode,
-    module,
+    ...{ features, replica: presence?.replica, mode, module },
   })
   const readiness = new ReadinessJudge(() => supervisor.states(), wiring.sources, sources.advice, cluster?.troubles)
   const levels = levelsInForce(opened, supervisor)
@@ -128,6 +128,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     answers,
     cluster ? cluster.answers(log, metrics, features) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
     elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
+    presence?.answers,
     statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
   )
   startActors(supervisor, wiring)
@@ -158,8 +159,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
       const released = elections?.close()
-      await supervisor.drain(['source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
-      await released
+      await supervisor.drain(['registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
+      await Promise.all([released, presence?.close()])
       await Promise.all([admin.close(), explanations.close(), cluster?.close()])
       await claim.release()
       await passing?.remove()
@@ -190,6 +191,8 @@ async function checkGiven(given: DiscoveryOptions) {
   checkGivenFiles(given)
   const hasCluster = cluster !== undefined
   if (features.PILOT_ENABLE_STATUS && !hasCluster) warnings.push('PILOT_ENABLE_STATUS has no effect: there is no cluster whose objects have a status')
+  if (features.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION && !hasCluster)
+    warnings.push('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION has no effect: there is no cluster in which WorkloadEntries could be created')
   const authority = { ...(await givenAuthority(given, features, { place: place.place, hasCluster })), place: place.place }
   // The authority has made its directory by now, if it has one.
   const { secrets, warning } = cluster?.secrets ? await sharedSecrets(cluster.secrets) : keptSecrets(features.MESHD_CA_STATE_DIR)

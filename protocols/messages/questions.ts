@@ -6,6 +6,7 @@ import type { BundleOrder, BundleOutcome } from './injection.ts'
 import type { Duty } from './leadership.ts'
 import type { StatusOrder, StatusOutcome } from './object-status.ts'
 import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './orchestrator.ts'
+import type { EntryOrder, EntryOutcome, PresenceAnswer, PresenceOrder } from './registration.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
 import type { SecretCall, SecretOutcome } from './secret-calls.ts'
 import type { SecretReader } from './secrets.ts'
@@ -37,6 +38,9 @@ export interface BoundedQuestions {
   writeIngressStatus(order: IngressStatusOrder): IngressStatusAnswer
   /** Answered by the main thread, which writes the status of a configuration object. */
   writeStatus(order: StatusOrder): StatusOutcome
+  /** Both answered by the main thread: creates, changes or deletes a WorkloadEntry; keeps the Lease of this replica and lists those of all. */
+  callEntry(order: EntryOrder): EntryOutcome
+  replicaPresence(order: PresenceOrder): PresenceAnswer
   /** Answered by the main thread, which has the API server review the token. */
   reviewToken(question: TokenReviewQuestion): TokenVerdict
   /** Answered by the main thread, of a service that keeps its state in Secrets. */
@@ -74,6 +78,10 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   // A call may wait for its turn, and for a credential.
   writeIngressStatus: 25_000,
   writeStatus: 25_000,
+  // A call may wait for a credential.
+  callEntry: 25_000,
+  // Up to four calls, and one for each dead replica.
+  replicaPresence: 60_000,
   // A review may wait for its turn.
   secretAccess: 7000,
   reviewToken: 7000,

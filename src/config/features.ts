@@ -233,11 +233,24 @@ export const variables = {
     default: true,
     meaning: 'orchestrator services with selectors select workload entries with matching labels',
   },
+  PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'creates WorkloadEntries from WorkloadGroups when workloads connect that name their group (AUTO_REGISTER_GROUP), and deletes them when these are gone; without a cluster it has no effect',
+  },
   PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: {
     type: 'boolean',
     default: false,
     meaning:
-      'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration: an entry with the annotation proxy.mesh.io/health-checks-enabled: "true" takes traffic only while the condition Healthy of its status is True; what agents report is not written into it yet',
+      'health checks of WorkloadEntries: an entry with the annotation proxy.mesh.io/health-checks-enabled: "true" takes traffic only while the condition Healthy of its status is True; into entries that were registered automatically what the agent reports is written',
+  },
+  PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: {
+    type: 'duration',
+    default: '10s',
+    range: ['0s', longest],
+    meaning:
+      'how long a workload that was registered automatically may be disconnected from all discovery instances before its WorkloadEntry is deleted',
   },
   PILOT_USE_ENDPOINT_SLICE: {
     type: 'boolean',

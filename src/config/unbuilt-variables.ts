@@ -2,7 +2,7 @@
  * The environment variables of the specification that `pilot-discovery` does not read, each with the reason. Their values are checked, and
  * setting one causes a warning at start. A variable moves to `features.ts` when code reads it.
  */
-import { type DeclaredVariable, longest } from './variable.ts'
+import type { DeclaredVariable } from './variable.ts'
 
 const orchestrator = 'the orchestrator client has no such part yet'
 const telemetry = 'stock Envoy has no Wasm extension for telemetry'
@@ -28,19 +28,6 @@ export const unbuiltVariables = {
     type: 'boolean',
     default: false,
     meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
-  },
-  PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: {
-    without: orchestrator,
-    type: 'boolean',
-    default: false,
-    meaning: 'auto-registers WorkloadEntries from associated WorkloadGroups when a workload connects over XDS',
-  },
-  PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: {
-    without: orchestrator,
-    type: 'duration',
-    default: '10s',
-    range: ['0s', longest],
-    meaning: 'time an auto-registered workload may stay disconnected from all discovery instances before its WorkloadEntry is cleaned up',
   },
   USE_REMOTE_CERTS: {
     without: orchestrator,

@@ -31,7 +31,7 @@ export const discoveryScopeTable = {
   validation: { about: 'faults of documents, and fields without effect' },
   validationController: { about: 'the configuration of the validating webhook' },
   validationServer: { about: 'webhooks: their port, reviews that failed, and objects that were denied' },
-  wle: { about: 'the health of workloads' },
+  wle: { about: 'workloads that register themselves, and the health of workloads' },
 } as const satisfies Record<string, Scope>
 
 /** Scopes of `pilot-agent`. */

@@ -125,6 +125,21 @@ export const signerAccesses: readonly Access[] = [
   },
 ]
 
+/**
+ * What `PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION` needs beside that (docs/registration.md, R12): `manifests/optional/registration.yaml`, which only
+ * those apply who set it.
+ */
+export const registrationAccesses: readonly Access[] = [
+  ...groupSpellings('networking').flatMap((group): Access[] => [
+    {
+      ...{ resource: 'workloadentries', group, verbs: ['create', 'patch', 'delete'], where: everywhere },
+      why: 'entries of workloads that register themselves',
+    },
+    { resource: 'workloadentries/status', group, verbs: ['patch'], where: everywhere, why: 'their health' },
+  ]),
+  { resource: 'leases', group: 'coordination.k8s.io', verbs: ['delete'], where: mine, why: 'Leases of replicas that are gone (R9)' },
+]
+
 /** The kinds of the mesh, in both spellings of their groups. */
 const configuration = ofKinds('', follow, 'configuration')
 
@@ -157,9 +172,12 @@ export function checkDeclared(verb: AccessVerb, use: string): void {
   const [resource = ''] = use.split(' ')
   // Every account may read it.
   if (verb === 'get' && resource === '/version') return
-  const isDeclared = [...fixed, ...signerAccesses].some((access) => accessName(access) === resource && access.verbs.includes(verb))
+  const isDeclared = [...fixed, ...signerAccesses, ...registrationAccesses].some(
+    (access) => accessName(access) === resource && access.verbs.includes(verb),
+  )
   const isProbe = verb === 'create' && resource.startsWith('gateways.networking.')
+  const isEntry = (verb === 'create' || verb === 'patch' || verb === 'delete') && /^workloadentries\.networking\.[^/]+$/.test(resource)
   const isOfKind = kindPrefixes.some((prefix) => resource.startsWith(prefix)) && resource.endsWith('/status') === (verb === 'patch')
-  if (isDeclared || isProbe || (isOfKind && (verb === 'list' || verb === 'watch' || verb === 'patch'))) return
+  if (isDeclared || isProbe || isEntry || (isOfKind && (verb === 'list' || verb === 'watch' || verb === 'patch'))) return
   throw new Error(`"${verb}" of "${resource}" is not declared in src/orchestrator/access.ts, and so not in the role`)
 }

@@ -21,7 +21,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     secrets: { versionKey: 'secret', lockedKeys: '' },
     place: { kind: 'directory' },
     ...{ webhooks: undefined, keptWebhook: undefined },
-    mode: 'threads',
+    ...{ replica: undefined, mode: 'threads' },
     module: (name) => new URL(`file:///${name}`),
   })
 

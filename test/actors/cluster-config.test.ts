@@ -52,6 +52,7 @@ class Subject {
         slowMs,
         startMs,
         dropsInvalid,
+        registers: false,
       },
       log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: { fallback: 'none', scopes: {} }, callers: [] }, ({ message }) =>
         this.log.push(message),

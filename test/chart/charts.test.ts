@@ -87,6 +87,7 @@ describe('the charts', () => {
       signer: fc.constantFrom('', 'clusterissuers.cert-manager.io/mesh'),
       autoscaling: fc.record({ enabled: fc.boolean() }),
       status: fc.record({ enabled: fc.boolean() }),
+      registration: fc.record({ enabled: fc.boolean() }),
       podDisruptionBudget: fc.record({ enabled: fc.boolean() }),
       validation: fc.record({ enabled: fc.boolean() }),
       sidecarInjectorWebhook: fc.record({ enabled: fc.boolean() }),
@@ -187,7 +188,7 @@ function agree(values: Given, namespace: string): void {
     expect(keys).to.include(`${roleRef.kind}/${roleRef.name}`)
     expect(subjects).to.deep.equal([{ kind: 'ServiceAccount', name, namespace }])
   }
-  expect(bindings.length).to.equal((values.signer === '' ? 2 : 4) + (values.status.enabled ? 1 : 0))
+  expect(bindings.length).to.equal((values.signer === '' ? 2 : 4) + (values.status.enabled ? 1 : 0) + (values.registration.enabled ? 2 : 0))
   const named = objects.flatMap(({ rules = [] }) => rules).flatMap(({ resourceNames = [] }) => resourceNames)
   expect(named).to.include.members([...settingsNames(values.revision), ...injectorNames(values.revision), `${name}-${namespace}`])
   const env = Object.fromEntries(container.env.map((each: { name: string; value?: string }) => [each.name, each.value]))
@@ -200,6 +201,7 @@ function agree(values: Given, namespace: string): void {
   )
   expect(env.ORCH_SIGNER ?? '').to.equal(values.signer)
   expect(env.PILOT_ENABLE_STATUS === 'true').to.equal(values.status.enabled)
+  expect(env.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION === 'true').to.equal(values.registration.enabled)
   // What scales replicas says how many there are.
   expect(deployment.spec.replicas === undefined).to.equal(values.autoscaling.enabled)
   for (const { spec } of objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')) expect(spec.scaleTargetRef.name).to.equal(name)
@@ -212,6 +214,7 @@ interface Given {
   readonly signer: string
   readonly autoscaling: { readonly enabled: boolean }
   readonly status: { readonly enabled: boolean }
+  readonly registration: { readonly enabled: boolean }
   readonly validation: { readonly enabled: boolean }
 }
 

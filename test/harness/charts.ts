@@ -85,5 +85,6 @@ export function manifestFiles(): Map<string, string> {
     ...['discovery', 'disruption', 'injection', 'webhooks'].map((template) => [`${template}.yaml`, made(template)] as const),
     ['optional/signer.yaml', made('signer', { signer: 'example.com/mesh' })],
     ['optional/status.yaml', made('status', { status: { enabled: true } })],
+    ['optional/registration.yaml', made('registration', { registration: { enabled: true } })],
   ])
 }

@@ -78,6 +78,11 @@ export class TestCluster {
     return `https://127.0.0.1:${firstPort + this.#index}`
   }
 
+  /** The network namespace of its nodes. */
+  get network(): string {
+    return `kc-mesh${this.#index}`
+  }
+
   /** The folder of kubectl. */
   get bin(): string {
     return this.#bin

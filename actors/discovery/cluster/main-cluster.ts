@@ -37,6 +37,8 @@ export class MainCluster {
   readonly #signerApi: ClusterApi
   /** For the status of configuration objects, whose writer keeps to a rate of its own. */
   readonly statusApi: ClusterApi
+  /** For WorkloadEntries of workloads that register themselves, likewise, and for the Leases of replicas. */
+  readonly registrationApi: ClusterApi
   #signer: ClusterSigner | undefined
   readonly #options: DiscoveryOptions
   /** The other clusters, once the answers were asked for; undefined: they are not followed. */
@@ -51,6 +53,7 @@ export class MainCluster {
     this.#reviewApi = new ClusterApi(connection, requestSettings(options), reviewMs)
     this.#signerApi = new ClusterApi(connection, requestSettings(options))
     this.statusApi = new ClusterApi(connection, { ...requestSettings(options), perSecond: 0 })
+    this.registrationApi = new ClusterApi(connection, { ...requestSettings(options), perSecond: 0 })
     if (place.kind === 'secrets') this.secrets = { call: secretCalls(this.api, place.namespace), namespace: place.namespace }
   }
 
@@ -67,7 +70,7 @@ export class MainCluster {
   /** The answers to actors. Connections and requests are logged from now on. */
   answers(log: Logger, metrics: MetricRegistry, features: AnswerFeatures) {
     const { ORCH_SIGNER: signer, MESH_DOMAIN: domain, CLUSTER_ID: own, PILOT_REMOTE_CLUSTER_TIMEOUT: timeoutMs } = features
-    for (const api of [this.api, this.#reviewApi, this.#signerApi, this.statusApi]) api.logTo(log('klog'))
+    for (const api of [this.api, this.#reviewApi, this.#signerApi, this.statusApi, this.registrationApi]) api.logTo(log('klog'))
     const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
     const ofReviews = reviewMetrics(metrics)
     const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, ofReviews)
@@ -104,6 +107,7 @@ export class MainCluster {
     this.#reviewApi.close()
     this.#signerApi.close()
     this.statusApi.close()
+    this.registrationApi.close()
   }
 }
 

@@ -2,10 +2,9 @@
  * An XDS writer: owns the connections that it accepts and the state of their streams, and writes slices of shared memory to them. It
  * consumes pushes (`WriterCommand`) and the certificates and trust of the secured port (`SecuredPortEvent`), and emits connecting and
  * disconnecting proxies (`WriterEvent`), their identities (`IdentityEvent`), what they acknowledged (`ProxiesReported`) and, while it is watched,
- * what happens to them (`ProxyEventsReported`). When a writer dies, only its own connections are lost;
+ * what happens to them (`ProxyEventsReported`), and workloads that register themselves (`WorkloadEvent`). When a writer dies, only its own connections are lost;
  * the proxies reconnect to any writer.
  */
-
 import { randomBytes } from 'node:crypto'
 import { adminServiceName } from '../../../protocols/messages/admin-call.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
@@ -14,6 +13,7 @@ import type { Caller, TokenKeysEvent } from '../../../protocols/messages/identit
 import { attentionNote, servingNote } from '../../../protocols/messages/notes.ts'
 import type { ProxyEventsReported } from '../../../protocols/messages/proxy-events.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
+import type { RegistrationRefused, WorkloadEvent } from '../../../protocols/messages/registration.ts'
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
@@ -61,6 +61,7 @@ import { connectionAnswers } from './connection-debug.ts'
 import { GatewaySecrets } from './gateway-secrets.ts'
 import { ProxyEventReports, type Refusing } from './proxy-event-reports.ts'
 import { Pushes } from './pushes.ts'
+import { RegisteringWorkloads } from './registering-workloads.ts'
 import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { StatusAccess } from './status-access.ts'
@@ -70,12 +71,10 @@ import { WriterTokenKeys } from './token-keys.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** Appended to the notice that further log lines about a client are suppressed. */
-/** The maximum number of characters of a reason in a log line of a report. */
-const longestReason = 200
 const suppressionHint = ' (metrics and /debug/adsz show all)'
 
-type Message = WriterCommand | SecuredPortEvent | SecretEvent | DistributionCommand | TokenKeysEvent
-type Sent = WriterEvent | IdentityEvent | SecretCommand | ProxiesReported | ProxyEventsReported
+type Message = WriterCommand | SecuredPortEvent | SecretEvent | DistributionCommand | TokenKeysEvent | RegistrationRefused
+type Sent = WriterEvent | IdentityEvent | SecretCommand | ProxiesReported | ProxyEventsReported | WorkloadEvent
 
 const discoveryServiceName = 'envoy.service.discovery.v3.AggregatedDiscoveryService'
 
@@ -94,11 +93,12 @@ class XdsWriter implements Behaviour<Message, Sent> {
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
   readonly #slots: ProxySlots
-  readonly #acknowledgements: Acknowledgements
-  readonly #events: ProxyEventReports
+  readonly #acknowledgements = new Acknowledgements(this.#connections)
+  readonly #events = new ProxyEventReports(this.#connections)
   readonly #statusStreams: StatusStreams
   readonly #configStreams: ConfigStreams
   readonly #secrets: GatewaySecrets
+  readonly #registering: RegisteringWorkloads
   readonly #standstillTimer = new StandstillTimer()
   readonly #metrics
   readonly #lines = new LineBounds()
@@ -131,10 +131,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
     })
     this.#announced = new AnnouncedRoots(this.#catalog.parts)
     this.#sessionParts = {
-      announced: this.#announced,
-      catalog: this.#catalog,
-      plans: this.#plans,
-      subscriptions: new Subscriptions(),
+      ...{ announced: this.#announced, catalog: this.#catalog, plans: this.#plans, subscriptions: new Subscriptions() },
       flowControlTimeoutMs: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.digest.padEnd(12, '0') : ''}${this.#noncePrefix}-${++this.#nonceCount}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
@@ -145,8 +142,10 @@ class XdsWriter implements Behaviour<Message, Sent> {
         `gateways of service account ${account} in namespace ${namespace} request ${resource}, which does not exist: listeners and clusters that need it refuse connections until it does`,
       ),
     )
-    this.#acknowledgements = new Acknowledgements(this.#connections)
-    this.#events = new ProxyEventReports(this.#connections)
+    this.#registering = new RegisteringWorkloads({
+      ...{ authenticates: this.#features.XDS_AUTH, names: () => this.#secured.names, connections: this.#connections },
+      warn: (kind, line) => this.#warn(kind, line, 'wle'),
+    })
     this.#slots = new ProxySlots(context.config.proxySlots, context.config.index, this.#features.PILOT_XDS_MAX_PROXIES)
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
@@ -257,6 +256,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   linked(peer: Peer<Sent>): void {
+    this.#registering.linked(peer)
     if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
     if (peer.kind === 'source') this.#secrets.linked(peer)
     if (peer.kind === 'distribution') {
@@ -270,6 +270,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   unlinked(peer: Peer): void {
+    this.#registering.unlinked(peer)
     this.#secrets.unlinked(peer)
     if (peer.kind === 'distribution') {
       this.#acknowledgements.unlinked()
@@ -316,6 +317,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
         return this.#release(command.count)
       case 'RefuseProxy':
         return this.#refuseProxy(command.connection, command.reason)
+      case 'RegistrationRefused':
+        return this.#registering.refused(command)
       case 'OpenListener':
         // Configuration is served on the plaintext port although the secured one has no certificate (docs/certificates.md, V2).
         return void Promise.race([this.#server.open(), this.#secured.missing]).then(() => this.#context.note(servingNote, true))
@@ -444,10 +447,9 @@ class XdsWriter implements Behaviour<Message, Sent> {
    * Whether a request is an agent's report of its workload's health (docs/agent.md, H9), which subscribes to nothing and rejects nothing:
    * its error says why the workload is unhealthy.
    */
-  #isHealthReport({ id }: Connection, { typeUrl, error }: Pick<DeltaRequest, 'typeUrl' | 'error'>): boolean {
+  #isHealthReport(connection: Connection, { typeUrl, error }: Pick<DeltaRequest, 'typeUrl' | 'error'>): boolean {
     if (typeUrl !== healthType && typeUrl !== aliasHealthType) return false
-    const health = error ? `unhealthy: ${error.message.slice(0, longestReason)}` : 'healthy'
-    this.#context.log('wle').debug(`the workload of ${id} is ${health}`)
+    this.#context.log('wle').debug(this.#registering.reported(connection, error))
     return true
   }
 
@@ -518,6 +520,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       ...(connection.verifiedIdentity === undefined ? {} : { identity: connection.verifiedIdentity }),
     })
     this.#announce(connection)
+    this.#registering.connected(connection)
     this.#callers.connected(connection)
     this.#events.connected(connection)
     return true
@@ -561,7 +564,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   /** Logs a line about a client. The number of lines of one kind is limited. */
-  #warn(kind: string, line: string, scope: 'ads' | 'serverca' | 'status' = 'ads'): void {
+  #warn(kind: string, line: string, scope: 'ads' | 'serverca' | 'status' | 'wle' = 'ads'): void {
     const bounded = this.#lines.bounded(kind, line, monotonicMs(), suppressionHint)
     if (bounded !== undefined) this.#context.log(scope).warn(bounded)
   }
@@ -580,6 +583,7 @@ class XdsWriter implements Behaviour<Message, Sent> {
       this.#slots.free()
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#callers.gone(connection)
+      this.#registering.gone(connection)
       this.#acknowledgements.gone(connection)
       this.#events.gone(connection)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)

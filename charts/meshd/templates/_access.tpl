@@ -282,6 +282,46 @@
     - patch
 {{- end }}
 
+{{- define "meshd.registrationClusterRules" -}}
+- apiGroups:
+    - networking.mesh.io
+  resources:
+    - workloadentries
+  verbs:
+    - create
+    - patch
+    - delete
+- apiGroups:
+    - networking.mesh.io
+  resources:
+    - workloadentries/status
+  verbs:
+    - patch
+- apiGroups:
+    - networking.istio.io
+  resources:
+    - workloadentries
+  verbs:
+    - create
+    - patch
+    - delete
+- apiGroups:
+    - networking.istio.io
+  resources:
+    - workloadentries/status
+  verbs:
+    - patch
+{{- end }}
+
+{{- define "meshd.registrationRules" -}}
+- apiGroups:
+    - coordination.k8s.io
+  resources:
+    - leases
+  verbs:
+    - delete
+{{- end }}
+
 {{- define "meshd.groups" -}}
 - networking.mesh.io
 - networking.istio.io

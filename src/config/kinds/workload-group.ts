@@ -1,10 +1,13 @@
 /** WorkloadGroup: a template for workloads that register themselves. */
-import { anything, type Read, record, required } from '../shape.ts'
+import { anything, type Read, record, required, unused } from '../shape.ts'
 import { labels } from '../shapes/hosts.ts'
 import { workload } from '../shapes/workload.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
-const spec = record({ metadata: record({ labels, annotations: labels }), template: required(workload), probe: anything })
+/** The agent reads its probe at its start, before it knows of any group. */
+const probeReason = 'agents have their probe from the configuration of their proxy (readinessProbe)'
+
+const spec = record({ metadata: record({ labels, annotations: labels }), template: required(workload), probe: unused(anything, probeReason) })
 
 /** The kind WorkloadGroup. */
 export const workloadGroup = {
@@ -15,5 +18,4 @@ export const workloadGroup = {
   spec,
   scope: 'namespace',
   selects: undefined,
-  without: 'workloads are not registered automatically',
 } satisfies Kind<'WorkloadGroup', Read<typeof spec>>

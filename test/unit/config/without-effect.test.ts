@@ -110,7 +110,6 @@ describe('settings without effect', () => {
       ['ProxyConfig', '{concurrency: 0}'],
       ['WasmPlugin', '{url: oci://x}'],
       ['TrafficExtension', '{lua: {inlineCode: x}}'],
-      ['WorkloadGroup', '{template: {address: 10.0.0.1}}'],
     ] as const) {
       const one = object(kind, spec)
       expect(withoutEffect(one, 'mesh.io').map(({ path, reason }) => [path, reason.startsWith('has no effect yet: ')])).to.deep.equal([['', true]])

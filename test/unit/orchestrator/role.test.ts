@@ -2,7 +2,15 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parseAllDocuments } from 'yaml'
-import { type Access, accesses, accessName, checkDeclared, signerAccesses, statusAccesses } from '../../../src/orchestrator/access.ts'
+import {
+  type Access,
+  accesses,
+  accessName,
+  checkDeclared,
+  registrationAccesses,
+  signerAccesses,
+  statusAccesses,
+} from '../../../src/orchestrator/access.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -19,7 +27,12 @@ interface Document {
 
 const documentsOf = (name: string): readonly Document[] =>
   parseAllDocuments(readFileSync(new URL(`../../../manifests/${name}`, import.meta.url), 'utf8')).map((document) => document.toJSON() as Document)
-const manifests = { access: documentsOf('access.yaml'), signer: documentsOf('optional/signer.yaml'), status: documentsOf('optional/status.yaml') }
+const manifests = {
+  access: documentsOf('access.yaml'),
+  signer: documentsOf('optional/signer.yaml'),
+  status: documentsOf('optional/status.yaml'),
+  registration: documentsOf('optional/registration.yaml'),
+}
 const rulesOf = (kind: string, documents = manifests.access): readonly Rule[] => documents.find((document) => document.kind === kind)?.rules ?? []
 
 describe('access to a cluster', () => {
@@ -48,6 +61,7 @@ describe('access to a cluster', () => {
     expect(permitted('Role')).to.deep.equal(declared('control plane'))
     expect(permitted('ClusterRole', manifests.signer)).to.deep.equal(declared('cluster', signerAccesses))
     expect(permitted('Role', manifests.signer)).to.deep.equal(declared('control plane', signerAccesses))
+    expect(permitted('Role', manifests.registration)).to.deep.equal(declared('control plane', registrationAccesses))
   })
 
   it('to the status of objects is the one verb, of the kinds of the mesh alone', () => {
@@ -73,10 +87,12 @@ describe('access to a cluster', () => {
       ['update', 'leases.coordination.k8s.io'],
       ['list', 'virtualservices.networking.mesh.io'],
       ['watch', 'virtualservices.networking.example.com'],
+      ['delete', 'workloadentries.networking.example.com'],
     ] as const)
       expect(() => checkDeclared(verb, resource), `${verb} ${resource}`).not.to.throw()
     for (const [verb, resource] of [
-      ['delete', 'leases.coordination.k8s.io'],
+      ['delete', 'ingresses.networking.k8s.io'],
+      ['delete', 'workloadgroups.networking.mesh.io'],
       ['list', 'daemonsets.apps'],
       ['create', 'virtualservices.networking.mesh.io'],
       ['list', 'virtualservices.other.mesh.io'],

@@ -23,6 +23,7 @@ import type { FilesPage } from '../files/file-watcher.ts'
 import { ValidationMetrics } from '../files/validation-metrics.ts'
 import { measureSource } from '../source-metrics.ts'
 import { ObjectReports, type SeenObject, seenObject } from './object-reports.ts'
+import { RegistrationReports } from './registration-reports.ts'
 import { SlowObjects } from './slow-objects.ts'
 import type { Follower, WatcherPart, Watching } from './watcher-part.ts'
 
@@ -39,6 +40,8 @@ export interface ConfigPartSettings {
   readonly names: MeshNames
   readonly optOuts: OptOuts
   readonly revision: string
+  /** Whether workloads register themselves, so that the registrar is told of their groups and entries. */
+  readonly registers: boolean
   /** Whether an object that cannot be used is removed, unless it is a policy (`PILOT_ENABLE_CRD_VALIDATION`). */
   readonly dropsInvalid: boolean
   /** Whether the process becomes ready without objects that cannot be listed. */
@@ -59,8 +62,14 @@ export interface ConfigPartSettings {
 
 type Mapping = Readonly<Record<string, unknown>>
 
+/** The kinds of which the registrar is told. */
+const registrationKinds: ReadonlySet<string> = new Set(['WorkloadEntry', 'WorkloadGroup'])
+
 /** An object that was parsed, or that takes too long to be parsed on this thread. */
-type Read = { readonly seen: SeenObject | undefined } & ({ readonly parsed: ParsedFile } | { readonly slow: Mapping })
+type Read = { readonly seen: SeenObject | undefined; readonly value: Mapping | undefined } & (
+  | { readonly parsed: ParsedFile }
+  | { readonly slow: Mapping }
+)
 
 /** A kind that is followed. */
 interface FollowedObjects {
@@ -81,6 +90,7 @@ export class ConfigPart implements WatcherPart {
   readonly #slow: SlowObjects
   /** Undefined: nobody is told of the objects, and nothing is kept for it. */
   readonly #reports: ObjectReports | undefined
+  readonly #registrations: RegistrationReports
   #overdue: Timer | undefined
   #isOverdue = false
   /** By the key of the definition. */
@@ -94,6 +104,7 @@ export class ConfigPart implements WatcherPart {
     this.#settings = settings
     this.#defined = new DefinedObjects(metrics, optOuts, { log, emit: send, secret: () => undefined }, settings.dropsInvalid)
     this.#reports = settings.hasStatus ? new ObjectReports(log('status')) : undefined
+    this.#registrations = new RegistrationReports(settings.registers ? names.domain : undefined)
     this.#validation = new ValidationMetrics(metrics, names.domain)
     this.#slow = new SlowObjects(() => settings.following.mayBeComplete(), settings.slowMs ?? slow.deadlineMs)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
@@ -124,15 +135,19 @@ export class ConfigPart implements WatcherPart {
   }
 
   settled(): void {
-    if (this.#settings.following.isListed) this.#reports?.listed()
+    if (!this.#settings.following.isListed) return
+    this.#reports?.listed()
+    this.#registrations.listed()
   }
 
   linked(peer: Peer): void {
     this.#reports?.linked(peer)
+    this.#registrations.linked(peer)
   }
 
   unlinked(peer: Peer): void {
     this.#reports?.unlinked(peer)
+    this.#registrations.unlinked(peer)
   }
 
   /** Nothing is served before it is known what each object means: it may be a policy. */
@@ -221,7 +236,7 @@ export class ConfigPart implements WatcherPart {
     log('source').info(`cluster ${cluster}: ${resource.name} is no longer defined: its objects are removed`)
     for (const name of objects.values()) {
       this.#slow.drop(name)
-      this.#reports?.removed(name)
+      this.#gone(name)
     }
     this.#defined.apply(new Map([...objects.values()].map((name) => [name, undefined])), monotonicMs(), true)
   }
@@ -249,8 +264,9 @@ export class ConfigPart implements WatcherPart {
   #read(followed: FollowedObjects, value: Mapping): Read {
     const patterns = new PatternChecks(slow.patternsMs, threadCpuMs)
     const parsed = this.#parse(followed, value, patterns)
-    const seen = this.#reports && seenObject(value)
-    return patterns.isExhausted ? { seen, slow: value } : { seen, parsed }
+    const isRegistered = this.#settings.registers && registrationKinds.has(followed.definition.kind.name)
+    const read = { seen: this.#reports && seenObject(value), value: isRegistered ? value : undefined }
+    return patterns.isExhausted ? { ...read, slow: value } : { ...read, parsed }
   }
 
   #parse(followed: FollowedObjects, value: Mapping, patterns: NonNullable<Report['patterns']>): ParsedFile {
@@ -283,14 +299,14 @@ export class ConfigPart implements WatcherPart {
     if (!read) {
       objects.delete(key)
       this.#slow.drop(name)
-      this.#reports?.removed(name)
+      this.#gone(name)
       return this.#defined.apply(new Map([[name, undefined]]), monotonicMs(), true)
     }
     mentioned?.add(key)
     objects.set(key, name)
     if ('parsed' in read) {
       this.#slow.drop(name)
-      return this.#take(followed, name, read.seen, read.parsed)
+      return this.#take(followed, name, read, read.parsed)
     }
     const { names, optOuts, revision, source } = this.#settings
     const { place, document } = this.#documentOf(followed, read.slow)
@@ -298,14 +314,20 @@ export class ConfigPart implements WatcherPart {
     this.#slow.add(name, {
       task: { name: place, content: { document }, domain: names.domain, optOuts: [...optOuts].join(','), revision, source },
       refused: (reason) => this.#parse(followed, read.slow, refusedPatterns(reason)),
-      parsed: (parsed) => this.#take(followed, name, read.seen, this.#ofCluster(read.slow, parsed)),
+      parsed: (parsed) => this.#take(followed, name, read, this.#ofCluster(read.slow, parsed)),
     })
   }
 
+  #gone(name: string): void {
+    this.#reports?.removed(name)
+    this.#registrations.removed(name)
+  }
+
   /** An object has been parsed. */
-  #take({ definition }: FollowedObjects, name: string, seen: SeenObject | undefined, parsed: ParsedFile): void {
+  #take({ definition }: FollowedObjects, name: string, { seen, value }: Read, parsed: ParsedFile): void {
     this.#count(parsed)
     if (seen) this.#reports?.read(name, definition, seen, parsed)
+    if (value) this.#registrations.read(name, definition, value, parsed)
     for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
     const reading: Reading = {
       name,

@@ -11,6 +11,7 @@ import { attentionNote, unknownNote } from '../../../../protocols/messages/notes
 import type { MeshObjectEvent } from '../../../../protocols/messages/object-status.ts'
 import type { ClusterAccess, ClusterStatus, RegistryWatcherConfig } from '../../../../protocols/messages/orchestrator.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import type { RegistrationObjectEvent } from '../../../../protocols/messages/registration.ts'
 import type { NamespaceRootsEvent } from '../../../../protocols/messages/root-certificates.ts'
 import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
@@ -47,7 +48,9 @@ interface Followed {
   readonly watch: FollowedResource
 }
 
-type Sent = MeshObjectEvent | SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
+/** What only the watcher of configuration emits. */
+type OfConfig = MeshObjectEvent | RegistrationObjectEvent
+type Sent = OfConfig | SourceEvent | SecretEvent | NamespaceRootsEvent | InjectorEvent | InjectorWebhooksEvent
 
 /** What a watcher is made of. */
 export interface WatcherMake {
@@ -427,7 +430,7 @@ function forbiddenBy(refusal: Refusal | undefined, verb: string, { name, namespa
 }
 
 /** The actor definition of the watcher of the registry of a cluster. */
-export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshNamesEvent, Exclude<Sent, MeshObjectEvent>> = {
+export const actor: ActorDefinition<RegistryWatcherConfig, SecretCommand | MeshNamesEvent, Exclude<Sent, OfConfig>> = {
   kind: 'source',
   start: (context) =>
     new ClusterWatcher(context, ({ send, following }) => {

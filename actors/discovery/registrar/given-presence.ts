@@ -1,0 +1,18 @@
+/** Whether workloads register themselves at this replica, and how it is named as the keeper of their WorkloadEntries. */
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import type { Features } from '../../../src/config/features.ts'
+import type { MainCluster } from '../cluster/main-cluster.ts'
+import { ReplicaPresence } from './replica-presence.ts'
+
+/** The longest part of a replica's name that comes from that of its pod or machine, in characters. */
+const longestName = 200
+
+/** Returns the presence of this replica; undefined: workloads do not register themselves (`PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION`). */
+export function givenPresence({ registrationApi: api }: MainCluster, given: DiscoveryOptions, features: Features): ReplicaPresence | undefined {
+  if (!features.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION) return undefined
+  const name = (features.POD_NAME || hostname()).toLowerCase().replace(/[^a-z0-9-]+/g, '-')
+  const replica = `${name.slice(0, longestName)}-${randomBytes(4).toString('hex')}`
+  return new ReplicaPresence({ api, replica, namespace: given.namespace || features.POD_NAMESPACE, domain: features.MESH_DOMAIN })
+}

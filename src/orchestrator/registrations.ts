@@ -1,0 +1,501 @@
+/**
+ * The registration of workloads by one replica: which WorkloadEntry is to be created, taken over, marked or deleted next, and what its status has to
+ * say (docs/registration.md, R1 to R12). One call of an entry is under way at a time, and what is written is worked out when it is its turn. Whether
+ * a time has passed is measured from when this replica saw a state: the times that are written into entries are not read.
+ */
+import ipaddr from 'ipaddr.js'
+import type {
+  EntryOrder,
+  EntryOutcome,
+  PresenceAnswer,
+  RegisteringWorkload,
+  RegistrarConfig,
+  ReportedHealth,
+  WorkloadEntryData,
+  WorkloadGroupData,
+} from '../../protocols/messages/registration.ts'
+import { type Pauses, pauseAfter } from '../model/back-off.ts'
+import { status } from '../model/status-codes.ts'
+import { LiveReplicas } from './live-replicas.ts'
+import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver } from './registered-entry.ts'
+import { RequestBudget } from './request-budget.ts'
+import { isNewer } from './resource-versions.ts'
+
+/** Pauses after failures of all calls, of those of one entry, and after conflicts, which the next state of the entry ends. */
+const pauses: { readonly shared: Pauses; readonly entry: Pauses; readonly conflict: Pauses } = {
+  shared: { firstMs: 500, longestMs: 15_000, jitter: 0.2 },
+  entry: { firstMs: 1000, longestMs: 300_000, jitter: 0.2 },
+  conflict: { firstMs: 100, longestMs: 5000, jitter: 0.5 },
+}
+/** Calls a second, and at once. */
+const rate = { perSecond: 20, burst: 20 }
+/**
+ * How long a workload may be away before its entry is marked, how much later a replica deletes an entry that another one has marked, and the least time between two writes of
+ * the health of an entry, in milliseconds.
+ */
+const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000 }
+/** After so many other calls in a row, one that writes health is next, where one waits. */
+const othersInARow = 3
+
+/** Addresses that no other machine reaches. */
+const unreachable: ReadonlySet<string> = new Set(['unspecified', 'broadcast', 'multicast', 'linkLocal', 'loopback'])
+
+/** What a call does. */
+export type EntryChange = 'create' | 'take over' | 'mark' | 'delete' | 'health'
+
+/** A call that is to be made. */
+export interface DueCall {
+  readonly id: string
+  readonly change: EntryChange
+  readonly order: EntryOrder
+}
+
+/** A connection whose stream ends, because its workload cannot be registered. */
+export interface RefusedWorkload {
+  readonly writer: string
+  readonly connection: string
+  readonly code: number
+  readonly reason: string
+}
+
+interface Connected {
+  readonly writer: string
+  readonly connection: string
+  readonly workload: RegisteringWorkload
+  /** What was reported before the entry was known. */
+  health: ReportedHealth | undefined
+  /** The entry of its workload, once it is known that there may be one. */
+  entry: string | undefined
+}
+
+/** An entry that exists, or is to exist. */
+interface Entry {
+  readonly id: string
+  /** As it was last seen; undefined: there is none. */
+  seen: WorkloadEntryData | undefined
+  /** Since when it is kept as it is: by this replica or another, with its workload connected or not. */
+  since: number
+  readonly connections: Set<Connected>
+  /** When the last connection here ended. */
+  leftAt: number
+  /** Whether a workload has connected here since the entry was last taken over: then it is taken over from whoever keeps it. */
+  isClaimed: boolean
+  /** What was reported last. */
+  health: ReportedHealth | undefined
+  healthFrom: number
+  isUnderWay: boolean
+  notBefore: number
+  failures: number
+  isConflicting: boolean
+}
+
+/** What is to be done with an entry, and from when on. */
+interface Wanted {
+  readonly change: EntryChange
+  readonly at: number
+}
+
+/** The settings of registrations. */
+export type RegistrationSettings = Omit<RegistrarConfig, 'writers'>
+
+/** The registrations of one replica. Times are monotonic milliseconds. */
+export class Registrations {
+  readonly replicas: LiveReplicas
+  readonly #settings: RegistrationSettings
+  readonly #budget: RequestBudget
+  /** Groups by namespace and name, in each spelling of the API group, the own one first. */
+  readonly #groups = new Map<string, Map<string, WorkloadGroupData>>()
+  readonly #groupKeys = new Map<string, string>()
+  readonly #entries = new Map<string, Entry>()
+  readonly #connections = new Map<string, Connected>()
+  readonly #refused: RefusedWorkload[] = []
+  /** Entries that are to be looked at, and those of which only the health is to be written. */
+  readonly #ready = new Set<string>()
+  readonly #unhealthy = new Set<string>()
+  readonly #waiting = new Map<string, number>()
+  #wakeAt = Number.POSITIVE_INFINITY
+  #others = 0
+  #blocked: { readonly failures: number; readonly until: number } = { failures: 0, until: Number.NEGATIVE_INFINITY }
+  /** Whether all groups and entries were told, and all connections. */
+  #knowsObjects = false
+  #knowsConnections = false
+  /** Whether this replica has a Lease: without one, others would take it for dead. */
+  #isPresent = false
+
+  constructor(settings: RegistrationSettings, now: number) {
+    this.#settings = settings
+    this.replicas = new LiveReplicas(settings.replica)
+    this.#budget = new RequestBudget(rate.perSecond, rate.burst, now)
+  }
+
+  /** The number of workloads that are connected here, of entries that this replica keeps, and of those that wait for a call. */
+  get counts(): { readonly connected: number; readonly kept: number; readonly waiting: number } {
+    const kept = [...this.#entries.values()].filter(({ seen }) => seen?.controller === this.#settings.replica).length
+    return { connected: this.#connections.size, kept, waiting: this.#ready.size + this.#unhealthy.size + this.#waiting.size }
+  }
+
+  /** The replicas that entries name. */
+  get keepers(): Set<string> {
+    const { replica } = this.#settings
+    const names = [...this.#entries.values()].map(({ seen }) => seen?.controller ?? '')
+    return new Set(names.filter((name) => name !== '' && name !== replica))
+  }
+
+  /** Returns the connections that are refused since the last call. */
+  takeRefused(): readonly RefusedWorkload[] {
+    return this.#refused.splice(0)
+  }
+
+  /** Sets a group as the server has it; undefined: it is gone. */
+  setGroup(id: string, workloadGroup: WorkloadGroupData | undefined, now: number): void {
+    const key = workloadGroup ? `${workloadGroup.namespace}/${workloadGroup.name}` : (this.#groupKeys.get(id) ?? '')
+    const spellings = this.#groups.get(key) ?? new Map<string, WorkloadGroupData>()
+    if (workloadGroup) {
+      this.#groupKeys.set(id, key)
+      spellings.set(id, workloadGroup)
+      this.#groups.set(key, spellings)
+    } else {
+      this.#groupKeys.delete(id)
+      spellings.delete(id)
+      if (spellings.size === 0) this.#groups.delete(key)
+    }
+    this.#judgeAll(now)
+    // An entry that was deleted with its group is made again with the next one of that name.
+    for (const { entry, workload } of this.#connections.values())
+      if (entry !== undefined && `${workload.namespace}/${workload.workloadGroup}` === key) this.#look(entry)
+  }
+
+  /** Sets an entry as the server has it; undefined: it is gone. */
+  setEntry(id: string, seen: WorkloadEntryData | undefined, now: number): void {
+    const known = this.#entries.get(id)
+    const isOlder =
+      seen &&
+      known?.seen?.uid === seen.uid &&
+      known.seen.resourceVersion !== seen.resourceVersion &&
+      isNewer(known.seen.resourceVersion, seen.resourceVersion)
+    if (isOlder || (!seen && !known)) return
+    this.#see(known ?? this.#added(id, now), seen, now)
+  }
+
+  /** All groups and entries have been told. */
+  knowsObjects(now: number): void {
+    if (this.#knowsObjects) return
+    this.#knowsObjects = true
+    this.#judgeAll(now)
+    for (const id of this.#entries.keys()) this.#look(id)
+  }
+
+  /** All writers have told of their connections. */
+  knowsConnections(): void {
+    if (this.#knowsConnections) return
+    this.#knowsConnections = true
+    for (const id of this.#entries.keys()) this.#look(id)
+  }
+
+  /** A workload is connected. What is known already is not new. */
+  connected(writer: string, connection: string, workload: RegisteringWorkload, health: ReportedHealth | undefined, now: number): void {
+    const key = `${writer}|${connection}`
+    if (this.#connections.has(key)) return
+    const connected: Connected = { writer, connection, workload, health, entry: undefined }
+    this.#connections.set(key, connected)
+    if (this.#knowsObjects) this.#judge(connected, now)
+  }
+
+  /** A connection has ended. */
+  disconnected(writer: string, connection: string, now: number): void {
+    const connected = this.#connections.get(`${writer}|${connection}`)
+    if (connected) this.#leave(connected, now)
+  }
+
+  /** A writer has ended, and with it its connections. */
+  ended(writer: string, now: number): void {
+    for (const connected of [...this.#connections.values()]) if (connected.writer === writer) this.#leave(connected, now)
+  }
+
+  /** The agent of a connection reports the health of its workload. */
+  reported(writer: string, connection: string, health: ReportedHealth): void {
+    const connected = this.#connections.get(`${writer}|${connection}`)
+    if (!connected) return
+    connected.health = health
+    const entry = connected.entry === undefined ? undefined : this.#entries.get(connected.entry)
+    if (!entry) return
+    entry.health = health
+    this.#look(entry.id)
+  }
+
+  /** The Leases of all replicas were listed; see {@link LiveReplicas.listed}. */
+  listed(leases: PresenceAnswer, keepers: Iterable<string>, askedAt: number, now: number): void {
+    this.#isPresent = true
+    if (this.replicas.listed(leases, keepers, askedAt, now)) for (const id of this.#entries.keys()) this.#look(id)
+  }
+
+  /** Returns the call that is next, and counts it as under way; undefined: none is due. `at`: the wall-clock time, for people. */
+  next(now: number, at: string): DueCall | undefined {
+    if (!this.#knowsObjects || !this.#isPresent || this.#blocked.until > now) return undefined
+    this.#wake(now)
+    if (this.#ready.size + this.#unhealthy.size === 0 || this.#budget.waitMs(now) > 0) return undefined
+    const health = this.#others >= othersInARow ? this.#dueOf(this.#unhealthy, now, at, true) : undefined
+    const due = health ?? this.#dueOf(this.#ready, now, at, false) ?? this.#dueOf(this.#unhealthy, now, at, true)
+    if (!due) return undefined
+    this.#others = due.change === 'health' ? 0 : this.#others + 1
+    this.#budget.take(now)
+    return due
+  }
+
+  /** The milliseconds until a call may be due, if nothing changes; undefined: nothing waits. */
+  waitMs(now: number): number | undefined {
+    const size = this.#ready.size + this.#unhealthy.size
+    if (!this.#knowsObjects || !this.#isPresent || size + this.#waiting.size === 0) return undefined
+    const first = size > 0 ? now + this.#budget.waitMs(now) : this.#wakeAt
+    return Math.max(0, first - now, this.#blocked.until - now)
+  }
+
+  /** What came of a call. `chance`: a random number from 0 to 1. */
+  answered({ id, change }: DueCall, outcome: EntryOutcome, now: number, chance: number): void {
+    const entry = this.#entries.get(id)
+    if (!entry) return
+    entry.isUnderWay = false
+    if (outcome.outcome === 'failed' && outcome.concerns === 'all') this.#block(now, chance)
+    else this.#blocked = { failures: 0, until: Number.NEGATIVE_INFINITY }
+    switch (outcome.outcome) {
+      case 'done':
+        entry.failures = 0
+        if (change === 'create' || change === 'take over') entry.isClaimed = false
+        if (change === 'health') entry.healthFrom = now + times.healthMs
+        return outcome.entry ? this.setEntry(id, outcome.entry, now) : this.#see(entry, undefined, now)
+      case 'gone':
+        return this.#see(entry, undefined, now)
+      case 'conflict':
+        entry.isConflicting = true
+        entry.notBefore = now + pauseAfter(++entry.failures, pauses.conflict, chance)
+        break
+      case 'failed':
+        if (outcome.concerns === 'object') {
+          entry.notBefore = now + pauseAfter(++entry.failures, pauses.entry, chance)
+          if (change === 'create') this.#refuseAll(entry, status.failedPrecondition, outcome.reason, now)
+        }
+    }
+    this.#look(id)
+  }
+
+  #added(id: string, now: number): Entry {
+    const entry: Entry = {
+      ...{ id, seen: undefined, since: now, connections: new Set<Connected>(), leftAt: now, isClaimed: false, health: undefined },
+      ...{ healthFrom: now, isUnderWay: false, notBefore: now, failures: 0, isConflicting: false },
+    }
+    this.#entries.set(id, entry)
+    return entry
+  }
+
+  #see(entry: Entry, seen: WorkloadEntryData | undefined, now: number): void {
+    const state = (of: WorkloadEntryData | undefined) => of && [of.uid, of.controller, of.connectedAt, of.disconnectedAt].join('|')
+    if (state(seen) !== state(entry.seen)) entry.since = now
+    entry.seen = seen
+    // What stood in the way is over.
+    if (entry.isConflicting) Object.assign(entry, { isConflicting: false, notBefore: now })
+    if (seen && entry.connections.size > 0) this.#checkOwner(entry, seen, now)
+    this.#look(entry.id)
+  }
+
+  /** Somebody else has made an object of the name of the entry. */
+  #checkOwner(entry: Entry, seen: WorkloadEntryData, now: number): void {
+    for (const connected of [...entry.connections]) {
+      const reason = otherOwner(seen, connected.workload.workloadGroup)
+      if (reason !== undefined) this.#refuse(connected, status.failedPrecondition, reason, now)
+    }
+  }
+
+  #judgeAll(now: number): void {
+    if (!this.#knowsObjects) return
+    for (const connected of [...this.#connections.values()]) if (connected.entry === undefined) this.#judge(connected, now)
+  }
+
+  /** Finds the entry of a workload, or refuses its connection. */
+  #judge(connected: Connected, now: number): void {
+    const { workload } = connected
+    const workloadGroup = this.#groupOf(workload)
+    const name = entryName(workload)
+    const fault = faultOf(workload, workloadGroup, name)
+    if (fault || !workloadGroup || name === undefined) return this.#refuse(connected, fault?.code ?? status.internal, fault?.reason ?? '', now)
+    const id = `workloadentries.${workloadGroup.group} ${workload.namespace}/${name}`
+    const entry = this.#entries.get(id) ?? this.#added(id, now)
+    connected.entry = id
+    entry.connections.add(connected)
+    entry.isClaimed = true
+    if (connected.health) entry.health = connected.health
+    if (entry.seen) this.#checkOwner(entry, entry.seen, now)
+    this.#look(id)
+  }
+
+  #groupOf({ namespace, workloadGroup }: RegisteringWorkload): WorkloadGroupData | undefined {
+    const spellings = [...(this.#groups.get(`${namespace}/${workloadGroup}`)?.values() ?? [])]
+    return spellings.find(({ group }) => group.endsWith(`.${this.#settings.domain}`)) ?? spellings[0]
+  }
+
+  #refuseAll(entry: Entry, code: number, reason: string, now: number): void {
+    for (const connected of [...entry.connections]) this.#refuse(connected, code, reason, now)
+  }
+
+  #refuse(connected: Connected, code: number, reason: string, now: number): void {
+    const { writer, connection } = connected
+    this.#leave(connected, now)
+    this.#refused.push({ writer, connection, code, reason })
+  }
+
+  #leave(connected: Connected, now: number): void {
+    this.#connections.delete(`${connected.writer}|${connected.connection}`)
+    const entry = connected.entry === undefined ? undefined : this.#entries.get(connected.entry)
+    if (!entry) return
+    entry.connections.delete(connected)
+    if (entry.connections.size > 0) return
+    Object.assign(entry, { leftAt: now, health: undefined, isClaimed: false })
+    this.#look(entry.id)
+  }
+
+  /** Something may have to be done with an entry. */
+  #look(id: string): void {
+    const entry = this.#entries.get(id)
+    this.#waiting.delete(id)
+    if (!entry || entry.isUnderWay) return
+    if (!entry.seen && entry.connections.size === 0) {
+      this.#entries.delete(id)
+      for (const set of [this.#ready, this.#unhealthy]) set.delete(id)
+    } else this.#ready.add(id)
+  }
+
+  #wake(now: number): void {
+    if (now < this.#wakeAt) return
+    this.#wakeAt = Number.POSITIVE_INFINITY
+    for (const [id, at] of this.#waiting)
+      if (at <= now) this.#look(id)
+      else this.#wakeAt = Math.min(this.#wakeAt, at)
+  }
+
+  /** Returns the first of these entries with which something is to be done now. */
+  #dueOf(from: Set<string>, now: number, at: string, takesHealth: boolean): DueCall | undefined {
+    for (const id of from) {
+      from.delete(id)
+      const entry = this.#entries.get(id)
+      const wanted = entry && !entry.isUnderWay ? this.#wanted(entry) : undefined
+      if (!entry || !wanted) continue
+      const time = Math.max(wanted.at, entry.notBefore)
+      if (time > now) {
+        this.#waiting.set(id, time)
+        this.#wakeAt = Math.min(this.#wakeAt, time)
+      } else if (wanted.change === 'health' && !takesHealth) this.#unhealthy.add(id)
+      else {
+        const order = this.#orderOf(entry, wanted.change, at)
+        if (!order) continue
+        this.#ready.delete(id)
+        this.#unhealthy.delete(id)
+        entry.isUnderWay = true
+        return { id, change: wanted.change, order }
+      }
+    }
+    return undefined
+  }
+
+  #wanted(entry: Entry): Wanted | undefined {
+    const { seen, connections } = entry
+    if (connections.size > 0) return seen ? this.#ofConnected(entry, seen) : { change: 'create', at: Number.NEGATIVE_INFINITY }
+    return seen && this.#ofAbsent(entry, seen)
+  }
+
+  /** What is to be done with an entry whose workload is connected here. */
+  #ofConnected(entry: Entry, seen: WorkloadEntryData): Wanted | undefined {
+    const { replica, checksHealth } = this.#settings
+    const at = Number.NEGATIVE_INFINITY
+    const isOwn = seen.controller === replica && seen.disconnectedAt === ''
+    const isLeft = seen.disconnectedAt !== '' || seen.controller === '' || this.replicas.deadSince(seen.controller) !== undefined
+    if (isOwn) entry.isClaimed = false
+    else if (isLeft || entry.isClaimed) return { change: 'take over', at }
+    const { health } = entry
+    if (!isOwn || !checksHealth || !health || saysHealth(seen, health)) return undefined
+    return { change: 'health', at: entry.healthFrom }
+  }
+
+  /** What is to be done with an entry whose workload is not connected here. One that no replica of this control plane keeps is left alone. */
+  #ofAbsent({ since, leftAt }: Entry, seen: WorkloadEntryData): Wanted | undefined {
+    const { replica, graceMs } = this.#settings
+    const { controller, registeredFor, disconnectedAt } = seen
+    if (registeredFor === '' || controller === '') return undefined
+    if (disconnectedAt !== '') return { change: 'delete', at: since + graceMs + (controller === replica ? 0 : times.othersMs) }
+    // One that has connected since the start of this actor has left; others may not have been told yet.
+    if (controller === replica) return this.#knowsConnections ? { change: 'mark', at: leftAt + Math.min(times.awayMs, graceMs) } : undefined
+    const deadSince = this.replicas.deadSince(controller)
+    return deadSince === undefined ? undefined : { change: 'delete', at: Math.max(since, deadSince) + graceMs }
+  }
+
+  /** Returns the call; undefined: it cannot be made, or need not. */
+  #orderOf(entry: Entry, change: EntryChange, at: string): EntryOrder | undefined {
+    const { replica, domain } = this.#settings
+    const { seen } = entry
+    if (change === 'create') return this.#creation(entry, at)
+    if (!seen) return undefined
+    const { group, version, namespace, name, uid, resourceVersion } = seen
+    const place = { group, version, namespace, name }
+    switch (change) {
+      case 'take over':
+        return { verb: 'patch', ...place, patch: takeOver(seen, { replica, at }, domain) }
+      case 'mark':
+        return { verb: 'patch', ...place, patch: disconnection(seen, at, domain) }
+      case 'delete':
+        return { verb: 'delete', ...place, uid, resourceVersion }
+      case 'health': {
+        const patch = entry.health && healthPatch(seen, entry.health, at)
+        return patch && { verb: 'health', ...place, patch }
+      }
+    }
+  }
+
+  /** Without its group, nothing is created until there is one again. */
+  #creation({ connections }: Entry, at: string): EntryOrder | undefined {
+    // The workload that has connected last.
+    const workload = [...connections].at(-1)?.workload
+    const workloadGroup = workload && this.#groupOf(workload)
+    const name = workload && entryName(workload)
+    if (!workloadGroup || name === undefined) return undefined
+    const { group, version, namespace } = workloadGroup
+    const object = newEntry(workloadGroup, workload, name, { replica: this.#settings.replica, at }, this.#settings)
+    return { verb: 'create', group, version, namespace, name, object }
+  }
+
+  #block(now: number, chance: number): void {
+    // Of calls that were under way together, one counts.
+    if (this.#blocked.until > now) return
+    const failures = this.#blocked.failures + 1
+    this.#blocked = { failures, until: now + pauseAfter(failures, pauses.shared, chance) }
+  }
+}
+
+const quoted = (text: string) => JSON.stringify(text.slice(0, 253))
+
+/** Why a workload cannot be registered; undefined: it can be. */
+function faultOf(
+  workload: RegisteringWorkload,
+  workloadGroup: WorkloadGroupData | undefined,
+  name: string | undefined,
+): { readonly code: number; readonly reason: string } | undefined {
+  const { namespace, address, callers } = workload
+  const shown = `WorkloadGroup ${quoted(workload.workloadGroup)} of namespace ${quoted(namespace)}`
+  const fault = (code: number, reason: string) => ({ code, reason: `the workload cannot be registered: ${reason}` })
+  if (callers?.length === 0) return fault(status.unauthenticated, 'its caller is not authenticated; workloads register on the secured port')
+  if (callers && !callers.some((caller) => caller.namespace === namespace))
+    return fault(status.permissionDenied, `its identity is not of namespace ${quoted(namespace)}`)
+  if (!workloadGroup) return fault(status.notFound, `${shown} does not exist`)
+  const { serviceAccount } = workloadGroup.template
+  const account = typeof serviceAccount === 'string' && serviceAccount !== '' ? serviceAccount : 'default'
+  if (callers && !callers.some((caller) => caller.namespace === namespace && caller.account === account))
+    return fault(status.permissionDenied, `${shown} is for service account ${quoted(account)}, which its identity is not of`)
+  if (!ipaddr.isValid(address) || unreachable.has(ipaddr.process(address).range()))
+    return fault(status.invalidArgument, `others cannot reach it at ${quoted(address)}`)
+  if (name === undefined) return fault(status.invalidArgument, `group, address and network ${quoted(workload.network)} make no name of an object`)
+  return undefined
+}
+
+/** Why an object that exists is not the entry of a workload of a group. */
+function otherOwner({ registeredFor, namespace, name }: WorkloadEntryData, workloadGroup: string): string | undefined {
+  if (registeredFor === workloadGroup) return undefined
+  const whose = registeredFor === '' ? 'was not registered' : `is registered for WorkloadGroup ${quoted(registeredFor)}`
+  return `the workload cannot be registered: WorkloadEntry ${namespace}/${name} exists and ${whose}`
+}
