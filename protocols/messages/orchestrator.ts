@@ -4,6 +4,8 @@
 export type ClusterOrigin =
   /** A file with contexts, clusters and users (`--orchconfig`). */
   | { readonly from: 'file'; readonly path: string }
+  /** Several such files, which are joined, and one of their contexts; empty: the current one. */
+  | { readonly from: 'files'; readonly paths: readonly string[]; readonly context: string }
   /** The service account of this process's pod: the address of the API server from variables, the rest from the files in `directory`. */
   | { readonly from: 'pod'; readonly host: string; readonly port: string; readonly directory: string }
 

@@ -6,7 +6,7 @@ import { completeHost } from '../model/match.ts'
 import { rulesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
 import { peerMode } from './policies.ts'
-import { isInjected, mayMeet, nearHosts, selectorOf, servicesOf, someWorkload } from './references.ts'
+import { isAbsent, isInjected, mayMeet, nearHosts, selectorOf, servicesOf, someWorkload } from './references.ts'
 import type { World } from './world.ts'
 
 type Rule = ConfigObject<DestinationRuleSpec>
@@ -16,7 +16,7 @@ export function analyzeDestinationRule(object: Rule, world: World, tell: Tell): 
   const { namespace, spec } = object
   const host = completeHost(spec.host, namespace, world.domain)
   const services = servicesOf(host, world)
-  if (services.length === 0 && !host.startsWith('*'))
+  if (services.length === 0 && !host.startsWith('*') && isAbsent(host, world))
     tell('IST0101', 'spec.host', `there is no service ${host}, so the rule has no effect`, () =>
       suggestion(spec.host, nearHosts(spec.host, namespace, world)),
     )
@@ -50,6 +50,7 @@ function checkPeers({ spec }: Rule, service: Service, world: World, tell: Tell):
   const workloads = world.workloads(selector, service.namespace)
   if (!workloads?.length || workloads.some(({ labels, pod }) => isInjected(service.namespace, labels, pod, world) !== true)) return
   const [first] = workloads
+  if (!world.isRead('PeerAuthentication')) return
   const peers = peerMode(service.namespace, first?.labels ?? {}, world)
   if (!peers) return
   const where = `the PeerAuthentication ${peers.policy.namespace}/${peers.policy.name}`

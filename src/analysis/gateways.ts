@@ -10,7 +10,7 @@ import type { World } from './world.ts'
 export function analyzeGateway(gateway: ConfigObject<GatewaySpec>, world: World, tell: Tell): void {
   checkPorts(gateway, world, tell)
   const { namespace, spec } = gateway
-  if (!world.knowsSecrets) return
+  if (!world.knowsSecrets || !world.isRead('Secret', namespace)) return
   const check = (at: string, name: string) => {
     if (world.hasSecret(`${namespace}/${name}`)) return
     const near = () => suggestion(name, world.secretsIn(namespace))

@@ -54,6 +54,8 @@ export class MeshFacts implements World {
   readonly #configured = new Map<string, number>()
   readonly #resources = new Map<string, Resource>()
   readonly #known = { namespaces: false, secrets: false, workloads: false }
+  /** The kinds of which not all objects were read, with the namespaces whose objects were. */
+  readonly #unread = new Map<string, ReadonlySet<string>>()
   #clusters: readonly string[] = []
   /** The number of workloads other than entries. */
   #counted = 0
@@ -119,6 +121,18 @@ export class MeshFacts implements World {
   setClusters(clusters: readonly string[]): void {
     this.#clusters = clusters
     this.#touched.add('mesh')
+  }
+
+  /** Says that of a kind only the objects of some namespaces could be read. */
+  setUnread(kind: string, readIn: readonly string[]): void {
+    this.#unread.set(kind, new Set(readIn))
+    this.#touched.add('mesh')
+  }
+
+  isRead(kind: string, namespace?: string): boolean {
+    this.#read('mesh')
+    const readIn = this.#unread.get(kind)
+    return readIn === undefined || (namespace !== undefined && readIn.has(namespace))
   }
 
   /** Says that all of a kind of facts is known from now on, also where there is none. Otherwise it is known while there is one. */
@@ -254,7 +268,7 @@ export class MeshFacts implements World {
 
   get knowsNamespaces(): boolean {
     this.#read('known namespaces')
-    return this.#known.namespaces || this.#namespaces.size > 0
+    return (this.#known.namespaces || this.#namespaces.size > 0) && this.isRead('Namespace')
   }
 
   get knowsSecrets(): boolean {

@@ -3,7 +3,8 @@ import { defaultMeshConfig, type MeshConfig, type MeshNetworks, readMeshConfig, 
 import { mapping } from '../config/shape.ts'
 import { readDocuments } from '../config/yaml-documents.ts'
 import { proxyImageOf } from '../inject/proxy-image.ts'
-import { injectorConfigMaps, settingsConfigMaps } from '../names/mesh-names.ts'
+import { injectorNames } from '../orchestrator/injector-object.ts'
+import { settingsNames } from '../orchestrator/settings-object.ts'
 import type { MeshView, Resource } from './world.ts'
 
 /** Returns the view of settings; undefined ones are not known. `fallback`: the root namespace where they name none. */
@@ -34,17 +35,17 @@ export class GivenMesh {
   proxyImage: string | undefined
 
   /** Takes the settings that a ConfigMap has, in the namespace of the control plane. */
-  add({ namespace, name }: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string): void {
+  add({ namespace, name }: Resource, value: Readonly<Record<string, unknown>>, ownNamespace: string, revision: string): void {
     const data = mapping(value.data)
     if (namespace !== ownNamespace && namespace !== 'istio-system') return
-    if (settingsConfigMaps.includes(name)) {
+    if (settingsNames(revision).includes(name)) {
       const mesh = typeof data.mesh === 'string' ? readMeshConfig(data.mesh) : undefined
       if (mesh && 'value' in mesh) this.mesh = mesh.value
       const networks = typeof data.meshNetworks === 'string' ? readMeshNetworks(data.meshNetworks) : undefined
       if (networks && 'value' in networks) this.networks = networks.value
     }
-    if (!injectorConfigMaps.includes(name) || typeof data.values !== 'string') return
-    const [values] = readDocuments(data.values)
+    if (!injectorNames(revision).includes(name) || typeof data.values !== 'string') return
+    const [values] = readDocuments(data.values, 'orchestrator')
     if (values && 'value' in values) this.proxyImage = proxyImageOf(values.value)
   }
 }

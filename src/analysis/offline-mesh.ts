@@ -1,7 +1,7 @@
 /** The mesh that files describe, for commands that need no server: mesh configuration beside objects of a cluster. */
 import type { ConfigObject } from '../../protocols/data.ts'
-import { configKey } from '../config/kinds.ts'
-import { type DocumentFault, type ParsedFile, parseConfigFile, placeOf, readPlace } from '../config/parse.ts'
+import { configKey, kinds } from '../config/kinds.ts'
+import { type DocumentFault, type ParsedFile, parseConfigDocument, parseConfigFile, placeOf, readPlace } from '../config/parse.ts'
 import { PatternChecks } from '../config/patterns.ts'
 import { isPolicyKind } from '../config/recognise.ts'
 import { mapping } from '../config/shape.ts'
@@ -16,7 +16,7 @@ import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, viewOf } from './mesh-view.ts'
 import { resourceOf, workloadOf } from './resources.ts'
-import type { World } from './world.ts'
+import type { Resource, World } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -32,6 +32,10 @@ export class OfflineMesh {
   readonly #given = new GivenMesh()
   readonly #facts: MeshFacts
   readonly #clusters: string[]
+  /** The objects of files that are not configuration of the mesh, by key. */
+  readonly #ofFiles = new Set<string>()
+  /** Whether there are clusters whose names are not known. */
+  #hasOtherClusters = false
 
   constructor(settings: Settings, hasEnvoyType: World['hasEnvoyType'] = () => true) {
     const { features, names, domain } = settings
@@ -48,23 +52,56 @@ export class OfflineMesh {
     return viewOf(mesh, networks, proxyImage, this.#settings.features.POD_NAMESPACE)
   }
 
-  /** Adds the objects of a file, or of a text of a cluster with that name. */
-  add(file: string, content: string): void {
-    const { names, optOuts, features } = this.#settings
-    const seen = (value: Mapping, document: number) => this.#addForeign(value, file, document)
-    const parsed = parseConfigFile(
-      file,
-      content,
-      names,
-      this.#patterns,
-      optOuts,
-      features.REVISION === 'default' ? '' : features.REVISION,
-      'files',
-      seen,
-    )
+  /**
+   * Adds the objects of a file, or of a text of a cluster with that name. `isMeant`: whether the file certainly is configuration; of one that is not and
+   * has no object only that is told.
+   */
+  add(file: string, content: string, isMeant = true): void {
+    let hasObjects = false
+    const { names, optOuts } = this.#settings
+    const seen = (value: Mapping, document: number) => {
+      const resource = resourceOf(value, placeOf(file, document))
+      if (!resource) return
+      hasObjects = true
+      this.#ofFiles.add(resourceKey(resource))
+      this.#addForeign(value, resource)
+    }
+    const parsed = parseConfigFile(file, content, names, this.#patterns, optOuts, this.#revision, 'files', seen)
+    const [first] = parsed.faults
+    if (!isMeant && !hasObjects && parsed.objects.length === 0 && first) {
+      const reason = `there is no object in it that can be read: ${first.reason}`
+      this.faults.push({ file, document: first.document, key: undefined, path: '', reason })
+      return
+    }
     this.faults.push(...parsed.faults)
     this.warnings.push(...parsed.warnings)
     this.#addObjects(parsed)
+  }
+
+  get #revision(): string {
+    const { REVISION } = this.#settings.features
+    return REVISION === 'default' ? '' : REVISION
+  }
+
+  /** Adds an object of a cluster. One that a file has, or an object before, counts in its place: files are added first, as if they were applied. */
+  addOfCluster(value: Mapping): void {
+    const { names, optOuts } = this.#settings
+    if (!kinds.has(String(value.kind))) {
+      const resource = resourceOf(value, '')
+      if (resource && !this.#ofFiles.has(resourceKey(resource))) this.#addForeign(value, resource)
+      return
+    }
+    const { namespace, name } = mapping(value.metadata)
+    if (this.#state.object(configKey({ kind: String(value.kind), namespace: String(namespace), name: String(name) }))) return
+    const parsed = parseConfigDocument('', value, names, { optOuts, revision: this.#revision, source: 'cluster' })
+    this.faults.push(...parsed.faults)
+    this.warnings.push(...parsed.warnings)
+    this.#addObjects(parsed)
+  }
+
+  /** Says that of a kind only the objects of some namespaces could be read. */
+  setUnread(kind: string, readIn: readonly string[]): void {
+    this.#facts.setUnread(kind, readIn)
   }
 
   /** Says that all objects of a kind have been added, so that others do not exist. */
@@ -90,7 +127,7 @@ export class OfflineMesh {
       )
     for (const object of this.#state.objects.each()) this.#facts.add(object)
     this.#facts.setMesh(this.#view())
-    if (this.#given.networks) this.#facts.setClusters(this.#clusters)
+    if (this.#given.networks && !this.#hasOtherClusters) this.#facts.setClusters(this.#clusters)
     return this.#facts
   }
 
@@ -122,9 +159,7 @@ export class OfflineMesh {
   }
 
   /** Adds an object that is not configuration of the mesh. */
-  #addForeign(value: Mapping, file: string, document: number): void {
-    const resource = resourceOf(value, placeOf(file, document))
-    if (!resource) return
+  #addForeign(value: Mapping, resource: Resource): void {
     const { kind, namespace, name } = resource
     const key = resourceKey(resource)
     const workload = workloadOf(value, resource)
@@ -134,11 +169,14 @@ export class OfflineMesh {
         this.#facts.setNamespace(name, resource.labels)
         break
       case 'Secret':
-        if (remoteSecretLabels.some((label) => resource.labels[label]))
-          this.#clusters.push(...Object.keys({ ...mapping(value.data), ...mapping(value.stringData) }))
+        if (remoteSecretLabels.some((label) => resource.labels[label])) {
+          const ofClusters = Object.keys({ ...mapping(value.data), ...mapping(value.stringData) })
+          if (ofClusters.length === 0) this.#hasOtherClusters = true
+          this.#clusters.push(...ofClusters)
+        }
         return this.#facts.addSecret(namespace, name)
       case 'ConfigMap':
-        return this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE)
+        return this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE, this.#revision)
       case 'Service': {
         if (value.apiVersion !== 'v1') return
         const { object } = cut('Service', { ...value, metadata: { ...mapping(value.metadata), namespace } }, this.#origin)

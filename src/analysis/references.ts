@@ -48,10 +48,23 @@ export function subsetsOf(host: string, namespace: string, world: World): Readon
   return found
 }
 
-/** Whether a workload has the labels, in a namespace or, without one, anywhere; undefined: workloads are not known. */
+/** The kinds of objects that are workloads. */
+export const workloadKinds: readonly string[] = ['Pod', 'Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob', 'WorkloadEntry', 'WorkloadGroup']
+
+/** Whether a workload has the labels, in a namespace or, without one, anywhere; undefined: workloads are not known, or were not all read. */
 export function someWorkload(labels: Labels, namespace: string | undefined, world: World): boolean | undefined {
   const found = world.workloads(labels, namespace)
-  return found && found.length > 0
+  if (found && found.length > 0) return true
+  return found && workloadKinds.every((kind) => world.isRead(kind, namespace)) ? false : undefined
+}
+
+/** Whether it is certain that no service has a host: all objects that could give it were read. */
+export function isAbsent(host: string, world: World): boolean {
+  if (!world.isRead('ServiceEntry')) return false
+  const suffix = `.svc.${world.domain}`
+  if (!host.endsWith(suffix)) return host.startsWith('*') ? world.isRead('Service') : true
+  const [namespace, ...more] = host.slice(0, -suffix.length).split('.').reverse()
+  return more.length === 1 && namespace ? world.isRead('Service', namespace) : world.isRead('Service')
 }
 
 /** The namespaces of the orchestrator, whose pods get no sidecar and which nobody configures. */

@@ -4,7 +4,7 @@ import type { SidecarSpec } from '../config/kinds/sidecar.ts'
 import { hostsOverlap } from '../model/match.ts'
 import { sidecarsOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { listed } from './references.ts'
+import { isAbsent, listed } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells the hosts that a Sidecar imports and that no service has, and other Sidecars for the same workloads. */
@@ -20,7 +20,8 @@ export function analyzeSidecar(sidecar: ConfigObject<SidecarSpec>, world: World,
       const owner = scope === '.' ? namespace : scope
       if (owner !== '*' && world.knowsNamespaces && world.namespaceLabels(owner) === undefined)
         tell('IST0101', at, `there is no namespace ${owner}, so nothing is imported`)
-      else if (host !== '*' && !isThere(host, world)) tell('IST0101', at, `there is no service ${host}, so nothing is imported`)
+      else if (host !== '*' && !isThere(host, world) && isAbsent(host, world))
+        tell('IST0101', at, `there is no service ${host}, so nothing is imported`)
     }
 }
 

@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { listed, mayMeet, nearHosts, servicesOf, subsetsOf } from './references.ts'
+import { isAbsent, listed, mayMeet, nearHosts, servicesOf, subsetsOf } from './references.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
@@ -48,6 +48,7 @@ function checkDestination(
   const full = completeHost(host, namespace, world.domain)
   const services = servicesOf(full, world)
   if (services.length === 0) {
+    if (!isAbsent(full, world)) return
     const near = () => suggestion(host, nearHosts(host, namespace, world))
     return tell('IST0101', `${at}.host`, `there is no service ${full}, so ${consequence}`, near)
   }
@@ -64,7 +65,7 @@ function checkDestination(
     tell('IST0101', `${at}.port.number`, `the service ${full} has no port ${port.number}, only ${numbers.join(', ') || 'none'}`)
   if (subset === undefined) return
   const subsets = subsetsOf(full, namespace, world)
-  if (!subsets.has(subset))
+  if (!subsets.has(subset) && world.isRead('DestinationRule'))
     tell('IST0101', `${at}.subset`, `no DestinationRule defines a subset ${JSON.stringify(subset)} of ${full}, so there are no endpoints`, () =>
       suggestion(subset, subsets),
     )
@@ -84,7 +85,7 @@ function checkWeights(route: readonly { readonly weight?: number }[] | undefined
 function checkDelegate({ delegate }: HttpRoute, at: string, { namespace }: ConfigObject, world: World, tell: Tell): void {
   if (!delegate?.name) return
   const path = `${delegate.namespace ?? namespace}/${delegate.name}`
-  if (!world.object('VirtualService', path))
+  if (!world.object('VirtualService', path) && world.isRead('VirtualService', delegate.namespace ?? namespace))
     tell('IST0101', `${at}.delegate`, `there is no VirtualService ${path}`, () => suggestion(path, world.paths('VirtualService')))
 }
 
@@ -96,6 +97,7 @@ function checkGateways({ namespace, spec }: ConfigObject<VirtualServiceSpec>, wo
     const path = name.startsWith('./') ? `${namespace}${name.slice(1)}` : name.includes('/') ? name : `${namespace}/${name}`
     const gateway = world.object('Gateway', path) as ConfigObject<GatewaySpec> | undefined
     if (!gateway) {
+      if (!world.isRead('Gateway', path.slice(0, path.indexOf('/')))) continue
       tell('IST0101', at, `there is no Gateway ${path}, so these routes are nowhere`, () => suggestion(path, world.paths('Gateway')))
       continue
     }

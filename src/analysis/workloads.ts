@@ -17,7 +17,7 @@ export function analyzeWorkload(workload: Workload, world: World, tell: Tell): v
   if (isPod) checkSidecar(proxy, joins, pod.annotations, world, tell)
   if (!joins) return
   const services = world.servicesIn(namespace).filter((service) => serves(service, labels))
-  if (!isPod) checkServices(workload, services, tell)
+  if (!isPod) checkServices(workload, services, world.isRead('Service', namespace), tell)
 }
 
 function checkSidecar(proxy: Container | undefined, joins: boolean, annotations: Readonly<Record<string, string>>, world: World, tell: Tell): void {
@@ -34,9 +34,9 @@ function checkSidecar(proxy: Container | undefined, joins: boolean, annotations:
     tell('IST0105', 'spec.containers', `its sidecar is ${proxy.image}, and injection gives ${proxyImage}: have its workload make it anew`)
 }
 
-function checkServices({ kind, pod }: Workload, services: readonly Service[], tell: Tell): void {
+function checkServices({ kind, pod }: Workload, services: readonly Service[], areAll: boolean, tell: Tell): void {
   const own = (pod?.containers ?? []).filter(({ name }) => !(injectedContainers.proxy as readonly string[]).includes(name))
-  if (kind === 'Deployment' && services.length === 0 && own.some(({ ports }) => ports.length > 0))
+  if (kind === 'Deployment' && areAll && services.length === 0 && own.some(({ ports }) => ports.length > 0))
     tell('IST0117', 'spec.template.metadata.labels', 'it has ports and no Service selects it, so nobody in the mesh can name it: add a Service')
   const declared = new Map<number, { readonly service: string; readonly protocol: string }>()
   for (const { name, ports } of services)

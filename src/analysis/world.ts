@@ -92,6 +92,11 @@ export interface World {
    * one that could not be analyzed, and others are not kept waiting. Answers that are lists are counted by themselves.
    */
   spend(steps: number): void
+  /**
+   * Whether the objects of a kind were read, in a namespace or, without one, in all: an object that was not read is not missing. Kinds of the
+   * mesh and of clusters have different names.
+   */
+  isRead(kind: string, namespace?: string): boolean
   /** The clusters whose registries are known. */
   readonly clusters: readonly string[]
 }

@@ -14,6 +14,18 @@ export interface AnalyzeOrder {
   readonly failOn: Level
   /** The DNS suffix of the cluster. */
   readonly domain: string
+  /** The cluster that is read beside the files; undefined: none. */
+  readonly cluster?: ClusterOrder | undefined
+}
+
+/** A cluster that is to be read. */
+export interface ClusterOrder {
+  /** A file with contexts, clusters and users; empty: as the orchestrator's command line finds it. */
+  readonly orchconfig: string
+  /** The context in it; empty: the current one. */
+  readonly context: string
+  /** The namespace whose objects are analyzed; empty: all. */
+  readonly namespace: string
 }
 
 const levels: readonly Level[] = ['error', 'warning', 'info']
@@ -26,19 +38,40 @@ export const analyzeFlags = {
   domain: text({ default: 'cluster.local', description: 'DNS domain suffix' }),
 }
 
+/** Flags of `analyze` only. */
+export const clusterFlags = {
+  cluster: toggle({ description: 'reads the objects of a cluster, of which files override those of the same name' }),
+  orchconfig: text({ default: '', description: 'configuration file of the cluster; those of KUBECONFIG or ~/.kube/config when not given' }),
+  context: text({ default: '', description: 'context in it; the current one when not given' }),
+  namespace: text({ char: 'n', default: '', description: 'namespace of the cluster whose objects are analyzed; all when not given' }),
+}
+
+/** Returns the cluster of a command line. Throws an Error for flags that are without effect. */
+export function clusterOrder({ cluster, orchconfig, context, namespace }: FlagValues<typeof clusterFlags>): ClusterOrder | undefined {
+  if (cluster) return { orchconfig, context, namespace }
+  const idle = Object.entries({ orchconfig, context, namespace }).find(([, value]) => value !== '')
+  if (idle) throw new Error(`--${idle[0]} needs --cluster`)
+  return undefined
+}
+
 /** Arguments of both commands; more paths may follow. */
 export const analyzeArgs = { path: string({ description: 'file or directory, or - for standard input; there may be several' }) }
 
 /** Returns the order of a command line. Throws an Error that names a flag or argument that cannot be used. */
-export function analyzeOrder(flags: FlagValues<typeof analyzeFlags>, args: readonly (string | undefined)[], isCheck: boolean): AnalyzeOrder {
+export function analyzeOrder(
+  flags: FlagValues<typeof analyzeFlags>,
+  args: readonly (string | undefined)[],
+  isCheck: boolean,
+  cluster?: ClusterOrder,
+): AnalyzeOrder {
   const paths = args.filter((path) => path !== undefined)
   const unknown = paths.find((path) => path.startsWith('-') && path !== '-')
   if (unknown !== undefined) throw new Error(`unknown flag: ${unknown}`)
-  if (paths.length === 0) throw new Error('a file or directory is needed, or - for standard input')
+  if (paths.length === 0 && !cluster) throw new Error(`a file or directory is needed, or - for standard input${isCheck ? '' : ', or --cluster'}`)
   const failOn = levels.find((level) => level === flags['fail-on'])
   if (!failOn) throw new Error(`--fail-on: ${JSON.stringify(flags['fail-on'].slice(0, 100))} is not a level; choose from ${levels.join(', ')}`)
   if (flags.json && flags.sarif) throw new Error('--json and --sarif exclude each other')
-  return { paths, isCheck, form: flags.sarif ? 'sarif' : flags.json ? 'json' : 'text', failOn, domain: flags.domain }
+  return { paths, isCheck, form: flags.sarif ? 'sarif' : flags.json ? 'json' : 'text', failOn, domain: flags.domain, cluster }
 }
 
 /** Whether a finding of a level fails the command. */

@@ -56,6 +56,19 @@ export function readDocumentTexts(content: string, dialect: Dialect): (ReadDocum
   })
 }
 
+/** The text of a document, and the number of lines of the whole text before it. */
+export interface DocumentText {
+  readonly text: string
+  readonly line: number
+}
+
+/** Returns the texts of the documents that {@link readDocuments} returns, in the same order. */
+export function documentTexts(content: string): readonly DocumentText[] {
+  if (readJson(content)) return [{ text: content, line: 0 }]
+  const texts = separate(content)
+  return texts.length > documentLimits.documents ? [{ text: content, line: 0 }] : texts.filter(({ text, line }) => readYaml(text, line, 'core'))
+}
+
 /**
  * Parses a text that is one JSON value. Undefined when it is not, or contains a duplicate key: YAML's flow style looks alike, and the YAML
  * parser has the better error message.
@@ -93,12 +106,6 @@ function keysHeld(value: unknown): number {
     for (const each of inside) left.push(each)
   }
   return keys
-}
-
-interface DocumentText {
-  readonly text: string
-  /** The number of lines of the file before this text. */
-  readonly line: number
 }
 
 /**

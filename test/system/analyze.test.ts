@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { discoveryScript } from '../harness/commands.ts'
+import { schemaFaults } from '../harness/json-schema.ts'
 
 describe('pilot-discovery analyze and validate', () => {
   let dir: string
@@ -32,9 +33,9 @@ describe('pilot-discovery analyze and validate', () => {
     const at = join(dir, 'route.yaml')
     expect(analyzed.stdout.split('\n')).to.deep.equal([
       `warning MESH0001 ${at}.txt: not read, since its name does not end in .yaml, .yml or .json: rename it, or move it elsewhere`,
-      `error IST0106 ${join(dir, 'below/more.json')}, document 1: Sidecar shop/s: spec.egress[0].hosts: required, but missing`,
-      `warning IST0133 ${at}, document 2: VirtualService shop/web: spec.http[0].route[0].destinaton: unknown field, left out; did you mean "destination"?`,
-      `error IST0101 ${at}, document 2: VirtualService shop/web: spec.http[0].route[0].destination.host: there is no service reviws.shop.svc.cluster.local, so requests are answered with an error; did you mean "reviews"?`,
+      `error IST0106 ${join(dir, 'below/more.json')}:1:128: Sidecar shop/s: spec.egress[0].hosts: required, but missing`,
+      `warning IST0133 ${at}:9:39: VirtualService shop/web: spec.http[0].route[0].destinaton: unknown field, left out; did you mean "destination"?`,
+      `error IST0101 ${at}:9:69: VirtualService shop/web: spec.http[0].route[0].destination.host: there is no service reviws.shop.svc.cluster.local, so requests are answered with an error; did you mean "reviews"?`,
       '',
     ])
     expect(analyzed.stderr).to.equal(`4 findings in 2 files; 1 file not read, since their names do not end in .yaml, .yml or .json: ${at}.txt\n`)
@@ -48,13 +49,26 @@ describe('pilot-discovery analyze and validate', () => {
   it('read standard input beside files, and print JSON and SARIF', () => {
     write('service.yaml', service)
     const json = run(['analyze', '--json', '-', join(dir, 'service.yaml')], route('reviws'))
-    const found = JSON.parse(json.stdout) as { code: string; name: string; file: string; document: number; object: string }[]
-    expect(found.map(({ code, name, file, document, object }) => [code, name, file, document, object])).to.deep.equal([
-      ['IST0133', 'SchemaWarning', '(standard input)', 1, 'VirtualService shop/web'],
-      ['IST0101', 'ReferencedResourceNotFound', '(standard input)', 1, 'VirtualService shop/web'],
+    const found = JSON.parse(json.stdout) as {
+      code: string
+      name: string
+      file: string
+      document: number
+      line: number
+      column: number
+      object: string
+    }[]
+    expect(found.map(({ code, name, file, document, line, column, object }) => [code, name, file, document, line, column, object])).to.deep.equal([
+      ['IST0133', 'SchemaWarning', '(standard input)', 1, 4, 39, 'VirtualService shop/web'],
+      ['IST0101', 'ReferencedResourceNotFound', '(standard input)', 1, 4, 69, 'VirtualService shop/web'],
     ])
     const sarif = JSON.parse(run(['analyze', '--sarif', join(dir, 'route.yaml')]).stdout)
+    const schema = JSON.parse(readFileSync(new URL('sarif/sarif-schema-2.1.0.json', import.meta.url), 'utf8'))
+    expect(schemaFaults(schema, sarif)).to.deep.equal([])
+    expect(schemaFaults(schema, { ...sarif, version: '2.0', runs: [{ results: [{ message: {}, level: 'bad' }] }] })).to.have.length.above(3)
     const [{ results, tool }] = sarif.runs
+    const region = { startLine: 9, startColumn: 39 }
+    expect(results[0].locations[0].physicalLocation).to.deep.equal({ artifactLocation: { uri: join(dir, 'route.yaml') }, region })
     expect([sarif.version, tool.driver.rules.map(({ id }: { id: string }) => id)]).to.deep.equal(['2.1.0', ['IST0101', 'IST0133']])
     const uris = results.map(
       ({ ruleId, level, locations }: { ruleId: string; level: string; locations: { physicalLocation: { artifactLocation: { uri: string } } }[] }) => [
@@ -87,6 +101,21 @@ describe('pilot-discovery analyze and validate', () => {
     expect(physicalLocation.artifactLocation.uri).to.equal(`${dir}/several/b%25%C3%BC.yaml`)
   })
 
+  it('say that a file that was named has no object, and that a directory has no configuration, and fail', () => {
+    const readme = join(dir, 'README.md')
+    writeFileSync(readme, '# Examples\n\n- AuthorizationPolicy: `kind: AuthorizationPolicy` denies\n* [a]: *b\n')
+    const { stdout, status } = run(['analyze', readme])
+    expect(stdout).to.match(/^error IST0106 .*README\.md:\d+:1: there is no object in it that can be read: not YAML, line \d+: .*\n$/)
+    expect(status).to.equal(1)
+    rmSync(readme)
+    const empty = join(dir, 'empty')
+    mkdirSync(empty)
+    const none = run(['analyze', '--json', empty])
+    expect([none.status, none.stdout]).to.deep.equal([1, '[]\n'])
+    expect(none.stderr).to.equal(`Error: no configuration was found: ${empty} has no file whose name ends in .yaml, .yml or .json\n`)
+    rmSync(empty, { recursive: true })
+  })
+
   it('say what cannot be read or used of the command line', () => {
     const error = (...args: string[]) => run(args).stderr.trim()
     expect(error('analyze', join(dir, 'nosuch'))).to.contain(`Error: ${join(dir, 'nosuch')}: ENOENT`)
@@ -95,7 +124,9 @@ describe('pilot-discovery analyze and validate', () => {
     )
     expect(error('analyze', '--json', '--sarif', dir)).to.equal('Error: --json and --sarif exclude each other')
     expect(error('analyze', dir, '--nosuch')).to.equal('Error: unknown flag: --nosuch')
-    expect(error('analyze')).to.equal('Error: a file or directory is needed, or - for standard input')
+    expect(error('analyze')).to.equal('Error: a file or directory is needed, or - for standard input, or --cluster')
+    expect(error('validate')).to.equal('Error: a file or directory is needed, or - for standard input')
+    expect(error('analyze', '--context', 'x', dir)).to.equal('Error: --context needs --cluster')
     expect(run(['analyze']).status).to.equal(255)
   })
 })

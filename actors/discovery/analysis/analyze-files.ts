@@ -1,16 +1,19 @@
 /** Analyzes the configuration in files, without a server. */
+import { basename } from 'node:path'
 import type { Readable } from 'node:stream'
 import { Analysis } from '../../../src/analysis/analysis.ts'
 import type { Finding } from '../../../src/analysis/finding.ts'
 import type { MeshFacts } from '../../../src/analysis/mesh-facts.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
-import { type Located, located, ofDocument } from '../../../src/analysis/report.ts'
+import { FilePositions } from '../../../src/analysis/positions.ts'
+import { type Located, located, ofDocument, type PositionOf } from '../../../src/analysis/report.ts'
 import type { AnalyzeOrder } from '../../../src/cli/analyze-order.ts'
 import { readFeatures } from '../../../src/config/features.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
-import { givenFiles } from './configuration-files.ts'
+import { isConfigFile } from '../sources/files/directory-listing.ts'
+import { givenFiles, standardInput } from './configuration-files.ts'
 
 /** What was found in files. */
 export interface FileAnalysis {
@@ -18,33 +21,58 @@ export interface FileAnalysis {
   /** The number of files that were read, and those that were not since their names are not those of configuration. */
   readonly read: number
   readonly ignored: readonly string[]
+  /** The number of objects of a cluster; undefined: none was to be read. */
+  readonly ofCluster: number | undefined
 }
 
-/** Reads all files, checks each object as the server does, and analyzes them together. Rejects with an Error for a path that is not there. */
-export async function analyzeFiles({ paths, isCheck, domain }: AnalyzeOrder, input: Readable, environment: NodeJS.ProcessEnv): Promise<FileAnalysis> {
+/**
+ * Reads all files and the cluster, checks each object as the server does, and analyzes them together. Rejects with an Error for a path that is not
+ * there, and for a cluster that cannot be reached.
+ */
+export async function analyzeFiles(
+  { paths, isCheck, domain, cluster }: AnalyzeOrder,
+  input: Readable,
+  environment: NodeJS.ProcessEnv,
+): Promise<FileAnalysis> {
   const { features } = readFeatures(environment)
   const names = meshNames(features.MESH_DOMAIN)
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
   const mesh = new OfflineMesh({ features, names, domain, plugins: [], optOuts, lockedKeys: '', versionKey: '' }, hasEnvoyType)
   const [unread, ignored]: [Located[], string[]] = [[], []]
-  let read = 0
+  const texts = new Map<string, string>()
   for await (const given of givenFiles(paths, input)) {
     if ('isIgnored' in given) ignored.push(given.file)
     else if ('fault' in given) unread.push(unreadable(given.file, given.fault))
     else {
-      read++
-      mesh.add(given.file, given.text)
+      texts.set(given.file, given.text)
+      mesh.add(given.file, given.text, given.file === standardInput || isConfigFile(basename(given.file)))
     }
   }
+  const inCluster = cluster && (await (await import('./cluster-objects.ts')).addCluster(cluster, mesh, features, environment))
+  const positionOf = positionsIn(texts, names.domain)
   const checked = [
     ...unread,
+    ...(inCluster?.unread ?? []),
     ...ignored.filter((file) => /\.(ya?ml|json)[^/]*$/i.test(file)).map(notRead),
-    ...mesh.faults.map((fault) => ofDocument('IST0106', fault, names.domain)),
-    ...mesh.warnings.map((warning) => ofDocument('IST0133', warning, names.domain)),
+    ...mesh.faults.map((fault) => ofDocument('IST0106', fault, names.domain, positionOf)),
+    ...mesh.warnings.map((warning) => ofDocument('IST0133', warning, names.domain, positionOf)),
   ]
   const analyzed = isCheck ? [] : findingsOf(mesh.facts())
-  const found = analyzed.map((finding) => located(finding, mesh.placeOf(finding.object), names.domain))
-  return { findings: [...checked, ...found], read, ignored }
+  const found = analyzed.map((finding) => located(finding, mesh.placeOf(finding.object), names.domain, positionOf))
+  const isWanted = ({ file, namespace }: Located) => !cluster?.namespace || file !== '' || namespace === undefined || namespace === cluster.namespace
+  return { findings: [...checked, ...found].filter(isWanted), read: texts.size, ignored, ofCluster: inCluster?.objects }
+}
+
+/** Finds positions in texts. A file is looked at when something is found in it. */
+function positionsIn(texts: ReadonlyMap<string, string>, domain: string): PositionOf {
+  const known = new Map<string, FilePositions>()
+  return (file, document, key, path) => {
+    const text = texts.get(file)
+    if (text === undefined) return undefined
+    const positions = known.get(file) ?? new FilePositions(text, domain)
+    known.set(file, positions)
+    return positions.of(document, key, path)
+  }
 }
 
 const unreadable = (file: string, message: string): Located => ({ code: 'IST0106', level: 'error', object: '', path: '', message, file, document: 0 })

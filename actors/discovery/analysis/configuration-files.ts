@@ -13,7 +13,7 @@ import { readFile } from '../sources/files/file-content.ts'
 export type GivenFile = { readonly file: string } & ({ readonly text: string } | { readonly fault: string } | { readonly isIgnored: true })
 
 /** The name of standard input in findings. */
-const standardInput = '(standard input)'
+export const standardInput = '(standard input)'
 
 /**
  * Yields the files that arguments name, in order: a file, all of a directory and those below it, standard input for `-`. Rejects with an Error

@@ -14,6 +14,7 @@ import { readProxy } from '../../../src/orchestrator/proxies.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
+import { joinedFiles } from './connection-files.ts'
 import { CredentialPlugin } from './exec-plugin.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -53,8 +54,9 @@ export class ClusterConnection {
   }
 
   async #read(isRefused: boolean): Promise<ClusterAccess> {
-    const config = this.#origin.from === 'file' ? await this.#fromFile(this.#origin.path) : await ofPod(this.#origin)
-    const where = this.#origin.from === 'file' ? `--orchconfig: ${this.#origin.path}` : 'the cluster of this pod'
+    const origin = this.#origin
+    const config = await this.#config(origin)
+    const where = shownOrigin(origin)
     const cluster = config.getCurrentCluster()
     if (!cluster) throw new Error(`${where}: ${noCluster(config)}`)
     const server = URL.parse(cluster.server)
@@ -88,10 +90,16 @@ export class ClusterConnection {
     }
   }
 
-  async #fromFile(path: string): Promise<KubeConfig> {
-    const text = await readBoundedFile(path).catch((error: Error) => {
-      throw new Error(`--orchconfig: ${error.message}`)
+  async #config(origin: ClusterOrigin): Promise<KubeConfig> {
+    if (origin.from === 'pod') return ofPod(origin)
+    const reading = origin.from === 'file' ? readBoundedFile(origin.path) : joinedFiles(origin)
+    const text = await reading.catch((error: Error) => {
+      throw new Error(origin.from === 'file' ? `--orchconfig: ${error.message}` : error.message)
     })
+    return this.#load(text, origin.from === 'file' ? dirname(origin.path) : '/', shownOrigin(origin))
+  }
+
+  async #load(text: string, directory: string, where: string): Promise<KubeConfig> {
     // Only what a plugin gave is kept: the library reads a token's file as it loads the configuration.
     const known = this.#loaded?.text === text ? this.#loaded : undefined
     if (known?.plugin) return known.config
@@ -100,15 +108,19 @@ export class ClusterConnection {
     try {
       const given: unknown = parse(text)
       if (!isMapping(given)) throw new Error('there is no configuration in it')
-      config.loadFromString(loadable(given, dirname(path)))
-      config.makePathsAbsolute(dirname(path))
-      this.#loaded = { config, text, plugin: await pluginOf(config, given, dirname(path)) }
+      config.loadFromString(loadable(given, directory))
+      config.makePathsAbsolute(directory)
+      this.#loaded = { config, text, plugin: await pluginOf(config, given, directory) }
     } catch (error) {
-      throw new Error(`--orchconfig: ${path}: ${(error as Error).message.split('\n')[0]}`)
+      throw new Error(`${where}: ${(error as Error).message.split('\n')[0]}`)
     }
     return config
   }
 }
+
+/** The name of what a connection is configured by, for errors. */
+const shownOrigin = (origin: ClusterOrigin): string =>
+  origin.from === 'pod' ? 'the cluster of this pod' : origin.from === 'file' ? `--orchconfig: ${origin.path}` : origin.paths.join(', ')
 
 /**
  * Returns a configuration as the library is to read it. Users with a token's file (`tokenFile`) have it where the library looks for it, with
