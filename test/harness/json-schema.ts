@@ -69,7 +69,8 @@ const typeOf = (value: unknown): string =>
 
 function* mistakes({ type, enum: values, minimum, maximum, minItems, uniqueItems, pattern }: Schema, value: unknown): Generator<string> {
   const own = typeOf(value)
-  if (type !== undefined && type !== own && !(type === 'number' && own === 'integer')) yield `expected ${type}, got ${own}`
+  const types = ([] as unknown[]).concat(type ?? own)
+  if (!types.includes(own) && !(types.includes('number') && own === 'integer')) yield `expected ${types.join(' or ')}, got ${own}`
   if (Array.isArray(values) && !values.some((each) => isDeepStrictEqual(each, value)))
     yield `${JSON.stringify(value)} is none of ${values.join(', ')}`
   if (typeof value === 'number' && ((minimum !== undefined && value < Number(minimum)) || (maximum !== undefined && value > Number(maximum))))
