@@ -1,6 +1,6 @@
 /** Generations of objects, at present and in past versions of the configuration (`/debug/config_distribution`). */
 import { hash } from 'node:crypto'
-import { History } from './history.ts'
+import { History, type notKept } from './history.ts'
 
 /** The maximum number of removed objects whose last generation is kept. */
 const maxGone = 10_000
@@ -79,10 +79,9 @@ export class Generations {
   }
 
   /**
-   * The generation of an object in the version with this digest. `present` is its generation now. Undefined when the object did not exist,
-   * or the version is no longer kept.
+   * The generation of an object in the version with this digest. `present` is its generation now. Undefined when the object did not exist.
    */
-  in(digest: string, key: string, present: number | undefined): number | undefined {
+  in(digest: string, key: string, present: number | undefined): number | typeof notKept | undefined {
     const last = this.#changed.has(key) ? this.#changed.get(key) : present
     return digest === this.#version ? last : this.#history.generation(key, digest, last)
   }

@@ -10,6 +10,9 @@ interface Version {
   readonly generations: ReadonlyMap<string, number | undefined>
 }
 
+/** The generation of an object in a version that is unknown, or no longer kept. */
+export const notKept = 'not kept'
+
 /** The maximum number of changed objects over all versions. */
 const maxChanges = 100_000
 
@@ -34,14 +37,14 @@ export class History {
 
   /**
    * The generation of an object in a past version. `present` is its generation after the last recorded version. Undefined when the object
-   * did not exist, or the version is no longer kept.
+   * did not exist.
    */
-  generation(key: string, digest: string, present: number | undefined): number | undefined {
+  generation(key: string, digest: string, present: number | undefined): number | typeof notKept | undefined {
     let generation = present
     for (const version of this.#versions.toReversed()) {
       if (version.generations.has(key)) generation = version.generations.get(key)
       if (version.digest === digest) return generation
     }
-    return undefined
+    return notKept
   }
 }

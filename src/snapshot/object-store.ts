@@ -3,6 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, kindOfKey } from '../config/kinds.ts'
 import { byAge, compare } from '../model/order.ts'
 import { type Digest, digestOf, Generations } from './generations.ts'
+import type { notKept } from './history.ts'
 import { sameContent, withPartsOf } from './same-content.ts'
 
 /** An object that was added, replaced or removed. */
@@ -121,10 +122,9 @@ export class ObjectStore {
   }
 
   /**
-   * The generation of an object in the version with this digest. Undefined when the version does not contain the object, or is no longer
-   * kept.
+   * The generation of an object in the version with this digest. Undefined when the version does not contain the object.
    */
-  generation(key: string, digest: string): number | undefined {
+  generation(key: string, digest: string): number | typeof notKept | undefined {
     return this.#generations.in(digest, key, this.#held.get(key)?.object.generation)
   }
 

@@ -52,6 +52,36 @@ describe('config distribution tracking (/debug/config_distribution)', () => {
     expect(await acked('VirtualService/ns/none')).to.deep.equal({ takes: '', silent: '', refuses: '' })
   })
 
+  it('counts proxies, and says of those with a version that is no longer kept that it is not', async () => {
+    const kept = new Service({ env: { PILOT_DISTRIBUTION_HISTORY_RETENTION: '0s' } })
+    const made: XdsClient[] = []
+    try {
+      kept.write('entry.yaml', entry)
+      kept.write('route.yaml', route('1s'))
+      await kept.start()
+      for (const [name, address] of [
+        ['takes', '10.1.0.1'],
+        ['silent', '10.1.0.2'],
+      ] as const)
+        made.push(await new XdsClient(kept.grpcPort, sidecarNode(address, name, 'ns'), true).connect().ready())
+      const counts = () => kept.debug<Record<string, unknown>>('config_distribution?resource=VirtualService/ns/a&count')
+      const become = (of: object) =>
+        until(`the counts to be ${JSON.stringify(of)}`, async () => JSON.stringify((await counts()).route_acked) === JSON.stringify(of))
+      await become({ 1: 2 })
+      const [, silent] = made
+      if (silent) silent.silent = true
+      // A version is dropped when a later one is replaced.
+      kept.write('route.yaml', route('2s'))
+      await become({ 1: 1, 2: 1 })
+      kept.write('route.yaml', route('3s'))
+      await become({ 3: 1, 'not kept': 1 })
+      expect(await counts()).to.deep.include({ proxies: 2 })
+    } finally {
+      for (const each of made) each.close()
+      await kept.dispose()
+    }
+  })
+
   it('counts an object as applied if it changes nothing for a proxy', async () => {
     service.write(
       'rule.yaml',

@@ -168,7 +168,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).configDump(await sources.resourcesOf(proxy)),
   },
   config_distribution: {
-    what: 'which proxies have which generation of a resource (resource)',
+    what: 'which proxies have which generation of a resource, or how many (resource, count)',
     shows: 'namespaces',
     page: distributionPage,
   },
@@ -383,13 +383,26 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   const inNamespace = ({ nodeId }: ProxyDigests) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
   const asked = (await sources.distribution<ProxyDigests[]>('digests')).filter((proxy) => sees(proxy.namespace) && inNamespace(proxy))
   const rows = asked.map(({ digests }) => [clusterType, listenerType, routeType].map((typeUrl) => digests[typeUrl] ?? ''))
-  const digests = [...new Set(rows.flat())]
-  const found = await sources.queue<(number | undefined)[]>('generations', resource, digests)
+  const digests = [...new Set(rows.flat())].filter((digest) => digest !== '')
+  const found = await sources.queue<(number | string | undefined)[]>('generations', resource, digests)
   const generations = new Map(digests.map((digest, index) => [digest, found[index]]))
-  return asked.map(({ nodeId }, index) => {
-    const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((digest) => String(generations.get(digest) ?? ''))
+  const states = asked.map(({ nodeId }, index) => {
+    const [cluster_acked = '', listener_acked = '', route_acked = ''] = (rows[index] ?? []).map((digest) => String(generations.get(digest) ?? ''))
     return { proxy: nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
   })
+  return query.has('count') ? { proxies: states.length, ...countsOf(states) } : states
+}
+
+/** The number of proxies with each generation, by type. The empty text stands for proxies that have none. */
+function countsOf(states: readonly Readonly<Record<'cluster_acked' | 'listener_acked' | 'route_acked', string>>[]): object {
+  const types = ['cluster_acked', 'listener_acked', 'route_acked'] as const
+  return Object.fromEntries(types.map((type) => [type, tally(states.map((state) => state[type]))]))
+}
+
+function tally(values: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1
+  return counts
 }
 
 /** The answer when no proxy is named, or the named proxy is not connected or not visible to the viewer. */

@@ -24,7 +24,7 @@ describe('generations of objects without a generation of their own', () => {
     expect(new Set(digests).size, 'equal content at another time is another version').to.equal(5)
     expect(digests.map((digest) => state.objects.generation(key, digest))).to.deep.equal([1, 2, 2, 3, undefined, 4])
     expect(state.objects.generation('DestinationRule/ns/other', digests[0] ?? '')).to.equal(undefined)
-    expect(state.objects.generation(key, 'no-such-one')).to.equal(undefined)
+    expect(state.objects.generation(key, 'no-such-one')).to.equal('not kept')
   })
 
   it('are forgotten a minute after they were replaced', () => {
@@ -35,7 +35,7 @@ describe('generations of objects without a generation of their own', () => {
       state.objects.generation(key, digests[3] ?? ''),
       state.objects.generation(key, digests[6] ?? ''),
       state.objects.generation(key, digests[7] ?? ''),
-    ]).to.deep.equal([undefined, 5, 6])
+    ]).to.deep.equal(['not kept', 5, 6])
   })
 
   it('do not count changes that wait for the next snapshot', () => {
