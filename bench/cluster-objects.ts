@@ -84,6 +84,11 @@ export class ClusterObjects {
     await this.#send('PATCH', path, { endpoints: this.#slice(place.service, pods).endpoints })
   }
 
+  /** Changes an object: the fields that are given. `path` is that of the API. */
+  patch(path: string, fields: object): Promise<void> {
+    return this.#send('PATCH', path, fields)
+  }
+
   async #addPod(place: PodPlace, nodes: number): Promise<void> {
     const path = `/api/v1/namespaces/${this.namespaceOf(place.service)}/pods`
     const owner = {

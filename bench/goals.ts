@@ -5,7 +5,7 @@ export interface Goal {
   readonly what: string
   readonly seen: number
   readonly most: number
-  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams' | 'KB' | '%'
+  readonly unit: 'CPU s' | 'ms' | 'KiB' | 'MB' | 'times bare' | 'times' | 'streams' | 'KB' | '%' | 'writes' | 'objects'
 }
 
 /** Whether the figure is at most its maximum. */
@@ -114,6 +114,12 @@ export const rollingRestartGoals = (restart: { longestMs: number; cpu: number; s
   { what: 'longest without a stream', seen: restart.longestMs, most: 5000, unit: 'ms' },
   { what: 'CPU of a restart', seen: restart.cpu, most: restart.storm * maxRatio, unit: 'CPU s' },
   { what: 'bytes of a restart', seen: restart.share * 100, most: 1, unit: '%' },
+]
+
+/** Writes of statuses beside what the rate permits in the time, and objects whose last state is not in their status. */
+export const statusGoals = (writes: number, permitted: number, lost: number): Goal[] => [
+  { what: 'statuses written', seen: writes, most: permitted, unit: 'writes' },
+  { what: 'objects without their last state', seen: lost, most: 0, unit: 'objects' },
 ]
 
 /** From the start of the process to ready: at most 1.3 times what parsing the same files takes. */

@@ -28,6 +28,7 @@ import { size } from './scenarios/size.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
+import { statuses } from './scenarios/statuses.ts'
 import { type Mode, modes, shapeNames, views } from './scenarios/views.ts'
 import { webhooks } from './scenarios/webhooks.ts'
 
@@ -79,7 +80,7 @@ function usage(): string {
     services: 'number of services',
     rounds: 'number of rounds of each change',
     writers: 'number of writers; by default one for each core',
-    seconds: 'churn, orchestrator, webhooks: duration in seconds',
+    seconds: 'churn, orchestrator, statuses, webhooks: duration in seconds',
     workloads: 'rollout: number of workloads that are replaced, at 50 a second',
     changes: 'soak: number of changes',
     connects: 'soak: number of connections',
@@ -219,6 +220,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
   orchestrator: () => orchestrator({ writers, services, rounds, proxies, seconds }),
   replicas: () => replicaRestart({ writers, services, proxies }),
+  statuses: () => statuses({ writers, proxies, seconds }),
   webhooks: () => withCertificate((tls) => webhooks({ writers, services, rounds, proxies, seconds, tls })),
   soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
   views: () =>
@@ -232,7 +234,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need a cluster or another checkout. */
-const separate = ['orchestrator', 'replicas', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
+const separate = ['orchestrator', 'replicas', 'statuses', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

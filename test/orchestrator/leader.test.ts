@@ -140,7 +140,8 @@ describe('two discovery processes', function () {
 
   const made = async (): Promise<Service> => {
     const flags = ['--registries', 'Orchestrator', '--orchconfig', cluster.kubeconfig, '--writers', '1', '--namespace', 'control']
-    const service = new Service({ flags: [...flags, '--secureGRPCAddr', `127.0.0.1:${await freePort()}`] })
+    const env = { POD_NAME: `replica-${services.length}` }
+    const service = new Service({ env, flags: [...flags, '--secureGRPCAddr', `127.0.0.1:${await freePort()}`] })
     services.push(service)
     return service
   }
@@ -189,6 +190,7 @@ describe('two discovery processes', function () {
     await ready.close()
     api.close()
     await until('it to lead', () => leads(unready))
+    expect(holder()).to.match(/^replica-\d+_[-0-9a-f]{36}$/)
     await unready.stop()
     cluster.kubectl(['delete', 'configmap', '-n', 'control', 'mesh'])
   })
