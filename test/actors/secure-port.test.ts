@@ -65,8 +65,8 @@ describe('the port of webhooks', () => {
           (response) => {
             const socket = response.socket as TLSSocket
             // A connection tells of its certificate once.
-          const served = known.get(socket) ?? (socket.getPeerX509Certificate() as X509Certificate)
-          known.set(socket, served)
+            const served = known.get(socket) ?? (socket.getPeerX509Certificate() as X509Certificate)
+            known.set(socket, served)
             response.on('error', reject).on('end', () => resolve({ subject: served.subject, socket, certificate: served }))
             response.resume()
             if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`))
