@@ -17,6 +17,8 @@ export interface FailureTerms {
   readonly longestMs?: number
   /** The delay that the other side asks for. */
   readonly askedMs?: number
+  /** The number of failures up to which this one is counted, so that delays after failures of another kind do not grow by it without bound. */
+  readonly countedUpTo?: number
 }
 
 /** The exponent from which delays do not grow, so that they stay finite. */
@@ -39,14 +41,15 @@ export class BackOff {
     this.#pauses = pauses
   }
 
-  /** The number of failures since the last success. */
+  /** The number of failures since the last success that were counted. */
   get failures(): number {
     return this.#failures
   }
 
   /** Records a failure. Returns the delay until the next attempt. `chance` is a random number from 0 to 1. */
-  failed(now: number, chance = 0, { longestMs = this.#pauses.longestMs, askedMs = 0 }: FailureTerms = {}): number {
-    this.#failures++
+  failed(now: number, chance = 0, terms: FailureTerms = {}): number {
+    const { longestMs = this.#pauses.longestMs, askedMs = 0, countedUpTo = Number.POSITIVE_INFINITY } = terms
+    if (this.#failures < countedUpTo) this.#failures++
     const wait = Math.max(pauseAfter(this.#failures, { ...this.#pauses, longestMs }, chance), this.#least(askedMs, chance))
     this.#dueAt = now + wait
     return wait

@@ -8,10 +8,10 @@ import type { BackOff, Pauses } from '../model/back-off.ts'
 export const reconnects: Pauses = { firstMs: 500, longestMs: 10_000, jitter: 1, longestAskedMs: 60_000 }
 
 /**
- * The longest delay while nothing at the address of discovery accepts connections, in milliseconds. An attempt costs discovery nothing then, and proxies that
- * hear of no endpoint for longer than pods take to end lose calls.
+ * The longest delay while nothing at the address of discovery accepts connections, in milliseconds, and the number of failures after which it is reached. An
+ * attempt costs discovery nothing then, and proxies that hear of no endpoint for longer than pods take to end lose calls.
  */
-const unansweredMs = 2000
+const unanswered = { longestMs: 2000, countedUpTo: 3 }
 
 /** A stream on which discovery sent responses for at least this time is a success, in milliseconds. */
 const lastingMs = 10_000
@@ -28,7 +28,7 @@ export interface AttemptEnd {
 
 /** Counts an attempt that ended at the monotonic time `now`, in milliseconds. `chance` is a random number from 0 to 1. */
 export function countAttempt(backOff: BackOff, { servedMs, askedMs, isUnanswered }: AttemptEnd, now: number, chance: number): void {
-  if (servedMs < lastingMs) return void backOff.failed(now, chance, { askedMs, ...(isUnanswered ? { longestMs: unansweredMs } : {}) })
+  if (servedMs < lastingMs) return void backOff.failed(now, chance, { askedMs, ...(isUnanswered ? unanswered : {}) })
   backOff.succeeded()
   backOff.postpone(askedMs, now, chance)
 }

@@ -1,11 +1,15 @@
 /** Waiting for conditions. */
 import { setTimeout as pause } from 'node:timers/promises'
 
+/** The pause between two looks, in milliseconds: as long as a look takes, within bounds, since one that runs a command costs a tenth of a second of CPU. */
+const [shortest, longest] = [20, 250]
+
 /** Waits until a condition holds; exceptions count as "not yet". Throws after `deadlineMs` with the last exception. */
 export async function until(what: string, condition: () => Promise<boolean> | boolean, deadlineMs = 90_000): Promise<void> {
   const deadline = performance.now() + deadlineMs
   let last: unknown
   for (;;) {
+    const began = performance.now()
     try {
       if (await condition()) return
       last = undefined
@@ -13,6 +17,6 @@ export async function until(what: string, condition: () => Promise<boolean> | bo
       last = error
     }
     if (performance.now() > deadline) throw new Error(`waited ${deadlineMs} ms for ${what}`, { cause: last })
-    await pause(20)
+    await pause(Math.min(longest, Math.max(shortest, performance.now() - began)))
   }
 }

@@ -16,15 +16,21 @@ describe('the reconnects of the relay', () => {
     expect(backOff.wait(0), 'the shortest').to.equal(0)
   })
 
-  it('follow within two seconds while nothing accepts connections, and are spread over ten when something does', () => {
+  it('follow within two seconds while nothing accepts connections, and go on from there when something does', () => {
     const backOff = new BackOff(reconnects)
     const longest = Array.from({ length: 6 }, () => {
       countAttempt(backOff, { ...failed, isUnanswered: true }, 0, 0)
       return backOff.wait(0)
     })
     expect(longest).to.deep.equal([500, 1000, 2000, 2000, 2000, 2000])
-    countAttempt(backOff, failed, 0, 0)
-    expect(backOff.wait(0)).to.equal(10_000)
+    const later = Array.from({ length: 3 }, () => {
+      countAttempt(backOff, failed, 0, 0)
+      return backOff.wait(0)
+    })
+    expect(later).to.deep.equal([4000, 8000, 10_000])
+    // An attempt that nobody answers after those is soon followed by another one, too.
+    countAttempt(backOff, { ...failed, isUnanswered: true }, 0, 0)
+    expect(backOff.wait(0)).to.equal(2000)
   })
 
   it('go on backing off after a short-lived stream, and begin anew after one that lasted ten seconds', () => {
