@@ -74,6 +74,18 @@ spec:
   containers: [{name: one, image: idle, ports: [{name: web, containerPort: 8080}, {name: dns, containerPort: 53, protocol: UDP}]}]`,
 ]
 const balancedStatus = '{"status":{"loadBalancer":{"ingress":[{"ip":"203.0.113.1"},{"hostname":"lb.example.com"}]}}}'
+/** A Service whose endpoints are those that are written here, whatever the controllers of the cluster do. */
+const written = (count: number) => `apiVersion: v1
+kind: Service
+metadata: {name: written, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: written, namespace: shop, labels: {kubernetes.io/service-name: written}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [${Array.from({ length: count }, (_, index) => `{addresses: [10.88.0.${index + 1}], conditions: {ready: true}}`).join(', ')}]`
 const namespace = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}'
 
 describe('discovery beside a real cluster', () => {
@@ -206,6 +218,49 @@ describe('discovery beside a real cluster', () => {
     await until('all without selectors', () => endpoints(client, 'web') !== undefined)
   })
 
+  // Before the API server is killed for the first time: what else runs in the cluster comes back to it after up to a minute then.
+  it('runs as a pod of the cluster, with its service account', async () => {
+    account('pilot')
+    cluster.image('discovery', [process.execPath, discoveryScript, 'discovery', '--secureGRPCAddr', '', '--ctrlz_port', '0', '--writers', '1'])
+    cluster.apply(`apiVersion: v1
+kind: Pod
+metadata: {name: pilot, namespace: shop}
+spec:
+  serviceAccountName: pilot
+  containers:
+  - {name: discovery, image: discovery, workingDir: /var/tmp, env: [{name: HOME, value: /var/tmp}], readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}}`)
+    await until(
+      'the pod to be ready',
+      () => cluster.kubectl(['get', 'pod', '-n', 'shop', 'pilot', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']) === 'True',
+    )
+    expect(cluster.kubectl(['logs', '-n', 'shop', 'pilot'])).to.match(/cluster Orchestrator: namespaces \d+, nodes 2, services \d+, pods \d+/)
+  })
+
+  it('loses nothing when the watcher, or the push queue, ends and is started again', async () => {
+    const local = new LocalDiscovery({})
+    try {
+      await local.start({ registries: ['Orchestrator'], orchconfig: permitted })
+      await until('the service to be ready', async () => (await local.ready()).status === 200)
+      const client = new XdsClient(local.grpcPort, sidecarNode('10.99.0.1', 'c', 'shop'), true)
+      clients.push(client.connect())
+      await client.ready()
+      for (const [actor, replicas] of [
+        ['source/orchestrator', 3],
+        ['push-queue', 2],
+        ['source/orchestrator', 4],
+      ] as const) {
+        const before = local.state(actor).restarts
+        local.service.supervisor.kill(actor)
+        cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${replicas}`])
+        await until('the actor to run again', () => local.state(actor).restarts > before && local.state(actor).state === 'running')
+        await seesAll(client, 'web', replicas)
+      }
+      expect(client.removed).to.deep.equal([])
+    } finally {
+      await local.dispose()
+    }
+  })
+
   it('keeps serving what it has while the API server is away, silent or starts again, and has what is there afterwards', async () => {
     const [running] = services as [Service]
     const client = await connect(running, 'a-2', true)
@@ -247,14 +302,19 @@ describe('discovery beside a real cluster', () => {
     await started
     const client = await connect(running, 'a-4')
     await seesAll(client, 'web', 2)
+    cluster.apply(written(2))
+    await until('written endpoints', () => endpoints(client, 'written')?.length === 2)
     // The role is taken away: the last state stays, and what changes meanwhile comes when it is given back.
     cluster.apply(role('limited', ...all.filter((each) => each !== 'endpointslices')))
     cluster.signalServer('SIGKILL')
     await running.output.says('does not permit "watch" of "endpointslices.discovery.k8s.io"')
-    expect(endpoints(client, 'web')).to.have.length(2)
-    cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', '3'])
+    for (const name of ['web', 'written']) expect(endpoints(client, name)).to.have.length(2)
+    cluster.apply(written(3))
     cluster.apply(role('limited', ...all))
-    await seesAll(client, 'web', 3)
+    await until('what changed meanwhile', () => endpoints(client, 'written')?.length === 3)
+    expect(endpoints(client, 'web')).to.have.length(2)
+    client.close()
+    await running.dispose()
   })
 
   for (const [where, user] of [
@@ -268,6 +328,7 @@ describe('discovery beside a real cluster', () => {
       const name = where.slice(2)
       const token = join(cluster.dir, `${name}.token`)
       writeFileSync(token, account(`${name}-one`))
+      cluster.apply(written(1))
       const credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}'
       writeFileSync(join(cluster.dir, 'plugin.sh'), `printf '${credential}' "$(cat ${token})"\n`)
       const running = discovery(cluster.userConfig(name, user(cluster.dir)))
@@ -278,55 +339,18 @@ describe('discovery beside a real cluster', () => {
       await running.output.says('Unauthorized')
       writeFileSync(token, account(`${name}-two`))
       await running.output.says(/pods are followed again/)
-      const before = ready('web').length
-      cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${before === 1 ? 2 : 1}`])
-      await seesAll(client, 'web', before === 1 ? 2 : 1)
+      cluster.apply(written(4))
+      await until('what changed', () => endpoints(client, 'written')?.length === 4)
+      client.close()
+      await running.dispose()
     })
 
-  it('runs as a pod of the cluster, with its service account', async () => {
-    account('pilot')
-    cluster.image('discovery', [process.execPath, discoveryScript, 'discovery', '--secureGRPCAddr', '', '--ctrlz_port', '0', '--writers', '1'])
-    cluster.apply(`apiVersion: v1
-kind: Pod
-metadata: {name: pilot, namespace: shop}
-spec:
-  serviceAccountName: pilot
-  containers:
-  - {name: discovery, image: discovery, workingDir: /var/tmp, env: [{name: HOME, value: /var/tmp}], readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}}`)
-    await until(
-      'the pod to be ready',
-      () => cluster.kubectl(['get', 'pod', '-n', 'shop', 'pilot', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']) === 'True',
-    )
-    expect(cluster.kubectl(['logs', '-n', 'shop', 'pilot'])).to.match(/cluster Orchestrator: namespaces \d+, nodes 2, services \d+, pods \d+/)
-  })
-
-  it('loses nothing when the watcher, or the push queue, ends and is started again', async () => {
-    const local = new LocalDiscovery({})
-    try {
-      await local.start({ registries: ['Orchestrator'], orchconfig: permitted })
-      await until('the service to be ready', async () => (await local.ready()).status === 200)
-      const client = new XdsClient(local.grpcPort, sidecarNode('10.99.0.1', 'c', 'shop'), true)
-      clients.push(client.connect())
-      await client.ready()
-      for (const [actor, replicas] of [
-        ['source/orchestrator', 3],
-        ['push-queue', 2],
-        ['source/orchestrator', 1],
-      ] as const) {
-        const before = local.state(actor).restarts
-        local.service.supervisor.kill(actor)
-        cluster.kubectl(['scale', 'deployment', 'web', '-n', 'shop', '--replicas', `${replicas}`])
-        await until('the actor to run again', () => local.state(actor).restarts > before && local.state(actor).state === 'running')
-        await seesAll(client, 'web', replicas)
-      }
-      expect(client.removed).to.deep.equal([])
-    } finally {
-      await local.dispose()
-    }
-  })
-
   it('reads objects in protobuf as it reads them in JSON', async () => {
-    cluster.apply(...shapes)
+    // A pod needs the account of its namespace, which a controller makes.
+    await until('the objects', () => {
+      cluster.apply(...shapes)
+      return true
+    })
     cluster.kubectl(['patch', 'service', 'balanced', '-n', 'shapes', '--subresource=status', '--type=merge', '-p', balancedStatus])
     const access = await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false)
     const context = { names: meshNames('mesh.io'), source: 'test', cluster: 'c' }
