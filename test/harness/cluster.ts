@@ -26,7 +26,8 @@ export interface ClusterImage {
 export class TestCluster {
   readonly dir: string
   readonly #bin: string
-  readonly #index: number
+  /** Its number, of which its addresses are made. */
+  readonly index: number
   /** The process that holds the cluster, which it ends when its standard input is closed. */
   readonly #owner: ChildProcess
   /** Holds the number of the cluster. */
@@ -35,7 +36,7 @@ export class TestCluster {
   private constructor(dir: string, bin: string, index: number, owner: ChildProcess, claim: Server) {
     this.dir = dir
     this.#bin = bin
-    this.#index = index
+    this.index = index
     this.#owner = owner
     this.#claim = claim
   }
@@ -75,12 +76,17 @@ export class TestCluster {
 
   /** The address of the API server on this machine. */
   get server(): string {
-    return `https://127.0.0.1:${firstPort + this.#index}`
+    return `https://127.0.0.1:${firstPort + this.index}`
+  }
+
+  /** The address of the API server for pods of other clusters. */
+  get nodeServer(): string {
+    return `https://172.30.${this.index}.1:${firstPort + this.index}`
   }
 
   /** The network namespace of its nodes. */
   get network(): string {
-    return `kc-mesh${this.#index}`
+    return `kc-mesh${this.index}`
   }
 
   /** The folder of kubectl. */
@@ -146,7 +152,7 @@ export class TestCluster {
   signalServer(signal: NodeJS.Signals): void {
     for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
       const args = commandLine(pid)
-      if (args[1] === 'apiserver' && args.includes(`--secure-port=${firstPort + this.#index}`)) process.kill(Number(pid), signal)
+      if (args[1] === 'apiserver' && args.includes(`--secure-port=${firstPort + this.index}`)) process.kill(Number(pid), signal)
     }
   }
 

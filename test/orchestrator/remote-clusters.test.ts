@@ -106,6 +106,7 @@ describe('another cluster of the mesh', () => {
     expect([routes(local).includes(ofFar as string), routes(remote).includes(ofNear as string)]).to.deep.equal([false, false])
     const services = await discovery.service.debug<{ hostname: string }[]>('registryz?cluster=far')
     expect(services.map(({ hostname }) => hostname)).to.include.members(['web.shop.svc.cluster.local', 'only-far.shop.svc.cluster.local'])
+    expect(await discovery.service.metrics()).to.contain('pilot_orch_watch_age_seconds{kind="Pod of far"}')
     expect((await rows()).map(({ name, isComplete }) => [name, isComplete])).to.deep.equal([
       ['Orchestrator', true],
       ['far', true],

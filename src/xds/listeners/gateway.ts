@@ -20,6 +20,7 @@ import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
 import { isPlainHttp } from '../../model/protocol.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
+import { isClusterLocal } from '../../snapshot/cluster-local.ts'
 import { type Gateway, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
@@ -299,7 +300,8 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
  * rejects server names with a star inside.
  */
 function autoPassthroughChains(use: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
-  const isOffered = ({ service }: ServiceState) => !isWildcardHost(service) && covers(use, service)
+  // What is local to clusters has no endpoints for callers of another one (docs/resources.md, E11).
+  const isOffered = ({ service }: ServiceState) => !isWildcardHost(service) && covers(use, service) && !isClusterLocal(service.hostname, snapshot)
   return view.services.filter(isOffered).flatMap((state) =>
     state.service.ports
       .filter((port) => port.protocol !== 'udp' && !state.service.external)

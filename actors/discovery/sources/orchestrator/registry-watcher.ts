@@ -116,6 +116,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       context.metrics,
       () => [...this.#followed].map(([path, { watch }]) => ({ kind: watch.resource.kind, age: watch.age, isStale: this.#stale.has(path) })),
       registry,
+      context.config.isRemote ? ` of ${context.config.cluster}` : '',
     )
     this.#staleCheck = checkEvery(Math.min(staleMs / 4, 5000), () => this.#checkStale())
     this.asks = { cluster: (): ClusterStatus => this.#status(), ...asks }

@@ -34,8 +34,11 @@ export class WatcherMetrics {
   /** The endpoints without pods that have been counted. */
   #counted = 0
 
-  /** `cluster`: undefined where no services are followed. */
-  constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry | undefined) {
+  /**
+   * `cluster`: undefined where no services are followed. `of`: what follows the kind in ages, which are not added up over clusters; empty for the own
+   * cluster.
+   */
+  constructor(registry: MetricRegistry, followed: () => readonly HeardKind[], cluster: ClusterRegistry | undefined, of = '') {
     const registers = [registry]
     const labelNames = ['kind'] as const
     this.#events =
@@ -88,7 +91,7 @@ export class WatcherMetrics {
       collect() {
         const oldest = new Map<string, number>()
         for (const { kind, age } of followed()) if (age !== undefined) oldest.set(kind, Math.max(age, oldest.get(kind) ?? 0))
-        for (const [kind, age] of oldest) this.set({ kind }, age / 1000)
+        for (const [kind, age] of oldest) this.set({ kind: `${kind}${of}` }, age / 1000)
       },
     })
     new Gauge({
@@ -98,7 +101,7 @@ export class WatcherMetrics {
       registers,
       collect() {
         const kinds = followed()
-        for (const { kind } of kinds) this.set({ kind }, kinds.some((each) => each.kind === kind && each.isStale) ? 1 : 0)
+        for (const { kind } of kinds) this.set({ kind: `${kind}${of}` }, kinds.some((each) => each.kind === kind && each.isStale) ? 1 : 0)
       },
     })
   }

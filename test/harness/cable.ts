@@ -1,0 +1,32 @@
+/** A cable between two clusters, which makes one flat network of them (test/cluster/README.md). It goes with either of them. */
+import { spawnSync } from 'node:child_process'
+import type { TestCluster } from './cluster.ts'
+
+/** Joins two clusters: pods and nodes of each reach those of the other. */
+export function joinByCable(one: TestCluster, other: TestCluster): void {
+  const ends = [
+    { own: one, to: other, address: `172.31.${one.index}.1`, via: `172.31.${one.index}.2` },
+    { own: other, to: one, address: `172.31.${one.index}.2`, via: `172.31.${one.index}.1` },
+  ]
+  const name = (to: TestCluster) => `to-${to.index}`
+  ip('link', 'add', name(other), 'netns', one.network, 'type', 'veth', 'peer', 'name', name(one), 'netns', other.network)
+  for (const { own, to, address } of ends) {
+    ip('-n', own.network, 'addr', 'add', `${address}/30`, 'dev', name(to))
+    ip('-n', own.network, 'link', 'set', name(to), 'up')
+  }
+  for (const { own, to, via } of ends)
+    for (const net of [`10.${100 + to.index}.0.0/16`, `172.30.${to.index}.0/24`]) ip('-n', own.network, 'route', 'add', net, 'via', via)
+}
+
+/** Leaves of the way from one cluster to the pods of another only that to one address. */
+export function narrow(from: TestCluster, to: TestCluster, address: string): void {
+  const [, via = ''] = /via (\S+)/.exec(ip('-n', from.network, 'route', 'show', `10.${100 + to.index}.0.0/16`)) ?? []
+  ip('-n', from.network, 'route', 'add', `${address}/32`, 'via', via)
+  ip('-n', from.network, 'route', 'del', `10.${100 + to.index}.0.0/16`)
+}
+
+function ip(...args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync('ip', args, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`ip ${args.join(' ')}: ${stderr}`)
+  return stdout
+}
