@@ -13,6 +13,7 @@ export const adminMethods = [
   'ListPushes',
   'WatchPushes',
   'ListFaults',
+  'ListFindings',
   'GetFiles',
   'ListActors',
   'ListClusters',

@@ -3,6 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
+import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
 import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
 import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { SidecarSpec } from '../config/kinds/sidecar.ts'
@@ -12,11 +13,13 @@ import { analyzeAnnotations } from './annotations.ts'
 import { analyzeDeprecated } from './deprecated.ts'
 import { analyzeDestinationRule } from './destination-rules.ts'
 import { analyzeEnvoyFilter } from './envoy-filters.ts'
+import { analyzeExports, analyzeExportsOf } from './exports.ts'
 import type { Tell } from './finding.ts'
 import { analyzeGateway } from './gateways.ts'
+import { analyzeIngress } from './ingresses.ts'
 import type { MeshFacts } from './mesh-facts.ts'
 import { analyzeInjection } from './namespaces.ts'
-import { analyzeAuthorizationPolicy, analyzeRequestAuthentication } from './policies.ts'
+import { analyzeAuthorizationPolicy, analyzePeerAuthentication, analyzeRequestAuthentication } from './policies.ts'
 import { analyzeNamespace, analyzeSelector } from './selectors.ts'
 import { analyzeServiceEntry } from './service-entries.ts'
 import { analyzePorts } from './services.ts'
@@ -39,6 +42,8 @@ export function analyzeSubject(key: string, facts: MeshFacts, tell: Tell): void 
   if (kinds.has(kind)) return analyzeObject(subject as ConfigObject, facts, tell)
   analyzeAnnotations(subject.kind, subject.annotations, 'metadata', facts, tell)
   if (subject.kind === 'Namespace') analyzeInjection(subject as Resource, facts, tell)
+  if (subject.kind === 'Service') analyzeExportsOf(subject as Resource, facts, tell)
+  if ('backends' in subject && subject.backends) analyzeIngress(subject, subject.backends, facts, tell)
   if ('pod' in subject) analyzeWorkload(subject as Workload, facts, tell)
 }
 
@@ -48,6 +53,7 @@ function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
   analyzeSelector(object, world, tell)
   analyzeAnnotations(object.kind, object.annotations, 'metadata', world, tell)
   analyzeDeprecated(object, tell)
+  analyzeExports(object, world, tell)
   switch (kindId(object) as KindName) {
     case 'VirtualService':
       return analyzeVirtualService(object as ConfigObject<VirtualServiceSpec>, world, tell)
@@ -63,6 +69,8 @@ function analyzeObject(object: ConfigObject, world: World, tell: Tell): void {
       return analyzeEnvoyFilter(object as ConfigObject<EnvoyFilterSpec>, world, tell)
     case 'AuthorizationPolicy':
       return analyzeAuthorizationPolicy(object, world, tell)
+    case 'PeerAuthentication':
+      return analyzePeerAuthentication(object as ConfigObject<PeerAuthenticationSpec>, world, tell)
     case 'RequestAuthentication':
       return analyzeRequestAuthentication(object as ConfigObject<RequestAuthenticationSpec>, world, tell)
   }

@@ -78,7 +78,9 @@ function checkOthers(object: Rule, host: string, world: World, tell: Tell): void
       `the DestinationRule ${withPolicy.namespace}/${withPolicy.name} has a policy for ${host} too: put them into one`,
     )
   for (const [index, { name }] of (object.spec.subsets ?? []).entries()) {
-    const other = earlier.find(({ spec }) => spec.subsets?.some((subset) => subset.name === name))
+    const isRepeated = object.spec.subsets?.slice(0, index).some((subset) => subset.name === name)
+    if (isRepeated) tell('MESH0004', `spec.subsets[${index}].name`, `the rule has a subset ${name} before this one, and that one counts: rename one`)
+    const other = isRepeated ? undefined : earlier.find(({ spec }) => spec.subsets?.some((subset) => subset.name === name))
     if (other)
       tell(
         'MESH0004',

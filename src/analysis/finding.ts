@@ -143,6 +143,13 @@ export const codes = {
     'a host of two ServiceEntries or DestinationRules of which some part does not count',
     'put them into one, or restrict exportTo',
   ),
+  MESH0006: row(
+    'GatewayPortConflict',
+    'warning',
+    'servers of a Gateway that share a port and do not fit together, such as HTTP and HTTPS',
+    'give them different ports',
+  ),
+  MESH0007: row('SelectedTwice', 'warning', 'a PeerAuthentication for the same workloads as an older one, which counts', 'keep one of them'),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),
 } as const satisfies Readonly<Record<string, CodeRow>>
 

@@ -15,7 +15,7 @@ import { MeshState } from '../snapshot/state.ts'
 import { entryWorkload } from './entry-workload.ts'
 import { MeshFacts, resourceKey } from './mesh-facts.ts'
 import { GivenMesh, viewOf } from './mesh-view.ts'
-import { resourceOf, workloadOf } from './resources.ts'
+import { backendsOf, resourceOf, workloadOf } from './resources.ts'
 import type { Resource, World } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -177,6 +177,8 @@ export class OfflineMesh {
         return this.#facts.addSecret(namespace, name)
       case 'ConfigMap':
         return this.#given.add(resource, value, this.#settings.features.POD_NAMESPACE, this.#revision)
+      case 'Ingress':
+        return this.#facts.setResource(key, { ...resource, backends: backendsOf(value) })
       case 'Service': {
         if (value.apiVersion !== 'v1') return
         const { object } = cut('Service', { ...value, metadata: { ...mapping(value.metadata), namespace } }, this.#origin)

@@ -53,6 +53,19 @@ export function analyzeRequestAuthentication({ namespace, spec }: ConfigObject<R
   )
 }
 
+/** Tells a policy that another one for the same workloads makes void: of several the oldest counts (docs/resources.md, A2). */
+export function analyzePeerAuthentication(object: ConfigObject<PeerAuthenticationSpec>, world: World, tell: Tell): void {
+  const policies = world.claimants(peersOf(object.namespace)) as readonly ConfigObject<PeerAuthenticationSpec>[]
+  const selected = (spec: PeerAuthenticationSpec) => JSON.stringify(Object.entries(selectedLabels(spec)).sort())
+  const first = policies.slice(0, Math.max(policies.indexOf(object), 0)).find(({ spec }) => selected(spec) === selected(object.spec))
+  if (first)
+    tell(
+      'MESH0007',
+      'spec.selector',
+      `the PeerAuthentication ${first.namespace}/${first.name} is for the same workloads, and counts: keep one of them`,
+    )
+}
+
 /**
  * Returns the mode of mutual TLS that counts for the workloads of a selector: of the policy that selects them, of the namespace, or of the
  * mesh, with the policy. Undefined where ports differ, and without a policy.

@@ -1,6 +1,6 @@
 /** Cuts objects of a cluster that are not configuration of the mesh to what analyzers look at. */
 import { isMapping, mapping } from '../config/shape.ts'
-import type { Container, PodDetails, Resource, Workload } from './world.ts'
+import type { Container, IngressBackend, PodDetails, Resource, Workload } from './world.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 
@@ -19,6 +19,21 @@ export function resourceOf(value: Mapping, place: string): Resource | undefined 
   const namespace = kind === 'Namespace' ? '' : (metadata.namespace ?? 'default')
   if (typeof namespace !== 'string') return undefined
   return { kind, namespace, name, labels: texts(metadata.labels), annotations: texts(metadata.annotations), place }
+}
+
+/** Returns what an Ingress leads to. */
+export function backendsOf({ spec: given }: Mapping): IngressBackend[] {
+  const spec = mapping(given)
+  const paths = listOf(spec.rules).flatMap(({ http }, rule) =>
+    listOf(mapping(http).paths).map(({ backend }, index) => ({ backend, path: `spec.rules[${rule}].http.paths[${index}].backend` })),
+  )
+  return [{ backend: spec.defaultBackend, path: 'spec.defaultBackend' }, ...paths].flatMap(({ backend, path }) => {
+    const { name, port } = mapping(mapping(backend).service)
+    const { number, name: named } = mapping(port)
+    return typeof name === 'string'
+      ? { service: name, port: typeof number === 'number' ? number : typeof named === 'string' ? named : undefined, path }
+      : []
+  })
 }
 
 /** Returns an object as the workload that it is: a pod, or the pods of a template. Undefined for other kinds. */

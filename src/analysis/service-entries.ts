@@ -50,12 +50,26 @@ function checkEndpoints({ namespace, spec }: ConfigObject<ServiceEntrySpec>, wor
       )
 }
 
+/** Whether an entry adds nothing to an older one of the same host (docs/resources.md, S9). */
+const differs = (one: ServiceEntrySpec, other: ServiceEntrySpec): boolean =>
+  (one.resolution ?? 'NONE') !== (other.resolution ?? 'NONE') ||
+  JSON.stringify(one.workloadSelector) !== JSON.stringify(other.workloadSelector) ||
+  JSON.stringify(one.exportTo ?? []) !== JSON.stringify(other.exportTo ?? [])
+
 /** Tells hosts that an entry of another namespace has too, where some namespace sees both. */
 function checkHosts(entry: ConfigObject<ServiceEntrySpec>, world: World, tell: Tell): void {
   for (const [index, host] of entry.spec.hosts.entries()) {
-    const others = world
-      .claimants(entriesOf(host.toLowerCase()))
-      .filter((other) => other.namespace !== entry.namespace && mayMeet(entry, other, world.mesh.exportTo.services))
+    const all = world.claimants(entriesOf(host.toLowerCase())) as readonly ConfigObject<ServiceEntrySpec>[]
+    const first = all
+      .slice(0, Math.max(all.indexOf(entry), 0))
+      .find(({ namespace, spec }) => namespace === entry.namespace && differs(spec, entry.spec))
+    if (first)
+      tell(
+        'MESH0004',
+        `spec.hosts[${index}]`,
+        `the ServiceEntry ${first.namespace}/${first.name} has ${host} too, with another resolution, selector or export list, and counts: the ports and addresses of this one do not`,
+      )
+    const others = all.filter((other) => other.namespace !== entry.namespace && mayMeet(entry, other, world.mesh.exportTo.services))
     if (others.length > 0)
       tell(
         'MESH0004',

@@ -21,6 +21,17 @@ export interface Resource {
   readonly annotations: Labels
   /** File and document, or empty. */
   readonly place: string
+  /** What an Ingress leads to. */
+  readonly backends?: readonly IngressBackend[]
+}
+
+/** A Service that an Ingress leads to, and where in the Ingress. */
+export interface IngressBackend {
+  readonly service: string
+  /** Its number or name; undefined: it says none. */
+  readonly port: number | string | undefined
+  /** The path of the backend. */
+  readonly path: string
 }
 
 /** A workload that selectors may match: a pod, a template of pods, or an entry, with the labels of the pods. */

@@ -1,6 +1,7 @@
 /** Parses configuration files: multi-document YAML or JSON into checked objects, each fault with its document and field. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
+import { suggestion } from '../model/edit-distance.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { isObjectName } from '../names/object-names.ts'
 import { readClusterSpec, readLabels } from './cluster-documents.ts'
@@ -357,7 +358,7 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
   const isPolicy = isPolicyKind(kindName)
   for (const field of Object.keys(value))
     if (field === merge.key) report.faults.push({ path: field, reason: merge.reason })
-    else if (isPolicy && !documentFields.has(field)) report.faults.push({ path: field.slice(0, 100), reason: 'unknown field' })
+    else if (!documentFields.has(field)) tellUnknown(field, isPolicy, report)
   const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, position, report)
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
@@ -424,7 +425,15 @@ function revisionOf(metadata: unknown, names: MeshNames): string | undefined {
   return typeof revision === 'string' ? revision : undefined
 }
 
-/** The top-level fields of a policy document. The status is set by the orchestrator. */
+/** Reports a field beside the spec. In a policy it may be what makes it strict. */
+function tellUnknown(field: string, isPolicy: boolean, { faults, warnings }: Report): void {
+  const path = field.slice(0, 100).toWellFormed()
+  if (isPolicy) faults.push({ path, reason: 'unknown field' })
+  else if (warnings.length < maxFaults)
+    warnings.push({ path, reason: `unknown field, left out${field.length <= 64 ? suggestion(field, documentFields) : ''}` })
+}
+
+/** The top-level fields of a document. The status is set by the orchestrator. */
 const documentFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status'])
 
 /** Returns the fields of a mapping that equal a name when case, hyphens and underscores are ignored. */

@@ -41,7 +41,7 @@ spec: {rules: [{to: [{operation: {paths: [/${namespace}]}}]}]}
 `
 
 describe('the admin service', () => {
-  const discovery = new LocalDiscovery({ mode: 'in-thread' })
+  const discovery = new LocalDiscovery({ mode: 'in-thread' }, { PILOT_ENABLE_ANALYSIS: 'true' })
   const server = new PageServer()
   const clients: XdsClient[] = []
   const said: string[] = []
@@ -133,6 +133,25 @@ describe('the admin service', () => {
     expect([denied.status, denied.considered[0].policy]).to.deep.equal([403, policy])
     expect(denied.considered[0].because).to.not.equal('')
     expect(await explain({ protocol: 'smtp' })).to.include({ code: 'invalid_argument' })
+  })
+
+  it('lists what analysis finds, from a level on, and each caller that of its namespaces', async () => {
+    const route = (namespace: string) =>
+      `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: lost, namespace: ${namespace}}\nspec: {hosts: [lost.${namespace}], http: [{route: [{destination: {host: gone.${namespace}}}]}]}\n`
+    discovery.write('lost.yaml', `${route('own')}---\n${route('foreign')}`)
+    const errors = async (viewer: string) =>
+      ((await ask('ListFindings', { level: 'error' }, viewer)).findings ?? []) as { object: { namespace: string } }[]
+    await until('the findings', async () => (await errors('operator')).length === 2)
+    const [finding, ...others] = await errors('own')
+    expect(others).to.deep.equal([])
+    const object = { group: 'networking.mesh.io', kind: 'VirtualService', namespace: 'own', name: 'lost', place: 'lost.yaml, document 1' }
+    expect(finding).to.deep.include({ code: 'IST0101', name: 'ReferencedResourceNotFound', level: 'error', object })
+    expect(finding).to.include({ path: 'spec.http[0].route[0].destination.host' })
+    expect((await ask('ListFindings', { namespace: 'foreign', level: 'error' })).findings).to.have.length(1)
+    expect(await ask('ListFindings', { namespace: 'foreign' }, 'own')).to.include({ code: 'permission_denied' })
+    expect(await ask('ListFindings', { level: 'bad' })).to.include({ code: 'invalid_argument' })
+    discovery.remove('lost.yaml')
+    await until('no finding', async () => (await errors('operator')).length === 0)
   })
 
   it('tells operators of faults, files, actors and scopes, and nobody else', async () => {

@@ -16,13 +16,16 @@ import {
   ListClustersResponseSchema,
   type ListFaultsResponse,
   ListFaultsResponseSchema,
+  type ListFindingsResponse,
+  ListFindingsResponseSchema,
   type ListProxiesResponse,
   ListProxiesResponseSchema,
   type ListPushesResponse,
   ListPushesResponseSchema,
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
-import { type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
+import type { FoundNow } from '../../../protocols/messages/analysis.ts'
+import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
 
@@ -154,6 +157,15 @@ export function explainedMessage({ objects, ...answer }: ExplainAnswer, domain: 
 export function faultsMessage(faults: readonly FaultAnswer[]): ListFaultsResponse {
   const rows = faults.map(({ references, ...fault }) => ({ ...fault, objects: references }))
   return messageOf(ListFaultsResponseSchema, { faults: rows })
+}
+
+/** Returns the answer about findings. */
+export function findingsMessage({ findings, due, isComplete }: FoundNow, domain: string): ListFindingsResponse {
+  const rows = findings.map(({ kind, namespace, object: name, place, ...finding }) => {
+    const { group } = readKey(configKey({ kind, namespace, name }), domain)
+    return { ...finding, object: { group, kind, namespace, name, place } }
+  })
+  return messageOf(ListFindingsResponseSchema, { findings: rows, due, isComplete })
 }
 
 /** Returns the answer about files. */

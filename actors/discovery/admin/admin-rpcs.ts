@@ -33,6 +33,7 @@ import {
   explanationMessage,
   faultsMessage,
   filesMessage,
+  findingsMessage,
   messageOf,
   proxiesMessage,
   resourcesMessage,
@@ -46,6 +47,7 @@ import {
   explanationOf,
   faultsOf,
   filesOf,
+  findingsOf,
   holdersOf,
   longestLedger,
   proxiesOf,
@@ -155,6 +157,15 @@ function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
   const scopes = () => ({ scopes: messageOf(ListScopesResponseSchema, { scopes: settingsOf(levels.get(), discoveryScopes) }).scopes })
   return {
     listFaults: async (_, context) => faultsMessage(await operatorsOnly(viewerOf(context), () => faultsOf(sources))),
+    async listFindings({ namespace, level }, context) {
+      const { sees } = viewerOf(context)
+      if (namespace !== '' && !sees(namespace)) throw refusal(forbiddenNamespace(namespace))
+      const wanted = levelsFrom(level)
+      if (wanted.length === 0) throw errorOf({ code: status.invalidArgument, message: 'level: expected error, warning or info' })
+      const found = await findingsOf(sources, namespace === '' ? sees : (of) => of === namespace)
+      if (found instanceof Page) throw refusal(found)
+      return findingsMessage({ ...found, findings: found.findings.filter((finding) => wanted.includes(finding.level)) }, domain)
+    },
     getFiles: async (_, context) => filesMessage(await operatorsOnly(viewerOf(context), () => filesOf(sources)), domain),
     listActors: async (_, context) => actorsMessage(await operatorsOnly(viewerOf(context), () => actorsOf(sources.supervisor))),
     listClusters: async (_, context) => clustersMessage(await operatorsOnly(viewerOf(context), () => clustersOf(sources))),
@@ -170,6 +181,12 @@ function ofMesh({ sources, levels, domain, log }: AdminRpcParts) {
     },
   } satisfies Partial<Methods>
 }
+
+const findingLevels = ['info', 'warning', 'error']
+
+/** The levels from one on; all for none, and none for a word that is no level. */
+const levelsFrom = (level: string): readonly string[] =>
+  level === '' ? findingLevels : findingLevels.slice(findingLevels.indexOf(level)).filter(() => findingLevels.includes(level))
 
 function formOf({ name, outputLevel, stackTraceLevel, logCallers }: SetScopeRequest): URLSearchParams {
   const fields = { scope: name, output_level: outputLevel, stack_trace_level: stackTraceLevel, log_callers: logCallers?.toString() }

@@ -1,6 +1,5 @@
 /** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
 import type { Endpoint, Service, ServicePort } from '../../../protocols/data.ts'
-import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
 import { readKey } from '../../../src/config/kinds.ts'
@@ -25,6 +24,7 @@ import {
   explanationOf,
   faultsOf,
   filesOf,
+  findingsOf,
   holdersOf,
   longestLedger,
   proxiesOf,
@@ -117,11 +117,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
   analysisz: {
     what: 'mistakes in configuration, with code, object, field and what to do (PILOT_ENABLE_ANALYSIS)',
     shows: 'namespaces',
-    page: async (sources, _, sees) => {
-      const found = await sources.analyzer<FoundNow>('findings')
-      if (found instanceof Page) return found
-      return { ...found, findings: found.findings.filter(({ namespace }) => sees(namespace)) }
-    },
+    page: (sources, _, sees) => findingsOf(sources, sees),
   },
   registryz: {
     what: 'all services; parameter cluster (those of one cluster)',

@@ -3,6 +3,7 @@
  * (`debug-table.ts`) are two views.
  */
 import type { ObjectReference } from '../../../protocols/data.ts'
+import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { LedgerPage } from '../../../protocols/messages/authority-status.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
@@ -58,6 +59,12 @@ export interface FaultAnswer extends ResourceFault {
 
 /** The faults of the present configuration. */
 export const faultsOf = (sources: PageSources): Promise<readonly FaultAnswer[]> => sources.queue<FaultAnswer[]>('faults')
+
+/** What analysis finds in objects of some namespaces; a page where nothing is analyzed. */
+export async function findingsOf(sources: PageSources, sees: Sees): Promise<FoundNow | Page> {
+  const found = await sources.analyzer<FoundNow>('findings')
+  return found instanceof Page ? found : { ...found, findings: found.findings.filter(({ namespace }) => sees(namespace)) }
+}
 
 /** The configuration files that cannot be used, of `--configDir` and of `configSources`, whose actors may be starting and then are left out. */
 export async function filesOf({ supervisor }: PageSources): Promise<FilesPage> {

@@ -240,6 +240,89 @@ describe('the analysis of configuration', () => {
     ])
   })
 
+  it('finds backends of Ingresses that are not there, by number and by name', () => {
+    const ingress = (backend: string) =>
+      `apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: shop}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}, rules: [{host: a.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: ${backend}}}]}}]}`
+    const at = 'spec.rules[0].http.paths[0].backend.service'
+    const web = service('shop/web', http)
+    expect(found(web, ingress('{name: web, port: {name: http}}'))).to.deep.equal([])
+    expect(found(web, ingress('{name: wbe, port: {number: 80}}'))).to.deep.equal([`IST0101 Ingress/shop/i ${at}.name`])
+    expect(messages(service('shop/reviews', http), web, ingress('{name: reviws, port: {number: 80}}'))[0]).to.contain('did you mean "reviews"?')
+    expect(found(web, ingress('{name: web, port: {number: 81}}'))).to.deep.equal([`IST0101 Ingress/shop/i ${at}.port.number`])
+    expect(found(web, ingress('{name: web, port: {name: htp}}'))).to.deep.equal([`IST0101 Ingress/shop/i ${at}.port.name`])
+  })
+
+  it('finds namespaces of export lists that do not exist, of objects and of Services', () => {
+    const entry = (targets: string) =>
+      object('ServiceEntry', 'shop/e', `{hosts: [a.example], exportTo: [${targets}], ports: [{number: 80, name: http}], resolution: DNS}`)
+    const exported = `apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop, annotations: {networking.istio.io/exportTo: "., shpo"}}\nspec: {ports: [${http}]}`
+    expect(found(entry('shpo'), exported)).to.deep.equal([])
+    expect(found(namespace('shop'), entry('".", shop'))).to.deep.equal([])
+    expect(found(namespace('shop'), entry('shop, shpo'), exported)).to.deep.equal([
+      'IST0101 Service/shop/web metadata.annotations[networking.istio.io/exportTo]',
+      'IST0101 ServiceEntry/shop/e spec.exportTo[1]',
+    ])
+  })
+
+  it('finds what only the first counts of: subsets, servers of a port, peer policies, entries of a host', () => {
+    const rule = '{host: web, subsets: [{name: v1, labels: {version: v1}}, {name: v1, labels: {version: v2}}]}'
+    expect(found(service('shop/web', http), object('DestinationRule', 'shop/r', rule))).to.deep.equal([
+      'MESH0004 DestinationRule/shop/r spec.subsets[1].name',
+    ])
+    const server = (protocol: string, name: string, rest = '') =>
+      `{port: {number: 443, name: ${name}, protocol: ${protocol}}, hosts: [${name}.x]${rest}}`
+    const gateway = (...servers: string[]) => object('Gateway', 'shop/g', `{servers: [${servers.join(', ')}]}`)
+    const tls = ', tls: {mode: SIMPLE, credentialName: c}'
+    expect(found(gateway(server('HTTPS', 'a', tls), server('TLS', 'b', ', tls: {mode: PASSTHROUGH}')))).to.deep.equal([])
+    expect(found(gateway(server('HTTP', 'a'), server('GRPC', 'b')))).to.deep.equal([])
+    expect(found(gateway(server('HTTPS', 'a', tls), server('HTTP', 'b')))).to.deep.equal(['MESH0006 Gateway/shop/g spec.servers[1].port'])
+    expect(found(gateway(server('TCP', 'a'), server('TCP', 'b')))).to.deep.equal(['MESH0006 Gateway/shop/g spec.servers[1].port'])
+    const peers = (name: string, labels: string) =>
+      object('PeerAuthentication', `shop/${name}`, `{selector: {matchLabels: ${labels}}, mtls: {mode: STRICT}}`, 'security')
+    expect(found(peers('a', '{a: b, c: d}'), peers('b', '{c: d, a: b}'), peers('c', '{a: b}'))).to.deep.equal([
+      'MESH0007 PeerAuthentication/shop/b spec.selector',
+    ])
+    const entry = (name: string, rest: string) =>
+      object('ServiceEntry', `shop/${name}`, `{hosts: [a.example], ports: [{number: 80, name: http}], ${rest}}`)
+    expect(found(entry('a', 'resolution: DNS'), entry('b', 'resolution: DNS'))).to.deep.equal([])
+    expect(found(entry('a', 'resolution: DNS'), entry('b', 'resolution: NONE'))).to.deep.equal(['MESH0004 ServiceEntry/shop/b spec.hosts[0]'])
+  })
+
+  it('tells fields beside the spec that do not exist, with what may be meant', () => {
+    const mesh = new OfflineMesh(testSettings())
+    mesh.add('a.yaml', object('Sidecar', 'shop/s', '{}').replace('spec:', 'specs:'))
+    expect(mesh.warnings.map(({ path, reason }) => `${path}: ${reason}`)).to.deep.equal(['specs: unknown field, left out; did you mean "spec"?'])
+  })
+
+  it('says nothing to be missing among what was not read', () => {
+    const all = [
+      routes('shop/v', 'web', `gateways: [edge], http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: wbe, subset: v1}}]}, {delegate: {name: x}}]`),
+      object('DestinationRule', 'shop/r', '{host: nobody}'),
+      object(
+        'Gateway',
+        'shop/g',
+        '{selector: {a: b}, servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: c}}]}',
+      ),
+    ]
+    const unread = (kinds: readonly string[], readIn: readonly string[] = []) => {
+      const mesh = new OfflineMesh(testSettings())
+      mesh.add('all.yaml', all.join('\n---\n'))
+      for (const kind of kinds) mesh.setUnread(kind, readIn)
+      for (const what of ['secrets', 'workloads', 'namespaces'] as const) mesh.know(what)
+      return findingsOf(mesh).map(({ code, path }) => `${code} ${path}`)
+    }
+    const known = unread([])
+    expect(known).to.have.length(9)
+    const kinds = ['Service', 'ServiceEntry', 'Secret', 'Pod', 'Namespace', 'Gateway', 'VirtualService']
+    expect(unread(kinds)).to.deep.equal([])
+    expect(
+      unread(
+        kinds.filter((kind) => kind !== 'ServiceEntry'),
+        ['shop'],
+      ),
+    ).to.deep.equal(known.filter((line) => !/metadata.namespace|IST0127/.test(line)))
+  })
+
   it('finds ports of ServiceEntries whose protocol is not known, and TCP without addresses', () => {
     const entry = (ports: string, rest = '') => object('ServiceEntry', 'shop/e', `{hosts: [a.example], ${rest}resolution: DNS, ports: [${ports}]}`)
     expect(found(entry('{number: 80, name: web, protocol: HTPP}'))).to.deep.equal(['IST0133 ServiceEntry/shop/e spec.ports[0].protocol'])

@@ -255,7 +255,7 @@ describe('the codes of analysis', () => {
       })
 
   it('have an example each', () => {
-    expect([...Object.keys(examples), ...elsewhere, 'MESH0001', 'MESH0005'].sort()).to.deep.equal(Object.keys(codes).sort())
+    expect([...Object.keys(examples), ...elsewhere, 'MESH0001', 'MESH0005', 'MESH0006', 'MESH0007'].sort()).to.deep.equal(Object.keys(codes).sort())
   })
 
   it('are not told of an object whose annotation says so', () => {
