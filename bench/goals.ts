@@ -125,6 +125,12 @@ export const statusGoals = (writes: number, permitted: number, lost: number): Go
 /** From the start of the process to ready: at most 1.3 times what parsing the same files takes. */
 export const largeReadyGoal = (ratio: number): Goal => ({ what: 'ready', seen: ratio, most: 1.3, unit: 'times bare' })
 
+/** Analysis of files at most 1.5 times reading and parsing them, and of one change at most 10 ms of CPU; undefined: not measured. */
+export const analysisGoals = (ratio: number | undefined, ms: number | undefined): Goal[] => [
+  ...(ratio === undefined ? [] : [{ what: 'analysis of files', seen: ratio, most: 1.5, unit: 'times bare' } as const]),
+  ...(ms === undefined ? [] : [{ what: 'analysis of a change', seen: ms, most: 10, unit: 'ms' } as const]),
+]
+
 /** 50 admissions a second for a minute on one core: the 99th percentile under 30 ms, and no growth of memory; `grown` is in MiB. */
 export const admissionGoals = (p99: number, grown: number): Goal[] => [
   { what: 'p99 of an admission', seen: p99, most: 30, unit: 'ms' },

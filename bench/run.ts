@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
 import { failures } from './rows.ts'
 import { agent } from './scenarios/agent.ts'
+import { analysis } from './scenarios/analysis.ts'
 import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { large } from './scenarios/large.ts'
@@ -206,6 +207,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   large: () => large(writers, services, rounds),
   rollout: () => rollout(writers, proxies, numberOf('workloads')),
   start: () => start(rounds),
+  analysis: () => analysis(services, rounds),
   agent: () => agent(rounds),
   async packages() {
     if (given.package !== '') return packages(rounds, given.package)

@@ -296,7 +296,11 @@ describe('the analysis of configuration', () => {
 
   it('says nothing to be missing among what was not read', () => {
     const all = [
-      routes('shop/v', 'web', `gateways: [edge], http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: wbe, subset: v1}}]}, {delegate: {name: x}}]`),
+      routes(
+        'shop/v',
+        'web',
+        `gateways: [edge], http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: wbe, subset: v1}}]}, {delegate: {name: x}}]`,
+      ),
       object('DestinationRule', 'shop/r', '{host: nobody}'),
       object(
         'Gateway',

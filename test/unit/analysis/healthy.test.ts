@@ -1,0 +1,242 @@
+/** Meshes made at random of all kinds and their features: right ones have no finding, and each planted mistake has its own and no other. */
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { Analysis } from '../../../src/analysis/analysis.ts'
+import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { kinds } from '../../../src/config/kinds.ts'
+import { runs, seed } from '../../harness/seed.ts'
+import { testSettings } from '../../harness/settings.ts'
+
+type Document = Readonly<Record<string, unknown>>
+
+const flag = fc.boolean()
+/** The features of a mesh. Each product of them is legal. */
+const features = fc.record({
+  namespaces: fc.constantFrom(['shop'], ['shop', 'bank']),
+  secondPort: flag,
+  subsets: flag,
+  rulePort: flag,
+  mutual: fc.constantFrom(undefined, 'MESH_MUTUAL'),
+  strict: fc.constantFrom(undefined, 'STRICT', 'PERMISSIVE'),
+  ownPeer: flag,
+  matches: fc.constantFrom('none', 'prefix', 'exact', 'headers'),
+  mirror: flag,
+  delegate: flag,
+  retries: flag,
+  gateway: fc.constantFrom('none', 'HTTP', 'HTTPS', 'both'),
+  sidecar: fc.constantFrom('none', 'namespace', 'workload', 'both'),
+  policy: fc.constantFrom(undefined, 'ALLOW', 'DENY', 'AUDIT'),
+  tokens: flag,
+  entry: fc.constantFrom('none', 'DNS', 'STATIC', 'workloads'),
+  exported: fc.constantFrom(undefined, ['.'], ['*'], ['shop']),
+  ingress: flag,
+  telemetry: flag,
+  proxyConfig: flag,
+  wasm: flag,
+  filter: flag,
+})
+type Features = typeof features extends fc.Arbitrary<infer Value> ? Value : never
+
+const object = (kind: string, namespace: string, name: string, spec: object): Document => ({
+  apiVersion: `${kinds.get(kind)?.group}.mesh.io/${kinds.get(kind)?.versions.at(-1)}`,
+  kind,
+  metadata: { name, namespace },
+  spec,
+})
+const named = (kind: string, apiVersion: string, namespace: string, name: string, rest: object): Document => ({
+  ...{ apiVersion, kind, metadata: { name, namespace } },
+  ...rest,
+})
+const deployment = (namespace: string, name: string, labels: Record<string, string>) =>
+  named('Deployment', 'apps/v1', namespace, name, {
+    spec: { template: { metadata: { labels }, spec: { containers: [{ name: 'app', image: 'app', ports: [{ containerPort: 8080 }] }] } } },
+  })
+const service = (namespace: string, name: string, ports: readonly object[]) =>
+  named('Service', 'v1', namespace, name, { spec: { selector: { app: name }, ports } })
+
+/** The services and routes of a namespace. */
+function routesOf(namespace: string, f: Features): Document[] {
+  const ports = [{ name: 'http', port: 80, targetPort: 8080 }, ...(f.secondPort ? [{ name: 'grpc-admin', port: 81, targetPort: 8081 }] : [])]
+  const port = f.secondPort || f.rulePort ? { port: { number: 80 } } : {}
+  const to = (subset?: string) => ({ host: 'web', ...port, ...(subset ? { subset } : {}) })
+  const split = f.subsets
+    ? [
+        { destination: to('v1'), weight: 30 },
+        { destination: to('v2'), weight: 70 },
+      ]
+    : [{ destination: to() }]
+  const match = { none: [], prefix: [{ uri: { prefix: '/a' } }], exact: [{ uri: { exact: '/a' } }], headers: [{ headers: { x: { exact: 'z' } } }] }
+  const rest = { ...(f.mirror ? { mirror: to() } : {}), ...(f.retries ? { retries: { attempts: 2 }, timeout: '5s' } : {}) }
+  const first = match[f.matches].length > 0 ? [{ match: match[f.matches], route: split }] : []
+  const delegated = f.delegate ? [{ match: [{ uri: { prefix: '/d' } }], delegate: { name: 'part' } }] : []
+  const exportTo = f.exported ? { exportTo: f.exported } : {}
+  const subsets = ['v1', 'v2'].map((name) => ({ name, labels: { version: name } }))
+  const policy = f.mutual ? { trafficPolicy: { tls: { mode: f.mutual } } } : {}
+  return [
+    service(namespace, 'web', ports),
+    ...['v1', 'v2'].map((version) => deployment(namespace, `web-${version}`, { app: 'web', version })),
+    object('VirtualService', namespace, 'web', { hosts: ['web'], http: [...first, ...delegated, { route: split, ...rest }], ...exportTo }),
+    ...(f.delegate ? [object('VirtualService', namespace, 'part', { http: [{ route: [{ destination: to() }] }] })] : []),
+    object('DestinationRule', namespace, 'web', { host: 'web', ...(f.subsets ? { subsets } : {}), ...policy, ...exportTo }),
+    ...(f.ingress
+      ? [
+          named('Ingress', 'networking.k8s.io/v1', namespace, 'in', {
+            spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+          }),
+        ]
+      : []),
+  ]
+}
+
+/** The gateway of a namespace. */
+function gatewayOf(namespace: string, f: Features): Document[] {
+  if (f.gateway === 'none') return []
+  const host = `${namespace}.example`
+  const plain = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: [host] }
+  const secured = { port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: [host], tls: { mode: 'SIMPLE', credentialName: 'cert' } }
+  const servers = f.gateway === 'both' ? [plain, secured] : f.gateway === 'HTTP' ? [plain] : [secured]
+  const destination = { host: 'web', port: { number: 80 } }
+  return [
+    service(namespace, 'edge', [
+      { name: 'http', port: 80 },
+      { name: 'https', port: 443 },
+    ]),
+    deployment(namespace, 'edge', { app: 'edge' }),
+    named('Secret', 'v1', namespace, 'cert', { type: 'Opaque', stringData: { note: 'x' } }),
+    object('Gateway', namespace, 'edge', { selector: { app: 'edge' }, servers }),
+    object('VirtualService', namespace, 'outside', { hosts: [host], gateways: ['edge'], http: [{ route: [{ destination }] }] }),
+  ]
+}
+
+/** The policies, entries and settings of a namespace. */
+function policiesOf(namespace: string, f: Features): Document[] {
+  const selector = { matchLabels: { app: 'web' } }
+  const egress = [{ hosts: ['./*', `${namespace}/web.${namespace}.svc.cluster.local`] }]
+  const entry = { hosts: [`api.${namespace}.example`], ports: [{ number: 443, name: 'https', protocol: 'HTTPS' }] }
+  const mutual = (mode: string) => ({ mtls: { mode } })
+  const given: readonly (Document | false)[] = [
+    f.strict !== undefined && object('PeerAuthentication', namespace, 'default', mutual(f.strict)),
+    f.ownPeer && object('PeerAuthentication', namespace, 'web', { selector, ...mutual('PERMISSIVE') }),
+    f.policy !== undefined &&
+      object('AuthorizationPolicy', namespace, 'p', { selector, action: f.policy, rules: [{ from: [{ source: { namespaces: f.namespaces } }] }] }),
+    f.tokens && object('RequestAuthentication', namespace, 't', { selector, jwtRules: [{ issuer: 'i', jwksUri: 'https://i.example/keys' }] }),
+    ['namespace', 'both'].includes(f.sidecar) && object('Sidecar', namespace, 'all', { egress }),
+    ['workload', 'both'].includes(f.sidecar) && object('Sidecar', namespace, 'web', { workloadSelector: { labels: { app: 'web' } }, egress }),
+    f.entry === 'DNS' && object('ServiceEntry', namespace, 'api', { ...entry, resolution: 'DNS' }),
+    f.entry === 'STATIC' && object('ServiceEntry', namespace, 'api', { ...entry, resolution: 'STATIC', endpoints: [{ address: '192.0.2.1' }] }),
+    f.entry === 'workloads' &&
+      object('ServiceEntry', namespace, 'api', {
+        ...entry,
+        resolution: 'STATIC',
+        location: 'MESH_INTERNAL',
+        workloadSelector: { labels: { app: 'vm' } },
+      }),
+    f.entry === 'workloads' && object('WorkloadEntry', namespace, 'vm', { address: '192.0.2.2', labels: { app: 'vm' } }),
+    f.entry === 'workloads' && object('WorkloadGroup', namespace, 'vm', { metadata: { labels: { app: 'vm' } }, template: { serviceAccount: 'vm' } }),
+    f.telemetry && object('Telemetry', namespace, 't', { selector, metrics: [{ overrides: [{ disabled: true }] }] }),
+    f.proxyConfig && object('ProxyConfig', namespace, 'c', { selector, concurrency: 1 }),
+    f.wasm && object('WasmPlugin', namespace, 'w', { selector, url: 'file:///x.wasm' }),
+    f.filter && object('EnvoyFilter', namespace, 'f', { workloadSelector: { labels: { app: 'web' } }, configPatches: [] }),
+  ]
+  return given.filter((each) => each !== false)
+}
+
+function meshOf(f: Features): Document[] {
+  const labels = { 'mesh-injection': 'enabled' }
+  return f.namespaces.flatMap((namespace) => [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
+    ...routesOf(namespace, f),
+    ...gatewayOf(namespace, f),
+    ...policiesOf(namespace, f),
+  ])
+}
+
+/** Everything that is told of a mesh, `<code> <object> <path>`. */
+function told(documents: readonly Document[]): string[] {
+  const mesh = new OfflineMesh(testSettings())
+  mesh.add('all.yaml', documents.map((each) => JSON.stringify(each)).join('\n---\n'))
+  const analysis = new Analysis(mesh.facts())
+  analysis.refresh()
+  return [
+    ...mesh.faults.map(({ key, path, reason }) => `fault ${key} ${path}: ${reason}`),
+    ...mesh.warnings.map(({ key, path, reason }) => `warning ${key} ${path}: ${reason}`),
+    ...analysis.all().map(({ code, object: key, path }) => `${code} ${key} ${path}`),
+  ]
+}
+
+const virtual = (spec: object) => object('VirtualService', 'shop', 'x', { hosts: ['x.example'], ...spec })
+const route = (destination: object, ...others: object[]) =>
+  virtual({ http: [{ route: [{ destination: { host: 'web', port: { number: 80 }, ...destination } }] }, ...others] })
+const annotated = (document: Document, annotations: object): Document => ({
+  ...document,
+  metadata: { ...(document.metadata as object), annotations },
+})
+const at = 'spec.http[0].route[0].destination'
+const peer = (labels: object) => object('PeerAuthentication', 'shop', 'x', { selector: { matchLabels: labels }, mtls: { mode: 'UNSET' } })
+const server = (number: number, protocol: string, tls?: object) => ({
+  port: { number, name: `${protocol}-${number}`.toLowerCase(), protocol },
+  hosts: ['x.example'],
+  tls,
+})
+
+/** Objects with one mistake, and what is told of it. */
+const mistakes: readonly (readonly [Document[], string])[] = [
+  [[route({ host: 'wbe' })], `IST0101 VirtualService/shop/x ${at}.host`],
+  [[route({ port: { number: 82 } })], `IST0101 VirtualService/shop/x ${at}.port.number`],
+  [[route({ subset: 'v3' })], `IST0101 VirtualService/shop/x ${at}.subset`],
+  [[route({}, { route: [{ destination: { host: 'web', port: { number: 80 } } }] })], 'IST0130 VirtualService/shop/x spec.http[1]'],
+  [[virtual({ gateways: ['egde'], http: [{ redirect: { uri: '/' } }] })], 'IST0101 VirtualService/shop/x spec.gateways[0]'],
+  [[virtual({ http: [{ delegate: { name: 'nobody' } }] })], 'IST0101 VirtualService/shop/x spec.http[0].delegate'],
+  [[virtual({ exportTo: ['nowhere'], http: [{ redirect: { uri: '/' } }] })], 'IST0101 VirtualService/shop/x spec.exportTo[0]'],
+  [
+    [virtual({ http: [{ route: [1, 2].map((weight) => ({ destination: { host: 'web', port: { number: 80 } }, weight })) }] })],
+    'IST0133 VirtualService/shop/x spec.http[0].route',
+  ],
+  [[object('DestinationRule', 'shop', 'x', { host: 'nobody' })], 'IST0101 DestinationRule/shop/x spec.host'],
+  [
+    [
+      object('Gateway', 'shop', 'x', { servers: [server(443, 'HTTPS', { mode: 'SIMPLE', credentialName: 'lost' })] }),
+      named('Secret', 'v1', 'shop', 'other', { type: 'Opaque' }),
+    ],
+    'IST0101 Gateway/shop/x spec.servers[0].tls.credentialName',
+  ],
+  [[object('Gateway', 'shop', 'x', { servers: [server(80, 'HTTP'), server(80, 'TCP')] })], 'MESH0006 Gateway/shop/x spec.servers[1].port'],
+  [[object('Gateway', 'nowhere', 'x', { servers: [server(80, 'HTTP')] })], 'IST0101 Gateway/nowhere/x metadata.namespace'],
+  [[peer({ app: 'nobody' })], 'IST0127 PeerAuthentication/shop/x spec'],
+  [
+    [peer({ version: 'v1' }), { ...peer({ version: 'v1' }), metadata: { name: 'y', namespace: 'shop' } }],
+    'MESH0007 PeerAuthentication/shop/y spec.selector',
+  ],
+  [
+    [object('AuthorizationPolicy', 'shop', 'x', { rules: [{ from: [{ source: { namespaces: ['nowhere'] } }] }] })],
+    'IST0101 AuthorizationPolicy/shop/x spec.rules[0].from[0].source.namespaces[0]',
+  ],
+  [
+    [named('Ingress', 'networking.k8s.io/v1', 'shop', 'x', { spec: { defaultBackend: { service: { name: 'wbe', port: { number: 80 } } } } })],
+    'IST0101 Ingress/shop/x spec.defaultBackend.service.name',
+  ],
+  [
+    [annotated(object('Telemetry', 'shop', 'x', {}), { 'sidecar.mesh.io/injct': 'true' })],
+    'IST0108 Telemetry/shop/x metadata.annotations[sidecar.mesh.io/injct]',
+  ],
+]
+
+describe('meshes that are made at random', () => {
+  it('are right without a finding, whatever features they have', () => {
+    fc.assert(
+      fc.property(features, (f) => {
+        expect(told(meshOf(f)).join('\n')).to.equal('')
+      }),
+      { seed, numRuns: runs(1000) },
+    )
+  })
+
+  it('have a planted mistake told, and nothing else', () => {
+    fc.assert(
+      fc.property(features, fc.constantFrom(...mistakes), (f, [planted, finding]) => {
+        expect(told([...meshOf(f), ...planted]).join('\n')).to.equal(finding)
+      }),
+      { seed, numRuns: runs(1500) },
+    )
+  })
+})
