@@ -122,10 +122,13 @@ export class ClusterRegistry {
 
   #serviceChange(key: string): RegistryChange {
     const of = this.#services.get(key)
+    const keys = [...(this.#slicesOf.get(key) ?? [])]
+    // Endpoints that nobody is told of wait for no pod.
+    if (of?.externalName !== '') for (const slice of keys) this.#awaited.delete(slice)
     if (!of) return { type: 'service', key: this.#serviceKey(key), service: undefined, slices: [] }
-    const slices = [...(this.#slicesOf.get(key) ?? [])].map((slice) => this.#sliceOf(slice, this.#slices.get(slice) as SliceObject, of))
-    const service = this.#serviceOf(of)
-    return { type: 'service', key: this.#serviceKey(key), service, slices: of.externalName === '' ? slices : [externalSlice(of)] }
+    const slices =
+      of.externalName === '' ? keys.map((slice) => this.#sliceOf(slice, this.#slices.get(slice) as SliceObject, of)) : [externalSlice(of)]
+    return { type: 'service', key: this.#serviceKey(key), service: this.#serviceOf(of), slices }
   }
 
   #serviceKey(key: string): string {

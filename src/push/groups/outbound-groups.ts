@@ -286,12 +286,14 @@ export class OutboundGroups {
   hostByHost(maker: OfExtent): Built {
     const { extent } = maker
     const all = this.#hosts(extent)
-    const hosts = maker instanceof NodeAssignments ? this.#preferring(all) : all
+    const hosts = maker instanceof NodeAssignments ? this.#preferring(all, extent) : all
     return this.#resources.make(maker, hosts, (host) => maker.ofHost(host, this.#making.view(extent.viewKey)))
   }
 
-  #preferring(hosts: readonly string[]): readonly string[] {
+  #preferring(hosts: readonly string[], { viewKey }: Extent): readonly string[] {
     const { nodeHosts } = this.#making.snapshot
+    // The hosts of a namespace follow from this. A group that has none of them reads nothing else of the view, and is made again when it has some.
+    void this.#making.view(viewKey).difference
     return hosts.filter((host) => nodeHosts.has(host))
   }
 
