@@ -46,6 +46,11 @@ export class ClusterObjects {
     })
   }
 
+  /** Makes objects at a path, in parallel. */
+  create(path: string, objects: readonly object[]): Promise<void> {
+    return this.#all(objects.length, (index) => this.#send('POST', path, objects[index] as object))
+  }
+
   addNamespace(name: string): Promise<void> {
     return this.#send('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   }

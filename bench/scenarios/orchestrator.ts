@@ -66,7 +66,7 @@ export async function orchestrator(settings: Settings): Promise<Measure[]> {
     return []
   }
   const cluster = await TestCluster.start('n1=region1/zone1')
-  const access = await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false)
+  const access = await new ClusterConnection({ from: 'file', path: cluster.adminConfig }).access(false)
   const objects = new ClusterObjects(access, namespaces)
   try {
     const definitions = meshDefinitions()
@@ -330,7 +330,7 @@ class Bench {
     progress(`orchestrator: ${more} services with ${more * podsPerService} pods written in ${((performance.now() - began) / 1000).toFixed(0)} s`)
   }
 
-  #server(orchconfig = this.#cluster.kubeconfig): Promise<DiscoveryServer> {
+  #server(orchconfig = this.#cluster.adminConfig): Promise<DiscoveryServer> {
     return DiscoveryServer.start({ writers: this.#settings.writers, files: [], orchconfig, logLevel: 'all:error' })
   }
 
@@ -368,7 +368,7 @@ class Bench {
 
   async #withProxies(
     use: (server: DiscoveryServer, load: Load, client: LoadOptions) => Promise<Measure>,
-    orchconfig = this.#cluster.kubeconfig,
+    orchconfig = this.#cluster.adminConfig,
   ): Promise<Measure> {
     const server = await this.#server(orchconfig)
     const load = new Load()

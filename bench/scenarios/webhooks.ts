@@ -42,7 +42,7 @@ export async function webhooks(settings: WebhooksSettings): Promise<Measure[]> {
     return []
   }
   const cluster = await TestCluster.start('n1=region1/zone1')
-  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false), namespaces)
+  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.adminConfig }).access(false), namespaces)
   try {
     const definitions = meshDefinitions()
     establish(cluster, ...meshPlurals.map((plural) => definitions.get(plural) ?? ''))
@@ -63,7 +63,7 @@ export async function webhooks(settings: WebhooksSettings): Promise<Measure[]> {
 
 const startServer = async (cluster: TestCluster, { writers, tls }: WebhooksSettings): Promise<readonly [DiscoveryServer, number]> => {
   const port = await freePort()
-  const more = { files: [], orchconfig: cluster.kubeconfig, certificates: tls, httpsPort: port, logLevel: 'all:error' }
+  const more = { files: [], orchconfig: cluster.adminConfig, certificates: tls, httpsPort: port, logLevel: 'all:error' }
   return [await DiscoveryServer.start({ writers, ...more }), port]
 }
 

@@ -21,7 +21,7 @@ export function programImages(cluster: TestCluster, envoy: string): void {
 /** Installs a chart in `mesh-system`, or another namespace, which is made, and waits until its pods are ready. */
 export function installChart(cluster: TestCluster, chart: Chart, { release = chart, namespace = 'mesh-system', values = {} }: Rendering = {}): void {
   const args = ['install', release, chartFolder(chart), '--namespace', namespace, '--create-namespace', '--values', '-', '--wait', '--timeout', '90s']
-  const { status, stderr } = askHelm(args, JSON.stringify(values), cluster.kubeconfig)
+  const { status, stderr } = askHelm(args, JSON.stringify(values), cluster.adminConfig)
   if (status !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr}`)
 }
 

@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { injectorNames } from '../../src/orchestrator/injector-object.ts'
+import { settingsNames } from '../../src/orchestrator/settings-object.ts'
 import { buildCluster } from '../cluster/build.js'
 
 /** The first port of API servers on this machine; a cluster has the port that its number adds. */
@@ -32,6 +33,7 @@ export class TestCluster {
   readonly #owner: ChildProcess
   /** Holds the number of the cluster. */
   readonly #claim: Server
+  #roleConfig: string | undefined
 
   private constructor(dir: string, bin: string, index: number, owner: ChildProcess, claim: Server) {
     this.dir = dir
@@ -94,9 +96,15 @@ export class TestCluster {
     return this.#bin
   }
 
-  /** The file that connects as the administrator. */
-  get kubeconfig(): string {
+  /** The file that connects as the administrator, as users and other programs do. Discovery has {@link kubeconfig}. */
+  get adminConfig(): string {
     return join(this.dir, 'kubeconfig/admin')
+  }
+
+  /** The file that connects as discovery does: with the account and the role of `manifests/access.yaml`, which it makes when it is first asked for. */
+  get kubeconfig(): string {
+    this.#roleConfig ??= this.roleConfig()
+    return this.#roleConfig
   }
 
   /** Makes a program of this machine an image. `files`: files and folders of this machine by their paths in the container. */
@@ -113,7 +121,7 @@ export class TestCluster {
   /** Runs kubectl as the administrator. Throws an Error with what it said when it fails. */
   kubectl(args: readonly string[], input = ''): string {
     // It ends before it would have to collect garbage.
-    const env = { ...process.env, HOME: this.dir, KUBECONFIG: this.kubeconfig, GOGC: 'off' }
+    const env = { ...process.env, HOME: this.dir, KUBECONFIG: this.adminConfig, GOGC: 'off' }
     const { status, stdout, stderr } = spawnSync(join(this.#bin, 'kubectl'), args, { input, encoding: 'utf8', env, maxBuffer: 64 * 1024 * 1024 })
     if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`)
     return stdout
@@ -141,11 +149,28 @@ export class TestCluster {
     return path
   }
 
-  /** Gives discovery the account and the role of `manifests/access.yaml`. Returns a file that connects as it, through `server`. */
-  roleConfig(server = this.server): string {
-    this.kubectl(['apply', '-f', fileURLToPath(new URL('../../manifests/access.yaml', import.meta.url))])
-    const token = this.kubectl(['create', 'token', '-n', 'mesh-system', 'meshd', '--duration', '2h']).trim()
-    return this.tokenConfig(`meshd-${new URL(server).port}`, token, server)
+  /**
+   * Gives discovery the account and the role of `manifests/access.yaml`, all of it where something was taken away. Returns a file that connects as it,
+   * through `server`. `control`: the namespace of the control plane, of which a cluster has one. `revision`: one that has the role too, as it has one
+   * of its own by the chart.
+   */
+  roleConfig(server = this.server, control = 'mesh-system', revision = ''): string {
+    let role = readFileSync(new URL('../../manifests/access.yaml', import.meta.url), 'utf8').replaceAll('mesh-system', control)
+    for (const name of revision === '' ? [] : [...settingsNames(''), ...injectorNames('')])
+      role = role.replaceAll(`      - ${name}\n`, (line) => `${line}      - ${name}-${revision}\n`)
+    this.apply(role)
+    const token = this.kubectl(['create', 'token', '-n', control, 'meshd', '--duration', '2h']).trim()
+    return this.tokenConfig(`meshd-${control}-${new URL(server).port}`, token, server)
+  }
+
+  /** Takes a resource out of the role of discovery: of its ClusterRole, or of its Role in the namespace of the control plane. */
+  forbid(resource: string, kind: 'ClusterRole' | 'Role' = 'ClusterRole'): void {
+    const found = this.kubectl(['get', kind, 'meshd', '-o', 'json', ...(kind === 'Role' ? ['-n', 'mesh-system'] : [])])
+    const role = JSON.parse(found) as { rules: { resources: string[] }[] }
+    const rules = role.rules
+      .map((rule) => ({ ...rule, resources: rule.resources.filter((each) => each !== resource) }))
+      .filter(({ resources }) => resources.length > 0)
+    this.apply(JSON.stringify({ ...role, rules }))
   }
 
   /** Sends a signal to the API server. It is started again when it ends. */

@@ -1,6 +1,6 @@
 /**
  * The roles of `manifests/` are what discovery needs, and no more (docs/operation.md, M1): it runs under them, nothing that it does is refused, and it
- * uses each verb of each resource that they permit.
+ * uses each verb of each resource that they permit, and where a rule names objects, of each of these.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { credentials, Metadata } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
+import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { accesses, accessName } from '../../src/orchestrator/access.ts'
 import { clusterType, secretType } from '../../src/xds/type-urls.ts'
@@ -15,7 +16,7 @@ import { rootOf } from '../harness/authorities.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { aliasDefinition, establish, meshDefinitions } from '../harness/mesh-definitions.ts'
-import { Service } from '../harness/service.ts'
+import { runCommand, Service } from '../harness/service.ts'
 import { keys } from '../harness/signing-requests.ts'
 import { specifiedForDiscovery } from '../harness/specified-metrics.ts'
 import { until } from '../harness/until.ts'
@@ -24,24 +25,35 @@ import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 const control = 'mesh-system'
 const verbs: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
 
-/** What a request that was logged did: `<verb> <resource> <where>`. */
+/** The parts of a large ledger, which discovery makes in `authority-storage.test.ts`, under the same role. */
+const isLedgerPart = (name: string) => /^mesh-ca-ledger-[ab]\d+$/.test(name)
+
+/** What the role permits: `<verb> <resource> <where>`, and the name of the object where it permits no other. */
+const permitted = accesses.flatMap((access) =>
+  access.verbs.flatMap((verb) => (access.names ?? ['']).map((name) => `${verb} ${accessName(access)} ${access.where} ${name}`.trim())),
+)
+
+/** What a request that was logged did, as {@link permitted} has it: of the object that it names, and, where the rule names none, of any. */
 function usesOf(line: string): string[] {
-  const [, method = '', path = ''] = /(GET|POST|PUT|PATCH|DELETE) (\/apis?\/\S+): 20[01]$/.exec(line) ?? []
+  // The server answers so about an object that is not there, or that has changed, after it has permitted the request.
+  const [, method = '', path = ''] = /(GET|POST|PUT|PATCH|DELETE) (\/apis?\/\S+): (?:20[01]|404|409)$/.exec(line) ?? []
   if (path === '') return []
   const url = new URL(path, 'https://cluster')
   const parts = url.pathname.split('/').slice(1)
   const group = parts[0] === 'api' ? '' : (parts[1] ?? '')
   const rest = parts.slice(parts[0] === 'api' ? 2 : 3)
   const namespace = rest[0] === 'namespaces' && rest.length > 2 ? rest[1] : undefined
-  const [plural = '', name, subresource] = namespace === undefined ? rest : rest.slice(2)
+  const [plural = '', own, subresource] = namespace === undefined ? rest : rest.slice(2)
   const resource = accessName({ group, resource: subresource === undefined ? plural : `${plural}/${subresource}` })
-  const verb = verbs[method] ?? (url.searchParams.has('watch') ? 'watch' : name === undefined ? 'list' : 'get')
-  const isOfRoots = plural === 'configmaps' && (name === 'mesh-ca-root-cert' || path.includes('mesh-ca-root-cert'))
-  const where = namespace === control && !isOfRoots ? 'control plane' : 'cluster'
+  const verb = verbs[method] ?? (url.searchParams.has('watch') ? 'watch' : own === undefined ? 'list' : 'get')
+  const name = own ?? /^metadata\.name=(.*)$/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1] ?? ''
+  const where = namespace === control && !(plural === 'configmaps' && name === 'mesh-ca-root-cert') ? 'control plane' : 'cluster'
   // An object that is applied is created where it is missing, which needs both.
-  return method === 'PATCH' && plural === 'configmaps'
-    ? [`create ${resource} ${where}`, `patch ${resource} ${where}`]
-    : [`${verb} ${resource} ${where}`]
+  const done = method === 'PATCH' && plural === 'configmaps' ? ['create', 'patch'] : [verb]
+  return done.map((each) => {
+    const use = `${each} ${resource} ${where}`
+    return permitted.includes(use) ? use : `${use} ${name}`.trim()
+  })
 }
 
 describe('the roles of the manifests', function () {
@@ -94,7 +106,7 @@ describe('the roles of the manifests', function () {
   })
 
   it('suffice, and each verb of each resource in them is used', async () => {
-    const kubeconfig = cluster.roleConfig()
+    const { kubeconfig } = cluster
     cluster.apply(
       readFileSync(new URL('../../manifests/webhooks.yaml', import.meta.url), 'utf8'),
       `apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: mesh-sidecar-injector}\nwebhooks: [{name: namespace.sidecar-injector.mesh.io, clientConfig: {service: {name: meshd, namespace: ${control}}}, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore}]`,
@@ -134,9 +146,19 @@ describe('the roles of the manifests', function () {
     // The webhook is tried in the first group that is defined.
     await until('a trial of the webhook', () => used().has('create gateways.networking.istio.io control plane'))
     establish(cluster, ...definitions)
-    const permitted = accesses.flatMap((access) => access.verbs.map((verb) => `${verb} ${accessName(access)} ${access.where}`))
     // Leases are listed where the API server does not send the present state with a watch, and this one does.
-    const wanted = permitted.filter((each) => each !== 'list leases.coordination.k8s.io control plane')
+    // The secrets of versions are read before anything is logged.
+    const unseen = ['list leases.coordination.k8s.io control plane', 'get secrets control plane mesh-version-secrets']
+    const wanted = permitted.filter((each) => !unseen.includes(each) && !isLedgerPart(each.split(' ').at(-1) ?? ''))
+    expect(cluster.kubectl(['get', 'secret', '-n', control, 'mesh-version-secrets', '-o', 'name'])).to.contain('mesh-version-secrets')
+    // A rotation writes the Secret with the root that signs.
+    const [first] = services as [Service]
+    const stage = async () => (await first.debug<AuthorityStatus>('ca')).rotation.stage
+    while ((await stage()) !== 'sign-with-new') {
+      const before = await stage()
+      await runCommand(['ca', 'rotate', '--force'], first.env)
+      await until('the next stage', async () => (await stage()) !== before)
+    }
     await until('the use of all that is permitted', () => {
       const now = used()
       return wanted.every((each) => now.has(each))
@@ -145,8 +167,12 @@ describe('the roles of the manifests', function () {
       throw new Error(`${error.message}; not used: ${wanted.filter((each) => !now.has(each)).join(', ')}`)
     })
     expect([...used()].filter((each) => !permitted.includes(each))).to.deep.equal([])
+    expect(wanted.filter((each) => each.endsWith('mesh-ca-state'))).to.have.length(2)
     // That of a gateway may not: this is about discovery's own.
-    for (const { output } of services) output.lacks('role of this service account does not permit')
+    for (const { output } of services) {
+      output.lacks('role of this service account does not permit')
+      output.lacks('the secrets of versions are not kept')
+    }
   })
 
   it('let /debug/registryz show the services of one cluster', async () => {

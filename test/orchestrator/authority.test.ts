@@ -20,27 +20,6 @@ import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 
 const namespace = 'mesh-system'
-/** What a service account needs to follow the cluster without its Secrets. */
-const watching = `apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: watching}
-rules:
-- {apiGroups: [''], resources: [services, endpoints, pods, nodes, namespaces, configmaps], verbs: [get, list, watch]}
-- {apiGroups: [discovery.k8s.io, networking.k8s.io, networking.mesh.io, security.mesh.io, telemetry.mesh.io, extensions.mesh.io, networking.istio.io, security.istio.io, telemetry.istio.io, extensions.istio.io, apiextensions.k8s.io], resources: ['*'], verbs: [get, list, watch]}
-- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}`
-/** What the authority needs beside that (docs/certificates.md, K13). */
-const secretRole = `apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: authority, namespace: ${namespace}}
-rules:
-- {apiGroups: [''], resources: [secrets], verbs: [create]}
-- {apiGroups: [''], resources: [secrets], verbs: [get, update], resourceNames: [mesh-ca-secret, mesh-ca-state, mesh-ca-clock, mesh-ca-ledger]}
-- {apiGroups: [''], resources: [secrets], verbs: [get], resourceNames: [cacerts, istio-ca-secret, mesh-version-secrets]}`
-const bound = (kind: 'ClusterRole' | 'Role', name: string) => `apiVersion: rbac.authorization.k8s.io/v1
-kind: ${kind}Binding
-metadata: {name: ${name}, namespace: ${namespace}}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ${kind}, name: ${name}}
-subjects: [{kind: ServiceAccount, name: meshd, namespace: ${namespace}}]`
 
 describe('the certificate authority of a cluster', () => {
   let cluster: TestCluster
@@ -86,13 +65,8 @@ describe('the certificate authority of a cluster', () => {
   before(async () => {
     ;[cluster, issuer] = await Promise.all([TestCluster.start('n1=region1/zone1'), new Issuer('https://issuer.test').rotateOnly('ES256')])
     place = mkdtempSync(join(tmpdir(), 'mesh-place-'))
-    cluster.apply(`apiVersion: v1\nkind: Namespace\nmetadata: {name: ${namespace}}`)
-    cluster.apply(
-      `apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: meshd, namespace: ${namespace}}`,
-      watching,
-      bound('ClusterRole', 'watching'),
-    )
-    kubeconfig = cluster.tokenConfig('meshd', cluster.kubectl(['create', 'token', 'meshd', '-n', namespace]).trim())
+    kubeconfig = cluster.roleConfig()
+    cluster.forbid('secrets', 'Role')
   })
   after(async () => {
     for (const each of clients) each.close()
@@ -115,7 +89,7 @@ describe('the certificate authority of a cluster', () => {
       return text.includes('does not permit "get" of "secrets"')
     })
     expect(JSON.parse(cluster.kubectl(['get', 'secrets', '-n', namespace, '-o', 'json'])).items).to.deep.equal([])
-    cluster.apply(secretRole, bound('Role', 'authority'))
+    cluster.roleConfig()
     await started
     for (const each of [one, other]) await until('the authority', async () => (await page(each)) !== undefined)
     const root = secret('mesh-ca-secret')['ca-cert.pem'] ?? ''
@@ -197,7 +171,7 @@ describe('the certificate authority of a cluster', () => {
     expect(versions(), 'what is shown is not written').to.equal(before)
     const refused = await runCommand(['ca', 'show', '--orchconfig', kubeconfig, '--namespace', 'default'])
     expect(refused.stderr).to.match(/the role of this service account does not permit "get" of "secrets"/)
-    const elsewhere = await runCommand(['ca', 'show', '--orchconfig', cluster.kubeconfig, '--namespace', 'default'])
+    const elsewhere = await runCommand(['ca', 'show', '--orchconfig', cluster.adminConfig, '--namespace', 'default'])
     expect(elsewhere.stderr).to.include('Secret default/mesh-ca-state: is not there: no authority keeps its state in this namespace')
     expect(JSON.parse(cluster.kubectl(['get', 'secrets', '-n', 'default', '-o', 'json'])).items).to.deep.equal([])
 

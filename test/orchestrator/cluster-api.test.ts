@@ -27,7 +27,7 @@ describe('calls to a real API server', () => {
   })
 
   it('return the answer, and failures with their code, verb and resource', async () => {
-    const admin = api(cluster.kubeconfig)
+    const admin = api(cluster.adminConfig)
     const token = cluster.kubectl(['create', 'token', 'shop', '--audience', 'mesh-ca']).trim()
     const review = await admin.call(
       { verb: 'create', resource: 'tokenreviews.authentication.k8s.io' },

@@ -135,7 +135,7 @@ describe('the configuration of a cluster', () => {
   })
 
   it('is nothing without definitions of the kinds, which is said, and comes with them while the service runs', async () => {
-    running = discovery(cluster.kubeconfig, { REVISION: 'blue' })
+    running = discovery(cluster.roleConfig(undefined, undefined, 'blue'), { REVISION: 'blue' })
     await running.start()
     await running.output.says('cluster Orchestrator: no kind of the mesh is defined (manifests/crds)')
     expect(await shown(running)).to.deep.equal([])

@@ -7,14 +7,6 @@ import { Issuer } from '../harness/issuer.ts'
 import { SecuredDiscovery } from '../harness/secured-discovery.ts'
 import { until } from '../harness/until.ts'
 
-/** The role of discovery. */
-const role = (verbs: { readonly reviews: boolean }) => `apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: discovery}
-rules:
-- {apiGroups: [""], resources: [namespaces, nodes, services, pods, configmaps], verbs: [list, watch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
-${verbs.reviews ? '- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}' : ''}`
 const pod = (name: string) => `apiVersion: v1
 kind: Pod
 metadata: {name: ${name}, namespace: shop}
@@ -39,13 +31,10 @@ describe('tokens of service accounts of a real cluster', () => {
     cluster.apply(
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}',
       'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cart, namespace: shop}',
-      'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: discovery, namespace: default}',
       'apiVersion: v1\nkind: Secret\nmetadata: {name: old, namespace: shop, annotations: {kubernetes.io/service-account.name: cart}}\ntype: kubernetes.io/service-account-token',
-      role({ reviews: true }),
-      'apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: discovery}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: discovery}\nsubjects: [{kind: ServiceAccount, name: discovery, namespace: default}]',
       ...['one', 'two'].map(pod),
     )
-    const config = cluster.tokenConfig('discovery', cluster.kubectl(['create', 'token', 'discovery']).trim())
+    const config = cluster.kubeconfig
     ;[plain, strict, first] = await Promise.all([
       SecuredDiscovery.start(config),
       SecuredDiscovery.start(config, { REQUIRE_3P_TOKEN: 'true' }),
@@ -99,7 +88,7 @@ describe('tokens of service accounts of a real cluster', () => {
   })
 
   it('are needed: the certificate of a user of the cluster opens nothing', async () => {
-    const config = readFileSync(cluster.kubeconfig, 'utf8')
+    const config = readFileSync(cluster.adminConfig, 'utf8')
     const part = (name: string) => Buffer.from(new RegExp(`${name}: (\\S+)`).exec(config)?.[1] ?? '', 'base64').toString()
     const user = { key: part('client-key-data'), cert: part('client-certificate-data') }
     expect(user.cert).to.contain('BEGIN CERTIFICATE')
@@ -119,13 +108,13 @@ describe('tokens of service accounts of a real cluster', () => {
   })
 
   it('are neither refused nor accepted while the role does not permit reviews: clients are told to try again', async () => {
-    cluster.apply(role({ reviews: false }))
+    cluster.forbid('tokenreviews')
     await until('the refusal by the server', async () => (await plain.stream(tokenOf('one'))).startsWith(`${status.unavailable} `))
     expect(await plain.certificate(tokenOf('one'))).to.match(new RegExp(`^${status.unavailable} `))
     await plain.service.output.says(
       'tokens of service accounts cannot be reviewed, their callers are told to try again: the role of this service account does not permit "create" of "tokenreviews.authentication.k8s.io"',
     )
-    cluster.apply(role({ reviews: true }))
+    cluster.roleConfig()
     await until('reviews', async () => (await plain.stream(tokenOf('one'))) === 'served')
     await plain.service.output.says('tokens of service accounts are reviewed again')
   })

@@ -232,7 +232,7 @@ describe('injection in a cluster', () => {
 
   it('is the same with the command, and is counted', () => {
     const object = pod('j', { labels: { app: 'j' } })
-    const args = [discoveryScript, 'inject', '-f', '-', '--orchconfig', cluster.kubeconfig, '--nativeSidecars']
+    const args = [discoveryScript, 'inject', '-f', '-', '--orchconfig', cluster.adminConfig, '--nativeSidecars']
     const { stdout, stderr, status } = spawnSync(process.execPath, args, { input: JSON.stringify(object), encoding: 'utf8' })
     expect([status, stderr]).to.deep.equal([0, ''])
     const made = parse(stdout) as StoredPod

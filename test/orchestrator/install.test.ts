@@ -41,7 +41,7 @@ describe('docs/install.md', () => {
   const run = (heading: string): Map<string, string> => {
     const home = join(cluster.dir, 'home')
     mkdirSync(home, { recursive: true })
-    const env = { HOME: home, KUBECONFIG: cluster.kubeconfig, PATH: `${dirname(buildHelm())}:${cluster.bin}:${process.env.PATH}` }
+    const env = { HOME: home, KUBECONFIG: cluster.adminConfig, PATH: `${dirname(buildHelm())}:${cluster.bin}:${process.env.PATH}` }
     const commands = sections.get(heading) ?? []
     expect(commands, heading).not.to.deep.equal([])
     return new Map(

@@ -50,6 +50,9 @@ describe('elections on real Leases', () => {
     cluster.apply(
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: mesh-system}',
       'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: poor, namespace: default}',
+      // What the test writes in a term, which discovery does not.
+      'apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: writes, namespace: default}\nrules: [{apiGroups: [""], resources: [configmaps], verbs: [create]}]',
+      'apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: writes, namespace: default}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: writes}\nsubjects: [{kind: ServiceAccount, name: meshd, namespace: mesh-system}]',
     )
   })
   after(async () => {
@@ -135,11 +138,12 @@ describe('two discovery processes', function () {
   // A lease that nobody renews belongs to its holder for 30 s.
   this.timeout(400_000)
   let cluster: TestCluster
+  let kubeconfig: string
   const services: Service[] = []
   const lease = 'mesh-namespace-controller-election'
 
   const made = async (): Promise<Service> => {
-    const flags = ['--registries', 'Orchestrator', '--orchconfig', cluster.kubeconfig, '--writers', '1', '--namespace', 'control']
+    const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--writers', '1', '--namespace', 'control']
     const env = { POD_NAME: `replica-${services.length}` }
     const service = new Service({ env, flags: [...flags, '--secureGRPCAddr', `127.0.0.1:${await freePort()}`] })
     services.push(service)
@@ -158,7 +162,7 @@ describe('two discovery processes', function () {
 
   before(async () => {
     cluster = await TestCluster.start('n1=region1/zone1')
-    cluster.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: control}')
+    kubeconfig = cluster.roleConfig(undefined, 'control')
   })
   after(async () => {
     for (const each of services) await each.dispose()
@@ -175,7 +179,7 @@ describe('two discovery processes', function () {
     await until('the reason', async () => (await body()).includes('mesh configuration'))
     await until('the duty', async () => (await unready.metrics()).includes(`pilot_leader_election_leading{lease="${lease}"} 0`))
     // Whoever stands makes the Lease at once.
-    const connection = new ClusterConnection({ from: 'file', path: cluster.kubeconfig })
+    const connection = new ClusterConnection({ from: 'file', path: kubeconfig })
     const settings = { perSecond: 100, burst: 100, userAgent: 'test' }
     const api = new ClusterApi(connection, settings)
     const nothing = () => undefined
@@ -198,7 +202,7 @@ describe('two discovery processes', function () {
   it('do not lead while they are not ready: the lease is given back, nothing is written, and they lead again when they are', async () => {
     const policy = { ...restartPolicy, firstMs: 500, longestMs: 500, window: 8000 }
     const local = new LocalDiscovery({ policy, unreadyTimes: { longestMs: 2000, everyMs: 50 } })
-    const connected = { registries: ['Orchestrator'], orchconfig: cluster.kubeconfig, namespace: 'control', writers: 1 }
+    const connected = { registries: ['Orchestrator'], orchconfig: kubeconfig, namespace: 'control', writers: 1 }
     try {
       const { supervisor } = await local.start({ ...connected, secureGRPCAddr: `127.0.0.1:${await freePort()}` })
       await local.service.ready()

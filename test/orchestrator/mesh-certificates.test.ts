@@ -49,7 +49,7 @@ describe('certificates of the mesh configuration', () => {
 
   before(async () => {
     cluster = await TestCluster.start('n1=region1/zone1')
-    signer = await MeshSigner.start(cluster.kubeconfig, signerName)
+    signer = await MeshSigner.start(cluster.adminConfig, signerName)
     place = mkdtempSync(join(tmpdir(), 'mesh-place-'))
     mkdirSync(join(place, 'etc/external-ca-cert'), { recursive: true })
     writeFileSync(join(place, 'etc/external-ca-cert/root-cert.pem'), signer.root)

@@ -99,7 +99,7 @@ describe('three replicas of discovery', function () {
     if (envoy === '') this.skip()
     cluster = await TestCluster.start()
     const config = new KubeConfig()
-    config.loadFromFile(cluster.kubeconfig)
+    config.loadFromFile(cluster.adminConfig)
     objects = config.makeApiClient(CustomObjectsApi)
     dockerImages(cluster, envoy)
     cluster.image('steady', [process.execPath, fileURLToPath(new URL('../harness/steady-client.ts', import.meta.url))])

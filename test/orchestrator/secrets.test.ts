@@ -2,8 +2,11 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
+import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
+import { ClusterObjects } from '../../bench/cluster-objects.ts'
 import { freePort } from '../../bench/ports.ts'
 import { SecretSchema } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
+import type { ClusterStatus } from '../../protocols/messages/orchestrator.ts'
 import { clusterType, secretType } from '../../src/xds/type-urls.ts'
 import { TestCluster } from '../harness/cluster.ts'
 import { type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
@@ -43,13 +46,16 @@ describe('Secrets of a real cluster for gateways', () => {
 
   const apply = (path: string, values: Record<string, string>, type?: string) => cluster.apply(secretDocument(path, values, type, null))
   const remove = (path: string) => cluster.kubectl(['delete', 'secret', '-n', ...(path.split('/') as [string, string])])
-  /** A discovery service with an account of its own. Returns it when it is ready, and the port at which gateways connect. */
-  const discovery = async (name: string): Promise<[Service, number]> => {
+  /** A discovery service with an account and a role of its own, both of this name. */
+  const limited = async (name: string): Promise<[Service, number]> => {
     cluster.apply(
       `apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: ${name}, namespace: default}`,
       `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: ${name}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ${name}}\nsubjects: [{kind: ServiceAccount, name: ${name}, namespace: default}]`,
     )
-    const config = cluster.tokenConfig(name, cluster.kubectl(['create', 'token', name]).trim())
+    return discovery(cluster.tokenConfig(name, cluster.kubectl(['create', 'token', name]).trim()))
+  }
+  /** Returns a discovery service when it is ready, and the port at which gateways connect. */
+  const discovery = async (config = cluster.kubeconfig): Promise<[Service, number]> => {
     const secured = await freePort()
     const flags = ['--registries', 'Orchestrator', '--orchconfig', config, '--writers', '1', '--secureGRPCAddr', `127.0.0.1:${secured}`]
     const service = new Service({ flags: [...flags, ...mesh.servingFlags()] })
@@ -97,16 +103,19 @@ describe('Secrets of a real cluster for gateways', () => {
       ['edge', 'gateway'],
       ['edge', 'visitor'],
       ['other', 'gateway'],
+      ['many', 'gateway'],
+      ['few', 'gateway'],
     ] as const)
       mesh.workload(`${namespace}-${account}`, 'ca', [`spiffe://cluster.local/ns/${namespace}/sa/${account}`])
     root = made.authority('sites')
     for (const name of ['a', 'b', 'c', 'd']) sites.push(made.issue(`${name}.example`, root))
     cluster.apply(
-      ...['edge', 'other'].map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`),
+      ...['edge', 'other', 'many', 'few', 'unused'].map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}}`),
       'apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: secret-reader}\nrules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]',
-      ...[binding('edge', 'gateway'), binding('other', 'gateway'), roleWithout('discovery'), roleWithout('blind', 'secrets')],
+      ...['edge', 'other', 'many', 'few'].map((namespace) => binding(namespace, 'gateway')),
+      ...[roleWithout('blind', 'secrets')],
     )
-    ;[running, port] = await discovery('discovery')
+    ;[running, port] = await discovery()
   })
   after(async () => {
     for (const client of clients) client.close()
@@ -213,7 +222,7 @@ describe('Secrets of a real cluster for gateways', () => {
   })
 
   it('that discovery may not read are not said to be missing, and do not keep it from being ready; they come when it may', async () => {
-    const [blind, at] = await discovery('blind')
+    const [blind, at] = await limited('blind')
     blind.output.lacks('"secrets"')
     const client = await router('edge/gateway', ['two', 'never-there'], { at })
     await blind.output.says('the role of this service account does not permit "watch" of "secrets"')
@@ -235,9 +244,47 @@ describe('Secrets of a real cluster for gateways', () => {
     expect(late.removed).to.deep.equal([])
   })
 
+  it('are listed of the namespace alone whose gateways want some, of 5,000 too, and one with 900 certificates comes', async () => {
+    const writes = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.adminConfig }).access(false), 0)
+    const secrets = (namespace: string, number: number) =>
+      writes.create(
+        `/api/v1/namespaces/${namespace}/secrets`,
+        Array.from({ length: number }, (_, index) => JSON.parse(secretDocument(`${namespace}/s${index}`, pairValues(sites[index % 2] as Pair)))),
+      )
+    try {
+      for (const [namespace, number] of [
+        ['unused', 1000],
+        ['many', 3990],
+        ['few', 10],
+      ] as const)
+        await secrets(namespace, number)
+    } finally {
+      writes.close()
+    }
+    /** By namespace the Secrets that are followed, and how often they were listed. */
+    const followed = async () => {
+      const [status] = await running.debug<[ClusterStatus]>('clusterz')
+      const kinds = status.kinds.filter(({ kind }) => kind === 'Secret')
+      return Object.fromEntries(kinds.map(({ resource, objects, lists }) => [resource.replace('secrets of namespace ', ''), [objects, lists]]))
+    }
+    const few = await router('few/gateway', ['s9'])
+    await has(few, 's9', 1)
+    const before = await followed()
+    expect(before).to.deep.include({ few: [10, 1] })
+    const many = await router('many/gateway', ['s0', 's3989', 'none'])
+    await has(many, 's3989', 1)
+    await has(many, 's0', 0)
+    await until('what is not there', () => many.removed.includes('kubernetes://none'))
+    expect(await followed()).to.deep.equal({ ...before, many: [3990, 1] })
+    const large = { ...pairValues(sites[2] as Pair), 'ca.crt': root.chain.repeat(900) }
+    cluster.kubectl(['replace', '-f', '-'], secretDocument('many/s3989', large))
+    await has(many, 's3989', 2)
+    expect(await followed()).to.deep.equal({ ...before, many: [3990, 1] })
+  })
+
   it('wait where it cannot be found out who may read them, and come when it can', async () => {
     cluster.apply(roleWithout('unsure', 'reviews'))
-    const [unsure, at] = await discovery('unsure')
+    const [unsure, at] = await limited('unsure')
     const client = await router('edge/gateway', ['two'], { at })
     await unsure.output.says(
       'it cannot be found out which gateways may read Secrets: the role of this service account does not permit "create" of "subjectaccessreviews.authorization.k8s.io"',

@@ -104,7 +104,7 @@ describe('the settings of a real cluster', () => {
 
   it('are those of the revision, and are waited for while they exist and cannot be used', async () => {
     cluster.apply(configMap('mesh-canary', { mesh: 'trustDomain: [' }))
-    const discovery = await start({ REVISION: 'canary' })
+    const discovery = await start({ REVISION: 'canary' }, cluster.roleConfig(undefined, undefined, 'canary'))
     await until('the reason', async () => (await discovery.ready()).text.includes('mesh configuration ConfigMap mesh-system/mesh-canary: '))
     expect((await discovery.ready()).status).to.equal(503)
     cluster.apply(configMap('mesh-canary', { mesh: 'trustDomain: canary.example' }))

@@ -65,7 +65,7 @@ describe('a signer of the orchestrator', () => {
 
   before(async () => {
     cluster = await TestCluster.start('n1=region1/zone1')
-    signer = await MeshSigner.start(cluster.kubeconfig, signerName)
+    signer = await MeshSigner.start(cluster.adminConfig, signerName)
     place = mkdtempSync(join(tmpdir(), 'mesh-place-'))
     mkdirSync(join(place, 'etc/external-ca-cert'), { recursive: true })
     writeFileSync(join(place, 'etc/external-ca-cert/root-cert.pem'), signer.root)
@@ -239,7 +239,7 @@ describe('a signer of the orchestrator', () => {
   })
 
   it('of the cluster itself refuses what it does not sign, and a role without rights is told', async () => {
-    const refused = await discovery({ ...byRegistration, ORCH_SIGNER: 'kubernetes.io/kube-apiserver-client' }, cluster.kubeconfig)
+    const refused = await discovery({ ...byRegistration, ORCH_SIGNER: 'kubernetes.io/kube-apiserver-client' }, cluster.adminConfig)
     await refused.output.says(/the signer kubernetes.io\/kube-apiserver-client refuses the request: SignerValidationFailure/)
     const ready = await fetch(`http://127.0.0.1:${refused.httpPort}/ready`).then((answer) => answer.text())
     expect(ready).to.contain('the secured port is not open: its certificate was not signed')
