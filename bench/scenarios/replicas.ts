@@ -121,7 +121,7 @@ class Sidecars {
 /** Runs the set. */
 export async function replicaRestart({ writers, services, proxies }: Settings): Promise<Measure[]> {
   const cluster = await TestCluster.start('n1=region1/zone1')
-  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false), namespaces)
+  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.adminConfig }).access(false), namespaces)
   let all: Replicas | undefined
   let sidecars: Sidecars | undefined
   try {
@@ -132,7 +132,7 @@ export async function replicaRestart({ writers, services, proxies }: Settings): 
     await objects.prepare(nodes)
     await objects.addServices(0, services, nodes)
     await objects.addMeshObjects(meshSize, services)
-    all = await Replicas.start({ writers, orchconfig: cluster.kubeconfig })
+    all = await Replicas.start({ writers, orchconfig: cluster.adminConfig })
     const before = all.cpu()
     sidecars = new Sidecars({ port: all.port, count: proxies, namespaces })
     const connected = await sidecars.until(({ served }) => served === proxies)

@@ -52,7 +52,9 @@ function usesOf(line: string): string[] {
   const done = method === 'PATCH' && plural === 'configmaps' ? ['create', 'patch'] : [verb]
   return done.map((each) => {
     const use = `${each} ${resource} ${where}`
-    return permitted.includes(use) ? use : `${use} ${name}`.trim()
+    const named = `${use} ${name}`.trim()
+    // What is permitted in all namespaces is permitted in that of the control plane too.
+    return [use, named, `${each} ${resource} cluster`].find((known) => permitted.includes(known)) ?? named
   })
 }
 

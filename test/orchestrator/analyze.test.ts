@@ -82,7 +82,7 @@ describe('the analysis of a real cluster', function () {
   const sorted = (lines: readonly string[]) => [...lines].sort()
 
   it('finds what is wrong in all of it, or in one namespace, with the connection that KUBECONFIG, the home directory or a flag names', async () => {
-    const env = { KUBECONFIG: cluster.kubeconfig }
+    const env = { KUBECONFIG: cluster.adminConfig }
     expect(sorted(shown(await found(['--cluster'], env)))).to.deep.equal(sorted(all))
     const { status, stderr } = await run(['--cluster'], env)
     expect(status).to.equal(1)
@@ -112,7 +112,7 @@ describe('the analysis of a real cluster', function () {
         'apiVersion: v1\nkind: Namespace\nmetadata: {name: gone}',
       ].join('\n---\n'),
     )
-    expect(shown(await found(['--cluster', '--orchconfig', cluster.kubeconfig, file], {}))).to.deep.equal(['IST0127 Gateway shop/edge spec'])
+    expect(shown(await found(['--cluster', '--orchconfig', cluster.adminConfig, file], {}))).to.deep.equal(['IST0127 Gateway shop/edge spec'])
   })
 
   it('says what it may not read, and takes that for nothing that is missing', async () => {

@@ -135,7 +135,7 @@ describe('the configuration of a cluster', () => {
   })
 
   it('is nothing without definitions of the kinds, which is said, and comes with them while the service runs', async () => {
-    running = discovery(cluster.roleConfig(undefined, undefined, 'blue'), { REVISION: 'blue' })
+    running = discovery(cluster.adminConfig, { REVISION: 'blue' })
     await running.start()
     await running.output.says('cluster Orchestrator: no kind of the mesh is defined (manifests/crds)')
     expect(await shown(running)).to.deep.equal([])
@@ -366,7 +366,7 @@ describe('the configuration of a cluster', () => {
     try {
       local.write('own.yaml', entry('shop/own', 'own.test'))
       local.write('mesh', '')
-      await local.start({ orchconfig: cluster.kubeconfig, registries: ['Mock'], writers: 1, meshConfig: `${local.dir}/mesh` })
+      await local.start({ orchconfig: cluster.adminConfig, registries: ['Mock'], writers: 1, meshConfig: `${local.dir}/mesh` })
       await local.service.ready()
       const hostsHere = async () =>
         (await local.debug<Shown[]>('configz'))

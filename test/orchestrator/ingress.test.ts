@@ -28,7 +28,7 @@ describe('Ingresses of a real cluster', () => {
   let cluster: TestCluster
   const started: LocalDiscovery[] = []
   const clients: XdsClient[] = []
-  const start = async (orchconfig = cluster.kubeconfig): Promise<LocalDiscovery> => {
+  const start = async (orchconfig = cluster.adminConfig): Promise<LocalDiscovery> => {
     const discovery = new LocalDiscovery({}, { PILOT_DEBOUNCE_AFTER: '10ms' })
     started.push(discovery)
     await discovery.start({ registries: ['Orchestrator'], orchconfig })

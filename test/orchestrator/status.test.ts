@@ -156,7 +156,7 @@ describe('the status of objects of a cluster', function () {
 
   it('is written by one of two processes; the next leader writes nothing again that is right, and goes on', async () => {
     const [one] = services as [Service]
-    const other = await discovery(cluster.kubeconfig)
+    const other = await discovery(cluster.adminConfig)
     await connect(other, 'of-the-other', '10.1.0.4')
     expect([await leads(one), await leads(other)]).to.deep.equal([true, false])
     cluster.apply(route('a', '5s'))
@@ -176,7 +176,7 @@ describe('the status of objects of a cluster', function () {
     const [perSecond, burst, count, edits] = [4, 3, 12, 5]
     const rate = { PILOT_STATUS_QPS: String(perSecond), PILOT_STATUS_BURST: String(burst) }
     for (const each of services) if (each.pid > 0) await each.stop()
-    const one = await discovery(cluster.kubeconfig, rate)
+    const one = await discovery(cluster.adminConfig, rate)
     await Promise.all(Array.from({ length: 20 }, (_, index) => connect(one, `p${index}`, `10.2.0.${index}`)))
     await until('it to lead', () => leads(one))
     const names = Array.from({ length: count }, (_, index) => `s${index}`)
