@@ -35,7 +35,7 @@ export async function statuses(settings: Settings): Promise<Measure[]> {
     return []
   }
   const cluster = await TestCluster.start('n1=region1/zone1')
-  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false), namespaces)
+  const objects = new ClusterObjects(await new ClusterConnection({ from: 'file', path: cluster.adminConfig }).access(false), namespaces)
   try {
     const definitions = meshDefinitions()
     establish(cluster, ...meshPlurals.map((name) => definitions.get(name) ?? ''))
@@ -87,7 +87,7 @@ async function writesOf(server: DiscoveryServer): Promise<{ all: number; failed:
 
 async function storm(cluster: TestCluster, objects: ClusterObjects, { writers, proxies, seconds }: Settings): Promise<Measure> {
   const env = { PILOT_ENABLE_STATUS: 'true', PILOT_STATUS_QPS: String(rate.perSecond), PILOT_STATUS_BURST: String(rate.burst) }
-  const server = await DiscoveryServer.start({ writers, files: [], orchconfig: cluster.kubeconfig, logLevel: 'all:error', env })
+  const server = await DiscoveryServer.start({ writers, files: [], orchconfig: cluster.adminConfig, logLevel: 'all:error', env })
   const load = new Load()
   try {
     await load.connect(proxies, {

@@ -4,8 +4,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { injectorNames } from '../../src/orchestrator/injector-object.ts'
-import { settingsNames } from '../../src/orchestrator/settings-object.ts'
 import { buildCluster } from '../cluster/build.js'
 
 /** The first port of API servers on this machine; a cluster has the port that its number adds. */
@@ -151,14 +149,10 @@ export class TestCluster {
 
   /**
    * Gives discovery the account and the role of `manifests/access.yaml`, all of it where something was taken away. Returns a file that connects as it,
-   * through `server`. `control`: the namespace of the control plane, of which a cluster has one. `revision`: one that has the role too, as it has one
-   * of its own by the chart.
+   * through `server`. `control`: the namespace of the control plane, of which a cluster has one.
    */
-  roleConfig(server = this.server, control = 'mesh-system', revision = ''): string {
-    let role = readFileSync(new URL('../../manifests/access.yaml', import.meta.url), 'utf8').replaceAll('mesh-system', control)
-    for (const name of revision === '' ? [] : [...settingsNames(''), ...injectorNames('')])
-      role = role.replaceAll(`      - ${name}\n`, (line) => `${line}      - ${name}-${revision}\n`)
-    this.apply(role)
+  roleConfig(server = this.server, control = 'mesh-system'): string {
+    this.apply(readFileSync(new URL('../../manifests/access.yaml', import.meta.url), 'utf8').replaceAll('mesh-system', control))
     const token = this.kubectl(['create', 'token', '-n', control, 'meshd', '--duration', '2h']).trim()
     return this.tokenConfig(`meshd-${control}-${new URL(server).port}`, token, server)
   }

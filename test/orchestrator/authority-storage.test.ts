@@ -44,8 +44,6 @@ describe('the state of the certificate authority in Secrets', () => {
   const log = (message: string) => void lines.push(message)
   const logger = { debug: log, info: log, warn: log, error: log }
   const access = () => new SecretAccess(secretCalls(api, namespace), namespace)
-  /** What somebody else may do. */
-  let admin: ClusterApi
   /** Opens the storage as a replica of its own, which has made these roots. */
   const open = async (roots: readonly string[] = [], secrets = access()): Promise<{ storage: CaStorage; held: HeldKeys }> => {
     const held = new HeldKeys()
@@ -60,28 +58,25 @@ describe('the state of the certificate authority in Secrets', () => {
   }
   /** Replaces the values of a Secret, or makes it. */
   const edit = async (name: string, texts: Record<string, string>) => {
-    const others = new SecretAccess(secretCalls(admin, namespace), namespace)
-    const before = (await others.get(name)) ?? newSecret(name, 'Opaque')
-    expect(await others.write(withTexts(before, texts))).to.not.equal(undefined)
+    const before = (await access().get(name)) ?? newSecret(name, 'Opaque')
+    expect(await access().write(withTexts(before, texts))).to.not.equal(undefined)
   }
 
   before(async () => {
     cluster = await TestCluster.start('n1=region1/zone1')
-    admin = new ClusterApi(new ClusterConnection({ from: 'file', path: cluster.adminConfig }), { perSecond: 1000, burst: 1000, userAgent: 'test' })
+    api = new ClusterApi(new ClusterConnection({ from: 'file', path: cluster.adminConfig }), { perSecond: 1000, burst: 1000, userAgent: 'test' })
   })
   after(async () => {
-    admin?.close()
+    api?.close()
     await cluster?.dispose()
   })
   beforeEach(() => {
     namespace = `mesh-${++count}`
     lines = []
-    const path = cluster.roleConfig(undefined, namespace)
-    api = new ClusterApi(new ClusterConnection({ from: 'file', path }), { perSecond: 1000, burst: 1000, userAgent: 'test' })
+    cluster.kubectl(['create', 'namespace', namespace])
   })
   afterEach(async () => {
     for (const each of opened.splice(0)) await each.close()
-    api.close()
   })
 
   it('is empty at first, and then what was last written, with the keys that it names, and the root where users look for it', async () => {
@@ -96,7 +91,7 @@ describe('the state of the certificate authority in Secrets', () => {
     expect((await again.storage.read()).state).to.deep.equal(withRoot('one'))
     expect(again.held.get(rootOf('one').record.id)).to.equal(pem('one'))
     expect(await again.storage.readNote('ledger')).to.equal('text')
-    expect(await again.storage.readNote('clock')).to.equal(undefined)
+    expect(await again.storage.readNote('other')).to.equal(undefined)
     const shown = await secret('mesh-ca-secret')
     expect(shown?.type).to.equal('mesh.io/ca-root')
     expect(shown?.texts).to.deep.equal({
@@ -206,7 +201,7 @@ describe('the state of the certificate authority in Secrets', () => {
     const refused = await failure(open([], new SecretAccess(secretCalls(stranger, namespace), namespace)))
     stranger.close()
     expect(refused.message).to.match(/^the role of this service account does not permit "get" of "secrets": secrets "mesh-ca-state" is forbidden/)
-    const nowhere = await failure(open([], new SecretAccess(secretCalls(admin, 'nowhere'), 'nowhere')))
+    const nowhere = await failure(open([], new SecretAccess(secretCalls(api, 'nowhere'), 'nowhere')))
     expect(nowhere.message).to.equal('create of secrets nowhere/mesh-ca-state failed: namespaces "nowhere" not found')
   })
 

@@ -7,6 +7,14 @@ import { Issuer } from '../harness/issuer.ts'
 import { SecuredDiscovery } from '../harness/secured-discovery.ts'
 import { until } from '../harness/until.ts'
 
+/** The role of discovery. */
+const role = (verbs: { readonly reviews: boolean }) => `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: discovery}
+rules:
+- {apiGroups: [""], resources: [namespaces, nodes, services, pods, configmaps], verbs: [list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+${verbs.reviews ? '- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}' : ''}`
 const pod = (name: string) => `apiVersion: v1
 kind: Pod
 metadata: {name: ${name}, namespace: shop}
@@ -31,10 +39,13 @@ describe('tokens of service accounts of a real cluster', () => {
     cluster.apply(
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}',
       'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cart, namespace: shop}',
+      'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: discovery, namespace: default}',
       'apiVersion: v1\nkind: Secret\nmetadata: {name: old, namespace: shop, annotations: {kubernetes.io/service-account.name: cart}}\ntype: kubernetes.io/service-account-token',
+      role({ reviews: true }),
+      'apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: discovery}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: discovery}\nsubjects: [{kind: ServiceAccount, name: discovery, namespace: default}]',
       ...['one', 'two'].map(pod),
     )
-    const config = cluster.kubeconfig
+    const config = cluster.tokenConfig('discovery', cluster.kubectl(['create', 'token', 'discovery']).trim())
     ;[plain, strict, first] = await Promise.all([
       SecuredDiscovery.start(config),
       SecuredDiscovery.start(config, { REQUIRE_3P_TOKEN: 'true' }),
@@ -108,13 +119,13 @@ describe('tokens of service accounts of a real cluster', () => {
   })
 
   it('are neither refused nor accepted while the role does not permit reviews: clients are told to try again', async () => {
-    cluster.forbid('tokenreviews')
+    cluster.apply(role({ reviews: false }))
     await until('the refusal by the server', async () => (await plain.stream(tokenOf('one'))).startsWith(`${status.unavailable} `))
     expect(await plain.certificate(tokenOf('one'))).to.match(new RegExp(`^${status.unavailable} `))
     await plain.service.output.says(
       'tokens of service accounts cannot be reviewed, their callers are told to try again: the role of this service account does not permit "create" of "tokenreviews.authentication.k8s.io"',
     )
-    cluster.roleConfig()
+    cluster.apply(role({ reviews: true }))
     await until('reviews', async () => (await plain.stream(tokenOf('one'))) === 'served')
     await plain.service.output.says('tokens of service accounts are reviewed again')
   })

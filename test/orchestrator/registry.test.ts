@@ -352,7 +352,7 @@ spec:
       return true
     })
     cluster.kubectl(['patch', 'service', 'balanced', '-n', 'shapes', '--subresource=status', '--type=merge', '-p', balancedStatus])
-    const access = await new ClusterConnection({ from: 'file', path: cluster.kubeconfig }).access(false)
+    const access = await new ClusterConnection({ from: 'file', path: cluster.adminConfig }).access(false)
     const context = { names: meshNames('mesh.io'), source: 'test', cluster: 'c' }
     const session = new ApiSession({
       ...{ perSecond: 100, burst: 100, userAgent: 'test' },

@@ -18,7 +18,7 @@ const configMap = (name: string, data: Readonly<Record<string, string>>) =>
 describe('the settings of a real cluster', () => {
   let cluster: TestCluster
   const started: LocalDiscovery[] = []
-  const start = async (env: Record<string, string> = {}, orchconfig = cluster.kubeconfig): Promise<LocalDiscovery> => {
+  const start = async (env: Record<string, string> = {}, orchconfig = cluster.adminConfig): Promise<LocalDiscovery> => {
     const discovery = new LocalDiscovery({}, { PILOT_DEBOUNCE_AFTER: '10ms', ...env })
     started.push(discovery)
     const files = { meshConfig: join(discovery.dir, 'mesh-config'), networksConfig: join(discovery.dir, 'networks') }
@@ -104,7 +104,7 @@ describe('the settings of a real cluster', () => {
 
   it('are those of the revision, and are waited for while they exist and cannot be used', async () => {
     cluster.apply(configMap('mesh-canary', { mesh: 'trustDomain: [' }))
-    const discovery = await start({ REVISION: 'canary' }, cluster.roleConfig(undefined, undefined, 'canary'))
+    const discovery = await start({ REVISION: 'canary' })
     await until('the reason', async () => (await discovery.ready()).text.includes('mesh configuration ConfigMap mesh-system/mesh-canary: '))
     expect((await discovery.ready()).status).to.equal(503)
     cluster.apply(configMap('mesh-canary', { mesh: 'trustDomain: canary.example' }))
