@@ -99,6 +99,11 @@ export class Machine {
     await ended
   }
 
+  /** Kills all that runs on the machine. */
+  kill(): void {
+    for (const pid of this.#pod.processes()) process.kill(pid, 'SIGKILL')
+  }
+
   async dispose(): Promise<void> {
     if (existsSync(`/run/netns/${this.#pod.name}`)) await this.#pod.close()
     rmSync(this.dir, { recursive: true, force: true })
