@@ -367,7 +367,7 @@ export class MeshFacts implements World {
     return this.#configured.has(namespace)
   }
 
-  /** All keys of objects, workloads and resources; for tests. */
+  /** All keys of objects, workloads and resources. */
   keys(): string[] {
     return [...this.#objects.keys(), ...this.#workloads.keys(), ...this.#resources.keys()]
   }

@@ -60,7 +60,7 @@ function saysCondition(held: HeldStatus | undefined, { isReconciled, message, ge
   return isReconciled || own.message === message
 }
 
-/** `now`: the date, as in the API. */
+/** The messages of analysis as a status has them. */
 function writtenMessages(messages: readonly AnalysisMessage[]): readonly Mapping[] {
   return messages.map(({ code, level, documentationUrl }) => ({ type: { code }, level: levels[level], documentation_url: documentationUrl }))
 }
