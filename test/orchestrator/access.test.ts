@@ -10,11 +10,12 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import type { AuthorityStatus } from '../../protocols/messages/authority-status.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
-import { accesses, accessName } from '../../src/orchestrator/access.ts'
-import { clusterType, secretType } from '../../src/xds/type-urls.ts'
+import { type Access, accesses, accessName, registrationAccesses } from '../../src/orchestrator/access.ts'
+import { clusterType, healthType, secretType } from '../../src/xds/type-urls.ts'
 import { rootOf } from '../harness/authorities.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
 import { TestCluster } from '../harness/cluster.ts'
+import { manifest } from '../harness/cluster-mesh.ts'
 import { aliasDefinition, establish, meshDefinitions } from '../harness/mesh-definitions.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { keys } from '../harness/signing-requests.ts'
@@ -28,13 +29,14 @@ const verbs: Readonly<Record<string, string>> = { POST: 'create', PUT: 'update',
 /** The parts of a large ledger, which discovery makes in `authority-storage.test.ts`, under the same role. */
 const isLedgerPart = (name: string) => /^mesh-ca-ledger-[ab]\d+$/.test(name)
 
-/** What the role permits: `<verb> <resource> <where>`, and the name of the object where it permits no other. */
-const permitted = accesses.flatMap((access) =>
-  access.verbs.flatMap((verb) => (access.names ?? ['']).map((name) => `${verb} ${accessName(access)} ${access.where} ${name}`.trim())),
-)
+/** What a role permits: `<verb> <resource> <where>`, and the name of the object where it permits no other. */
+const usesBy = (all: readonly Access[]): string[] =>
+  all.flatMap((access) =>
+    access.verbs.flatMap((verb) => (access.names ?? ['']).map((name) => `${verb} ${accessName(access)} ${access.where} ${name}`.trim())),
+  )
 
-/** What a request that was logged did, as {@link permitted} has it: of the object that it names, and, where the rule names none, of any. */
-function usesOf(line: string): string[] {
+/** What a request that was logged did, as `permitted` has it: of the object that it names, and, where the rule names none, of any. */
+function usesOf(line: string, permitted: readonly string[]): string[] {
   // The server answers so about an object that is not there, or that has changed, after it has permitted the request.
   const [, method = '', path = ''] = /(GET|POST|PUT|PATCH|DELETE) (\/apis?\/\S+): (?:20[01]|404|409)$/.exec(line) ?? []
   if (path === '') return []
@@ -92,8 +94,26 @@ describe('the roles of the manifests', function () {
     await made.start()
     return port
   }
-  /** What the processes have done. */
-  const used = () => new Set(services.flatMap(({ output }) => output.soFar().split('\n').flatMap(usesOf)))
+  /** What processes have done. */
+  const used = (permitted: readonly string[], of: readonly Service[] = services) =>
+    new Set(
+      of.flatMap(({ output }) =>
+        output
+          .soFar()
+          .split('\n')
+          .flatMap((line) => usesOf(line, permitted)),
+      ),
+    )
+  /** Waits until processes have done all that is wanted. */
+  const useAll = (wanted: readonly string[], permitted: readonly string[], of: readonly Service[] = services) => {
+    const left = () => {
+      const now = used(permitted, of)
+      return wanted.filter((each) => !now.has(each))
+    }
+    return until('the use of all that is permitted', () => left().length === 0).catch((error: Error) => {
+      throw new Error(`${error.message}; not used: ${left().join(', ')}`)
+    })
+  }
 
   before(async () => {
     cluster = await TestCluster.start('n1=region1/zone1')
@@ -109,6 +129,7 @@ describe('the roles of the manifests', function () {
 
   it('suffice, and each verb of each resource in them is used', async () => {
     const { kubeconfig } = cluster
+    const permitted = usesBy(accesses)
     cluster.apply(
       readFileSync(new URL('../../manifests/webhooks.yaml', import.meta.url), 'utf8'),
       `apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: mesh-sidecar-injector}\nwebhooks: [{name: namespace.sidecar-injector.mesh.io, clientConfig: {service: {name: meshd, namespace: ${control}}}, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore}]`,
@@ -146,7 +167,7 @@ describe('the roles of the manifests', function () {
     await until('the first configuration', () => client.responses.has(clusterType))
     await client.watch(secretType, ['kubernetes://one'])
     // The webhook is tried in the first group that is defined.
-    await until('a trial of the webhook', () => used().has('create gateways.networking.istio.io control plane'))
+    await until('a trial of the webhook', () => used(permitted).has('create gateways.networking.istio.io control plane'))
     establish(cluster, ...definitions)
     // Leases are listed where the API server does not send the present state with a watch, and this one does.
     // The secrets of versions are read before anything is logged.
@@ -161,20 +182,52 @@ describe('the roles of the manifests', function () {
       await runCommand(['ca', 'rotate', '--force'], first.env)
       await until('the next stage', async () => (await stage()) !== before)
     }
-    await until('the use of all that is permitted', () => {
-      const now = used()
-      return wanted.every((each) => now.has(each))
-    }).catch((error: Error) => {
-      const now = used()
-      throw new Error(`${error.message}; not used: ${wanted.filter((each) => !now.has(each)).join(', ')}`)
-    })
-    expect([...used()].filter((each) => !permitted.includes(each))).to.deep.equal([])
+    await useAll(wanted, permitted)
+    expect([...used(permitted)].filter((each) => !permitted.includes(each))).to.deep.equal([])
     expect(wanted.filter((each) => each.endsWith('mesh-ca-state'))).to.have.length(2)
     // That of a gateway may not: this is about discovery's own.
     for (const { output } of services) {
       output.lacks('role of this service account does not permit')
       output.lacks('the secrets of versions are not kept')
     }
+  })
+
+  it('suffice for registration with a role of its own, of which each verb is used', async () => {
+    cluster.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: machines}', manifest('optional/registration.yaml'))
+    await discovery(cluster.kubeconfig, {
+      ...{ XDS_AUTH: 'false', PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: 'true', PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: 'true' },
+      PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: '0s',
+    })
+    const [service] = services.slice(-1) as [Service]
+    const own = usesBy(registrationAccesses)
+    const permitted = [...usesBy(accesses), ...own]
+    // A group in each spelling, and a workload of each whose health is reported and that leaves then.
+    for (const [domain, address] of [
+      ['mesh.io', '10.8.0.1'],
+      ['istio.io', '10.8.0.2'],
+    ] as const) {
+      const name = `machines-${domain}`
+      cluster.apply(`apiVersion: networking.${domain}/v1\nkind: WorkloadGroup\nmetadata: {name: ${name}, namespace: machines}\nspec: {template: {}}`)
+      const metadata = { AUTO_REGISTER_GROUP: name, PROXY_CONFIG: { readinessProbe: { tcpSocket: { port: 80 } } } }
+      const here = own.filter((each) => each.includes(`networking.${domain}`))
+      let workload = new XdsClient(service.grpcPort, sidecarNode(address, name, 'machines', metadata), true).connect()
+      ends.push(() => workload.close())
+      // The stream ends until discovery has read the group.
+      await until('the entry', () => {
+        if (used(permitted, [service]).has(`create workloadentries.networking.${domain} cluster`)) return true
+        if (workload.closed) workload = new XdsClient(service.grpcPort, workload.node, true).connect()
+        return false
+      })
+      workload.watch(healthType, [])
+      const status = here.filter((each) => each.includes('/status'))
+      await useAll(status, permitted, [service])
+      workload.close()
+      await useAll(here, permitted, [service])
+    }
+    await service.stop()
+    await useAll(own, permitted, [service])
+    expect([...used(permitted, [service])].filter((each) => !permitted.includes(each))).to.deep.equal([])
+    service.output.lacks('role of this service account does not permit')
   })
 
   it('let /debug/registryz show the services of one cluster', async () => {
