@@ -155,6 +155,29 @@ describe('the semantics of a real cluster', () => {
     await has(client, 'web', `${one}:8080 0`, `${two}:8080 0`)
   })
 
+  it('endpoints on the node of their caller come first where the Service prefers these, then those of its zone', async () => {
+    const [one, two, other] = [await address('web-1'), await address('web-2'), '192.0.2.31']
+    cluster.apply(
+      // A further node in the zone of the first, and an endpoint there.
+      'apiVersion: v1\nkind: Node\nmetadata: {name: n3, labels: {topology.kubernetes.io/region: region1, topology.kubernetes.io/zone: zone1}}',
+      slice('web-more', 'web', 'IPv4', `{addresses: [${other}], nodeName: n3}`),
+    )
+    const first = await connect(running, 'web-1', one, { PROXY_CONFIG: '{}' })
+    const second = await connect(running, 'web-2', two, { PROXY_CONFIG: '{}' })
+    await has(first, 'web', `${one}:8080 0`, `${two}:8080 0`, `${other}:8080 0`)
+    cluster.kubectl(['patch', 'service', '-n', 'shop', 'web', '-p', '{"spec":{"trafficDistribution":"PreferSameNode"}}'])
+    await has(first, 'web', `${one}:8080 0`, `${other}:8080 1`, `${two}:8080 2`)
+    await has(second, 'web', `${two}:8080 0`, `${one}:8080 1`, `${other}:8080 1`)
+    cluster.kubectl(['label', 'pod', '-n', 'shop', 'web-1', 'app=off', '--overwrite'])
+    await has(second, 'web', `${two}:8080 0`, `${other}:8080 1`)
+    cluster.kubectl(['label', 'pod', '-n', 'shop', 'web-1', 'app=web', '--overwrite'])
+    await has(first, 'web', `${one}:8080 0`, `${other}:8080 1`, `${two}:8080 2`)
+    cluster.kubectl(['patch', 'service', '-n', 'shop', 'web', '-p', '{"spec":{"trafficDistribution":null}}'])
+    cluster.kubectl(['delete', 'endpointslice', '-n', 'shop', 'web-more'])
+    cluster.kubectl(['delete', 'node', 'n3'])
+    await has(first, 'web', `${one}:8080 0`, `${two}:8080 0`)
+  })
+
   it('a Service with the label of a network is its gateway: by the addresses of a balancer, or of the nodes that it selects', async () => {
     const gateway = (name: string, type: string, annotations = '') =>
       service(
