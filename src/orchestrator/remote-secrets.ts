@@ -7,8 +7,8 @@ import { isMapping, mapping } from '../config/shape.ts'
 import { compare } from '../model/order.ts'
 import { readRemoteAccess } from './remote-access.ts'
 
-/** The largest number of clusters, and of keys that are read of a Secret. */
-const most = { clusters: 100, keys: 100 }
+/** The largest number of clusters, of keys that are read of a Secret, and of faults that are told at a time. */
+const most = { clusters: 100, keys: 100, faults: 100 }
 
 /** A Secret as it is read: its texts by key. */
 export interface RemoteSecret {
@@ -71,23 +71,32 @@ export class RemoteSecrets {
     return [...this.#secrets.keys()]
   }
 
-  /** The clusters to follow by id, and what is wrong: sentences for people, without anything of the content of Secrets. */
+  /**
+   * The clusters to follow by id, and what is wrong: sentences for people, without anything of the content of Secrets. An unusable key of an older
+   * Secret claims its cluster too: otherwise a new process would follow another Secret than one that has the last good state.
+   */
   result(): { readonly clusters: ReadonlyMap<string, RemoteCluster>; readonly faults: readonly string[] } {
     const clusters = new Map<string, RemoteCluster>()
+    const claims = new Map<string, string>()
     const faults: string[] = []
     for (const [secret, { entries }] of [...this.#secrets].sort(bySeniority))
       for (const [id, { good, fault }] of [...entries].sort(([one], [other]) => compare(one, other))) {
         const where = `Secret ${secret}, cluster ${id}`
-        const claimed = clusters.get(id)
+        const claimed = claims.get(id)
         if (id === this.#own) faults.push(`${where}: it is the cluster of this process; the key is left out`)
-        else if (claimed) faults.push(`${where}: Secret ${claimed.secret} names it too and is older; the key is left out`)
+        else if (claimed !== undefined) faults.push(`${where}: Secret ${claimed} names it too and is older; the key is left out`)
         else if (good && clusters.size >= most.clusters) faults.push(`${where}: there are more than ${most.clusters} clusters; it is left out`)
         else {
+          claims.set(id, secret)
           if (fault !== undefined) faults.push(`${where}: ${fault}; ${good ? 'its last good state stays' : 'it is not followed'}`)
           if (good) clusters.set(id, { id, secret, ...good })
         }
       }
-    return { clusters, faults }
+    if (faults.length <= most.faults) return { clusters, faults }
+    return {
+      clusters,
+      faults: [...faults.slice(0, most.faults), `more than ${most.faults} keys of remote secrets have faults; the others are not told`],
+    }
   }
 
   #entryOf(text: string, before: Entry | undefined): Entry {

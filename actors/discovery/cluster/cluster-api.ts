@@ -78,13 +78,15 @@ export class ClusterCalls {
   readonly #session: ApiSession
   readonly #callMs: number
   readonly #fence: Fence | undefined
+  readonly #answerBytes: number
   #configuration: Promise<Configuration> | undefined
   readonly #apis = new Map<unknown, unknown>()
 
-  constructor(session: ApiSession, callMs: number, fence?: Fence) {
+  constructor(session: ApiSession, callMs: number, fence?: Fence, answerBytes = limits.answerBytes) {
     this.#session = session
     this.#callMs = callMs
     this.#fence = fence
+    this.#answerBytes = answerBytes
   }
 
   /**
@@ -180,7 +182,7 @@ export class ClusterCalls {
           },
           received: (bytes) => {
             length += bytes.length
-            if (length > limits.answerBytes) throw new Error(`the answer has more than ${limits.answerBytes} bytes`)
+            if (length > this.#answerBytes) throw new Error(`the answer has more than ${this.#answerBytes} bytes`)
             parts.push(bytes)
           },
           ended: () => {
@@ -201,8 +203,8 @@ export class ClusterApi extends ClusterCalls {
   readonly #callMs: number
   #log: ScopedLogger | undefined
 
-  /** `callMs`: the longest time of a call. */
-  constructor(connection: Pick<ClusterConnection, 'access'>, settings: RequestSettings, callMs = limits.callMs) {
+  /** `callMs`: the longest time of a call. `answerBytes`: the largest answer. */
+  constructor(connection: Pick<ClusterConnection, 'access'>, settings: RequestSettings, callMs = limits.callMs, answerBytes = limits.answerBytes) {
     // The log is opened later.
     const line = (level: 'debug' | 'info' | 'warn' | 'error') => (text: string) => this.#log?.[level](text)
     const session = new ApiSession({
@@ -210,7 +212,7 @@ export class ClusterApi extends ClusterCalls {
       access: (isRefused) => connection.access(isRefused),
       log: { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') },
     })
-    super(session, callMs)
+    super(session, callMs, undefined, answerBytes)
     this.#session = session
     this.#callMs = callMs
   }

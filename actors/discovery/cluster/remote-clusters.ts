@@ -6,6 +6,7 @@ import { createSecureContext } from 'node:tls'
 import type { TokenReviewQuestion, TokenVerdict } from '../../../protocols/messages/identity.ts'
 import { heardNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ClusterAccess } from '../../../protocols/messages/orchestrator.ts'
+import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { remoteSecretLabels } from '../../../src/names/secret-names.ts'
 import { cutRemoteSecret, type RemoteCluster, type RemoteSecret, RemoteSecrets } from '../../../src/orchestrator/remote-secrets.ts'
 import { labelled } from '../../../src/orchestrator/resources.ts'
@@ -22,7 +23,7 @@ import type { LateActor } from '../../runtime/wiring.ts'
 import { remoteSources } from '../given-sources.ts'
 import { ClusterApi, type RequestSettings } from './cluster-api.ts'
 import type { FollowedResource, ResourceEvents } from './followed-resource.ts'
-import { clusterReviews, type ReviewMetrics, reviewMs, TokenReviews } from './token-reviews.ts'
+import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenReviews } from './token-reviews.ts'
 
 /** How long a cluster stays whose key is gone, and how long its actor may take to end, in milliseconds. A Secret may be replaced by deleting it. */
 const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000 }
@@ -76,6 +77,7 @@ export class RemoteClusters {
   /** The actors that are being removed. */
   readonly #leaving = new Set<string>()
   #faults: readonly string[] = []
+  readonly #faultLines = new LineBounds()
   readonly #timeouts: Counter
   #supervisor: Supervisor | undefined
   #actorOf: ((cluster: string) => LateActor) | undefined
@@ -203,8 +205,7 @@ export class RemoteClusters {
   #settled(): void {
     if (this.#isClosed || !this.#isListed) return
     const { clusters, faults } = this.#secrets.result()
-    for (const fault of faults) if (!this.#faults.includes(fault)) this.#log.error(fault)
-    this.#faults = faults
+    this.#tellFaults(faults)
     for (const [id, running] of this.#running) {
       const remote = clusters.get(id)
       if (remote) this.#keep(running, remote)
@@ -214,11 +215,21 @@ export class RemoteClusters {
     this.#judge()
   }
 
+  /** Logs the faults that are others than before. Whoever changes a Secret all the time must not fill the log. */
+  #tellFaults(faults: readonly string[]): void {
+    const before = new Set(this.#faults)
+    this.#faults = faults
+    for (const fault of faults) {
+      const line = before.has(fault) ? undefined : this.#faultLines.bounded(fault.slice(0, fault.indexOf(':')), fault, monotonicMs())
+      if (line !== undefined) this.#log.error(line)
+    }
+  }
+
   #start(remote: RemoteCluster): void {
     const actor = this.#actorOf?.(remote.id)
     if (!actor) return
     const { log, settings, reviewMetrics } = this.#parts
-    const api = new ClusterApi({ access: () => this.#access(remote.id) }, settings, reviewMs)
+    const api = new ClusterApi({ access: () => this.#access(remote.id) }, settings, reviewMs, remoteReviewBytes)
     api.logTo(log('klog'))
     const reviews = new TokenReviews(clusterReviews(api), log, reviewMetrics, ` of the cluster ${remote.id}`)
     const now = monotonicMs()
@@ -237,12 +248,13 @@ export class RemoteClusters {
     const isSame = running.remote.text === remote.text
     running.remote = remote
     if (isSame) return
-    this.#log.info(`the connection to the cluster ${remote.id} has changed (Secret ${remote.secret}, ${remote.access.server}): it is read again`)
     // Whoever changes the Secret all the time must not make the actor count as failing.
     const waitMs = Math.max(0, running.startedAt + (running.restart || running.startedAt > running.since ? times.restartMs : 0) - monotonicMs())
     running.restart ??= after(waitMs, () => {
       running.restart = undefined
       running.startedAt = monotonicMs()
+      const { id, secret, access } = running.remote
+      this.#log.info(`the connection to the cluster ${id} has changed (Secret ${secret}, ${access.server}): it is read again`)
       running.api.reconnect()
       this.#supervisor?.kill(running.actor)
     }).unref()

@@ -18,6 +18,8 @@ import type { ApiFailure, ClusterApi } from './cluster-api.ts'
 const bounds = { atOnce: 16, ofClient: 8, waiting: 1024, bytes: 8_388_608 }
 /** How long a review may take, in milliseconds. */
 export const reviewMs = 5000
+/** The largest answer to a review of another cluster, in bytes: it is parsed on the main thread, for whoever names the cluster in a call. */
+export const remoteReviewBytes = 1_048_576
 /** How long verdicts are kept, in milliseconds. A refusal may be of a token that is about to be valid. */
 const keptMs = { accepted: 10_000, refused: 5000 }
 /** The number of verdicts that are kept. */

@@ -130,6 +130,23 @@ describe('the clusters of remote secrets', () => {
     expect(shown(secrets)).to.deep.equal({ clusters: ['b mesh-system/young https://young', 'c mesh-system/young https://c'], faults: [] })
   })
 
+  it('are claimed by the oldest Secret also while its value cannot be used: a new process follows no other one than those before it', () => {
+    const started = new RemoteSecrets('own')
+    started.set('a/young', secret(9, { b: at('young') }))
+    started.set('a/old', secret(1, { b: 'x' }))
+    expect(shown(started).clusters).to.deep.equal([])
+    expect(shown(started).faults[1]).to.equal('Secret a/young, cluster b: Secret a/old names it too and is older; the key is left out')
+  })
+
+  it('have a bounded number of faults that are told', () => {
+    const secrets = new RemoteSecrets('own')
+    const keys = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`k${index}`, 'x']))
+    for (let at = 0; at < 20; at++) secrets.set(`a/s${at}`, secret(1, keys))
+    const { faults } = shown(secrets)
+    expect(faults).to.have.length(101)
+    expect(faults[100]).to.equal('more than 100 keys of remote secrets have faults; the others are not told')
+  })
+
   it('keep their last good state while the text cannot be used, and go with their key', () => {
     const secrets = new RemoteSecrets('own', ({ server }) => (server === 'https://odd' ? 'its key is odd' : undefined))
     secrets.set('a/s', secret(1, { b: at('one'), c: 'x' }))

@@ -1,0 +1,91 @@
+/** How other clusters are followed, without clusters: what a Secret that changes all the time, and a server that answers too much, can cost (docs/operation.md, J1, J7). */
+import { expect } from 'chai'
+import { stringify } from 'yaml'
+import type { ApiSession } from '../../../actors/discovery/cluster/api-session.ts'
+import { type ClusterApi, ClusterCalls } from '../../../actors/discovery/cluster/cluster-api.ts'
+import type { ResourceEvents } from '../../../actors/discovery/cluster/followed-resource.ts'
+import { RemoteClusters } from '../../../actors/discovery/cluster/remote-clusters.ts'
+import { clusterReviews, remoteReviewBytes, reviewMetrics } from '../../../actors/discovery/cluster/token-reviews.ts'
+import type { Logger } from '../../../actors/runtime/logger.ts'
+import { MetricRegistry } from '../../../actors/runtime/metrics.ts'
+import type { Supervisor } from '../../../actors/runtime/supervisor.ts'
+import type { LateActor } from '../../../actors/runtime/wiring.ts'
+import type { RemoteSecret } from '../../../src/orchestrator/remote-secrets.ts'
+
+const kubeconfig = (server: string) =>
+  stringify({
+    'current-context': 'x',
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster: { server } }],
+    users: [{ name: 'u', user: { token: 'a' } }],
+  })
+
+/** Clusters that follow from the events of one Secret, and what they log. */
+function following() {
+  const events: ResourceEvents<RemoteSecret>[] = []
+  const lines: string[] = []
+  const started: string[] = []
+  const api = {
+    followed(_: unknown, each: ResourceEvents<RemoteSecret>) {
+      events.push(each)
+      return { start() {}, close() {} }
+    },
+  }
+  const say = (line: string) => void lines.push(line)
+  const metrics = new MetricRegistry()
+  const clusters = new RemoteClusters({
+    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, auditMs: 0 },
+    ...{ settings: { perSecond: 10, burst: 10, userAgent: 'test' }, metrics, reviewMetrics: reviewMetrics(metrics) },
+    log: (() => ({ debug: say, info: say, warn: say, error: say })) as unknown as Logger,
+  })
+  const supervisor = {
+    changed: () => new Promise(() => {}),
+    states: () => [],
+    start: ({ name }: { name: string }) => started.push(name),
+    kill: () => true,
+  }
+  clusters.follow(supervisor as unknown as Supervisor, (id) => ({ spec: { name: id }, peers: [] }) as unknown as LateActor)
+  const [first] = events as [ResourceEvents<RemoteSecret>]
+  for (const each of events) each.complete()
+  return {
+    ...{ clusters, lines, started },
+    given(texts: Readonly<Record<string, string>>) {
+      const data = Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, Buffer.from(text).toString('base64')]))
+      const read = first.read({ metadata: { namespace: 'mesh-system', name: 's', resourceVersion: '1' }, data })
+      first.set('mesh-system/s', read?.object as RemoteSecret, false)
+      first.settled()
+    },
+  }
+}
+
+describe('a remote secret that changes all the time', () => {
+  it('fills no log, neither with faults nor with connections that change', () => {
+    const { clusters, lines, started, given } = following()
+    given({ west: kubeconfig('https://10.0.0.1') })
+    expect(started).to.deep.equal(['west'])
+    for (let at = 0; at < 300; at++) given({ west: kubeconfig(`https://10.0.0.1/${at}`), east: kubeconfig('https://a').replace('x', `x${at}`) })
+    for (let at = 0; at < 300; at++) given({ west: at % 2 ? 'x' : kubeconfig('http://a') })
+    expect(lines.length).to.be.lessThan(20)
+    expect(clusters.troubles).to.have.length(1)
+    clusters.close()
+  })
+})
+
+describe('a server of another cluster', () => {
+  it('answers a review with a megabyte at most', async () => {
+    const send: ApiSession['send'] = (_, { answered, received, broken }) => {
+      setImmediate(() => {
+        answered(201, { 'content-type': 'application/json' })
+        try {
+          for (let at = 0; at < 3; at++) received(Buffer.alloc(remoteReviewBytes / 2, ' '))
+        } catch (error) {
+          broken((error as Error).message)
+        }
+      })
+      return { abandon: () => {} } as ReturnType<ApiSession['send']>
+    }
+    const calls = new ClusterCalls({ send } as unknown as ApiSession, 10_000, undefined, remoteReviewBytes)
+    const failure = await clusterReviews(calls as ClusterApi)('token', undefined).catch((error: Error) => error)
+    expect((failure as Error).message).to.contain('the answer has more than 1048576 bytes')
+  })
+})
