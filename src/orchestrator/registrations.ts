@@ -3,7 +3,6 @@
  * say (docs/registration.md, R1 to R12). One call of an entry is under way at a time, and what is written is worked out when it is its turn. Whether
  * a time has passed is measured from when this replica saw a state: the times that are written into entries are not read.
  */
-import ipaddr from 'ipaddr.js'
 import type {
   EntryOrder,
   EntryOutcome,
@@ -14,6 +13,7 @@ import type {
   WorkloadEntryData,
   WorkloadGroupData,
 } from '../../protocols/messages/registration.ts'
+import { isIp, leadsToCaller } from '../config/addresses.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { status } from '../model/status-codes.ts'
 import { LiveReplicas } from './live-replicas.ts'
@@ -21,12 +21,18 @@ import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver }
 import { RequestBudget } from './request-budget.ts'
 import { isNewer } from './resource-versions.ts'
 
-/** Pauses after failures of all calls, of those of one entry, and after conflicts, which the next state of the entry ends. */
-const pauses: { readonly shared: Pauses; readonly entry: Pauses; readonly conflict: Pauses } = {
+/**
+ * Pauses after failures of all calls, of those of one entry, after conflicts, which the next state of the entry ends, and after the server has
+ * refused to create an entry: its workload connects again, perhaps with other labels.
+ */
+const pauses: { readonly [Of in 'shared' | 'entry' | 'conflict' | 'refusal']: Pauses } = {
   shared: { firstMs: 500, longestMs: 15_000, jitter: 0.2 },
   entry: { firstMs: 1000, longestMs: 300_000, jitter: 0.2 },
   conflict: { firstMs: 100, longestMs: 5000, jitter: 0.5 },
+  refusal: { firstMs: 1000, longestMs: 15_000, jitter: 0.2 },
 }
+/** The number of entries that the server has refused to create of which that is kept. */
+const mostRefusals = 1000
 /** Calls a second, and at once. */
 const rate = { perSecond: 20, burst: 20 }
 /**
@@ -36,9 +42,6 @@ const rate = { perSecond: 20, burst: 20 }
 const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000 }
 /** After so many other calls in a row, one that writes health is next, where one waits. */
 const othersInARow = 3
-
-/** Addresses that no other machine reaches. */
-const unreachable: ReadonlySet<string> = new Set(['unspecified', 'broadcast', 'multicast', 'linkLocal', 'loopback'])
 
 /** What a call does. */
 export type EntryChange = 'create' | 'take over' | 'mark' | 'delete' | 'health'
@@ -89,6 +92,14 @@ interface Entry {
   isConflicting: boolean
 }
 
+/** The server does not create an entry as it is. */
+interface Refusal {
+  readonly reason: string
+  readonly failures: number
+  /** Until when it is not asked again. */
+  readonly until: number
+}
+
 /** What is to be done with an entry, and from when on. */
 interface Wanted {
   readonly change: EntryChange
@@ -109,6 +120,7 @@ export class Registrations {
   readonly #entries = new Map<string, Entry>()
   readonly #connections = new Map<string, Connected>()
   readonly #refused: RefusedWorkload[] = []
+  readonly #refusals = new Map<string, Refusal>()
   /** Entries that are to be looked at, and those of which only the health is to be written. */
   readonly #ready = new Set<string>()
   readonly #unhealthy = new Set<string>()
@@ -159,6 +171,8 @@ export class Registrations {
       spellings.delete(id)
       if (spellings.size === 0) this.#groups.delete(key)
     }
+    // With the group as it is now, entries may be permitted.
+    this.#refusals.clear()
     this.#judgeAll(now)
     // An entry that was deleted with its group is made again with the next one of that name.
     for (const { entry, workload } of this.#connections.values())
@@ -261,6 +275,7 @@ export class Registrations {
       case 'done':
         entry.failures = 0
         if (change === 'create' || change === 'take over') entry.isClaimed = false
+        if (change === 'create') this.#refusals.delete(id)
         if (change === 'health') entry.healthFrom = now + times.healthMs
         return outcome.entry ? this.setEntry(id, outcome.entry, now) : this.#see(entry, undefined, now)
       case 'gone':
@@ -272,7 +287,7 @@ export class Registrations {
       case 'failed':
         if (outcome.concerns === 'object') {
           entry.notBefore = now + pauseAfter(++entry.failures, pauses.entry, chance)
-          if (change === 'create') this.#refuseAll(entry, status.failedPrecondition, outcome.reason, now)
+          if (change === 'create') this.#notCreated(entry, outcome.reason, now, chance)
         }
     }
     this.#look(id)
@@ -318,6 +333,8 @@ export class Registrations {
     const fault = faultOf(workload, workloadGroup, name)
     if (fault || !workloadGroup || name === undefined) return this.#refuse(connected, fault?.code ?? status.internal, fault?.reason ?? '', now)
     const id = `workloadentries.${workloadGroup.group} ${workload.namespace}/${name}`
+    const refusal = this.#entries.has(id) ? undefined : this.#refusals.get(id)
+    if (refusal && refusal.until > now) return this.#refuse(connected, status.failedPrecondition, refusal.reason, now)
     const entry = this.#entries.get(id) ?? this.#added(id, now)
     connected.entry = id
     entry.connections.add(connected)
@@ -332,8 +349,14 @@ export class Registrations {
     return spellings.find(({ group }) => group.endsWith(`.${this.#settings.domain}`)) ?? spellings[0]
   }
 
-  #refuseAll(entry: Entry, code: number, reason: string, now: number): void {
-    for (const connected of [...entry.connections]) this.#refuse(connected, code, reason, now)
+  /** The server refuses an entry as it is. Agents connect again at once, so the refusal outlasts the entry, and no call is made meanwhile. */
+  #notCreated({ id, connections }: Entry, reason: string, now: number, chance: number): void {
+    const failures = (this.#refusals.get(id)?.failures ?? 0) + 1
+    this.#refusals.delete(id)
+    this.#refusals.set(id, { reason, failures, until: now + pauseAfter(failures, pauses.refusal, chance) })
+    const [oldest] = this.#refusals.keys()
+    if (oldest !== undefined && this.#refusals.size > mostRefusals) this.#refusals.delete(oldest)
+    for (const connected of [...connections]) this.#refuse(connected, status.failedPrecondition, reason, now)
   }
 
   #refuse(connected: Connected, code: number, reason: string, now: number): void {
@@ -384,7 +407,7 @@ export class Registrations {
         this.#wakeAt = Math.min(this.#wakeAt, time)
       } else if (wanted.change === 'health' && !takesHealth) this.#unhealthy.add(id)
       else {
-        const order = this.#orderOf(entry, wanted.change, at)
+        const order = this.#orderOf(entry, wanted.change, now, at)
         if (!order) continue
         this.#ready.delete(id)
         this.#unhealthy.delete(id)
@@ -427,10 +450,10 @@ export class Registrations {
   }
 
   /** Returns the call; undefined: it cannot be made, or need not. */
-  #orderOf(entry: Entry, change: EntryChange, at: string): EntryOrder | undefined {
+  #orderOf(entry: Entry, change: EntryChange, now: number, at: string): EntryOrder | undefined {
     const { replica, domain } = this.#settings
     const { seen } = entry
-    if (change === 'create') return this.#creation(entry, at)
+    if (change === 'create') return this.#creation(entry, at, now)
     if (!seen) return undefined
     const { group, version, namespace, name, uid, resourceVersion } = seen
     const place = { group, version, namespace, name }
@@ -448,8 +471,12 @@ export class Registrations {
     }
   }
 
-  /** Without its group, nothing is created until there is one again. */
-  #creation({ connections }: Entry, at: string): EntryOrder | undefined {
+  /** Without its group, nothing is created until there is one again, and without a workload that this group is for. */
+  #creation({ connections }: Entry, at: string, now: number): EntryOrder | undefined {
+    for (const connected of [...connections]) {
+      const fault = faultOf(connected.workload, this.#groupOf(connected.workload), entryName(connected.workload))
+      if (fault && fault.code !== status.notFound) this.#refuse(connected, fault.code, fault.reason, now)
+    }
     // The workload that has connected last.
     const workload = [...connections].at(-1)?.workload
     const workloadGroup = workload && this.#groupOf(workload)
@@ -487,8 +514,7 @@ function faultOf(
   const account = typeof serviceAccount === 'string' && serviceAccount !== '' ? serviceAccount : 'default'
   if (callers && !callers.some((caller) => caller.namespace === namespace && caller.account === account))
     return fault(status.permissionDenied, `${shown} is for service account ${quoted(account)}, which its identity is not of`)
-  if (!ipaddr.isValid(address) || unreachable.has(ipaddr.process(address).range()))
-    return fault(status.invalidArgument, `others cannot reach it at ${quoted(address)}`)
+  if (!isIp(address) || leadsToCaller(address)) return fault(status.invalidArgument, `others cannot reach it at ${quoted(address)}`)
   if (name === undefined) return fault(status.invalidArgument, `group, address and network ${quoted(workload.network)} make no name of an object`)
   return undefined
 }

@@ -26,6 +26,10 @@ import { after, type Timer } from '../../runtime/timers.ts'
 /** The number of calls under way at a time. */
 const mostAtOnce = 16
 
+/** Said when workloads connect and no source tells of groups. */
+const unsourced =
+  'no workload is registered: no WorkloadGroup is read, since the configuration does not come from the cluster (no orch:// among the configSources of the mesh configuration, or --configDir)'
+
 type Message = WorkloadEvent | RegistrationObjectEvent
 
 /** What sources and writers tell in replays. Connections have a prefix: no id of an object begins with it. */
@@ -67,7 +71,10 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
   #presence: Timer | undefined
   #isSoon = false
   #isEnded = false
-  /** The last reason why nothing could be written, and why the replicas are not known. */
+  /** The sources of groups and entries. */
+  readonly #sources = new Set<string>()
+  /** Why nothing is registered, the last reason why nothing could be written, and why the replicas are not known. */
+  #idle = ''
   #trouble = ''
   #unknown = ''
 
@@ -91,7 +98,9 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
   }
 
   linked(peer: Peer<RegistrationRefused>): void {
-    if (peer.kind === 'xds-writer') this.#writers.set(peer.name, peer)
+    if (peer.kind === 'xds-writer') return void this.#writers.set(peer.name, peer)
+    this.#sources.add(peer.name)
+    this.#checkSources()
   }
 
   unlinked(peer: Peer): void {
@@ -99,6 +108,11 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
     this.#writers.delete(peer.name)
     this.#registrations.ended(peer.name, monotonicMs())
     this.#soon()
+  }
+
+  /** A source is no more among those of the mesh configuration. */
+  forgotten({ name }: Peer): void {
+    this.#sources.delete(name)
   }
 
   synced(peer: Peer): void {
@@ -113,6 +127,7 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
     switch (message.type) {
       case 'WorkloadConnected':
         registrations.connected(name, message.connection, message.workload, message.health, now)
+        this.#checkSources()
         break
       case 'WorkloadDisconnected':
         registrations.disconnected(name, message.connection, now)
@@ -185,13 +200,29 @@ class Registrar implements Behaviour<Message, RegistrationRefused> {
     if (line === this.#trouble) return
     this.#trouble = line
     this.#log.error(line)
-    if (concerns === 'all') this.#context.note(attentionNote, [line])
+    if (concerns === 'all') this.#attend(line)
   }
 
   #succeeded(): void {
     if (this.#trouble === '') return
     this.#trouble = ''
-    this.#context.note(attentionNote, [])
+    this.#attend()
+  }
+
+  /** Says that connected workloads wait, where no source tells of groups. Configuration is served once the sources are linked. */
+  #checkSources(): void {
+    const idle = this.#sources.size > 0 ? '' : unsourced
+    if (idle === this.#idle) return
+    this.#idle = idle
+    if (idle !== '') this.#log.error(idle)
+    this.#attend()
+  }
+
+  #attend(trouble = ''): void {
+    this.#context.note(
+      attentionNote,
+      [this.#idle, trouble].filter((line) => line !== ''),
+    )
   }
 
   /** Renews the Lease of this replica and looks at those of others, again and again. */

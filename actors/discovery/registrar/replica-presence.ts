@@ -12,6 +12,8 @@ import { entryAnswers } from './entry-calls.ts'
 
 /** How long an orderly end waits for the deletion of the Lease, in milliseconds. */
 const endMs = 2000
+/** The number of Leases of dead replicas that are deleted between two renewals. */
+const mostDeleted = 20
 const resource = 'leases.coordination.k8s.io'
 const prefix = 'mesh-replica-'
 
@@ -54,7 +56,8 @@ export class ReplicaPresence {
   async #present({ dead }: PresenceOrder): Promise<PresenceAnswer> {
     if (this.#isClosed) throw new Error('the process ends')
     await this.#renew()
-    for (const lease of dead) await this.#delete(lease)
+    // The next renewal does not wait for many deletions.
+    for (const lease of dead.slice(0, mostDeleted)) await this.#delete(lease)
     const { api, namespace } = this.#parts
     const { items } = await api.call(
       { verb: 'list', resource },

@@ -4,6 +4,7 @@
  */
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { RegisteringWorkload, RegistrationRefused, ReportedHealth, WorkloadEvent } from '../../../protocols/messages/registration.ts'
+import { canonicalAddress } from '../../../src/config/addresses.ts'
 import { readProxyConfig } from '../../../src/config/mesh-config.ts'
 import { isOwnTrustDomain, workloadsOf } from '../../../src/identity/access.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -120,5 +121,14 @@ function registeringWorkload(node: ProxyNode, callers: RegisteringWorkload['call
   if (typeof workloadGroup !== 'string' || workloadGroup === '' || address === undefined) return undefined
   const { namespace, network, locality, labels } = node
   const isProbed = readProxyConfig(PROXY_CONFIG).readinessProbe !== undefined
-  return { workloadGroup: workloadGroup.slice(0, 253), namespace, address, network, locality, labels: labels ?? {}, isProbed, callers }
+  return {
+    workloadGroup: workloadGroup.slice(0, 253),
+    namespace,
+    address: canonicalAddress(address),
+    network,
+    locality,
+    labels: labels ?? {},
+    isProbed,
+    callers,
+  }
 }

@@ -1,28 +1,10 @@
-/** The registration of workloads by one replica, and by several over one API server that is a model here (docs/registration.md). */
+/** The registration of workloads by one replica (docs/registration.md). */
 import { expect } from 'chai'
-import fc from 'fast-check'
-import type { EntryOrder, EntryOutcome, RegisteringWorkload, WorkloadEntryData } from '../../../protocols/messages/registration.ts'
+import type { RegisteringWorkload } from '../../../protocols/messages/registration.ts'
 import { status } from '../../../src/model/status-codes.ts'
-import { LiveReplicas, presenceTimes } from '../../../src/orchestrator/live-replicas.ts'
-import { entryData, entryName, groupData } from '../../../src/orchestrator/registered-entry.ts'
-import { type RegistrationSettings, Registrations } from '../../../src/orchestrator/registrations.ts'
-import { runs } from '../../harness/seed.ts'
-
-const domain = 'mesh.io'
-const graceMs = 10_000
-const settings = (replica: string): RegistrationSettings => ({ replica, domain, graceMs, checksHealth: true })
-const place = { group: 'networking.mesh.io', version: 'v1' }
-const groupId = 'workloadgroups.networking.mesh.io shop/vms'
-const groupOf = (spec: object) => groupData({ metadata: { name: 'vms', namespace: 'shop', uid: 'g1' } }, spec as never, place)
-const vms = groupOf({
-  metadata: { labels: { tier: 'group', app: 'ledger' }, annotations: { note: 'x' } },
-  template: { serviceAccount: 'vm', labels: { app: 'template', tier: 'template', only: 'template' }, ports: { http: 7070 }, locality: 'eu/west' },
-})
-const workload = (address = '10.0.0.1', more: Partial<RegisteringWorkload> = {}): RegisteringWorkload => ({
-  ...{ workloadGroup: 'vms', namespace: 'shop', address, network: '', locality: '', labels: {}, isProbed: true },
-  callers: [{ namespace: 'shop', account: 'vm' }],
-  ...more,
-})
+import { entryName } from '../../../src/orchestrator/registered-entry.ts'
+import { Registrations } from '../../../src/orchestrator/registrations.ts'
+import { graceMs, groupId, groupOf, ModelServer, place, type Stored, settings, vms, workload } from '../../harness/model-entries.ts'
 
 /** A new entry, as far as the tests look at it. */
 interface Made {
@@ -34,66 +16,7 @@ interface Condition {
   readonly type: string
   readonly status: string
   readonly message?: string
-}
-type Stored = { metadata: Record<string, unknown>; spec?: unknown; status?: unknown }
-
-/** A merge patch (RFC 7386). */
-function merged(target: unknown, patch: unknown): unknown {
-  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
-  const result: Record<string, unknown> = typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {}
-  for (const [key, value] of Object.entries(patch))
-    if (value === null) delete result[key]
-    else result[key] = merged(result[key], value)
-  return result
-}
-
-/** The API server, as far as entries are concerned. */
-class ModelServer {
-  readonly objects = new Map<string, Stored>()
-  readonly log: string[] = []
-  /** Called when an entry changes; undefined: it is gone. */
-  readonly watchers = new Set<(name: string, entry: WorkloadEntryData | undefined) => void>()
-  deleted: (name: string, object: Stored) => void = () => undefined
-  #version = 0
-
-  entry(name: string): WorkloadEntryData | undefined {
-    const object = this.objects.get(name)
-    return object && entryData(object as never, place, domain)
-  }
-
-  do(order: EntryOrder): EntryOutcome {
-    const { name } = order
-    const object = this.objects.get(name)
-    const version = `${++this.#version}`
-    if (order.verb === 'create') {
-      if (object) return { outcome: 'conflict' }
-      const made = order.object as Stored
-      return this.#set(order.verb, name, { ...made, metadata: { ...made.metadata, uid: `u${version}`, resourceVersion: version } })
-    }
-    if (!object) return { outcome: 'gone' }
-    const wanted = order.verb === 'delete' ? order : (order.patch.metadata as { uid: string; resourceVersion: string })
-    if (wanted.uid !== object.metadata.uid || wanted.resourceVersion !== object.metadata.resourceVersion) return { outcome: 'conflict' }
-    if (order.verb === 'delete') {
-      this.log.push(`delete ${name}`)
-      this.deleted(name, object)
-      this.objects.delete(name)
-      for (const tell of this.watchers) tell(name, undefined)
-      return { outcome: 'done', entry: undefined }
-    }
-    const next = merged(object, order.patch) as Stored
-    return this.#set(order.verb, name, { ...next, metadata: { ...next.metadata, resourceVersion: version } })
-  }
-
-  #set(verb: string, name: string, object: Stored): EntryOutcome {
-    this.log.push(`${verb} ${name}`)
-    this.objects.set(name, object)
-    const entry = this.entry(name)
-    for (const tell of this.watchers) tell(name, entry)
-    return { outcome: 'done', entry }
-  }
-}
-
-/** A registrar that is told of everything at once. */
+} /** A registrar that is told of everything at once. */
 class Subject {
   readonly server = new ModelServer()
   readonly registrations: Registrations
@@ -173,7 +96,19 @@ describe('the registration of workloads', () => {
       `${status.permissionDenied} ${group} is for service account "vm", which its identity is not of`,
     ])
     expect(refused(of('shop', 'vm'), groupOf({ template: {} }))[0]).to.contain('is for service account "default"')
-    for (const address of ['127.0.0.1', '0.0.0.0', '::1', 'fe80::1', '224.0.0.1', 'name'])
+    for (const address of [
+      '127.0.0.1',
+      '0.0.0.0',
+      '::1',
+      'fe80::1',
+      '224.0.0.1',
+      '100.100.100.200',
+      '64:ff9b::7f00:1',
+      '10.1',
+      '0x0a000001',
+      '167772161',
+      'name',
+    ])
       expect(refused(workload(address))).to.deep.equal([`${status.invalidArgument} others cannot reach it at "${address}"`])
     expect(refused(workload('10.0.0.1', { network: 'a b' }))[0]).to.contain('make no name of an object')
     // Where nobody is authenticated, whoever reaches the port may register.
@@ -201,6 +136,40 @@ describe('the registration of workloads', () => {
     if (!due) return expect.fail('no call')
     subject.registrations.answered(due, { outcome: 'failed', reason: 'labels: invalid', concerns: 'object' }, subject.now, 0)
     expect(subject.registrations.takeRefused().map(({ connection, reason }) => [connection, reason])).to.deep.equal([['c2', 'labels: invalid']])
+  })
+
+  it('does not ask the server again at once for an entry that it does not permit, until its group changes', () => {
+    const subject = new Subject()
+    const { registrations } = subject
+    let calls = 0
+    const reconnect = (times: number, ms: number) => {
+      for (let time = 0; time < times; time++) {
+        subject.now += ms
+        registrations.connected('w0', `c${subject.now}`, workload(), undefined, subject.now)
+        const due = registrations.next(subject.now, '')
+        if (due) calls++
+        if (due) registrations.answered(due, { outcome: 'failed', reason: 'labels: invalid', concerns: 'object' }, subject.now, 0)
+        expect(registrations.takeRefused().map(({ code, reason }) => [code, reason])).to.deep.equal([[status.failedPrecondition, 'labels: invalid']])
+      }
+    }
+    reconnect(600, 100)
+    expect(calls).to.be.within(4, 10)
+    if (vms) registrations.setGroup(groupId, { ...vms, labels: {} }, subject.now)
+    registrations.connected('w0', 'c', workload(), undefined, subject.now)
+    expect(subject.work()).to.deep.equal(['create vms-10.0.0.1'])
+  })
+
+  it('does not make an entry anew for a workload that its group is not for any more', () => {
+    const subject = new Subject()
+    subject.registrations.connected('w0', 'c1', workload(), undefined, subject.now)
+    subject.work()
+    subject.registrations.setGroup(groupId, groupOf({ template: { serviceAccount: 'other' } }), subject.now)
+    expect([subject.later(1000), subject.registrations.takeRefused()]).to.deep.equal([[], []])
+    const { uid = '', resourceVersion = '' } = subject.server.entry('vms-10.0.0.1') ?? {}
+    subject.server.do({ verb: 'delete', ...place, namespace: 'shop', name: 'vms-10.0.0.1', uid, resourceVersion })
+    expect(subject.later(1000)).to.deep.equal([])
+    expect(subject.registrations.takeRefused().map(({ connection, code }) => [connection, code])).to.deep.equal([['c1', status.permissionDenied]])
+    expect(subject.registrations.counts).to.deep.equal({ connected: 0, kept: 0, waiting: 0 })
   })
 
   it('waits for the group no longer than its connection: the next one finds a group that came meanwhile', () => {
@@ -294,244 +263,5 @@ describe('the registration of workloads', () => {
     calls = []
     while (calls.length < 40) calls = [...calls, ...subject.later(50)]
     expect(calls.filter((call) => call.startsWith('create'))).to.have.length(30)
-  })
-})
-
-describe('replicas', () => {
-  const lease = (name: string, version: string) => ({ name, version })
-
-  it('are dead when their Lease has not changed for 20 s of this one’s time, or is gone', () => {
-    const replicas = new LiveReplicas('me')
-    const list = (at: number, keepers: string[], ...leases: ReturnType<typeof lease>[]) => replicas.listed(leases, keepers, at, at + 10)
-    list(0, ['a', 'b'], lease('a', '1'), lease('b', '1'))
-    for (let at = 5000; at < 20_000; at += 5000) expect(list(at, ['a', 'b'], lease('a', `${at}`), lease('b', '1'))).to.equal(false)
-    expect(list(20_010, ['a', 'b'], lease('a', '9'), lease('b', '1'))).to.equal(true)
-    expect([replicas.deadSince('a'), replicas.deadSince('b')]).to.deep.equal([undefined, 20_020])
-    // It was only slow.
-    expect(list(25_000, ['a', 'b'], lease('a', '10'), lease('b', '2'))).to.equal(true)
-    expect(list(30_000, ['a', 'b'], lease('a', '11'))).to.equal(true)
-    expect(replicas.deadSince('b')).to.equal(30_010)
-    expect(list(35_000, ['a', 'me'], lease('a', '12'))).to.equal(true)
-    expect([replicas.deadSince('b'), replicas.deadSince('me')]).to.deep.equal([undefined, undefined])
-  })
-
-  it('are not dead because nobody could renew or list for an hour', () => {
-    const replicas = new LiveReplicas('me')
-    replicas.listed([lease('a', '1')], ['a'], 0, 10)
-    expect(replicas.listed([lease('a', '1')], ['a'], 3_600_000, 3_600_010)).to.equal(false)
-    expect(replicas.deadSince('a')).to.equal(undefined)
-  })
-
-  it('that are dead and keep nothing lose their Lease a minute later', () => {
-    const replicas = new LiveReplicas('me')
-    for (let at = 0; at <= 100_000; at += 5000) replicas.listed([lease('a', '1')], ['a'], at, at + 10)
-    expect(replicas.removable(new Set(['a']), 100_010)).to.deep.equal([])
-    expect(replicas.removable(new Set(), 100_010)).to.deep.equal([lease('a', '1')])
-  })
-})
-
-/** A replica in a simulation: its watch may be late, its calls may be lost, and its wall clock may jump. */
-class SimulatedReplica {
-  readonly registrations: Registrations
-  readonly connections = new Map<number, string>()
-  readonly name: string
-  readonly #server: ModelServer
-  readonly #leases: Map<string, number>
-  #events: { readonly at: number; readonly name: string; readonly entry: WorkloadEntryData | undefined }[] = []
-  readonly #unwatch: () => void
-  #count = 0
-  #presentAt: number
-  lag = 0
-  lost: ('before' | 'after')[] = []
-  lostPresence = 0
-  wall = 0
-
-  constructor(name: string, server: ModelServer, leases: Map<string, number>, now: number) {
-    this.name = name
-    this.#server = server
-    this.#leases = leases
-    this.#presentAt = now
-    this.registrations = new Registrations(settings(name), now)
-    const tell = (entry: string, data: WorkloadEntryData | undefined) => void this.#events.push({ at: this.#time, name: entry, entry: data })
-    server.watchers.add(tell)
-    this.#unwatch = () => server.watchers.delete(tell)
-    if (vms) this.registrations.setGroup(groupId, vms, now)
-    for (const entry of server.objects.keys()) this.#see(entry, server.entry(entry), now)
-    this.registrations.knowsObjects(now)
-    this.registrations.knowsConnections()
-  }
-
-  #time = 0
-
-  connect(machine: number, now: number): void {
-    if (this.connections.has(machine)) return
-    const id = `c${++this.#count}`
-    this.connections.set(machine, id)
-    this.registrations.connected('w', id, workload(`10.0.0.${machine + 1}`), undefined, now)
-  }
-
-  disconnect(machine: number, now: number): void {
-    const id = this.connections.get(machine)
-    this.connections.delete(machine)
-    if (id !== undefined) this.registrations.disconnected('w', id, now)
-  }
-
-  end(): void {
-    this.#unwatch()
-  }
-
-  tick(now: number): void {
-    this.#time = now
-    const due = this.#events.filter(({ at }) => at + this.lag <= now)
-    this.#events = this.#events.filter((event) => !due.includes(event))
-    for (const { name, entry } of due) this.#see(name, entry, now)
-    if (now >= this.#presentAt) this.#present(now)
-    for (;;) {
-      const call = this.registrations.next(now, new Date(now + this.wall).toISOString())
-      if (!call) return
-      const lost = this.lost.shift()
-      const outcome = lost === 'before' ? undefined : this.#server.do(call.order)
-      this.registrations.answered(call, lost || !outcome ? { outcome: 'failed', reason: 'lost', concerns: 'all' } : outcome, now, 0.5)
-    }
-  }
-
-  #see(name: string, entry: WorkloadEntryData | undefined, now: number): void {
-    this.registrations.setEntry(`workloadentries.networking.mesh.io shop/${name}`, entry, now)
-  }
-
-  #present(now: number): void {
-    this.#presentAt = now + presenceTimes.everyMs
-    if (this.lostPresence > 0) {
-      this.lostPresence--
-      return
-    }
-    const { keepers } = this.registrations
-    for (const { name } of this.registrations.replicas.removable(keepers, now)) this.#leases.delete(name)
-    this.#leases.set(this.name, (this.#leases.get(this.name) ?? 0) + 1)
-    this.registrations.listed(
-      [...this.#leases].map(([name, version]) => ({ name, version: `${version}` })),
-      keepers,
-      now,
-      now,
-    )
-  }
-}
-
-describe('the registration of workloads by three replicas', () => {
-  const [tickMs, machines] = [250, 2]
-
-  class Simulation {
-    readonly server = new ModelServer()
-    readonly leases = new Map<string, number>()
-    readonly replicas: (SimulatedReplica | undefined)[]
-    now = 0
-    #starts = 0
-
-    constructor() {
-      this.replicas = [0, 1, 2].map(() => this.#made())
-      this.server.deleted = (name, object) => {
-        const entry = entryData(object as never, place, domain)
-        const keeper = this.replicas.find((each) => each?.name === entry?.controller)
-        const isConnected = keeper?.connections.has(Number(name.split('.').at(-1)) - 1)
-        expect(isConnected && entry?.disconnectedAt === '', `${name} deleted while ${keeper?.name} keeps it`).to.not.equal(true)
-      }
-    }
-
-    #made = () => new SimulatedReplica(`r${++this.#starts}`, this.server, this.leases, this.now)
-
-    start(index: number): void {
-      this.replicas[index] ??= this.#made()
-    }
-
-    kill(index: number): void {
-      this.replicas[index]?.end()
-      this.replicas[index] = undefined
-    }
-
-    pass(ms: number): void {
-      for (const end = this.now + ms; this.now < end; ) {
-        this.now += tickMs
-        for (const replica of this.replicas) replica?.tick(this.now)
-      }
-    }
-
-    /** What is so after all calls succeed again for long enough. */
-    settle(): void {
-      for (const replica of this.replicas) if (replica) Object.assign(replica, { lag: 0, lost: [], lostPresence: 0 })
-      this.pass(presenceTimes.deadMs + 5 * presenceTimes.everyMs + graceMs + 40_000)
-      for (let machine = 0; machine < machines; machine++) {
-        const having = this.replicas.filter((replica) => replica?.connections.has(machine)).map((replica) => replica?.name)
-        const entry = this.server.entry(`vms-10.0.0.${machine + 1}`)
-        if (having.length === 0) expect(entry, 'left for ever').to.equal(undefined)
-        else expect([having.includes(entry?.controller), entry?.disconnectedAt]).to.deep.equal([true, ''])
-      }
-      const live = this.replicas.flatMap((replica) => replica?.name ?? [])
-      this.pass(presenceTimes.keptMs + 3 * presenceTimes.everyMs)
-      if (live.length > 0) expect([...this.leases.keys()].sort()).to.deep.equal(live.sort())
-    }
-  }
-
-  it('moves an entry with its workload without marking or deleting it, and cleans up after a killed replica', () => {
-    const simulation = new Simulation()
-    const [one, two] = simulation.replicas as [SimulatedReplica, SimulatedReplica]
-    one.connect(0, 0)
-    simulation.pass(1000)
-    one.disconnect(0, simulation.now)
-    simulation.pass(500)
-    two.connect(0, simulation.now)
-    simulation.pass(60_000)
-    expect(simulation.server.log).to.deep.equal(['create vms-10.0.0.1', 'patch vms-10.0.0.1'])
-    simulation.kill(1)
-    simulation.pass(500)
-    one.connect(0, simulation.now)
-    simulation.pass(60_000)
-    expect(simulation.server.log.slice(2)).to.deep.equal(['patch vms-10.0.0.1'])
-    simulation.kill(0)
-    simulation.pass(20_000)
-    expect(simulation.server.log).to.have.length(3)
-    simulation.pass(25_000)
-    expect(simulation.server.log.slice(3)).to.deep.equal(['delete vms-10.0.0.1'])
-  })
-
-  it('leaves no entry for ever and deletes none whose workload is connected, whatever happens', () => {
-    const [replica, machine] = [fc.nat(2), fc.nat(machines - 1)]
-    const change = fc.oneof(
-      { weight: 4, arbitrary: fc.record({ type: fc.constant('connect' as const), replica, machine }) },
-      { weight: 3, arbitrary: fc.record({ type: fc.constant('disconnect' as const), replica, machine }) },
-      { weight: 4, arbitrary: fc.record({ type: fc.constant('pass' as const), ms: fc.constantFrom(250, 1000, 3000, 11_000, 30_000) }) },
-      fc.record({ type: fc.constant('kill' as const), replica }),
-      fc.record({ type: fc.constant('start' as const), replica }),
-      fc.record({
-        type: fc.constant('lose' as const),
-        replica,
-        calls: fc.array(fc.constantFrom('before' as const, 'after' as const), { maxLength: 4 }),
-      }),
-      fc.record({ type: fc.constant('unseen' as const), replica }),
-      fc.record({ type: fc.constant('lag' as const), replica, ms: fc.constantFrom(0, 250, 2000) }),
-      fc.record({ type: fc.constant('jump' as const), replica, ms: fc.constantFrom(-86_400_000, 86_400_000) }),
-    )
-    fc.assert(
-      fc.property(fc.array(change, { maxLength: 50 }), (changes) => {
-        const simulation = new Simulation()
-        for (const each of changes) {
-          if (each.type === 'pass') {
-            simulation.pass(each.ms)
-            continue
-          }
-          const of = simulation.replicas[each.replica]
-          if (each.type === 'start') simulation.start(each.replica)
-          else if (each.type === 'kill') simulation.kill(each.replica)
-          else if (!of) continue
-          else if (each.type === 'connect') of.connect(each.machine, simulation.now)
-          else if (each.type === 'disconnect') of.disconnect(each.machine, simulation.now)
-          else if (each.type === 'lose') of.lost.push(...each.calls)
-          else if (each.type === 'unseen') of.lostPresence = 1
-          else if (each.type === 'lag') of.lag = each.ms
-          else of.wall += each.ms
-        }
-        simulation.settle()
-      }),
-      { numRuns: runs(400) },
-    )
   })
 })
