@@ -365,8 +365,8 @@ describe('workload tokens', () => {
   it('are reviewed by an orchestrator if no rule accepts them', async () => {
     const reviews: unknown[] = []
     let verdict: TokenVerdict = { account: { namespace: 'a', account: 'b' }, expiresAt: 7 }
-    await started({ CLUSTER_ID: 'own' }, async ({ token, audiences }) => {
-      reviews.push([token.length, audiences])
+    await started({ CLUSTER_ID: 'own' }, async ({ token, audiences, cluster }) => {
+      reviews.push([token.length, audiences, cluster])
       return verdict
     })
     expect(await subject.whose(await issuer.token({ sub, aud }))).to.equal(identity)
@@ -375,13 +375,16 @@ describe('workload tokens', () => {
     expect(await subject.ask(token, { clusterId: 'own' })).to.deep.equal({
       caller: { identities: ['spiffe://td.example/ns/a/sa/b'], via: 'token', method: 'token-review', expiresAt: 7 },
     })
-    expect(reviews).to.deep.equal([[token.length, ['mesh-ca']]])
+    expect(reviews).to.deep.equal([[token.length, ['mesh-ca'], 'own']])
     verdict = { refused: 'no', unavailable: true }
     expect(await subject.whose(await issuer.token({ sub, aud: 'x' }))).to.match(/^unavailable: jwt-rule .*audience "x".*; token-review: no$/)
     reviews.length = 0
+    // Who reviews is a matter of the cluster that the call names.
+    verdict = { refused: 'not mine', unavailable: false }
     expect(await subject.whose(token, { clusterId: 'other' }))
-      .to.contain('the call is for the cluster "other"')
+      .to.contain('token-review: not mine')
       .and.not.contain('unavailable')
+    expect(reviews.splice(0)).to.deep.equal([[token.length, ['mesh-ca'], 'other']])
     expect(await subject.whose(await issuer.token({ iss: 'orchestrator', sub: 'jane', aud }))).to.contain('sub is "jane"')
     expect(await subject.whose(await issuer.token({ iss: 'orchestrator', sub, aud, exp: 1_000_000_000 }))).to.contain('it expired ')
     expect(reviews).to.deep.equal([])

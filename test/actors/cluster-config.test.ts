@@ -145,7 +145,7 @@ describe('the configuration objects of a cluster', () => {
     // Two that are given up after two seconds each come before one that can be used, so that a start that waited for them would take four.
     const subject = await begin(2000, 300)
     const began = performance.now()
-    for (const name of ['one', 'two']) subject.tell(`ns/${name}`, virtualService(name, '1', costly(4000)))
+    for (const name of ['one', 'two']) subject.tell(`ns/${name}`, virtualService(name, '1', costly(12_000)))
     subject.tell('ns/late', virtualService('late', '1', costly(60)))
     expect(subject.part.waitsFor()).to.deep.equal(['cluster c1: regular expressions of 3 objects are being checked'])
     await until('the end of the wait', () => subject.part.waitsFor().length === 0)

@@ -68,8 +68,10 @@ export class DnsUpstream {
         throw error
       }
     }
-    // A port that is free for UDP may be in use for TCP.
-    const [udp, tcp] = await both().catch((error) => (port === 0 ? both() : Promise.reject(error)))
+    // A port that is free for UDP may be in use for TCP, on a busy machine several times in a row.
+    const some = (attempts: number): Promise<[UdpSocket, Server]> =>
+      both().catch((error) => (port === 0 && attempts > 1 ? some(attempts - 1) : Promise.reject(error)))
+    const [udp, tcp] = await some(10)
     return new DnsUpstream(udp, await bound(0), tcp)
   }
 
