@@ -2,19 +2,25 @@
 
 /** Seconds after which a batch is full. Files that take longer are a batch of their own. */
 const full = 20
+/** The layer whose files start a cluster each. */
+const withClusters = 'orchestrator'
 /** Seconds of a file without a measured time. */
 const assumed = { unit: 1, default: 5 }
 
 /**
  * Divides the files of each layer into batches of about 20 seconds, and returns them with the longest first, so that no process has a long one left when the
- * others are through. `times` are the seconds that files took.
+ * others are through. Those of the layer with clusters take turns with the others: a cluster is ten processes. `times` are the seconds that files took.
  *
  * @param {readonly { readonly layer: string, readonly files: readonly string[] }[]} layers
  * @param {Readonly<Record<string, number>>} times
  * @returns {{ layer: string, files: string[], seconds: number }[]}
  */
 export function batchesOf(layers, times) {
-  return layers.flatMap(({ layer, files }) => batchesOfLayer(layer, files, times)).sort((one, other) => other.seconds - one.seconds)
+  const sorted = layers.flatMap(({ layer, files }) => batchesOfLayer(layer, files, times)).sort((one, other) => other.seconds - one.seconds)
+  const [costly, others] = [true, false].map((isCostly) => sorted.filter(({ layer }) => (layer === withClusters) === isCostly))
+  return Array.from({ length: Math.max(costly.length, others.length) }, (_, index) => [costly[index], others[index]])
+    .flat()
+    .filter((batch) => batch !== undefined)
 }
 
 function batchesOfLayer(layer, files, times) {

@@ -159,7 +159,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
       const released = elections?.close()
-      await supervisor.drain(['registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
+      await supervisor.drain(['webhooks', 'registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await Promise.all([released, presence?.close()])
       await Promise.all([admin.close(), explanations.close(), cluster?.close()])
       await claim.release()

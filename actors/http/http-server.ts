@@ -8,6 +8,7 @@ import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { clientKey } from '../../src/model/client-address.ts'
 import { FairSlots } from '../../src/model/fair-slots.ts'
+import { after } from '../runtime/timers.ts'
 import { PacedConnection } from './paced-connection.ts'
 import { RequestTurns } from './request-turns.ts'
 import { LocalSocket, type SocketPlace } from './unix-socket.ts'
@@ -63,6 +64,7 @@ export class HttpServer {
   readonly #unsent = new Map<PacedConnection, number>()
   #unsentBytes = 0
   #local: LocalSocket | undefined
+  #isEnding = false
 
   constructor(serve: RequestListener, { connections, requestMs, idleMs, secure, refused = () => undefined, http2 }: HttpServerOptions) {
     this.#slots = new FairSlots(connections, Math.max(1, Math.floor(connections / 2)))
@@ -108,6 +110,20 @@ export class HttpServer {
     this.#server.close()
   }
 
+  /**
+   * Ends in order. For some milliseconds, in which those who look this server up are told that it goes, connections are accepted still, and each ends
+   * with its next answer; then nothing is accepted, and as long again is waited for answers that are being made.
+   */
+  async end(ms: number): Promise<void> {
+    this.#isEnding = true
+    await new Promise((resolve) => after(ms, () => resolve(undefined)))
+    const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#server.closeIdleConnections()
+    const deadline = after(ms, () => this.#server.closeAllConnections())
+    await ended
+    deadline.cancel()
+  }
+
   /** Stops listening and closes all connections. */
   close(): Promise<void> {
     this.#local?.close()
@@ -144,6 +160,7 @@ export class HttpServer {
   #answering(request: IncomingMessage, response: ServerResponse): void {
     const connection = request.socket as unknown as PacedConnection
     connection.answering(request, response)
+    if (this.#isEnding) response.shouldKeepAlive = false
     this.#slots.mark(connection, true)
     response.once('close', () => this.#slots.mark(connection, false))
   }

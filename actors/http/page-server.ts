@@ -141,6 +141,11 @@ export class PageServer {
     if (this.#secure) serveWith(this.#secure, certificate)
   }
 
+  /** Ends in order ({@link HttpServer.end}). */
+  end(ms: number): Promise<void> {
+    return this.#server.end(ms)
+  }
+
   /** Stops listening and closes all connections. */
   close(): Promise<void> {
     return this.#server.close()

@@ -99,6 +99,31 @@ describe('the port of webhooks', () => {
     expect(isReady()).to.equal(true)
   })
 
+  it('answers for a while at its end where it was asked before: each connection ends with its next answer', async () => {
+    const { secure, client, isReady } = await started()
+    secure.receive(changed(certificate('ending')))
+    await until('the port to be ready', isReady)
+    const kept = client()
+    await kept()
+    let isClosed = false
+    const closed = secure.close().then(() => (isClosed = true))
+    // One that was open, and one that comes meanwhile.
+    for (const { socket } of [await kept(), await client()()]) await until('the end of the connection', () => socket.destroyed)
+    expect(isClosed).to.equal(false)
+    await closed
+    const refused = await client()().catch((error: NodeJS.ErrnoException) => error.code)
+    expect(refused).to.equal('ECONNREFUSED')
+  })
+
+  it('ends at once where nobody has asked for a review', async () => {
+    const { secure, isReady } = await started()
+    secure.receive(changed(certificate('idle')))
+    await until('the port to be ready', isReady)
+    const began = performance.now()
+    await secure.close()
+    expect(performance.now() - began).to.be.below(2000)
+  })
+
   it('is signed again when its own authority signs with another root, and keeps open connections', async () => {
     const roots = ['one', 'two'].map((name) => {
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -2,19 +2,20 @@
  * Three replicas of discovery behind their Service in a real cluster, installed by the chart, while pods of injected workloads call each other
  * without retries: configuration changes all the time, replicas are replaced one after another, and the one that leads is killed.
  */
-import { setTimeout as pause } from 'node:timers/promises'
+import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { CustomObjectsApi, KubeConfig, setHeaderOptions } from '@kubernetes/client-node'
 import { expect } from 'chai'
 import { TestCluster } from '../harness/cluster.ts'
 import { installChart, settled } from '../harness/cluster-mesh.ts'
 import { dockerImages } from '../harness/docker-images.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
+import { numberedRoute, type SteadyChanges } from '../harness/steady-changes.ts'
 import type { CallCounts, FailedCall } from '../harness/steady-client.ts'
 import { until } from '../harness/until.ts'
 
 const envoy = envoyBinaries().at(-1)?.path ?? ''
 const changesPerSecond = 50
+const changing = fileURLToPath(new URL('../harness/steady-changes.ts', import.meta.url))
 const workload = (name: string, replicas: number, container: object) => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -26,30 +27,15 @@ const workload = (name: string, replicas: number, container: object) => ({
   },
 })
 const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', namespace: 'shop' } }
-const route = (number: number) => ({
-  apiVersion: 'networking.mesh.io/v1',
-  kind: 'VirtualService',
-  metadata: { name: 'web', namespace: 'shop' },
-  spec: {
-    hosts: ['web'],
-    http: [{ retries: { attempts: 0 }, headers: { request: { set: { 'x-number': `${number}` } } }, route: [{ destination: { host: 'web' } }] }],
-  },
-})
+const route = { apiVersion: 'networking.mesh.io/v1', kind: 'VirtualService', metadata: { name: 'web', namespace: 'shop' }, spec: numberedRoute(0) }
 
 describe('three replicas of discovery', function () {
   // A Lease that nobody renews belongs to its holder for 30 s.
   this.timeout(400_000)
   let cluster: TestCluster
-  let objects: CustomObjectsApi
   /** The number of the last change. */
   let number = 0
 
-  /** Changes the route: each call has the number of the last change that its proxy has. */
-  const change = async () => {
-    const place = { group: 'networking.mesh.io', version: 'v1', namespace: 'shop', plural: 'virtualservices', name: 'web' }
-    const body = { spec: route(++number).spec }
-    await objects.patchNamespacedCustomObject({ ...place, body }, setHeaderOptions('Content-Type', 'application/merge-patch+json'))
-  }
   const calls = (): { failures: FailedCall[]; counts: CallCounts | undefined } => {
     const all = cluster
       .kubectl(['logs', '-n', 'shop', 'deploy/client', '-c', 'application'])
@@ -98,9 +84,6 @@ describe('three replicas of discovery', function () {
   before(async function () {
     if (envoy === '') this.skip()
     cluster = await TestCluster.start()
-    const config = new KubeConfig()
-    config.loadFromFile(cluster.adminConfig)
-    objects = config.makeApiClient(CustomObjectsApi)
     dockerImages(cluster, envoy)
     cluster.image('steady', [process.execPath, fileURLToPath(new URL('../harness/steady-client.ts', import.meta.url))])
     installChart(cluster, 'base')
@@ -113,7 +96,7 @@ describe('three replicas of discovery', function () {
     cluster.apply(
       '{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {mesh-injection: enabled}}}',
       JSON.stringify({ ...service, spec: { selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] } }),
-      JSON.stringify(route(number)),
+      JSON.stringify(route),
     )
     const readinessProbe = { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 }
     cluster.apply(
@@ -139,26 +122,24 @@ describe('three replicas of discovery', function () {
   })
 
   it(`are replaced under ${changesPerSecond} changes a second: no call fails, and no change is lost`, async () => {
-    const failed: unknown[] = []
-    let isDone = false
-    const writing = (async () => {
-      const began = performance.now()
-      for (let begun = 0; !isDone; begun++) {
-        await pause(Math.max(0, began + (begun * 1000) / changesPerSecond - performance.now()))
-        await change().catch((error: Error) => failed.push(error.message))
-      }
-    })()
+    const changes = fork(changing, [cluster.adminConfig, `${changesPerSecond}`])
     const replaced = new Set(discovery())
     cluster.kubectl(['rollout', 'restart', 'deployment', '-n', 'mesh-system', 'meshd'])
     await until('new replicas', () => {
       const present = discovery()
       return present.length === 3 && present.every((name) => !replaced.has(name))
     })
-    isDone = true
-    await writing
+    const written = new Promise<SteadyChanges>((resolve, reject) => {
+      changes.once('message', resolve)
+      changes.once('exit', (code) => reject(new Error(`the process of the changes ended with ${code}`)))
+    })
+    changes.send('stop')
+    const { last: made, failed } = await written
+    changes.kill()
+    number = made
     settled(cluster, 'mesh-system', 'meshd')
-    expect(failed).to.deep.equal([])
-    expect(number, 'changes').to.be.above(changesPerSecond)
+    expect(failed.slice(0, 3)).to.deep.equal([])
+    expect(number, 'changes').to.be.above(5 * changesPerSecond)
     await allServed()
     await hasLast()
     expect(calls().failures).to.deep.equal([])
@@ -179,7 +160,7 @@ describe('three replicas of discovery', function () {
     const next = cluster.kubectl(lease)
     expect(next).not.to.equal(holder)
     expect(leads(next), next).not.to.equal(undefined)
-    await change()
+    cluster.apply(JSON.stringify({ ...route, spec: numberedRoute(++number) }))
     await allServed()
     await hasLast()
     expect(calls().failures).to.deep.equal([])

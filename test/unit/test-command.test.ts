@@ -63,6 +63,15 @@ describe('npm test', () => {
     expect(named).to.deep.equal(['a', '20 of unit', 'b,d', 'c', '10 of unit'])
   })
 
+  it('has the files with clusters take turns with the others', () => {
+    const layers = [
+      { layer: 'orchestrator', files: ['x', 'y', 'z'] },
+      { layer: 'system', files: ['a', 'b'] },
+    ]
+    const batches = batchesOf(layers, { x: 90, y: 80, z: 70, a: 30, b: 21 })
+    expect(batches.flatMap(({ files }) => files)).to.deep.equal(['x', 'a', 'y', 'b', 'z'])
+  })
+
   it('keeps all its processes busy, and begins in order', async () => {
     const begun: string[] = []
     const gates = new Map(['long', 'first', 'second', 'third'].map((name) => [name, Promise.withResolvers<void>()]))

@@ -13,6 +13,7 @@ import { ask, reasonOf } from '../../http/single-request.ts'
 import { httpsClient } from '../../http/tls-client.ts'
 import type { ActorContext } from '../../runtime/actor.ts'
 import { patient } from '../../runtime/ask.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { OwnCertificate } from '../own-certificate.ts'
@@ -32,6 +33,11 @@ const idleMs = 120_000
 const own = { everyMs: 5000, ms: 1000, failures: 3 } as const
 /** After this many failures to obtain the first certificate, the service does not wait for the port any more. */
 const patience = 5
+/**
+ * At an orderly end a port that was asked for a review within `recentMs` is served for `endMs` more: API servers learn only after a moment that the pod
+ * ends, and a review that fails makes them refuse the object.
+ */
+const lame = { recentMs: 60_000, endMs: 3000 }
 /** The page that the process asks its own port for. */
 const readyPath = '/httpsReady'
 
@@ -56,6 +62,8 @@ export class SecurePort {
   #generation = 0
   #failures = 0
   #isClosed = false
+  /** When a review came last, in monotonic milliseconds. */
+  #reviewedAt = Number.NEGATIVE_INFINITY
 
   /** `failed` is called when the port cannot be listened on. */
   constructor(context: ActorContext<WebhooksConfig>, port: WebhookPort, parts: ReviewPagesParts, failed: (error: Error) => void) {
@@ -92,7 +100,8 @@ export class SecurePort {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
-    await this.#server?.close()
+    if (monotonicMs() - this.#reviewedAt < lame.recentMs) await this.#server?.end(lame.endMs)
+    else await this.#server?.close()
   }
 
   #use(certificate: ServingCertificate): void {
@@ -102,7 +111,13 @@ export class SecurePort {
       refused: () => this.#refused.inc(),
     })
     this.#server.add(readyPath, () => new Page(''))
-    addReviewPages(this.#server, this.#parts)
+    addReviewPages(this.#server, {
+      ...this.#parts,
+      answer: (call, asking) => {
+        this.#reviewedAt = monotonicMs()
+        return this.#parts.answer(call, asking)
+      },
+    })
     this.#open(this.#server).catch(this.#failed)
   }
 
