@@ -418,8 +418,8 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
 /** The row of the watchers of other clusters, which come and go with remote secrets. */
 const remoteRow = (mode: SpawnMode): Row<RemoteWatcher> => ({
   module: 'sources/orchestrator/remote-watcher',
-  consumes: {},
-  emits: { SourceEvent: true },
+  consumes: { SecretCommand: true },
+  emits: { SourceEvent: true, SecretEvent: true },
   runs: mode,
   actors: [],
 })

@@ -4,7 +4,7 @@
  */
 import type { Caller, TokenAnswer, TokenQuestion, TokenVerdict } from '../../protocols/messages/identity.ts'
 import { RefusedTokens } from '../../src/identity/refused-tokens.ts'
-import { type ServiceAccount, workloadId } from '../../src/identity/spiffe-id.ts'
+import { workloadId } from '../../src/identity/spiffe-id.ts'
 import { checkClaims, longestToken, rulesFor } from '../../src/identity/token-check.ts'
 import type { TokenRule } from '../../src/identity/token-rules.ts'
 import { described, type ReadToken, readToken } from '../../src/policy/signed-token.ts'
@@ -41,6 +41,8 @@ export interface TokenCheckParts {
   readonly log: Logger
   readonly metrics: MetricRegistry
 }
+
+type AcceptedToken = Exclude<TokenVerdict, { refused: string }>
 
 const refuse = (refused: string, unavailable = false): TokenVerdict => ({ refused, unavailable })
 
@@ -127,7 +129,7 @@ export class TokenChecks {
   /** Converts the result of an authenticator to an answer, and counts it. */
   #count(authenticator: string, verdict: TokenVerdict, issuer?: string): TokenAnswer {
     const method = issuer === undefined ? authenticator : `${authenticator} ${issuer}`
-    const answer = 'refused' in verdict ? verdict : this.#caller(method, verdict.account, verdict.expiresAt)
+    const answer = 'refused' in verdict ? verdict : this.#caller(method, verdict)
     if ('caller' in answer) {
       this.#outcomes.inc({ authenticator, outcome: 'accepted' })
       this.#parts.log('authn').debug(`${method}: ${answer.caller.identities.join(', ')}`)
@@ -139,10 +141,10 @@ export class TokenChecks {
     return { refused: `${method}: ${refused}`, ...(unavailable ? { unavailable } : {}) }
   }
 
-  #caller(method: string, account: ServiceAccount, expiresAt: number): { readonly caller: Caller } | { refused: string; unavailable: boolean } {
+  #caller(method: string, { account, expiresAt, cluster }: AcceptedToken): { readonly caller: Caller } | { refused: string; unavailable: boolean } {
     const trustDomain = this.#parts.trustDomain()
     if (trustDomain === undefined) return { refused: 'the trust domain is not known yet', unavailable: true }
-    return { caller: { identities: [workloadId(trustDomain, account)], via: 'token', method, expiresAt } }
+    return { caller: { identities: [workloadId(trustDomain, account)], via: 'token', method, expiresAt, ...(cluster && { cluster }) } }
   }
 }
 

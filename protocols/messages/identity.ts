@@ -1,10 +1,19 @@
 /** The identity of callers, the question for it, and the names of the mesh that it depends on. */
 
+/** The cluster that vouches for an identity: its API server has reviewed the token, or had reviewed that with which the certificate was requested. */
+export interface VouchingCluster {
+  readonly id: string
+  /** Whether it is the cluster of this process. An identity of another one is that of a workload, and has no rights beside (docs/identity.md, I9). */
+  readonly isOwn: boolean
+}
+
 /** A caller whose credential was verified. Plain data, without the credential. */
 export interface Caller {
   /** SPIFFE ids, `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`; at least one. */
   readonly identities: readonly string[]
   readonly via: 'certificate' | 'token'
+  /** Undefined where the credential names none: it counts as one of the own cluster. */
+  readonly cluster?: VouchingCluster
   /** The authenticator that accepted the credential, for logs. */
   readonly method: string
   /** The expiry of the credential, in Unix milliseconds. */
@@ -55,6 +64,8 @@ export interface TokenReviewQuestion {
 export type TokenVerdict =
   | {
       readonly account: { readonly namespace: string; readonly account: string }
+      /** The cluster whose API server has decided; undefined: it was a rule of this process. */
+      readonly cluster?: VouchingCluster
       /** Until when the verdict counts, in Unix milliseconds. */
       readonly expiresAt: number
     }

@@ -39,8 +39,10 @@ export interface GatewaySecret {
   readonly validity: { readonly pair: Validity | undefined; readonly authorities: Validity | undefined }
 }
 
-/** A reader of secrets: a service account of routers whose identity was verified. It may read Secrets of its own namespace. */
+/** A reader of secrets: a service account of routers whose identity was verified. It may read Secrets of its own namespace, in its own cluster. */
 export interface SecretReader {
+  /** The cluster that vouches for it, whose Secrets it may read; undefined: that of this process. */
+  readonly cluster?: string
   readonly namespace: string
   readonly account: string
 }

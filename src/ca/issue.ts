@@ -1,8 +1,9 @@
 /** Makes the kinds of certificates that the authority issues (docs/certificates.md, L1 to L8). */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { parseWorkload, type Workload } from '../identity/spiffe-id.ts'
+import { vouchedExtension } from '../identity/vouched.ts'
 import { type Certificate, keyIdOf, makeCertificate, type SigningKey, signingKey } from './certificate.ts'
-import { sequence } from './der.ts'
+import { der, sequence, tag } from './der.ts'
 import type { Validity } from './lifetime.ts'
 import { authorityConstraints, authorityUsage, bothEnds, distinguishedName, extension, leafConstraints, leafUsage, objects } from './objects.ts'
 import { readPublicKey } from './public-key.ts'
@@ -23,15 +24,16 @@ export interface Grant extends Validity {
 /**
  * Makes the certificate of a workload. Its name is the caller's identity; names in the request are checked and not copied. Throws {@link
  * RequestFault} when the request cannot be parsed or asks for something that is not permitted, {@link IdentityFault} when `identity` is not
- * the SPIFFE id of a workload.
+ * the SPIFFE id of a workload. `cluster`: the other cluster that vouches for the identity, which the certificate names.
  */
-export function issueWorkload(request: string, identity: string, grant: Grant, signer: SigningKey): Buffer {
+export function issueWorkload(request: string, identity: string, grant: Grant, signer: SigningKey, cluster?: string): Buffer {
   const workload = parseWorkload(identity)
   if (!workload) throw new IdentityFault(`${JSON.stringify(identity.slice(0, 200))} is not the identity of a workload`)
   const read = readSigningRequest(request)
   checkNames(read.names, workload)
   const commonName = read.hasCommonName && identity.length <= longestName ? identity : undefined
-  return leaf(read, commonName, altNames([{ uri: identity }]), grant, signer)
+  const vouched = cluster === undefined ? none : extension(vouchedExtension, false, der(tag.utf8String, Buffer.from(cluster)))
+  return leaf(read, commonName, altNames([{ uri: identity }]), grant, signer, vouched)
 }
 
 /**
@@ -46,15 +48,16 @@ export function issueServing(request: string, grant: Grant, signer: SigningKey):
   return leaf(read, undefined, sequence(...read.names.map(({ encoded }) => encoded)), grant, signer)
 }
 
+const none: Buffer = Buffer.alloc(0)
 const noName = distinguishedName([])
 const ofLeaves = Buffer.concat([leafUsage, bothEnds, leafConstraints])
 const ofAuthorities = Buffer.concat([authorityConstraints, authorityUsage])
 
-function leaf(request: SigningRequest, commonName: string | undefined, names: Buffer, grant: Grant, signer: SigningKey): Buffer {
+function leaf(request: SigningRequest, commonName: string | undefined, names: Buffer, grant: Grant, signer: SigningKey, others = none): Buffer {
   const subject = commonName === undefined ? noName : distinguishedName([[objects.commonName, commonName]])
   // The subject alternative name is critical where the subject is empty (RFC 5280, 4.2.1.6).
   const named = extension(objects.subjectAltName, commonName === undefined, names)
-  return makeCertificate({ ...grant, subject, publicKey: request.publicKey, extensions: Buffer.concat([ofLeaves, named]) }, signer)
+  return makeCertificate({ ...grant, subject, publicKey: request.publicKey, extensions: Buffer.concat([ofLeaves, named, others]) }, signer)
 }
 
 /**

@@ -1,5 +1,5 @@
-/** Authorization of callers whose identity is verified (docs/identity.md, I4 to I8). */
-import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
+/** Authorization of callers whose identity is verified (docs/identity.md, I4 to I11). */
+import type { Caller, MeshNamesEvent, VouchingCluster } from '../../protocols/messages/identity.ts'
 import type { GatewaySecret, SecretReader } from '../../protocols/messages/secrets.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
 import { parseWorkload, type Workload } from './spiffe-id.ts'
@@ -17,20 +17,40 @@ export function isOwnTrustDomain(trustDomain: string, { trustDomain: own, trustD
   return [own, ...trustDomainAliases].some((name) => canonicalTrustDomain(name) === trustDomain)
 }
 
+/** The other cluster that vouches for a caller; undefined for callers of the own cluster. */
+export const otherCluster = ({ cluster }: Pick<Caller, 'cluster'>): string | undefined => (cluster && !cluster.isOwn ? cluster.id : undefined)
+
+/**
+ * Returns the identities of a caller that may have rights in this mesh beside those of a workload: those of the own trust domain for which the
+ * own cluster vouches (docs/identity.md, I7, I9). Everything that grants something by namespace or account asks this function.
+ */
+export function entitledWorkloads(caller: Pick<Caller, 'identities' | 'cluster'>, names: Omit<MeshIdentityNames, 'rootNamespace'>): Workload[] {
+  if (otherCluster(caller) !== undefined) return []
+  return workloadsOf(caller).filter(({ trustDomain }) => isOwnTrustDomain(trustDomain, names))
+}
+
 /** The fields of a proxy's node that claim an identity. */
 export interface ClaimedNode {
   readonly namespace: string
-  /** Metadata in the mesh form. Only `SERVICE_ACCOUNT` is used. */
+  /** Metadata in the mesh form. Only `SERVICE_ACCOUNT` and `CLUSTER_ID` are used. */
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
 /**
  * Compares a proxy's node with its caller (`PILOT_ENABLE_XDS_IDENTITY_CHECK`). One of the caller's identities must have the node's
- * namespace and, when the node names a service account, that account; this identity is returned as the verified one of the connection.
+ * namespace and, when the node names a service account, that account; this identity is returned as the verified one of the connection. The
+ * cluster that the node names must be the one that vouches for the caller, where one does.
  * Otherwise returns the reason for the status PermissionDenied. The reason contains only what the caller itself has sent.
  */
 export function checkNode(caller: Caller, { namespace, metadata }: ClaimedNode): { readonly verified: string } | { readonly refused: string } {
   const account = metadata.SERVICE_ACCOUNT ?? ''
+  const cluster = metadata.CLUSTER_ID ?? ''
+  if (caller.cluster && cluster !== '' && cluster !== caller.cluster.id) {
+    const claimed = typeof cluster === 'string' ? cluster : typeof cluster
+    return {
+      refused: `the node names the cluster ${quoted(claimed)} (metadata CLUSTER_ID), the cluster ${quoted(caller.cluster.id)} vouches for its identity`,
+    }
+  }
   for (const identity of caller.identities) {
     const workload = parseWorkload(identity)
     if (workload?.namespace === namespace && (account === '' || account === workload.account)) return { verified: identity }
@@ -59,12 +79,10 @@ export function identityToCertify(
 
 /**
  * Whether a caller may read resources of a namespace; `undefined` stands for mesh-wide resources. Callers in the root namespace may read
- * everything, others the resources of their own namespace. Identities of foreign trust domains may read nothing.
+ * everything, others the resources of their own namespace. Identities of foreign trust domains and of other clusters may read nothing.
  */
 export function mayRead(caller: Caller, namespace: string | undefined, names: MeshIdentityNames): boolean {
-  return workloadsOf(caller).some(
-    (workload) => isOwnTrustDomain(workload.trustDomain, names) && (workload.namespace === names.rootNamespace || workload.namespace === namespace),
-  )
+  return entitledWorkloads(caller, names).some((workload) => workload.namespace === names.rootNamespace || workload.namespace === namespace)
 }
 
 const quoted = (text: string) => JSON.stringify(text.slice(0, 200))
@@ -72,16 +90,19 @@ const quoted = (text: string) => JSON.stringify(text.slice(0, 200))
 /**
  * Returns the service account with which a proxy reads gateway secrets of its own namespace. Undefined when it may not read any: it is not
  * a router, or its identity is not verified or belongs to another trust domain. `verified` is the verified identity of its connection
- * ({@link checkNode}).
+ * ({@link checkNode}), `cluster` what vouches for it. Where nothing says which cluster does, the node must not name another one than `own`.
  */
 export function secretReader(
-  { type, namespace }: { readonly type: string; readonly namespace: string },
-  verified: string | undefined,
+  { type, namespace, clusterId }: { readonly type: string; readonly namespace: string; readonly clusterId: string },
+  { verified, cluster }: { readonly verified: string | undefined; readonly cluster: VouchingCluster | undefined },
   names: MeshIdentityNames,
+  own: string,
 ): SecretReader | undefined {
   const workload = verified === undefined ? undefined : parseWorkload(verified)
   if (type !== 'router' || !workload || workload.namespace !== namespace || !isOwnTrustDomain(workload.trustDomain, names)) return undefined
-  return { namespace, account: workload.account }
+  if (!cluster && clusterId !== '' && clusterId !== own) return undefined
+  const other = otherCluster({ ...(cluster && { cluster }) })
+  return { namespace, account: workload.account, ...(other !== undefined && { cluster: other }) }
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.t
 import { isOwnTrustDomain } from './access.ts'
 import { certificatesOf, fingerprintOf } from './pem.ts'
 import { parseSpiffeId } from './spiffe-id.ts'
+import { vouchingCluster } from './vouched.ts'
 
 /** A verified client certificate, and the root that verified it. */
 export interface VerifiedClient {
@@ -69,13 +70,16 @@ export class ClientTrust {
     const { leaf } = presented
     const read = identityOf(leaf, now)
     if ('refused' in read) return read
-    const { identity, trustDomain } = read
+    const { identity, trustDomain, cluster } = read
     const roots = this.#rootsOf(trustDomain)
     if (roots.length === 0) return { refused: `there is no root for the trust domain ${trustDomain}` }
     const root = rootFor(leaf, roots, presented, now)
     if (!root) return { refused: `no root of the trust domain ${trustDomain} has signed the certificate of ${identity}` }
     const expiresAt = leaf.validToDate.getTime()
-    const caller: Caller = { identities: [identity], via: 'certificate', method: 'client certificate', expiresAt, issuedRoot: root.fingerprint }
+    const caller: Caller = {
+      ...{ identities: [identity], via: 'certificate', method: 'client certificate', expiresAt, issuedRoot: root.fingerprint },
+      ...(cluster !== undefined && { cluster: { id: cluster, isOwn: false } }),
+    }
     return { caller, trustDomain, anchor: root.anchor }
   }
 
@@ -97,9 +101,13 @@ function rootOf(certificate: X509Certificate): Root {
 }
 
 /**
- * Returns the identity of a leaf (X.509-SVID, sections 2, 4 and 5.2): exactly one URI among its names, which is a SPIFFE id with a path.
+ * Returns the identity of a leaf (X.509-SVID, sections 2, 4 and 5.2): exactly one URI among its names, which is a SPIFFE id with a path, and
+ * the other cluster that vouches for it.
  */
-function identityOf(leaf: X509Certificate, now: number): { readonly identity: string; readonly trustDomain: string } | { readonly refused: string } {
+function identityOf(
+  leaf: X509Certificate,
+  now: number,
+): { readonly identity: string; readonly trustDomain: string; readonly cluster: string | undefined } | { readonly refused: string } {
   if (leaf.ca) return { refused: 'the certificate is one of an authority' }
   if (!isValid(leaf, now))
     return { refused: `the certificate is valid from ${leaf.validFromDate.toISOString()} to ${leaf.validToDate.toISOString()}` }
@@ -108,7 +116,11 @@ function identityOf(leaf: X509Certificate, now: number): { readonly identity: st
   if (uris.length !== 1 || identity === undefined) return { refused: `the certificate has ${uris.length} URIs among its names instead of one` }
   const id = parseSpiffeId(identity)
   if (!id || id.path.length === 0) return { refused: 'the URI of the certificate is not the SPIFFE id of a workload' }
-  return { identity, trustDomain: id.trustDomain }
+  try {
+    return { identity, trustDomain: id.trustDomain, cluster: vouchingCluster(leaf.raw) }
+  } catch (error) {
+    return { refused: (error as Error).message }
+  }
 }
 
 /**

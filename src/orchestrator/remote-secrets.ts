@@ -10,6 +10,9 @@ import { readRemoteAccess } from './remote-access.ts'
 /** The largest number of clusters, of keys that are read of a Secret, and of faults that are told at a time. */
 const most = { clusters: 100, keys: 100, faults: 100 }
 
+/** The names of registries. A cluster of such an id would be taken for them where networks and pages name registries. */
+const registries: readonly string[] = ['Orchestrator', 'ServiceEntry', 'Mock']
+
 /** A Secret as it is read: its texts by key. */
 export interface RemoteSecret {
   /** Unix milliseconds. */
@@ -83,7 +86,9 @@ export class RemoteSecrets {
       for (const [id, { good, fault }] of [...entries].sort(([one], [other]) => compare(one, other))) {
         const where = `Secret ${secret}, cluster ${id}`
         const claimed = claims.get(id)
-        if (id === this.#own) faults.push(`${where}: it is the cluster of this process; the key is left out`)
+        if (registries.includes(id) && id !== this.#own)
+          faults.push(`${where}: it is the name of a registry, which no cluster may have; the key is left out`)
+        else if (id === this.#own) faults.push(`${where}: it is the cluster of this process; the key is left out`)
         else if (claimed !== undefined) faults.push(`${where}: Secret ${claimed} names it too and is older; the key is left out`)
         else if (good && clusters.size >= most.clusters) faults.push(`${where}: there are more than ${most.clusters} clusters; it is left out`)
         else {

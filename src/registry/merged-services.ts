@@ -68,6 +68,7 @@ export class MergedServices {
   readonly #faults: Faults
   readonly #covers: (service: Service) => boolean
   readonly #defined: (source: string, key: string, service: Service | undefined) => void
+  readonly #own: string | undefined
   /** Records by service and source. */
   readonly #records = new Map<string, Map<string, KeptRecord>>()
   readonly #touched = new Set<string>()
@@ -87,13 +88,16 @@ export class MergedServices {
 
   /**
    * `covers`: whether services of a registry's namespace count (docs/resources.md, O3); those of entries have been decided on before.
-   * `defined` is told of every definition that came, changed or went, with its source.
+   * `defined` is told of every definition that came, changed or went, with its source. `own`: the cluster of this process, whose definitions come
+   * before those of others; undefined: no cluster is another one.
    */
   constructor(
     faults: Faults,
     covers: (service: Service) => boolean = () => true,
     defined: (source: string, key: string, service: Service | undefined) => void = () => {},
+    own?: string,
   ) {
+    this.#own = own
     this.#faults = faults
     this.#covers = covers
     this.#defined = defined
@@ -207,11 +211,32 @@ export class MergedServices {
     if (now === before) return
     this.#unready += unreadyIn(now) - unreadyIn(before)
     if (now?.service !== before?.service) this.#countVips(before, now)
-    if (now) changed.set(hostname, others.length > 0 ? [...others, now].sort(byAge) : [now])
+    if (now) changed.set(hostname, others.length > 0 ? [...others, now].sort((one, other) => this.#byAge(one.service, other.service)) : [now])
     else changed.set(hostname, others.length > 0 ? others : undefined)
     const isOther = now?.service !== before?.service || now?.hasLocalEndpoints !== before?.hasLocalEndpoints
     if (isOther) this.#definitions++
     if (!now || !before || isOther || reachesClusters(now, before)) redefined.add(hostname)
+  }
+
+  /**
+   * Orders definitions of several clusters (docs/resources.md, S9): those of the own one, then by the id of the cluster, which its server does not
+   * choose. Nothing that a server says of its objects, such as their age, comes before that.
+   */
+  #byCluster(one: Service, other: Service): number {
+    if (this.#own === undefined) return 0
+    const rank = ({ provider, cluster }: Service) => (provider === 'ServiceEntry' || cluster === this.#own ? '' : cluster)
+    return compare(rank(one), rank(other))
+  }
+
+  /** Orders definitions of a host in several namespaces: the oldest first, so that a newer one does not replace an older one. */
+  #byAge(one: Service, other: Service): number {
+    return this.#byCluster(one, other) || one.createdAt - other.createdAt || compare(one.namespace, other.namespace)
+  }
+
+  /** Orders records of a service: the oldest first; of the same age, those of ServiceEntries first, then by name of the source. */
+  #inOrder([source, { service }]: [string, KeptRecord], [otherSource, { service: other }]: [string, KeptRecord]): number {
+    const isEntry = ({ provider }: Service): number => Number(provider === 'ServiceEntry')
+    return this.#byCluster(service, other) || service.createdAt - other.createdAt || isEntry(other) - isEntry(service) || compare(source, otherSource)
   }
 
   #countVips(before: ServiceState | undefined, now: ServiceState | undefined): void {
@@ -236,7 +261,7 @@ export class MergedServices {
 
   /** Merges the records of one service: the first definition in their order, with the additions of further entries, and all endpoints. */
   #stateOf(records: ReadonlyMap<string, KeptRecord>, before: ServiceState | undefined): ServiceState {
-    const ordered = [...records].sort(inOrder).map(([, record]) => record)
+    const ordered = [...records].sort((one, other) => this.#inOrder(one, other)).map(([, record]) => record)
     const service = definitionOf(ordered, before?.service)
     const shards = shardsOf(
       ordered.map((record) => this.#serving(this.#located(record), service)),
@@ -292,10 +317,6 @@ export function shardOf({ provider, cluster }: RegistryId, slices: readonly Slic
 
 const unreadyIn = (state: ServiceState | undefined): number =>
   state?.shards.reduce((sum, { slices }) => slices.reduce((of, { unready }) => of + unready, sum), 0) ?? 0
-
-/** Orders the oldest first, so that a newer definition of the same host does not replace an older one. */
-const byAge = ({ service: one }: ServiceState, { service: other }: ServiceState): number =>
-  one.createdAt - other.createdAt || compare(one.namespace, other.namespace)
 
 /** A record as it is to be kept, with the parts of the record before that are equal. */
 function kept(before: KeptRecord | undefined, now: ServiceRecord): KeptRecord {
@@ -355,12 +376,6 @@ const sameSet = (one: ReadonlySet<string>, other: ReadonlyMap<string, unknown>):
 function addsTo(service: Service, other: Service): boolean {
   const alike = ({ provider, resolution, exportTo, selector }: Service) => JSON.stringify([provider, resolution, [...exportTo].sort(), selector])
   return other.provider === 'ServiceEntry' && alike(service) === alike(other)
-}
-
-/** Orders records: the oldest first; of the same age, those of ServiceEntries first, then by name of the source. */
-function inOrder([source, { service }]: [string, KeptRecord], [otherSource, { service: other }]: [string, KeptRecord]): number {
-  const isEntry = ({ provider }: Service): number => Number(provider === 'ServiceEntry')
-  return service.createdAt - other.createdAt || isEntry(other) - isEntry(service) || compare(source, otherSource)
 }
 
 function shardsOf(records: readonly KeptRecord[], before: readonly Shard[], repeated: RepeatedEndpoints): Shard[] {

@@ -8,19 +8,30 @@ import { portOf, servesPort, takingTraffic } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 import { serviceKey } from './objects.ts'
 import type { NetworkGateway } from './snapshot.ts'
+import type { SystemNetworks } from './system-networks.ts'
 
 /** The default port of a gateway that forwards mutual TLS by SNI. */
 const sniPort = 15_443
 
+/** The largest number of gateways of other clusters whose refusal is told. */
+const mostRefused = 20
+
+/** Whose networks are whose: those that clusters have by the label of their system namespace, and the id of the own cluster. */
+export interface NetworkOwners {
+  readonly system: SystemNetworks
+  readonly own: string
+}
+
 /**
  * Returns the gateways of each network: those given by address, the addresses outside of the cluster, or else the endpoints, of those given as
- * a service, and the services that say of themselves that they are gateways. Host names of gateways have to be resolved before. A gateway
+ * a service, and the services that say of themselves that they are gateways, where their cluster may (docs/resources.md, O12). Host names of gateways have to be resolved before. A gateway
  * without a usable address is reported as a fault.
  */
 export function networkGateways(
   networks: MeshNetworks,
   services: ServicesByHost,
   labelled: readonly Service[] = [],
+  owners: NetworkOwners = { system: new Map(), own: '' },
 ): { gateways: ReadonlyMap<string, readonly NetworkGateway[]>; faults: ResourceFault[] } {
   const found = new Map<string, readonly NetworkGateway[]>()
   const faults: ResourceFault[] = []
@@ -43,8 +54,16 @@ export function networkGateways(
     })
     if (usable.length > 0) found.set(network, usable)
   }
+  let refused = 0
   for (const service of labelled) {
     const { network = '', port = sniPort } = service.outside?.gateway ?? {}
+    const refusal = foreignGateway(service.cluster, network, networks, owners)
+    if (refusal !== undefined) {
+      const reason = `gateway ${service.hostname} of the cluster ${service.cluster}: ${refusal}`
+      if (++refused <= mostRefused)
+        faults.push({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })
+      continue
+    }
     const { gateways, faults: own } = outsideGateways(service, port)
     faults.push(
       ...own.map((reason) => ({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })),
@@ -54,6 +73,19 @@ export function networkGateways(
     if (added.length > 0) found.set(network, [...known, ...added])
   }
   return { gateways: found, faults }
+}
+
+/** Why a service of another cluster must not say of itself that it is a gateway of a network; undefined: it may. */
+function foreignGateway(cluster: string, network: string, { networks = {} }: MeshNetworks, { system, own }: NetworkOwners): string | undefined {
+  if (own === '' || cluster === '' || cluster === own) return undefined
+  const isOf = (name: string) => networks[name]?.endpoints?.some(({ fromRegistry }) => fromRegistry === cluster) ?? false
+  const { endpoints = [], gateways = [] } = networks[network] ?? {}
+  if (gateways.length > 0) return 'meshNetworks says what the gateways of the network are'
+  if (isOf(network)) return undefined
+  if (endpoints.length > 0) return 'by meshNetworks the network is not that of its cluster'
+  if (Object.keys(networks).some(isOf)) return 'by meshNetworks its cluster is in another network'
+  if ((system.get(own) ?? system.get('')) === network) return 'the network is that of the own cluster; meshNetworks may say that it is that of both'
+  return system.get(cluster) === network ? undefined : 'no label of the system namespace of its cluster says that the cluster is in the network'
 }
 
 /** The addresses at which a service is reached from outside of its cluster, with the port there, and why some cannot be used. */

@@ -66,6 +66,7 @@ export class MeshState {
       (source, key, service) => {
         if (settings.features.PILOT_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES) this.#entries.setService(source, key, service)
       },
+      settings.features.CLUSTER_ID,
     )
     this.#entries = new EntryRegistry(this.services, settings.names, faults)
     this.#clusters = new ClusterObjects({
@@ -304,7 +305,10 @@ export class MeshState {
   #findGateways({ services }: Merge): void {
     const before = this.#gateways
     const found = contain(
-      () => networkGateways(this.networks.inForce.value, services, this.services.networkGateways),
+      () => {
+        const owners = { system: this.#systemNetworks, own: this.#settings.features.CLUSTER_ID }
+        return networkGateways(this.networks.inForce.value, services, this.services.networkGateways, owners)
+      },
       (reason) => {
         const fault = { type: 'network', resource: 'gateways of all networks', objects: [], reason, consequence: consequences.kept }
         return { gateways: before, faults: [fault] }

@@ -109,7 +109,7 @@ describe('signing on a pool of threads', () => {
     try {
       const certificate = made.text('ca.pem')
       const reference = { id: 'ca', certificate, key: { kind: 'file', path: join(dir, 'ca-key.pem') } } as const
-      const job = { csr: makeSigningRequest(keys.p256, [{ dns: 'meshd' }]), identity: undefined, notBefore: 0, notAfter: 1e12 }
+      const job = { csr: makeSigningRequest(keys.p256, [{ dns: 'meshd' }]), identity: undefined, cluster: undefined, notBefore: 0, notAfter: 1e12 }
       const now = monotonicMs()
       const jobs = [now + 60_000, now - 1, Number.POSITIVE_INFINITY].map((until) => ({ ...job, until }))
       const gone = new SharedArrayBuffer(3)

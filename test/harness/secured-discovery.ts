@@ -1,10 +1,13 @@
 /** A discovery service with a secured port beside a cluster, and what it says to tokens. */
-import { X509Certificate } from 'node:crypto'
+import { type KeyObject, X509Certificate } from 'node:crypto'
+import { connect } from 'node:http2'
+import { create, toBinary } from '@bufbuild/protobuf'
 import { credentials, Metadata } from '@grpc/grpc-js'
 import { freePort } from '../../bench/ports.ts'
+import { MeshCertificateRequestSchema } from '../../protocols/gen/mesh/v1/auth/ca_pb.js'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
-import { CertificateClient } from './certificate-client.ts'
+import { CertificateClient, createCertificate } from './certificate-client.ts'
 import { Service } from './service.ts'
 import { ServingCertificates } from './serving-certificates.ts'
 import { keys } from './signing-requests.ts'
@@ -13,6 +16,14 @@ import { XdsClient } from './xds-client.ts'
 
 /** One writer, and a log with the reason of each refusal. */
 const quiet = ['--writers', '1', '--log_output_level', 'default:info,authn:debug']
+
+/** A proxy as it names itself. */
+export interface NamedNode {
+  readonly id: string
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+const sidecar: NamedNode = { id: 'sidecar~10.99.0.1~web.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart' } }
 
 /** A discovery service with a secured port and a certificate authority, beside the cluster. */
 export class SecuredDiscovery {
@@ -39,8 +50,8 @@ export class SecuredDiscovery {
     return made
   }
 
-  /** Opens a discovery stream of a sidecar in `shop` with these call headers. */
-  open(headers: Record<string, string>, client: { readonly key: string; readonly cert: string } | undefined = undefined): XdsClient {
+  /** Opens a discovery stream of a sidecar in `shop`, or of another node, with these call headers. */
+  open(headers: Record<string, string>, client: { readonly key: string; readonly cert: string } | undefined = undefined, node = sidecar): XdsClient {
     const bytes = (text: string | undefined) => (text === undefined ? null : Buffer.from(text))
     const tls = credentials.createSsl(Buffer.from(this.made.text('ca.pem')), bytes(client?.key), bytes(client?.cert), {
       checkServerIdentity: () => undefined,
@@ -50,7 +61,6 @@ export class SecuredDiscovery {
       for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
       give(null, metadata)
     })
-    const node = { id: 'sidecar~10.99.0.1~web.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart' } }
     const opened = new XdsClient(this.#port, node, true, credentials.combineChannelCredentials(tls, call))
     this.#clients.push(opened)
     return opened.connect()
@@ -70,6 +80,35 @@ export class SecuredDiscovery {
     const outcome = await client.ask(makeSigningRequest(keys.p256, []))
     if (!('chain' in outcome)) return `${outcome.code} ${outcome.details}`
     return new X509Certificate(outcome.chain[0] as string).subjectAltName?.replace(/^URI:/, '') ?? ''
+  }
+
+  /** Has a key certified for the caller of these headers, or of the certificate. Returns the leaf and its chain, or throws the status. */
+  async certify(key: KeyObject, headers: Record<string, string>, by: { readonly key: string; readonly cert: string } | undefined = undefined) {
+    const client = new CertificateClient(this.#port, { roots: this.made.text('ca.pem'), ...by })
+    this.#clients.push(client)
+    const metadata = new Metadata()
+    for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+    const message = toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr: makeSigningRequest(key, []) }))
+    const outcome = await client.call(message, createCertificate, 60_000, metadata)
+    if (!('chain' in outcome)) throw new Error(`${outcome.code} ${outcome.details}`)
+    return { key: key.export({ type: 'pkcs8', format: 'pem' }) as string, cert: outcome.chain.slice(0, -1).join('') }
+  }
+
+  /** The status of a page on the secured port. */
+  page(path: string, headers: Record<string, string>): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const session = connect(`https://127.0.0.1:${this.#port}`, { ca: this.made.text('ca.pem'), checkServerIdentity: () => undefined })
+      session.on('error', reject)
+      const stream = session.request({ ':path': path, ...headers })
+      let status = 0
+      stream.on('response', (answered) => (status = Number(answered[':status'])))
+      stream.on('error', reject)
+      stream.on('close', () => {
+        session.close()
+        resolve(status)
+      })
+      stream.resume()
+    })
   }
 
   async dispose(): Promise<void> {

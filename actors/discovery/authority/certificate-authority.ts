@@ -18,7 +18,7 @@ import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trus
 import { isValidAt, LifetimeFault, servingLife, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
 import { readSigningRequest } from '../../../src/ca/signing-request.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { identityToCertify } from '../../../src/identity/access.ts'
+import { identityToCertify, otherCluster } from '../../../src/identity/access.ts'
 import type { Pauses } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
@@ -290,13 +290,15 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       if (error instanceof LifetimeFault) return this.#refuse(status.invalidArgument, 'TTL_ERROR', error.message, peer)
       throw error
     }
-    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity, asking }, peer)
+    const cluster = otherCluster(caller)
+    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, cluster, validity, asking }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     if (caller.issuedRoot !== undefined) rotation.seen(caller.issuedRoot)
     rotation.issued({ identities: [identity], serial, root, issuedAt: this.#clock.now(), notAfter, peer })
     const until = new Date(notAfter).toISOString()
-    this.#log('serverca').info(`certificate ${serial} for ${identity}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)
+    const of = cluster === undefined ? '' : ` of the cluster ${cluster}`
+    this.#log('serverca').info(`certificate ${serial} for ${identity}${of}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)
     return { chain: made.chain }
   }
 

@@ -9,7 +9,7 @@ import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trus
 import { LifetimeFault, servingLife, workloadLife } from '../../../src/ca/lifetime.ts'
 import { RequestFault, readSigningRequest, type SigningRequest } from '../../../src/ca/signing-request.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { identityToCertify } from '../../../src/identity/access.ts'
+import { identityToCertify, otherCluster } from '../../../src/identity/access.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { type Asking, patient } from '../../runtime/ask.ts'
@@ -19,6 +19,10 @@ import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
 import { ExternalIssuer, type ExternalOrder } from './external-issuer.ts'
 import { informed } from './in-force.ts'
 import { type Refusal, Refusals } from './refusals.ts'
+
+/** Why nothing is passed on for identities of other clusters (docs/identity.md, I10). */
+const namelessCluster = (cluster: string): string =>
+  `with EXTERNAL_CA certificates do not say that the cluster ${cluster} vouches for the caller, who would count as one of the own cluster: it signs for identities of the own cluster only`
 
 class RegistrationAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent> {
   readonly asks = {
@@ -104,6 +108,8 @@ class RegistrationAuthority implements Behaviour<MeshNamesEvent | IdentityEvent,
       return this.#refusals.refuse(status.invalidArgument, 'UNKNOWN', named.refused, peer)
     }
     const { identity } = named
+    const other = otherCluster(caller)
+    if (other !== undefined) return this.#refusals.refuse(status.permissionDenied, 'UNKNOWN', namelessCluster(other), peer)
     const { DEFAULT_WORKLOAD_CERT_TTL, MAX_WORKLOAD_CERT_TTL } = this.#features
     let lifeMs: number
     try {

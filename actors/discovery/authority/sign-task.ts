@@ -38,6 +38,8 @@ export interface SigningJob extends Validity {
   readonly csr: string
   /** The identity of the workload; undefined for a serving certificate of this process. */
   readonly identity: string | undefined
+  /** The other cluster that vouches for the identity; undefined: the own one. */
+  readonly cluster: string | undefined
   /** Monotonic milliseconds after which nobody waits for it. The threads of a process share the clock. */
   readonly until: number
 }
@@ -138,12 +140,12 @@ function outcomes({ jobs, gone }: Extract<SignerTask, { type: 'sign' }>, key: Si
   )
 }
 
-function outcome({ csr, identity, notBefore, notAfter }: SigningJob, key: SigningKey): JobOutcome {
+function outcome({ csr, identity, cluster, notBefore, notAfter }: SigningJob, key: SigningKey): JobOutcome {
   if (identity !== undefined) giveWay()
   const serial = newSerial()
   const grant = { serial, notBefore, notAfter }
   try {
-    const made = identity === undefined ? issueServing(csr, grant, key) : issueWorkload(csr, identity, grant, key)
+    const made = identity === undefined ? issueServing(csr, grant, key) : issueWorkload(csr, identity, grant, key, cluster)
     return { certificate: pemOf('CERTIFICATE', made), serial: serial.toString('hex') }
   } catch (error) {
     const fault = error instanceof RequestFault ? 'request' : error instanceof IdentityFault ? 'identity' : 'signing'

@@ -16,6 +16,8 @@ export interface WantedCertificate {
   readonly csr: string
   /** The identity of the workload; undefined for a serving certificate. */
   readonly identity: string | undefined
+  /** The other cluster that vouches for the identity, which the certificate then names; undefined: the own one. */
+  readonly cluster?: string | undefined
   /**
    * Returns the signing certificate and the validity; called when the request's turn comes. Undefined when no authority is in force any
    * more.
@@ -193,7 +195,7 @@ export class Signing {
         next.settle(this.#refusal('gone', nobodyWaits))
         continue
       }
-      const { csr, identity, grant, asking = patient } = next.wanted
+      const { csr, identity, cluster, grant, asking = patient } = next.wanted
       const granted = grant()
       if (!granted) {
         next.settle(this.#refusal('unready', 'no signing certificate is available'))
@@ -204,7 +206,7 @@ export class Signing {
       const batch = batches.get(by.id) ?? { by, calls: [], jobs: [] }
       batches.set(by.id, batch)
       batch.calls.push(next)
-      batch.jobs.push({ csr, identity, notBefore, notAfter, until: monotonicMs() + asking.restMs() })
+      batch.jobs.push({ csr, identity, cluster, notBefore, notAfter, until: monotonicMs() + asking.restMs() })
     }
     return [...batches.values()]
   }

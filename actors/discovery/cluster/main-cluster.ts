@@ -85,11 +85,17 @@ export class MainCluster {
     }
     const signs = this.#signer
     return {
-      ...{ ...this.connection.answers, ...secrets, ...secretAccessAnswers(this.#reviewApi, log) },
+      ...{ ...this.connection.answers, ...secrets, ...secretAccessAnswers(this.#reviewApi, (cluster) => this.#remoteApi(cluster), log) },
       ...{ ...this.remotes?.answers, ...reviewAnswers(own, tokens, this.remotes) },
       ...webhookAnswers(this.api),
       ...(signs && { ...signs.requests.answers, ...signerRootsAnswers(signs.roots) }),
     }
+  }
+
+  #remoteApi(cluster: string): ClusterApi {
+    const api = this.remotes?.apiOf(cluster)
+    if (!api) throw new Error(`no remote secret names the cluster ${cluster}`)
+    return api
   }
 
   /** The signer of `ORCH_SIGNER`, once the answers were asked for; undefined: none is set. */
@@ -111,17 +117,19 @@ export class MainCluster {
   }
 }
 
-/** Has tokens reviewed by the API server of the cluster that the call names. */
+/** Has tokens reviewed by the API server of the cluster that the call names. What is accepted carries that cluster (docs/identity.md, I9). */
 function reviewAnswers(own: string, tokens: TokenReviews, remotes: RemoteClusters | undefined): BoundedAnswers<'reviewToken'> {
   return {
-    reviewToken(question, asking) {
+    async reviewToken(question, asking) {
       const { cluster = own } = question
-      if (cluster === own) return tokens.answers.reviewToken(question, asking)
-      if (remotes) return remotes.review(question, asking)
-      return Promise.resolve({
-        refused: `the call is for the cluster ${described(cluster)} (metadata clusterid), and other clusters are not followed`,
-        unavailable: false,
-      })
+      const isOwn = cluster === own
+      const verdict = await (isOwn
+        ? tokens.answers.reviewToken(question, asking)
+        : (remotes?.review(question, asking) ?? {
+            refused: `the call is for the cluster ${described(cluster)} (metadata clusterid), and other clusters are not followed`,
+            unavailable: false,
+          }))
+      return 'account' in verdict ? { ...verdict, cluster: { id: cluster, isOwn } } : verdict
     },
   }
 }

@@ -123,6 +123,11 @@ export class RemoteClusters {
     return Promise.resolve({ refused: `the call is for the cluster ${described(cluster)} (metadata clusterid): ${reason}`, unavailable })
   }
 
+  /** The calls to the API server of another cluster; undefined where no remote secret names it. */
+  apiOf(cluster: string): ClusterApi | undefined {
+    return this.#running.get(cluster)?.api
+  }
+
   close(): void {
     this.#isClosed = true
     this.#wake?.cancel()

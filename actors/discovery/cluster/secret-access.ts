@@ -12,9 +12,18 @@ import type { ApiFailure, ClusterApi } from './cluster-api.ts'
 /** How many reviews run at a time, of all namespaces and of one, and how many wait. */
 const bounds = { atOnce: 8, ofClient: 2, waiting: 4096, bytes: 1_048_576 }
 
-/** Returns the answer, which rejects when the API server cannot decide; the log says once why. */
-export function secretAccessAnswers(api: ClusterApi, log: Logger): BoundedAnswers<'secretAccess'> {
-  const work = new FairWork(bounds)
+/**
+ * Returns the answer, which rejects when the API server cannot decide; the log says once why. The cluster of the reader decides: `remote` returns
+ * the calls to that of another one, and throws when it is not followed.
+ */
+export function secretAccessAnswers(api: ClusterApi, remote: (cluster: string) => ClusterApi, log: Logger): BoundedAnswers<'secretAccess'> {
+  // A cluster whose server is slow delays no decisions of others.
+  const works = new Map<string | undefined, FairWork>()
+  const workFor = (cluster: string | undefined) => {
+    const work = works.get(cluster) ?? new FairWork(bounds)
+    works.set(cluster, work)
+    return work
+  }
   let trouble: string | undefined
   const tell = (reason: string | undefined) => {
     if (reason !== undefined && reason !== trouble)
@@ -22,8 +31,10 @@ export function secretAccessAnswers(api: ClusterApi, log: Logger): BoundedAnswer
     if (reason === undefined && trouble !== undefined) log('orch').info('the API server decides again which gateways may read Secrets')
     trouble = reason
   }
-  const review = (reader: SecretReader): Promise<boolean> =>
-    reviewed(api, reader).then(
+  const review = async (reader: SecretReader): Promise<boolean> => {
+    // The server of another cluster decides on its own accounts only, and the log does not repeat what it says.
+    if (reader.cluster !== undefined) return reviewed(remote(reader.cluster), reader)
+    return reviewed(api, reader).then(
       (allowed) => {
         tell(undefined)
         return allowed
@@ -33,10 +44,11 @@ export function secretAccessAnswers(api: ClusterApi, log: Logger): BoundedAnswer
         throw failure
       },
     )
+  }
   return {
     secretAccess: async (reader, { signal } = patient) => {
       const bytes = reader.namespace.length + reader.account.length
-      const answer = await work.run({ client: reader.namespace, bytes, run: () => review(reader), isGone: () => signal.aborted })
+      const answer = await workFor(reader.cluster).run({ client: reader.namespace, bytes, run: () => review(reader), isGone: () => signal.aborted })
       if (answer === refusedJob) throw new Error('too many reviews wait')
       return answer
     },

@@ -14,6 +14,9 @@ import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
  */
 export type SecretAccess = (reader: SecretReader, secret: GatewaySecret) => boolean | undefined
 
+/** The readers whose Secrets a source has: those for which its cluster vouches, undefined: the own one (docs/identity.md, I11). */
+const isOf = ({ cluster }: SecretReader, own: string | undefined): boolean => cluster === own
+
 /** The maximum number of service accounts that are remembered as refused, for each secret. */
 const mostRefused = 100
 
@@ -45,6 +48,7 @@ export class SecretDelivery {
   readonly #secrets = new Map<string, GatewaySecret>()
   /** Subscriptions of each writer: by the key of the secret, then by the account of the reader. */
   readonly #writers = new Map<Peer<SecretEvent>, ReadonlyMap<string, ReadonlyMap<string, Want>>>()
+  readonly #cluster: string | undefined
   readonly #isAbsent: (key: string) => boolean
   readonly #mayRead: SecretAccess
   readonly #triggers: Counter
@@ -54,14 +58,17 @@ export class SecretDelivery {
 
   /**
    * `isAbsent` returns whether a secret that was not passed here (`Secret/<namespace>/<name>`) certainly does not exist. `refused` is called
-   * once for each account that requests a secret which it may not read, and again after the secret changed.
+   * once for each account that requests a secret which it may not read, and again after the secret changed. `cluster`: the other cluster whose
+   * Secrets these are; undefined: they are those of this process. Readers of other clusters are told nothing.
    */
   constructor(
     isAbsent: (key: string) => boolean,
     mayRead: SecretAccess,
     refused: (reader: SecretReader, secret: GatewaySecret) => void,
     register: MetricRegistry,
+    cluster?: string,
   ) {
+    this.#cluster = cluster
     this.#isAbsent = isAbsent
     this.#mayRead = mayRead
     this.#sayRefused = refused
@@ -125,7 +132,7 @@ export class SecretDelivery {
   wanted(writer: Peer<SecretEvent>, { wanted }: SecretCommand): void {
     const before = this.#writers.get(writer)
     const wants = new Map<string, Map<string, Want>>()
-    for (const { reader, names } of wanted)
+    for (const { reader, names } of wanted.filter((each) => isOf(each.reader, this.#cluster)))
       for (const name of names) {
         const key = keyOf(reader, name)
         const want = before?.get(key)?.get(reader.account) ?? { reader, name, answered: 'nothing yet' }

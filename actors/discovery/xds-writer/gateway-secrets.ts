@@ -13,10 +13,8 @@ import type { Response } from '../../../src/xds/stream/session.ts'
 import type { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after } from '../../runtime/timers.ts'
+import { isRemoteActor, orchestratorSource, remoteActor } from '../given-sources.ts'
 import type { Connection } from './connection.ts'
-
-/** The source that reads the cluster. */
-const clusterSource = 'source/orchestrator'
 
 /** The secrets of one reader, and the connections that read them. */
 interface Served {
@@ -29,6 +27,7 @@ interface Served {
 /** Serves secrets to the gateways that are connected to one writer. */
 export class GatewaySecrets {
   readonly #isServed: boolean
+  readonly #ownCluster: string
   readonly #parts: ReaderParts
   readonly #readers = new Map<string, Served>()
   readonly #readerOf = new Map<Connection, string>()
@@ -45,12 +44,13 @@ export class GatewaySecrets {
     this.#missing = missing
     // Without the identity check a node could claim any namespace, and so read its secrets.
     this.#isServed = features.MESHD_ENABLE_SDS_SERVER && features.PILOT_ENABLE_XDS_IDENTITY_CHECK
+    this.#ownCluster = features.CLUSTER_ID
     this.#parts = {
       groups: catalog.parts,
       plans: new SecretPlans(catalog),
       subscriptions,
       memory: new WeakSet(),
-      sources: () => this.#asked,
+      sources: (reader) => this.#sourcesOf(reader),
       wanted: () => this.#sendLater(),
     }
   }
@@ -76,7 +76,7 @@ export class GatewaySecrets {
   #ask(sources: readonly string[]): Connection[] {
     const order = this.#names?.sources ?? []
     // The watcher of `--configDir` is not among the sources of the mesh configuration, and comes first; a cluster is not either, and comes last.
-    const rank = (source: string) => (source === clusterSource && !order.includes(source) ? order.length : order.indexOf(source))
+    const rank = (source: string) => (source === orchestratorSource && !order.includes(source) ? order.length : order.indexOf(source))
     this.#asked = [...sources].sort((one, other) => rank(one) - rank(other))
     return [...this.#readers.values()].flatMap((served) => {
       const known = served.secrets.sourcesChanged()
@@ -84,6 +84,14 @@ export class GatewaySecrets {
       for (const { session } of served.connections) session.secretsKnown(known)
       return [...served.connections]
     })
+  }
+
+  /**
+   * The sources of a reader: its own cluster alone where that is another one, also while it is not linked, and otherwise those of this process
+   * (docs/identity.md, I11).
+   */
+  #sourcesOf({ cluster }: SecretReader): readonly string[] {
+    return cluster === undefined ? this.#asked.filter((source) => !isRemoteActor(source)) : [remoteActor(cluster)]
   }
 
   /** The mesh names changed: determines again which secrets each connection may read. */
@@ -96,8 +104,9 @@ export class GatewaySecrets {
 
   /** Gives a connection the secrets that it may read, according to its node and its verified identity. */
   admit(connection: Connection): void {
-    const { node, verifiedIdentity, session } = connection
-    const reader = this.#isServed && node && this.#names ? secretReader(node, verifiedIdentity, this.#names) : undefined
+    const { node, verifiedIdentity: verified, session, caller } = connection
+    const reader =
+      this.#isServed && node && this.#names ? secretReader(node, { verified, cluster: caller?.cluster }, this.#names, this.#ownCluster) : undefined
     const key = reader && keyOf(reader)
     const before = this.#readerOf.get(connection)
     if (key === before) return
@@ -121,14 +130,14 @@ export class GatewaySecrets {
   /** Stores a secret, or its absence, as received from a source. Returns the connections that may have to be sent something. */
   receive({ reader, name, material, isRefused }: SecretEvent, { name: source }: Peer): Iterable<Connection> {
     const served = this.#readers.get(keyOf(reader))
-    if (!served) return []
+    if (!served || !this.#sourcesOf(reader).includes(source)) return []
     const known = served.secrets.said(source, name, material)
     const refused = served.refused.get(source) ?? new Set()
     served.refused.set(source, refused)
     if (isRefused) refused.add(name)
     else refused.delete(name)
     // What one source refuses exists, and the refusal has been told.
-    if (!this.#asked.some((each) => served.refused.get(each)?.has(name))) this.#reportMissing(served, known)
+    if (!this.#sourcesOf(reader).some((each) => served.refused.get(each)?.has(name))) this.#reportMissing(served, known)
     for (const { session } of served.connections) session.secretsKnown(known)
     return served.connections
   }
@@ -156,10 +165,11 @@ export class GatewaySecrets {
     this.#isSendScheduled = true
     after(0, () => {
       this.#isSendScheduled = false
-      const wanted = [...this.#readers.values()].map(({ secrets }) => ({ reader: secrets.reader, names: [...secrets.names] }))
-      for (const source of this.#sources) source.tell({ type: 'SecretsWanted', wanted }, 'wanted')
+      const all = [...this.#readers.values()].map(({ secrets }) => ({ reader: secrets.reader, names: [...secrets.names] }))
+      for (const source of this.#sources)
+        source.tell({ type: 'SecretsWanted', wanted: all.filter(({ reader }) => this.#sourcesOf(reader).includes(source.name)) }, 'wanted')
     })
   }
 }
 
-const keyOf = ({ namespace, account }: SecretReader): string => JSON.stringify([namespace, account])
+const keyOf = ({ cluster = '', namespace, account }: SecretReader): string => JSON.stringify([cluster, namespace, account])

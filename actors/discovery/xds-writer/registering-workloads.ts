@@ -6,7 +6,7 @@ import type { ProxyNode } from '../../../protocols/data.ts'
 import type { RegisteringWorkload, RegistrationRefused, ReportedHealth, WorkloadEvent } from '../../../protocols/messages/registration.ts'
 import { canonicalAddress } from '../../../src/config/addresses.ts'
 import { readProxyConfig } from '../../../src/config/mesh-config.ts'
-import { isOwnTrustDomain, workloadsOf } from '../../../src/identity/access.ts'
+import { entitledWorkloads } from '../../../src/identity/access.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -103,8 +103,7 @@ export class RegisteringWorkloads {
   #callers(caller: Connection['caller']): RegisteringWorkload['callers'] {
     const names = this.#parts.names()
     if (!caller || !names) return []
-    const own = workloadsOf(caller).filter(({ trustDomain }) => isOwnTrustDomain(trustDomain, names))
-    return own.map(({ namespace, account }) => ({ namespace, account }))
+    return entitledWorkloads(caller, names).map(({ namespace, account }) => ({ namespace, account }))
   }
 
   #tell(connection: string, registering: Registering): void {

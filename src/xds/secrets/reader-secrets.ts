@@ -41,8 +41,8 @@ export interface ReaderParts {
   readonly subscriptions: Subscriptions
   /** The buffers of encoded secrets. */
   readonly memory: WeakSet<ArrayBufferLike>
-  /** The sources that are asked, in the order of their precedence. */
-  sources(): readonly string[]
+  /** The sources that a reader's Secrets come from, in the order of their precedence. */
+  sources(reader: SecretReader): readonly string[]
   /** Called when the Secrets that are requested from sources change. */
   wanted(): void
 }
@@ -62,7 +62,7 @@ export class ReaderSecrets implements ReadableSecrets {
   constructor(reader: SecretReader, parts: ReaderParts) {
     this.reader = reader
     this.#parts = parts
-    this.#group = new Group(JSON.stringify(['secrets', reader.namespace, reader.account]), parts.groups)
+    this.#group = new Group(JSON.stringify(['secrets', reader.cluster ?? '', reader.namespace, reader.account]), parts.groups)
     this.#state = this.#stateNow()
   }
 
@@ -120,7 +120,7 @@ export class ReaderSecrets implements ReadableSecrets {
    * resources that have become known.
    */
   sourcesChanged(): string[] {
-    const sources = new Set(this.#parts.sources())
+    const sources = new Set(this.#parts.sources(this.reader))
     const answered = [...this.#secrets.values()].flatMap((known) => {
       for (const [source, material] of known.said) {
         if (sources.has(source)) continue
@@ -205,7 +205,7 @@ export class ReaderSecrets implements ReadableSecrets {
    * not and none has any; then what was made of the Secret before stays.
    */
   #materialOf({ said }: Known): { readonly material: SecretMaterial | undefined } | undefined {
-    const sources = this.#parts.sources()
+    const sources = this.#parts.sources(this.reader)
     for (const source of sources) {
       if (!said.has(source)) return undefined
       const material = said.get(source)

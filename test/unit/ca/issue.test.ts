@@ -1,11 +1,12 @@
 import { createPublicKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { expect } from 'chai'
-import { readCertificate, readCertificates } from '../../../src/ca/certificate.ts'
+import { makeCertificate, readCertificate, readCertificates } from '../../../src/ca/certificate.ts'
 import { bits, der, oid, positive, sequence, tag } from '../../../src/ca/der.ts'
 import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
-import { objects } from '../../../src/ca/objects.ts'
+import { extension, objects } from '../../../src/ca/objects.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
 import { pemOf } from '../../../src/identity/pem.ts'
+import { vouchedExtension, vouchingCluster } from '../../../src/identity/vouched.ts'
 import {
   asksFor,
   authority,
@@ -54,6 +55,24 @@ describe('a workload certificate', () => {
     expect(issue(requestPem({ commonName: 'admin' })).subject).to.equal(`CN=${identity}`)
     expect(issue(requestPem({ commonName: 'admin' }), `spiffe://cluster.local/ns/shop/sa/${'r'.repeat(60)}`).subject ?? '').to.equal('')
     expect(issue(requestPem()).subject ?? '').to.equal('')
+  })
+
+  it('names the other cluster that vouches for the identity, which nothing in the request can change', () => {
+    const request = requestPem({ names: [uri(identity)] })
+    expect(vouchingCluster(issueWorkload(request, identity, grant(), signer))).to.equal(undefined)
+    for (const cluster of ['west', 'a', 'b'.repeat(200), 'c'.repeat(253), 'ö']) {
+      const made = issueWorkload(request, identity, grant(), signer, cluster)
+      expect(vouchingCluster(made)).to.equal(cluster)
+      const certificate = new X509Certificate(made)
+      expect([certificate.verify(root.publicKey), certificate.subjectAltName]).to.deep.equal([true, `URI:${identity}`])
+    }
+    // The bytes of the extension elsewhere are none, and two of them are no certificate of the authority.
+    const marks = ['east', 'west'].map((id) => extension(vouchedExtension, false, der(tag.utf8String, Buffer.from(id))))
+    const content = { ...grant(), subject: sequence(), publicKey: readCertificate(root.raw).publicKey }
+    const hidden = extension(oid('1.2.3.4'), false, marks[0] as Buffer)
+    expect(vouchingCluster(makeCertificate({ ...content, extensions: hidden }, signer))).to.equal(undefined)
+    expect(vouchingCluster(makeCertificate({ ...content, extensions: Buffer.concat([hidden, marks[1] as Buffer]) }, signer))).to.equal('west')
+    expect(() => vouchingCluster(makeCertificate({ ...content, extensions: Buffer.concat(marks) }, signer))).to.throw('which cluster vouches')
   })
 
   it('is not issued for a name that is not a workload identity', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Caller } from '../../../protocols/messages/identity.ts'
-import { checkNode, identityToCertify, mayRead, secretReader } from '../../../src/identity/access.ts'
+import { checkNode, entitledWorkloads, identityToCertify, mayRead, secretReader } from '../../../src/identity/access.ts'
 
 const caller = (...identities: string[]): Caller => ({ identities, via: 'certificate', method: 'test', expiresAt: 0 })
 const cart = caller('spiffe://td/ns/shop/sa/cart')
@@ -52,16 +52,19 @@ describe('read access of a caller', () => {
 
 describe('access to gateway secrets', () => {
   const names = { trustDomain: 'td', trustDomainAliases: ['old'], rootNamespace: 'mesh-system' }
-  const router = { type: 'router', namespace: 'edge' }
+  const router = { type: 'router', namespace: 'edge', clusterId: '' }
+  const own = { id: 'own', isOwn: true }
+  const reader = (node: typeof router, verified: string | undefined, cluster?: { readonly id: string; readonly isOwn: boolean }) =>
+    secretReader(node, { verified, cluster }, names, 'own')
 
   it("is given to a router whose verified identity has its namespace and the mesh's trust domain", () => {
-    expect(secretReader(router, 'spiffe://td/ns/edge/sa/gateway', names)).to.deep.equal({ namespace: 'edge', account: 'gateway' })
-    expect(secretReader(router, 'spiffe://old/ns/edge/sa/gateway', names)).to.deep.equal({ namespace: 'edge', account: 'gateway' })
+    expect(reader(router, 'spiffe://td/ns/edge/sa/gateway')).to.deep.equal({ namespace: 'edge', account: 'gateway' })
+    expect(reader(router, 'spiffe://old/ns/edge/sa/gateway')).to.deep.equal({ namespace: 'edge', account: 'gateway' })
   })
 
   it('is refused to unverified nodes, sidecars and identities of another namespace or trust domain', () => {
-    expect(secretReader(router, undefined, names), 'not verified').to.equal(undefined)
-    expect(secretReader({ ...router, type: 'sidecar' }, 'spiffe://td/ns/edge/sa/gateway', names)).to.equal(undefined)
+    expect(reader(router, undefined), 'not verified').to.equal(undefined)
+    expect(reader({ ...router, type: 'sidecar' }, 'spiffe://td/ns/edge/sa/gateway')).to.equal(undefined)
     for (const identity of [
       'spiffe://foreign/ns/edge/sa/gateway',
       'spiffe://td/ns/other/sa/gateway',
@@ -69,7 +72,44 @@ describe('access to gateway secrets', () => {
       'spiffe://td/edge',
       '',
     ])
-      expect(secretReader(router, identity, names), identity).to.equal(undefined)
+      expect(reader(router, identity), identity).to.equal(undefined)
+  })
+
+  it('is to those of the cluster that vouches for the identity', () => {
+    const gateway = 'spiffe://td/ns/edge/sa/gateway'
+    const of = { namespace: 'edge', account: 'gateway' }
+    expect(reader(router, gateway, own)).to.deep.equal(of)
+    expect(reader(router, gateway, { id: 'west', isOwn: false })).to.deep.equal({ ...of, cluster: 'west' })
+    // A certificate that names no cluster: the node must not say that it is elsewhere.
+    expect(reader({ ...router, clusterId: 'own' }, gateway)).to.deep.equal(of)
+    expect(reader({ ...router, clusterId: 'west' }, gateway)).to.equal(undefined)
+  })
+})
+
+describe('a caller of another cluster', () => {
+  const names = { trustDomain: 'td', trustDomainAliases: [], rootNamespace: 'mesh-system' }
+  const admin = caller('spiffe://td/ns/mesh-system/sa/admin')
+  const west = { ...admin, cluster: { id: 'west', isOwn: false } }
+  const ours = { ...admin, cluster: { id: 'own', isOwn: true } }
+
+  it('has no rights beside those of its workload', () => {
+    expect(mayRead(ours, undefined, names)).to.equal(true)
+    expect(mayRead(west, undefined, names)).to.equal(false)
+    expect(mayRead(west, 'mesh-system', names)).to.equal(false)
+    expect(entitledWorkloads(ours, names)).to.have.length(1)
+    expect(entitledWorkloads(west, names)).to.have.length(0)
+    expect(identityToCertify(west, names)).to.have.property('identity')
+  })
+
+  it('names no other cluster than the one that vouches for it', () => {
+    const node = (CLUSTER_ID: unknown) => ({ namespace: 'mesh-system', metadata: { CLUSTER_ID } })
+    for (const id of ['west', '', undefined]) expect(checkNode(west, node(id)), String(id)).to.have.property('verified')
+    expect(checkNode(west, node('own'))).to.deep.equal({
+      refused: 'the node names the cluster "own" (metadata CLUSTER_ID), the cluster "west" vouches for its identity',
+    })
+    expect(checkNode(ours, node('west'))).to.have.property('refused')
+    expect(checkNode(west, node(7))).to.have.property('refused')
+    expect(checkNode(admin, node('anywhere')), 'nothing says which cluster vouches').to.have.property('verified')
   })
 })
 

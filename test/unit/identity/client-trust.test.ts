@@ -1,8 +1,11 @@
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { type Certificate, readCertificates } from '../../../src/ca/certificate.ts'
+import { issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
+import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
 import { ClientTrust, uriNames } from '../../../src/identity/client-trust.ts'
 import { endOfCredential } from '../../../src/identity/credential-life.ts'
 import { ServingCertificates } from '../../harness/serving-certificates.ts'
@@ -56,6 +59,20 @@ describe('verification of client certificates', () => {
     expect(judged('other-good')).to.equal('spiffe://other.domain/ns/a/sa/b')
     expect(judged('crossed')).to.equal(`no root of the trust domain cluster.local has signed the certificate of ${own}`)
     expect(judged('unknown')).to.equal('there is no root for the trust domain unknown.domain')
+  })
+
+  it('takes the other cluster that vouches for the identity from the certificate', () => {
+    const authority = createPrivateKey(made.text('own-key.pem'))
+    const grant = { serial: randomBytes(16), notBefore: now - day / 24, notAfter: now + day }
+    const of = (cluster: string | undefined) => {
+      const [signing] = readCertificates(made.text('own.pem'))
+      const request = makeSigningRequest(createPrivateKey(made.text('good-key.pem')), [])
+      const leaf = new X509Certificate(issueWorkload(request, own, grant, signingKeyOf(signing as Certificate, authority), cluster))
+      const verified = trust().verify({ leaf, intermediates: () => [] }, now)
+      return 'refused' in verified ? verified.refused : verified.caller.cluster
+    }
+    expect(of('west')).to.deep.equal({ id: 'west', isOwn: false })
+    expect(of(undefined)).to.equal(undefined)
   })
 
   it('builds the chain from the presented intermediates in any order, and from nothing else', () => {

@@ -32,6 +32,21 @@ const faultOf = (text: string): string => {
   return 'fault' in read ? `${read.fault.path}: ${read.fault.reason}` : 'accepted'
 }
 
+describe('the id of another cluster', () => {
+  it('is not that of the own cluster, nor the name of a registry', () => {
+    const secrets = new RemoteSecrets('own')
+    const data = Object.fromEntries(['own', 'Mock', 'ServiceEntry', 'Orchestrator', 'west'].map((id) => [id, base64(config())]))
+    secrets.set('a/b', cutRemoteSecret({ metadata: {}, data }))
+    const { clusters, faults } = secrets.result()
+    expect([...clusters.keys()]).to.deep.equal(['west'])
+    const registry = (id: string) => `Secret a/b, cluster ${id}: it is the name of a registry, which no cluster may have; the key is left out`
+    expect(faults).to.deep.equal([
+      ...['Mock', 'Orchestrator', 'ServiceEntry'].map(registry),
+      'Secret a/b, cluster own: it is the cluster of this process; the key is left out',
+    ])
+  })
+})
+
 describe('the configuration in a remote secret', () => {
   it('names a server, its authority, and a token, a certificate or a password', () => {
     const read = (user: object, cluster: object = {}) => {

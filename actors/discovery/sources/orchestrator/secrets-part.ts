@@ -23,6 +23,8 @@ import type { Follower, Following, WatcherPart } from './watcher-part.ts'
 export interface SecretsParts {
   readonly names: MeshNames
   readonly cluster: string
+  /** Whether it is another cluster, whose Secrets are for gateways of that cluster alone. */
+  readonly isRemote?: boolean | undefined
   /** The namespaces whose objects are followed; empty: all. */
   readonly namespaces: readonly string[]
   readonly following: Following
@@ -110,6 +112,7 @@ export class SecretsPart implements WatcherPart {
       (reader, secret) => mayReadSecret(reader, secret, true) && this.#readers.may(reader),
       (reader, secret) => parts.log('orch').warn(this.#refusedLine(reader, secret)),
       parts.metrics,
+      parts.isRemote ? parts.cluster : undefined,
     )
   }
 
