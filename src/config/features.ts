@@ -327,6 +327,19 @@ export const variables = {
     range: ['0s', '1h'],
     meaning: 'how long readiness waits for another cluster that a remote secret names; the service goes on without it then (docs/operation.md, J5)',
   },
+  PILOT_REMOTE_CLUSTER_MAX_OBJECTS: {
+    type: 'integer',
+    default: 200_000,
+    range: [1, 2147483647],
+    meaning: 'the number of objects of another cluster that are kept; further ones are left out, which is told (docs/operation.md, J9)',
+  },
+  PILOT_REMOTE_CLUSTER_MAX_BYTES: {
+    type: 'integer',
+    default: 1_073_741_824,
+    range: [1_048_576, 1_099_511_627_776],
+    meaning:
+      'the memory in bytes, as estimated, of the objects of another cluster that are kept; further ones are left out, which is told (docs/operation.md, J9)',
+  },
   PILOT_JWKS_ALLOWED_ADDRESSES: {
     type: 'string',
     default: '',

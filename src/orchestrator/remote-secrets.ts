@@ -5,7 +5,7 @@
 import type { ClusterAccess } from '../../protocols/messages/orchestrator.ts'
 import { isMapping, mapping } from '../config/shape.ts'
 import { compare } from '../model/order.ts'
-import { readRemoteAccess } from './remote-access.ts'
+import { longestRemoteConfig, readRemoteAccess } from './remote-access.ts'
 
 /** The largest number of clusters, of keys that are read of a Secret, and of faults that are told at a time. */
 const most = { clusters: 100, keys: 100, faults: 100 }
@@ -63,10 +63,20 @@ export class RemoteSecrets {
 
   /** Adds, replaces or removes a Secret, by `<namespace>/<name>`. */
   set(key: string, secret: RemoteSecret | undefined): void {
+    for (const _ of this.steps(key, secret));
+  }
+
+  /** Does what {@link set} does, with a step for each text that is read: each may take milliseconds. */
+  *steps(key: string, secret: RemoteSecret | undefined): Generator<void, void> {
     if (!secret) return void this.#secrets.delete(key)
     const before = this.#secrets.get(key)?.entries
-    const entries = [...secret.data].map(([id, text]): [string, Entry] => [id, this.#entryOf(text, before?.get(id))])
-    this.#secrets.set(key, { createdAt: secret.createdAt, entries: new Map(entries) })
+    const entries = new Map<string, Entry>()
+    for (const [id, text] of secret.data) {
+      const known = before?.get(id)
+      entries.set(id, this.#entryOf(text, known))
+      if (known?.text !== text) yield
+    }
+    this.#secrets.set(key, { createdAt: secret.createdAt, entries })
   }
 
   /** The keys of all Secrets. */
@@ -106,7 +116,9 @@ export class RemoteSecrets {
 
   #entryOf(text: string, before: Entry | undefined): Entry {
     if (before?.text === text) return before
-    const read = readRemoteAccess(Buffer.from(text, 'base64').toString('utf8'))
+    // A text that is too long is not decoded before that is found.
+    const isLong = text.length > 2 * longestRemoteConfig
+    const read = readRemoteAccess(isLong ? text : Buffer.from(text, 'base64').toString('utf8'))
     const faulty = (fault: string): Entry => ({ text, good: before?.good, fault })
     if ('fault' in read) return faulty(read.fault.path === '' ? read.fault.reason : `field ${read.fault.path}: ${read.fault.reason}`)
     const reason = this.#check(read.access)

@@ -74,7 +74,7 @@ describe('identities of another cluster', () => {
     far.apply(reads('edge', 'gateway'))
     near.apply(secretDocument('edge/one', pairValues(sites[0] as Pair), undefined, null))
     far.apply(secretDocument('edge/one', pairValues(sites[1] as Pair), undefined, null))
-    discovery = await SecuredDiscovery.start(near.roleConfig(), { PILOT_DEBOUNCE_AFTER: '10ms' })
+    discovery = await SecuredDiscovery.start(near.roleConfig(), { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_REMOTE_CLUSTER_MAX_OBJECTS: '60' })
     const data = { far: Buffer.from(readFileSync(far.roleConfig(), 'utf8')).toString('base64') }
     const metadata = { name: 'remotes', namespace: 'mesh-system', labels: { 'mesh/multiCluster': 'true' } }
     near.kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data }))
@@ -128,5 +128,27 @@ describe('identities of another cluster', () => {
     const page = (of: 'near' | 'far') => discovery.page('/debug/clusterz', headers(of, 'mesh-system/admin'))
     expect(await page('near')).to.equal(200)
     expect(await page('far')).to.equal(403)
+  })
+
+  it('are of a cluster of which a limited number of objects is kept: the others are told, and what is known stays', async () => {
+    const service = (name: string) =>
+      `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: edge}\nspec: {ports: [{name: http, port: 80}]}`
+    const known = async () => {
+      const services = await discovery.service.debug<{ hostname: string }[]>('registryz?cluster=far')
+      return services.filter(({ hostname }) => hostname.includes('.edge.')).map(({ hostname }) => hostname.split('.')[0])
+    }
+    far.apply(service('early'))
+    await until('the first service', async () => (await known()).includes('early'))
+    far.apply(...Array.from({ length: 80 }, (_, at) => service(`many-${at}`)))
+    await discovery.service.output.says(
+      /cluster far: Service edge\/many-\d+ and others are left out: more than 60 objects of the cluster are not kept/,
+    )
+    expect((await known()).length).to.be.within(2, 60)
+    expect(await known()).to.include('early')
+    const ready = await fetch(`http://127.0.0.1:${discovery.service.httpPort}/ready`)
+    expect(await ready.text()).to.contain('PILOT_REMOTE_CLUSTER_MAX_OBJECTS')
+    // What is known goes on to change.
+    far.kubectl(['delete', 'service', '-n', 'edge', 'early'])
+    await until('the removed service', async () => !(await known()).includes('early'))
   })
 })

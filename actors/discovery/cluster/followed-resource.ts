@@ -22,8 +22,8 @@ import type { ApiRequest, ApiSession, RequestEvents } from './api-session.ts'
 
 /** What a followed resource reports. */
 export interface ResourceEvents<Item> {
-  /** Reads an object of the server. Undefined where it has no name. */
-  read(value: Readonly<Record<string, unknown>>): Listed<Item> | undefined
+  /** Reads an object of the server; `isGone`: as it was when it was removed. Undefined where it has no name, or is not to be known at all. */
+  read(value: Readonly<Record<string, unknown>>, isGone: boolean): Listed<Item> | undefined
   /** `isNew`: nothing was known of it. */
   set(key: string, object: Item, isNew: boolean): void
   /** A list has an object as it is known. */
@@ -33,6 +33,8 @@ export interface ResourceEvents<Item> {
   complete(): void
   failed(verb: string, refusal: Refusal | undefined, reason: string): void
   recovered(): void
+  /** The largest number of objects with which an audit compares; undefined: there is none. */
+  readonly mostAudited?: number | undefined
   /** An audit has ended. */
   audited(missed: number): void
   /** The list of an audit failed. */
@@ -81,6 +83,8 @@ export class FollowedResource<Item = unknown> {
   #serial = 0
   #verb = 'list'
   #audit: ApiRequest | undefined
+  /** The number of objects of the list of the audit under way. */
+  #audited = 0
   #pause: Timer | undefined
   #silence: Timer | undefined
   /** When the time that {@link #silence} measures began, in monotonic milliseconds. */
@@ -261,14 +265,15 @@ export class FollowedResource<Item = unknown> {
   #event({ type, object }: ReadEvent): void {
     if (type === 'BOOKMARK') return this.#tell({ type: 'bookmark', ...bookmarkOf(object) })
     if (type === 'ERROR') return this.#tell({ type: 'refused', refusal: codeOf(object) })
-    const item = this.#events.read(object)
-    if (item) this.#tell({ type: 'event', isGone: type === 'DELETED', item })
+    const isGone = type === 'DELETED'
+    const item = this.#events.read(object, isGone)
+    if (item) this.#tell({ type: 'event', isGone, item })
   }
 
   #pageEvents(): RequestEvents {
     return this.#listEvents(this.resource.fields, {
       item: (object) => {
-        const item = this.#events.read(object)
+        const item = this.#events.read(object, false)
         if (item) this.#tell({ type: 'listed', item })
       },
       heard: () => this.#heard(),
@@ -283,6 +288,8 @@ export class FollowedResource<Item = unknown> {
   }
 
   #sendAudit(request: ListRequest): void {
+    if (request.mode === 'whole' || request.next === '') this.#audited = 0
+    const { mostAudited = Number.POSITIVE_INFINITY } = this.#events
     const versions = new Map<string, string>()
     const over = (failure: Pick<Extract<WatchInput<Item>, { type: 'auditFailed' }>, 'refusal' | 'reason'>) => {
       this.#auditWait?.cancel()
@@ -290,6 +297,7 @@ export class FollowedResource<Item = unknown> {
     }
     const events = this.#listEvents(undefined, {
       item: (object) => {
+        if (++this.#audited > mostAudited) throw new Error(`a list has more than ${mostAudited} objects`)
         const known = keyAndVersion(object)
         if (known) versions.set(...known)
       },

@@ -25,8 +25,11 @@ import { ClusterApi, type RequestSettings } from './cluster-api.ts'
 import type { FollowedResource, ResourceEvents } from './followed-resource.ts'
 import { clusterReviews, type ReviewMetrics, remoteReviewBytes, reviewMs, TokenReviews } from './token-reviews.ts'
 
-/** How long a cluster stays whose key is gone, and how long its actor may take to end, in milliseconds. A Secret may be replaced by deleting it. */
-const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000 }
+/**
+ * How long a cluster stays whose key is gone, how long its actor may take to end, how often it is read again, and how long texts of Secrets are read
+ * at a time, in milliseconds. A Secret may be replaced by deleting it.
+ */
+const times = { lingerMs: 1000, drainMs: 5000, restartMs: 15_000, turnMs: 5 }
 
 /** What the remote clusters are followed with. */
 export interface RemoteClustersParts {
@@ -43,6 +46,8 @@ export interface RemoteClustersParts {
   readonly reviewMetrics: ReviewMetrics
   /** The interval of comparisons with lists, in milliseconds; 0: there are none. */
   readonly auditMs: number
+  /** How long texts of Secrets are read at a time, in milliseconds, if not 5. */
+  readonly turnMs?: number
 }
 
 /** A cluster whose actor runs. */
@@ -69,6 +74,10 @@ export class RemoteClusters {
   readonly #secrets: RemoteSecrets
   /** The Secrets as each label tells of them: one with both is told twice. */
   readonly #byLabel = new Map(remoteSecretLabels.map((label) => [label, new Map<string, RemoteSecret>()]))
+  /** The Secrets that have changed and are to be read, the one that is being read, and the next turn. */
+  readonly #changed = new Set<string>()
+  #reading: Generator<void, void> | undefined
+  #turn: Timer | undefined
   readonly #follows: FollowedResource<RemoteSecret>[] = []
   readonly #listed = new Set<string>()
   /** Why Secrets cannot be read, by label, and whether the role forbids it. */
@@ -131,6 +140,7 @@ export class RemoteClusters {
   close(): void {
     this.#isClosed = true
     this.#wake?.cancel()
+    this.#turn?.cancel()
     for (const follow of this.#follows) follow.close()
     for (const { api, restart, linger } of this.#running.values()) {
       restart?.cancel()
@@ -143,8 +153,9 @@ export class RemoteClusters {
     return this.#parts.log('secretcontroller')
   }
 
+  /** Whether all Secrets have been listed and read. */
   get #isListed(): boolean {
-    return remoteSecretLabels.every((label) => this.#listed.has(label))
+    return !this.#turn && remoteSecretLabels.every((label) => this.#listed.has(label))
   }
 
   /** Whether the role does not permit to read the Secrets. */
@@ -159,10 +170,6 @@ export class RemoteClusters {
 
   #eventsOf(label: string): ResourceEvents<RemoteSecret> {
     const secrets = this.#byLabel.get(label) ?? new Map<string, RemoteSecret>()
-    const changed = (key: string) => {
-      const [told] = [...this.#byLabel.values()].flatMap((each) => each.get(key) ?? [])
-      this.#secrets.set(key, told)
-    }
     return {
       read: (value) => {
         const known = keyAndVersion(value)
@@ -170,12 +177,12 @@ export class RemoteClusters {
       },
       set: (key, secret) => {
         secrets.set(key, secret)
-        changed(key)
+        this.#changed.add(key)
       },
       same: () => {},
       remove: (key) => {
         secrets.delete(key)
-        changed(key)
+        this.#changed.add(key)
       },
       complete: () => {
         this.#listed.add(label)
@@ -208,7 +215,7 @@ export class RemoteClusters {
 
   /** What was told belongs together: starts, changes and removes clusters. */
   #settled(): void {
-    if (this.#isClosed || !this.#isListed) return
+    if (this.#isClosed || !this.#isListed || !this.#haveReadAll()) return
     const { clusters, faults } = this.#secrets.result()
     this.#tellFaults(faults)
     for (const [id, running] of this.#running) {
@@ -218,6 +225,28 @@ export class RemoteClusters {
     }
     for (const remote of clusters.values()) if (!this.#running.has(remote.id) && !this.#leaving.has(remote.id)) this.#start(remote)
     this.#judge()
+  }
+
+  /** Reads the Secrets that changed, for a while; then the rest in further turns, which end with {@link #settled}. Returns whether all are read. */
+  #haveReadAll(): boolean {
+    const until = monotonicMs() + (this.#parts.turnMs ?? times.turnMs)
+    for (;;) {
+      const [key] = this.#changed
+      if (!this.#reading && key === undefined) return true
+      if (!this.#reading && key !== undefined) {
+        this.#changed.delete(key)
+        const [told] = [...this.#byLabel.values()].flatMap((each) => each.get(key) ?? [])
+        this.#reading = this.#secrets.steps(key, told)
+      }
+      if (this.#reading?.next().done) this.#reading = undefined
+      else if (monotonicMs() >= until) {
+        this.#turn = after(0, () => {
+          this.#turn = undefined
+          this.#settled()
+        }).unref()
+        return false
+      }
+    }
   }
 
   /** Logs the faults that are others than before. Whoever changes a Secret all the time must not fill the log. */

@@ -32,6 +32,7 @@ export function memoryOf(name: string, value = ''): number {
  */
 export function memoryOfData(value: unknown): number {
   if (typeof value === 'string') return valueBytes + Buffer.byteLength(value)
+  if (value instanceof Uint8Array) return valueBytes + value.byteLength
   let bytes = valueBytes
   if (Array.isArray(value)) for (const element of value) bytes += memoryOfData(element)
   else if (typeof value === 'object' && value !== null)

@@ -11,6 +11,7 @@ import { MetricRegistry } from '../../../actors/runtime/metrics.ts'
 import type { Supervisor } from '../../../actors/runtime/supervisor.ts'
 import type { LateActor } from '../../../actors/runtime/wiring.ts'
 import type { RemoteSecret } from '../../../src/orchestrator/remote-secrets.ts'
+import { until } from '../../harness/until.ts'
 
 const kubeconfig = (server: string) =>
   stringify({
@@ -21,7 +22,7 @@ const kubeconfig = (server: string) =>
   })
 
 /** Clusters that follow from the events of one Secret, and what they log. */
-function following() {
+function following(turnMs = Number.POSITIVE_INFINITY) {
   const events: ResourceEvents<RemoteSecret>[] = []
   const lines: string[] = []
   const started: string[] = []
@@ -34,7 +35,7 @@ function following() {
   const say = (line: string) => void lines.push(line)
   const metrics = new MetricRegistry()
   const clusters = new RemoteClusters({
-    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, auditMs: 0 },
+    ...{ namespace: 'mesh-system', own: 'own', api: api as unknown as ClusterApi, timeoutMs: 30_000, auditMs: 0, turnMs },
     ...{ settings: { perSecond: 10, burst: 10, userAgent: 'test' }, metrics, reviewMetrics: reviewMetrics(metrics) },
     log: (() => ({ debug: say, info: say, warn: say, error: say })) as unknown as Logger,
   })
@@ -51,7 +52,7 @@ function following() {
     ...{ clusters, lines, started },
     given(texts: Readonly<Record<string, string>>) {
       const data = Object.fromEntries(Object.entries(texts).map(([id, text]) => [id, Buffer.from(text).toString('base64')]))
-      const read = first.read({ metadata: { namespace: 'mesh-system', name: 's', resourceVersion: '1' }, data })
+      const read = first.read({ metadata: { namespace: 'mesh-system', name: 's', resourceVersion: '1' }, data }, false)
       first.set('mesh-system/s', read?.object as RemoteSecret, false)
       first.settled()
     },
@@ -67,6 +68,26 @@ describe('a remote secret that changes all the time', () => {
     for (let at = 0; at < 300; at++) given({ west: at % 2 ? 'x' : kubeconfig('http://a') })
     expect(lines.length).to.be.lessThan(20)
     expect(clusters.troubles).to.have.length(1)
+    clusters.close()
+  })
+})
+
+describe('remote secrets with much text', () => {
+  it('are read in turns, between which the main thread does other work', async () => {
+    const { clusters, started, given } = following(5)
+    const padding = '# padding\n'.repeat(2000)
+    const nested = Array.from({ length: 500 }, (_, at) => `{name: extension-${at}, extension: {a: [1, 2, 3], b: text}}`).join(', ')
+    const text = kubeconfig('https://10.0.0.1').replace('users:', `extensions: [${nested}]\nusers:`)
+    given(Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`c${at}`, `${text}${padding}`])))
+    expect(started.length, 'nothing counts before all of them are read').to.equal(0)
+    let turns = 0
+    const count = () => {
+      turns++
+      if (started.length === 0) setImmediate(count)
+    }
+    count()
+    await until('all of them', () => started.length === 60)
+    expect(turns).to.be.greaterThan(5)
     clusters.close()
   })
 })

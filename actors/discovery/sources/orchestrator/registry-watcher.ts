@@ -35,6 +35,7 @@ import { sendEvent, sourceOfActor } from '../../source-events.ts'
 import { IngressPart } from './ingress-part.ts'
 import { IngressStatus } from './ingress-status.ts'
 import { InjectorPart } from './injector-part.ts'
+import { KeptOfCluster } from './kept-of-cluster.ts'
 import { RegistryPart } from './registry-part.ts'
 import { RootCertificatesPart } from './root-certificates-part.ts'
 import { SecretsPart } from './secrets-part.ts'
@@ -77,6 +78,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   /** The paths that are followed for that of a follower: one for each namespace. */
   readonly #pathsOf = new Map<string, readonly string[]>()
   readonly #metrics: WatcherMetrics
+  /** What may be kept of another cluster; undefined: it is the own one. */
+  readonly #bounds: KeptOfCluster | undefined
   /** The paths of the resources that have been listed. */
   readonly #listed = new Set<string>()
   /** The paths of the resources that are not awaited any more, since they cannot be listed. */
@@ -103,6 +106,12 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   ) {
     const { perSecond, burst, userAgent, staleMs } = context.config
     this.#context = context
+    this.#bounds = context.config.isRemote
+      ? new KeptOfCluster(context.config, (line) => {
+          context.log('orch').error(line)
+          this.#noteTroubles()
+        })
+      : undefined
     this.#session = new ApiSession({
       ...{ perSecond, burst, userAgent, access },
       log: context.log('klog'),
@@ -162,7 +171,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   }
 
   get troubles(): readonly string[] {
-    return [...this.#troubles.values()]
+    return [...this.#troubles.values(), ...(this.#bounds?.troubles ?? [])]
   }
 
   follow(follower: Follower): void {
@@ -199,6 +208,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     this.#followed.get(path)?.watch.close()
     this.#followed.delete(path)
     this.#listed.delete(path)
+    this.#bounds?.freeAll(path)
     this.#unread.delete(path)
     this.#auditTroubles.delete(path)
     return [this.#troubles.delete(path), this.#stale.delete(path)].includes(true)
@@ -208,7 +218,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
     const { resource } = follower
     const { kind, path } = resource
     return {
-      read: (value) => this.#read(follower, value),
+      read: (value, isGone) => this.#read(follower, value, isGone),
+      mostAudited: this.#bounds?.mostListed,
       set: (key, object, isNew) => {
         this.#metrics.changed(kind, isNew ? 'add' : 'update')
         follower.set(key, object)
@@ -216,6 +227,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       same: () => this.#metrics.changed(kind, 'updatesame'),
       remove: (key) => {
         this.#metrics.changed(kind, 'delete')
+        this.#bounds?.removed(path, key)
         this.#faults.delete(`${path} ${key}`)
         follower.set(key, undefined)
       },
@@ -226,6 +238,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
           .debug(
             `cluster ${this.#context.config.cluster}: ${shownResource(follower.resource)}: a list was read whole: ${count(this.#followed.get(path)?.watch.size ?? 0, 'object')}`,
           )
+        if (this.#bounds?.listed(path)) this.#noteTroubles()
         follower.listed?.()
         this.#completed()
         if (this.#unread.delete(path)) this.#replayRead()
@@ -237,7 +250,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
         if (this.#auditTroubles.delete(path))
           this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${shownResource(resource)} are compared with lists again`)
         this.#metrics.audited(kind, missed)
-        if (missed > 0)
+        if (missed > 0 && !this.#bounds?.isFull)
           this.#context
             .log('orch')
             .warn(
@@ -252,11 +265,15 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   }
 
   /** Cuts an object to what is used. One that cannot be used is told, and keeps its last state. */
-  #read({ resource, cut }: Follower, value: Readonly<Record<string, unknown>>): Listed<unknown> | undefined {
+  #read({ resource, cut }: Follower, value: Readonly<Record<string, unknown>>, isGone: boolean): Listed<unknown> | undefined {
     const known = keyAndVersion(value)
     if (!known) return undefined
     const [key, version] = known
     const { object, faults, isLate } = cut(value)
+    if (object !== undefined && !isGone) {
+      const notTaken = this.#bounds?.take(resource, key, version, object)
+      if (notTaken) return notTaken.isKnown ? { key, version, object: undefined } : undefined
+    }
     if (!isLate) this.tellFaults(resource, key, faults, object !== undefined)
     return { key, version, object }
   }
@@ -358,7 +375,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       const followed = this.#followed.get(path)
       return followed ? [`cluster ${cluster}: ${shownResource(followed.follower.resource)} are stale: ${this.#staleness}`] : []
     })
-    this.#context.note(attentionNote, [...this.#troubles.values(), ...stale])
+    this.#context.note(attentionNote, [...this.#troubles.values(), ...(this.#bounds?.troubles ?? []), ...stale])
   }
 
   get #staleness(): string {
