@@ -24,8 +24,9 @@ describe('gateway secrets of a writer', () => {
     return { secrets, source, missing, wanted: () => source.received.at(-1)?.wanted.map(({ reader, names }) => ({ ...reader, names: [...names] })) }
   }
   /** A connection that subscribes to one secret whenever it may read. */
-  const connection = (verifiedIdentity: string | undefined, type = 'router') => {
+  const connection = (verifiedIdentity: string | undefined, type = 'router', cluster?: string) => {
     const held = { secrets: undefined as ReadableSecrets | undefined }
+    const caller = cluster === undefined ? undefined : { cluster: { id: cluster, isOwn: false } }
     const session = {
       readSecrets(secrets: ReadableSecrets | undefined) {
         held.secrets?.use(session, nothing)
@@ -34,7 +35,7 @@ describe('gateway secrets of a writer', () => {
       },
       secretsKnown: () => undefined,
     }
-    return { held, one: { node: { type, namespace: 'edge' }, verifiedIdentity, session } as unknown as Connection }
+    return { held, one: { node: { type, namespace: 'edge', clusterId: '' }, verifiedIdentity, session, caller } as unknown as Connection }
   }
 
   it('are requested once for all connections of a reader, until the last connection is gone', async () => {
@@ -50,6 +51,27 @@ describe('gateway secrets of a writer', () => {
       secrets.gone(one)
     }
     await until('that nothing is wanted', () => wanted()?.length === 0)
+  })
+
+  it('are those of the cluster that vouches for the reader, of which no other source is asked or heard', async () => {
+    const { secrets, source, wanted } = writer()
+    const [west, east] = ['west', 'east'].map((id) => new RecordingPeer<SecretCommand>(`source/orchestrator/${id}`)) as [typeof source, typeof source]
+    for (const each of [west, east]) secrets.linked(each)
+    const gateway = 'spiffe://td/ns/edge/sa/gateway'
+    const [own, other] = [connection(gateway), connection(gateway, 'router', 'west')]
+    secrets.named(names('td'), [own.one, other.one])
+    const asked = ({ received }: typeof source) => received.at(-1)?.wanted.map(({ reader }) => reader)
+    await until('the questions', () => asked(west)?.length === 1 && wanted()?.length === 1)
+    expect([asked(source), asked(west), asked(east)]).to.deep.equal([
+      [{ namespace: 'edge', account: 'gateway' }],
+      [{ namespace: 'edge', account: 'gateway', cluster: 'west' }],
+      [],
+    ])
+    const [reader] = asked(west) ?? []
+    const said = { type: 'SecretChanged', reader: reader as NonNullable<typeof reader>, name: 'site', material: undefined, at: 0 } as const
+    expect([...secrets.receive(said, source)], 'of the own cluster').to.deep.equal([])
+    expect([...secrets.receive(said, east)], 'of a third one').to.deep.equal([])
+    expect([...secrets.receive(said, west)]).to.deep.equal([other.one])
   })
 
   it('follow changes of the trust domain and its aliases', () => {
