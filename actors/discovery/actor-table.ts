@@ -231,7 +231,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     ...wire(rows, parts.module),
     webhooks: wireLate(
       webhooks,
-      { name: 'webhooks', config: { features: own, port: parts.webhooks, connections: webhookConnections } },
+      { name: 'webhooks', config: { features: own, port: parts.webhooks, hasCluster: parts.hasCluster, connections: webhookConnections } },
       rows,
       parts.module,
     ),

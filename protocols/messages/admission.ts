@@ -75,6 +75,8 @@ export interface WebhooksConfig {
   readonly features: object
   /** Undefined: reviews come from the main thread only. */
   readonly port: WebhookPort | undefined
+  /** Whether there is a cluster, which may have the configuration of injection. */
+  readonly hasCluster: boolean
   /** Maximum number of connections. */
   readonly connections: number
 }

@@ -41,7 +41,12 @@ describe('the port of webhooks', () => {
     const notes: Record<string, readonly string[]> = {}
     const context = {
       ...{ name: 'webhooks', metrics: new MetricRegistry() },
-      config: { features: {}, port: { host: '127.0.0.1', port, ownHosts: given.ownHosts }, connections: 50 } satisfies WebhooksConfig,
+      config: {
+        features: {},
+        port: { host: '127.0.0.1', port, ownHosts: given.ownHosts },
+        hasCluster: false,
+        connections: 50,
+      } satisfies WebhooksConfig,
       log: () => ({ info() {}, warn() {}, error() {}, debug() {} }),
       note: (name: string, value: readonly string[]) => {
         notes[name] = value

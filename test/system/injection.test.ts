@@ -115,3 +115,32 @@ describe('injection with files', () => {
     expect(await grown()).to.deep.equal({ requests: 8, success: 2, skip: 2, failure: 4 })
   })
 })
+
+describe('injection right after a start', () => {
+  const home = mkdtempSync(join(tmpdir(), 'mesh-inject-'))
+  const directory = join(home, 'var/lib/mesh/inject')
+  const service = new Service({ cwd: home })
+  before(() => mkdirSync(directory, { recursive: true }))
+  afterEach(() => service.stop())
+  after(async () => {
+    await service.dispose()
+    rmSync(home, { recursive: true })
+  })
+  const inject = () => postReview(service.httpPort, '/inject', podReviewOf(podWith()))
+
+  it('lets no pod pass before the files are read', async () => {
+    writeFileSync(join(directory, 'values'), stringify(defaultValues))
+    writeFileSync(join(directory, 'config'), stringify(defaultConfig))
+    await service.start()
+    expect((await inject()).patch).to.not.equal(undefined)
+  })
+
+  it('lets none pass while what there is cannot be used', async () => {
+    writeFileSync(join(directory, 'config'), 'templates: [')
+    await service.start()
+    expect((await inject()).status).to.equal(503)
+    await service.output.says(/pods are refused/)
+    writeFileSync(join(directory, 'config'), stringify(defaultConfig))
+    await until('the files', async () => (await inject()).patch !== undefined)
+  })
+})

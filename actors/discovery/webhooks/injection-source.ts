@@ -37,17 +37,24 @@ export class InjectionSource {
   #ofCluster: { readonly place: string; readonly texts: InjectorTexts } | undefined
   #state: InjectionState = { place: '', texts: undefined, configuration: undefined, fault: '' }
   #quiet: Timer | undefined
+  /** Whether it is known of the files, and of the ConfigMap, whether they exist. */
+  readonly #looked = { files: false, cluster: false }
+  readonly #known = Promise.withResolvers<void>()
+  #isKnown = false
   /** The texts that were last read, with their place. */
   #taken = ''
 
-  constructor(log: ScopedLogger, noted: (faults: readonly string[]) => void, directory = injectorDirectory) {
+  /** `hasCluster`: whether there is one, which says of its ConfigMap whether it exists. */
+  constructor(log: ScopedLogger, noted: (faults: readonly string[]) => void, hasCluster: boolean, directory = injectorDirectory) {
     this.#log = log
     this.#noted = noted
+    this.#looked.cluster = !hasCluster
     const [config, values] = [join(directory, 'config'), join(directory, 'values')]
     this.#files = new FilesWatch([config, values], {
       read: async () => {
         const [given, more] = [await readIfThere(config, { most }), await readIfThere(values, { most })]
         this.#ofFiles = given === undefined ? undefined : { place: config, texts: { config: given, values: more ?? '' } }
+        this.#looked.files = true
         this.#take()
       },
       refused: (reason) => this.#refuse(reason),
@@ -59,9 +66,23 @@ export class InjectionSource {
     return this.#state
   }
 
+  /** Whether it is known what is in force. Until then, pods must not pass without a sidecar: those of a process before this one got theirs. */
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
+  /** Resolves when it is known, or after some milliseconds. */
+  async known(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = after(ms, resolve)
+    await Promise.race([this.#known.promise, promise])
+    timer.cancel()
+  }
+
   receive({ place, texts }: InjectorEvent): void {
     if (texts === undefined && this.#ofCluster) this.#log.warn(`${place} is gone; the last good configuration of injection stays in force`)
     this.#ofCluster = texts && { place, texts }
+    this.#looked.cluster = true
     this.#quiet?.cancel()
     this.#quiet = after(quietMs, () => this.#take()).unref()
   }
@@ -72,7 +93,18 @@ export class InjectionSource {
   }
 
   #take(): void {
-    const given = this.#ofFiles ?? this.#ofCluster
+    this.#read()
+    const isNone = this.#looked.files && this.#looked.cluster && !this.#given
+    this.#isKnown ||= this.#state.configuration !== undefined || isNone
+    if (this.#isKnown) this.#known.resolve()
+  }
+
+  get #given(): { readonly place: string; readonly texts: InjectorTexts } | undefined {
+    return this.#ofFiles ?? this.#ofCluster
+  }
+
+  #read(): void {
+    const given = this.#given
     const key = JSON.stringify(given)
     if (!given || key === this.#taken) return
     this.#taken = key
@@ -85,7 +117,8 @@ export class InjectionSource {
   }
 
   #refuse(reason: string): void {
-    const consequence = this.#state.configuration ? 'the last good configuration of injection stays in force' : 'no pod gets a sidecar'
+    const without = this.#isKnown ? 'no pod gets a sidecar' : 'pods are refused'
+    const consequence = this.#state.configuration ? 'the last good configuration of injection stays in force' : without
     this.#state = { ...this.#state, fault: reason }
     this.#log.error(`${reason}; ${consequence}`)
     this.#noted([`${reason}; ${consequence}`])

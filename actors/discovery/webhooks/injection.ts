@@ -22,6 +22,9 @@ import { WebhookBundles } from './webhook-bundles.ts'
 /** The threads for large pods, the reviews that wait for one, the heap of one in MiB, and the longest time of one, in milliseconds. */
 const pool = { threads: 1, queue: 32, heapMib: 256, deadlineMs: 5000 } as const
 
+/** How long a review waits until the configuration is known, in milliseconds: right after a start. */
+const knownWithinMs = 2000
+
 class Injection implements AdmissionHandler {
   readonly paths = ['/inject']
   readonly takesMore = true
@@ -51,7 +54,7 @@ class Injection implements AdmissionHandler {
       notes[part] = faults
       context.note(attentionNote, [...notes.source, ...notes.bundles])
     }
-    this.#source = new InjectionSource(this.#log, note('source'))
+    this.#source = new InjectionSource(this.#log, note('source'), context.config.hasCluster)
     this.#bundles = new WebhookBundles(context, features, note('bundles'))
     this.#native = new NativeSidecars(context, features)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [context.metrics] })
@@ -67,7 +70,12 @@ class Injection implements AdmissionHandler {
     else if (message.type === 'InjectorWebhooksChanged' || message.type === 'TrustChanged') this.#bundles.receive(message)
   }
 
-  admit(request: AdmissionRequest, { rest }: AdmissionCall): AdmissionAnswer {
+  admit(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
+    if (this.#source.isKnown) return this.#admit(request, call)
+    return this.#known().then(() => this.#admit(request, call))
+  }
+
+  #admit(request: AdmissionRequest, { rest }: AdmissionCall): AdmissionAnswer {
     this.#requests.inc()
     const { configuration } = this.#source.state
     const verdict = decidePod(request, rest, configuration && { ...this.#settings, configuration, names: this.#names })
@@ -77,6 +85,7 @@ class Injection implements AdmissionHandler {
 
   /** Large pods are injected elsewhere: some take a second, and other pods are waiting. */
   async admitLarge(body: Uint8Array, { rest, asking }: AdmissionCall): Promise<string> {
+    await this.#known()
     const { configuration, texts } = this.#source.state
     if (!configuration || !texts) return this.#admitUnconfigured(body)
     const task: InjectTask = { body, rest, texts, settings: this.#settings, domain: this.#features.MESH_DOMAIN }
@@ -87,6 +96,12 @@ class Injection implements AdmissionHandler {
       this.#decided(verdict)
     }
     return text
+  }
+
+  /** Resolves when it is known what is in force. Rejects when that takes too long: the pod is asked for again, or `failurePolicy` decides. */
+  async #known(): Promise<void> {
+    if (!this.#source.isKnown) await this.#source.known(knownWithinMs)
+    if (!this.#source.isKnown) throw new Busy('the pod could not be injected: the configuration of injection was not read yet, or cannot be used')
   }
 
   unread(): void {
