@@ -252,7 +252,7 @@ describe('new proxies that do not read or read slowly, with PILOT_PUSH_THROTTLE=
 
 describe('a writer thread that is blocked for longer than the send timeout', () => {
   const { env, block } = disturbed('xds-writer/0')
-  const { service, peer, client, changed, metric } = slowPeers(20, { ...env, PILOT_XDS_SEND_TIMEOUT: '5s' }, [
+  const { peer, client, changed, metric } = slowPeers(20, { ...env, PILOT_XDS_SEND_TIMEOUT: '5s' }, [
     '--keepaliveInterval',
     '3s',
     '--keepaliveTimeout',
@@ -274,14 +274,19 @@ describe('a writer thread that is blocked for longer than the send timeout', () 
     }
     expect(await metric('pilot_xds_write_timeout')).to.equal(0)
   })
+})
+
+describe('a writer thread that is blocked when the answer to a ping is nearly due', () => {
+  const { env, block } = disturbed('xds-writer/0')
+  const { service, peer } = slowPeers(20, env, ['--keepaliveInterval', '8s', '--keepaliveTimeout', '8s', '--writers', '1'])
 
   it('does not disconnect a peer whose answer to a ping arrived meanwhile', async () => {
     const reader = peer({ window: mib, bytesPerSecond: 100_000_000, names: ['quiet'], holdsPings: true })
     await until('a ping', () => reader.pings > 0)
-    // So late within the three seconds for an answer that the time charged for the block exceeds them.
-    const late = performance.now() + 2000
+    // So late within the eight seconds for an answer that the time charged for the block exceeds them.
+    const late = performance.now() + 5000
     await until('the answer to be late', () => performance.now() > late)
-    await block(3000)
+    await block(5000)
     const { pings } = reader
     reader.answerPings()
     await until('the next ping, or the end', () => reader.pings > pings || reader.closed)
