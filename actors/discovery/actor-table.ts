@@ -334,7 +334,8 @@ function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
 /** The registrar of workloads, where they register themselves. */
 function registrarRow({ replica, features, writers }: TableParts): Row<Registrar> {
   const { MESH_DOMAIN: domain, PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: graceMs, PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: checksHealth } = features
-  const config = (name: string): RegistrarConfig => ({ replica: name, domain, graceMs, checksHealth, writers })
+  const mostEntries = features.PILOT_WORKLOAD_ENTRY_MAX_PER_ACCOUNT
+  const config = (name: string): RegistrarConfig => ({ replica: name, domain, graceMs, checksHealth, mostEntries, writers })
   return {
     module: 'registrar/registrar',
     consumes: { WorkloadEvent: true, RegistrationObjectEvent: true },

@@ -134,6 +134,8 @@ export interface RegistrarConfig {
   readonly domain: string
   readonly graceMs: number
   readonly checksHealth: boolean
+  /** The most entries of the groups of one service account; 0: any number. */
+  readonly mostEntries: number
   /** The number of writers, each of which tells of its connections. */
   readonly writers: number
 }

@@ -252,6 +252,13 @@ export const variables = {
     meaning:
       'how long a workload that was registered automatically may be disconnected from all discovery instances before its WorkloadEntry is deleted',
   },
+  PILOT_WORKLOAD_ENTRY_MAX_PER_ACCOUNT: {
+    type: 'integer',
+    default: 1000,
+    range: [0, 1_000_000],
+    meaning:
+      'the most WorkloadEntries that are registered automatically for the WorkloadGroups of one service account; further workloads are refused; 0: any number',
+  },
   PILOT_USE_ENDPOINT_SLICE: {
     type: 'boolean',
     default: true,

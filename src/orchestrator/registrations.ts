@@ -1,6 +1,6 @@
 /**
  * The registration of workloads by one replica: which WorkloadEntry is to be created, taken over, marked or deleted next, and what its status has to
- * say (docs/registration.md, R1 to R12). One call of an entry is under way at a time, and what is written is worked out when it is its turn. Whether
+ * say (docs/registration.md, R1 to R13). One call of an entry is under way at a time, and what is written is worked out when it is its turn. Whether
  * a time has passed is measured from when this replica saw a state: the times that are written into entries are not read.
  */
 import type {
@@ -16,7 +16,8 @@ import type {
 import { isIp, leadsToCaller } from '../config/addresses.ts'
 import { type Pauses, pauseAfter } from '../model/back-off.ts'
 import { status } from '../model/status-codes.ts'
-import { LiveReplicas } from './live-replicas.ts'
+import { AccountSizes } from './account-sizes.ts'
+import { LiveReplicas, presenceTimes } from './live-replicas.ts'
 import { disconnection, entryName, healthPatch, newEntry, saysHealth, takeOver } from './registered-entry.ts'
 import { RequestBudget } from './request-budget.ts'
 import { isNewer } from './resource-versions.ts'
@@ -37,9 +38,10 @@ const mostRefusals = 1000
 const rate = { perSecond: 20, burst: 20 }
 /**
  * How long a workload may be away before its entry is marked, how much later a replica deletes an entry that another one has marked, and the least time between two writes of
- * the health of an entry, in milliseconds.
+ * the health of an entry, in milliseconds. After the API server was away nothing is deleted for the grace period, at least for `outageMs`, which is longer than a replica waits
+ * before it tries to take an entry over again; a list of Leases that comes more than `listMs` after the one before tells of such a time.
  */
-const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000 }
+const times = { awayMs: 1000, othersMs: 2000, healthMs: 1000, outageMs: 30_000, listMs: presenceTimes.everyMs + 3000 }
 /** After so many other calls in a row, one that writes health is next, where one waits. */
 const othersInARow = 3
 
@@ -133,11 +135,17 @@ export class Registrations {
   #knowsConnections = false
   /** Whether this replica has a Lease: without one, others would take it for dead. */
   #isPresent = false
+  /** When the Leases were last listed; at first, the start. */
+  #listedAt: number
+  /** Since when the API server answers without a break, as far as this replica knows. */
+  #answersSince = Number.NEGATIVE_INFINITY
+  readonly #sizes = new AccountSizes()
 
   constructor(settings: RegistrationSettings, now: number) {
     this.#settings = settings
     this.replicas = new LiveReplicas(settings.replica)
     this.#budget = new RequestBudget(rate.perSecond, rate.burst, now)
+    this.#listedAt = now
   }
 
   /** The number of workloads that are connected here, of entries that this replica keeps, and of those that wait for a call. */
@@ -240,6 +248,8 @@ export class Registrations {
   /** The Leases of all replicas were listed; see {@link LiveReplicas.listed}. */
   listed(leases: PresenceAnswer, keepers: Iterable<string>, askedAt: number, now: number): void {
     this.#isPresent = true
+    if (askedAt - this.#listedAt > times.listMs) this.#answersSince = now
+    this.#listedAt = now
     if (this.replicas.listed(leases, keepers, askedAt, now)) for (const id of this.#entries.keys()) this.#look(id)
   }
 
@@ -306,6 +316,7 @@ export class Registrations {
     const state = (of: WorkloadEntryData | undefined) => of && [of.uid, of.controller, of.connectedAt, of.disconnectedAt].join('|')
     if (state(seen) !== state(entry.seen)) entry.since = now
     entry.seen = seen
+    this.#count(entry)
     // What stood in the way is over.
     if (entry.isConflicting) Object.assign(entry, { isConflicting: false, notBefore: now })
     if (seen && entry.connections.size > 0) this.#checkOwner(entry, seen, now)
@@ -335,13 +346,39 @@ export class Registrations {
     const id = `workloadentries.${workloadGroup.group} ${workload.namespace}/${name}`
     const refusal = this.#entries.has(id) ? undefined : this.#refusals.get(id)
     if (refusal && refusal.until > now) return this.#refuse(connected, status.failedPrecondition, refusal.reason, now)
+    const full = this.#entries.has(id) ? undefined : this.#fullness(workloadGroup)
+    if (full !== undefined) return this.#refuse(connected, status.resourceExhausted, full, now)
     const entry = this.#entries.get(id) ?? this.#added(id, now)
     connected.entry = id
     entry.connections.add(connected)
+    this.#count(entry)
     entry.isClaimed = true
     if (connected.health) entry.health = connected.health
     if (entry.seen) this.#checkOwner(entry, entry.seen, now)
     this.#look(id)
+  }
+
+  /** Counts an entry as one of its group. */
+  #count({ id, seen, connections }: Entry): void {
+    const [connected] = connections
+    const group = seen ? seen.registeredFor : connected?.workload.workloadGroup
+    const namespace = seen?.namespace ?? connected?.workload.namespace
+    this.#sizes.set(id, group ? `${namespace}/${group}` : undefined)
+  }
+
+  /** Why the account of a group may register no more entries; undefined: it may. */
+  #fullness(workloadGroup: WorkloadGroupData): string | undefined {
+    const { mostEntries } = this.#settings
+    const { namespace } = workloadGroup
+    const account = accountOf(workloadGroup)
+    let entries = 0
+    for (const [key, size] of this.#sizes.sizes) {
+      if (!key.startsWith(`${namespace}/`)) continue
+      const [group] = this.#groups.get(key)?.values() ?? []
+      if (group && accountOf(group) === account) entries += size
+    }
+    if (mostEntries === 0 || entries < mostEntries) return undefined
+    return `the workload cannot be registered: service account ${quoted(account)} of namespace ${quoted(namespace)} has ${entries} WorkloadEntries, and may have ${mostEntries} (PILOT_WORKLOAD_ENTRY_MAX_PER_ACCOUNT); the entries of machines that are gone are deleted after PILOT_WORKLOAD_ENTRY_GRACE_PERIOD`
   }
 
   #groupOf({ namespace, workloadGroup }: RegisteringWorkload): WorkloadGroupData | undefined {
@@ -382,6 +419,7 @@ export class Registrations {
     if (!entry || entry.isUnderWay) return
     if (!entry.seen && entry.connections.size === 0) {
       this.#entries.delete(id)
+      this.#sizes.set(id, undefined)
       for (const set of [this.#ready, this.#unhealthy]) set.delete(id)
     } else this.#ready.add(id)
   }
@@ -401,7 +439,7 @@ export class Registrations {
       const entry = this.#entries.get(id)
       const wanted = entry && !entry.isUnderWay ? this.#wanted(entry) : undefined
       if (!entry || !wanted) continue
-      const time = Math.max(wanted.at, entry.notBefore)
+      const time = Math.max(wanted.at, entry.notBefore, wanted.change === 'delete' ? this.#deletesFrom(now) : wanted.at)
       if (time > now) {
         this.#waiting.set(id, time)
         this.#wakeAt = Math.min(this.#wakeAt, time)
@@ -416,6 +454,15 @@ export class Registrations {
       }
     }
     return undefined
+  }
+
+  /**
+   * From when on entries may be deleted. While the API server does not answer, other replicas cannot take entries over whose workloads have connected
+   * to them; nor at once when it answers again.
+   */
+  #deletesFrom(now: number): number {
+    if (now - this.#listedAt > times.listMs) return now + 1000
+    return this.#answersSince + Math.max(this.#settings.graceMs, times.outageMs)
   }
 
   #wanted(entry: Entry): Wanted | undefined {
@@ -488,6 +535,7 @@ export class Registrations {
   }
 
   #block(now: number, chance: number): void {
+    this.#answersSince = now
     // Of calls that were under way together, one counts.
     if (this.#blocked.until > now) return
     const failures = this.#blocked.failures + 1
@@ -496,6 +544,12 @@ export class Registrations {
 }
 
 const quoted = (text: string) => JSON.stringify(text.slice(0, 253))
+
+/** The service account that a group is for. */
+function accountOf({ template }: WorkloadGroupData): string {
+  const { serviceAccount } = template
+  return typeof serviceAccount === 'string' && serviceAccount !== '' ? serviceAccount : 'default'
+}
 
 /** Why a workload cannot be registered; undefined: it can be. */
 function faultOf(
@@ -510,8 +564,7 @@ function faultOf(
   if (callers && !callers.some((caller) => caller.namespace === namespace))
     return fault(status.permissionDenied, `its identity is not of namespace ${quoted(namespace)}`)
   if (!workloadGroup) return fault(status.notFound, `${shown} does not exist`)
-  const { serviceAccount } = workloadGroup.template
-  const account = typeof serviceAccount === 'string' && serviceAccount !== '' ? serviceAccount : 'default'
+  const account = accountOf(workloadGroup)
   if (callers && !callers.some((caller) => caller.namespace === namespace && caller.account === account))
     return fault(status.permissionDenied, `${shown} is for service account ${quoted(account)}, which its identity is not of`)
   if (!isIp(address) || leadsToCaller(address)) return fault(status.invalidArgument, `others cannot reach it at ${quoted(address)}`)

@@ -8,7 +8,7 @@ export const domain = 'mesh.io'
 /** The grace period of the replicas. */
 export const graceMs = 10_000
 /** The settings of a replica. */
-export const settings = (replica: string): RegistrationSettings => ({ replica, domain, graceMs, checksHealth: true })
+export const settings = (replica: string): RegistrationSettings => ({ replica, domain, graceMs, checksHealth: true, mostEntries: 300 })
 /** The API group and version of entries and groups. */
 export const place = { group: 'networking.mesh.io', version: 'v1' }
 /** The id of the group. */

@@ -202,7 +202,7 @@ describe('the registration of workloads by three replicas', () => {
       this.#answersFrom = 0
       if (this.replicas.every((replica) => !replica)) this.start(0)
       for (const replica of this.replicas) if (replica) Object.assign(replica, { lag: 0, lost: [], lostPresence: 0, stoppedUntil: 0, answersFrom: 0 })
-      this.pass(presenceTimes.deadMs + 5 * presenceTimes.everyMs + graceMs + 40_000)
+      this.pass(presenceTimes.deadMs + 5 * presenceTimes.everyMs + graceMs + 80_000)
       for (let machine = 0; machine < machines; machine++) {
         const having = this.replicas.filter((replica) => replica?.connections.has(machine)).map((replica) => replica?.name)
         const entry = this.server.entry(`vms-10.0.0.${machine + 1}`)
@@ -252,6 +252,28 @@ describe('the registration of workloads by three replicas', () => {
       expect(simulation.server.entry('vms-10.0.0.1')).to.include({ controller: one.name, disconnectedAt: '' })
       expect(simulation.server.log.filter((call) => call.startsWith('delete'))).to.deep.equal([])
     })
+
+  for (const marker of ['lives', 'is killed'] as const)
+    for (const outageMs of [9000, 31_000, 600_000])
+      it(`deletes no entry after an outage of ${outageMs / 1000} s whose workload has connected elsewhere meanwhile: its marker ${marker}`, () => {
+        // The others try again at different times after the outage.
+        for (let shift = 0; shift < 20_000; shift += 1750) {
+          const simulation = new Simulation()
+          const [one, two] = simulation.replicas as [SimulatedReplica, SimulatedReplica]
+          one.connect(0, 0)
+          simulation.pass(6000)
+          one.disconnect(0, simulation.now)
+          simulation.pass(2000)
+          expect(simulation.server.entry('vms-10.0.0.1')?.disconnectedAt).not.to.equal('')
+          simulation.unanswered(outageMs + shift)
+          if (marker === 'is killed') simulation.kill(0)
+          simulation.pass(1000)
+          two.connect(0, simulation.now)
+          simulation.pass(outageMs + shift + 90_000)
+          expect(simulation.server.entry('vms-10.0.0.1')).to.include({ controller: two.name, disconnectedAt: '' })
+          expect(simulation.server.log.filter((call) => call.startsWith('delete'))).to.deep.equal([])
+        }
+      })
 
   it('leaves no entry for ever and deletes none whose workload is connected, whatever happens', () => {
     const [replica, machine] = [fc.nat(2), fc.nat(machines - 1)]

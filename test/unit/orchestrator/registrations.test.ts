@@ -42,8 +42,12 @@ class Subject {
     return this.server.log.slice(before)
   }
 
+  /** The API server answers all the time. */
   later(ms: number): string[] {
-    this.now += ms
+    for (const end = this.now + ms; this.now < end; ) {
+      this.now = Math.min(end, this.now + 5000)
+      this.registrations.listed([], [], this.now, this.now)
+    }
     return this.work()
   }
 }
@@ -193,6 +197,41 @@ describe('the registration of workloads', () => {
     expect(subject.later(graceMs - 1)).to.deep.equal([])
     expect(subject.later(1)).to.deep.equal(['delete vms-10.0.0.1'])
     expect(subject.registrations.counts).to.deep.equal({ connected: 0, kept: 0, waiting: 0 })
+  })
+
+  it('registers as many entries of the groups of an account as are permitted, and again when some are gone', () => {
+    const subject = new Subject()
+    const { registrations } = subject
+    const second = { ...groupOf({ template: { serviceAccount: 'vm' } }), name: 'more', uid: 'g2' } as never
+    const others = { ...groupOf({ template: { serviceAccount: 'other' } }), name: 'others', uid: 'g3' } as never
+    registrations.setGroup('workloadgroups.networking.mesh.io shop/more', second, subject.now)
+    registrations.setGroup('workloadgroups.networking.mesh.io shop/others', others, subject.now)
+    const join = (number: number, more: Partial<RegisteringWorkload> = {}) =>
+      registrations.connected('w0', `c${number}`, workload(`10.1.${number >> 8}.${number & 255}`, more), undefined, subject.now)
+    const all = (list: readonly number[], more: Partial<RegisteringWorkload> = {}) => {
+      for (const number of list) join(number, more)
+    }
+    const numbers = (from: number, count: number) => Array.from({ length: count }, (_, index) => from + index)
+    all(numbers(1, 200))
+    all(numbers(201, 100), { workloadGroup: 'more' })
+    // What is waiting to be created counts.
+    expect(registrations.takeRefused()).to.deep.equal([])
+    for (const more of [{}, { workloadGroup: 'more' }]) {
+      join(301, more)
+      const [refused] = registrations.takeRefused()
+      expect([refused?.code, refused?.connection]).to.deep.equal([status.resourceExhausted, 'c301'])
+      expect(refused?.reason).to.contain('service account "vm" of namespace "shop" has 300 WorkloadEntries, and may have 300')
+    }
+    join(302, { workloadGroup: 'others', callers: [{ namespace: 'shop', account: 'other' }] })
+    expect(registrations.takeRefused()).to.deep.equal([])
+    while (subject.server.objects.size < 301) subject.later(1000)
+    // Those that have entries connect again.
+    registrations.connected('w0', 'again', workload('10.1.0.1'), undefined, subject.now)
+    expect(registrations.takeRefused()).to.deep.equal([])
+    registrations.disconnected('w0', 'c2', subject.now)
+    while (subject.server.objects.size > 300) subject.later(1000)
+    join(303)
+    expect([registrations.takeRefused(), subject.later(1000)]).to.deep.equal([[], ['create vms-10.1.1.47']])
   })
 
   it('writes nothing when a workload is back within a second, and takes its entry again within the grace period', () => {
