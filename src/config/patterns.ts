@@ -95,7 +95,7 @@ export class PatternChecks {
   #spentMs = 0
 
   /**
-   * `maxMs`: the time limit. `now`: a clock in milliseconds. `longest`: a pattern that is longer than this when it is written out
+   * `maxMs`: the time limit. `now`: a clock in milliseconds, that of the thread's CPU. `longest`: a pattern that is longer than this when it is written out
    * ({@link writtenOut}) counts as exceeding the limit: compiling it alone might. Without arguments there is no limit.
    */
   constructor(maxMs = Number.POSITIVE_INFINITY, now = () => 0, longest = Number.POSITIVE_INFINITY) {

@@ -5,7 +5,7 @@ import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { PatternChecks } from '../../../src/config/patterns.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { readReview, reviewText, unreadText } from '../../../src/orchestrator/admission-review.ts'
-import { monotonicMs } from '../../runtime/clock.ts'
+import { threadCpuMs } from '../../runtime/clock.ts'
 
 /** A review to validate: the JSON of one, or a request that was read. */
 export interface ValidateTask {
@@ -37,7 +37,7 @@ export default function validate({ body, request, ...given }: ValidateTask): Val
 }
 
 function decided(request: AdmissionRequest, { domain, optOuts }: Pick<ValidateTask, 'domain' | 'optOuts'>): AdmissionVerdict {
-  const patterns = new PatternChecks(patternsMs, monotonicMs)
+  const patterns = new PatternChecks(patternsMs, threadCpuMs)
   const verdict = decideAdmission(request, { names: meshNames(domain), patterns, optOuts: readOptOuts(optOuts) })
   if (!patterns.isExhausted) return verdict
   const message = `configuration is invalid: its regular expressions take longer than ${patternsMs} ms to check`

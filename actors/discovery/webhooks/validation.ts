@@ -7,14 +7,14 @@ import { PatternChecks } from '../../../src/config/patterns.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
 import type { ActorContext } from '../../runtime/actor.ts'
-import { monotonicMs } from '../../runtime/clock.ts'
+import { monotonicMs, threadCpuMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
 import { type AdmissionCall, type AdmissionHandler, Busy, type HandlerMaker } from './admission-handler.ts'
 import type { ValidatedReview, ValidateTask } from './validate-task.ts'
 
-/** How long the regular expressions of a review may take on the thread of the webhooks, in milliseconds; those that take longer go to the pool. */
+/** The CPU time that the regular expressions of a review may take on the thread of the webhooks, in milliseconds; those that take longer go to the pool. */
 const patternsMs = 25
 /** A regular expression that is longer when its repetitions are written out, in characters, goes to the pool too: it may take longer alone. */
 const longestPattern = 2000
@@ -53,7 +53,7 @@ class Validation implements AdmissionHandler {
   }
 
   admit(request: AdmissionRequest, { asking }: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
-    const patterns = new PatternChecks(patternsMs, monotonicMs, longestPattern)
+    const patterns = new PatternChecks(patternsMs, threadCpuMs, longestPattern)
     const verdict = decideAdmission(request, { names: this.#names, patterns, optOuts: this.#optOuts })
     if (!patterns.isExhausted) return this.#decided(verdict)
     return this.#onPool({ ...this.#given, request }, asking.restMs()).then(({ verdict: later }) => this.#decided(later as AdmissionVerdict))

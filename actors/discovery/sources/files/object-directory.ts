@@ -12,7 +12,7 @@ import { PatternChecks } from '../../../../src/config/patterns.ts'
 import { BackOff, type Pauses } from '../../../../src/model/back-off.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import type { Settings } from '../../../../src/snapshot/snapshot.ts'
-import { monotonicMs } from '../../../runtime/clock.ts'
+import { monotonicMs, threadCpuMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import { FileTimeouts } from '../../../runtime/file-timeouts.ts'
 import { Gauge, type MetricRegistry } from '../../../runtime/metrics.ts'
@@ -329,7 +329,7 @@ export class ObjectDirectory {
       return
     }
     if (before && 'fault' in before.content) this.#parts.log('source').info(`${name} can be read again`)
-    const patterns = new PatternChecks(patternsMs, monotonicMs)
+    const patterns = new PatternChecks(patternsMs, threadCpuMs)
     if (content.text.length < pooledBytes) {
       const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts, this.#revision, this.#source)
       if (!patterns.isExhausted) {
