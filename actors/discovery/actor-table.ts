@@ -237,8 +237,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     ),
     sources,
     configured: (source) => configuredActor(parts, rows, late, source),
-    remote: (id) =>
-      wireLate(remotes, { name: remoteActor(id), config: { ...watcherConfig(parts), cluster: id, isRemote: true } }, rows, parts.module),
+    remote: (id) => remoteWatcher(parts, remotes, rows, id),
   }
 }
 
@@ -289,7 +288,9 @@ function trustRows(parts: TableParts) {
     consumes: { MeshNamesEvent: true, IdentityEvent: true },
     emits: { TrustEvent: true },
     runs: 'in-thread',
-    actors: parts.listen.secure?.signs ? [{ name: 'certificate-authority', config: { features, place: parts.place } }] : [],
+    actors: parts.listen.secure?.signs
+      ? [{ name: 'certificate-authority', config: { features, place: parts.place, pluggedNamespace: pluggedNamespace(parts) } }]
+      : [],
   }
   const rootCertificates: Row<RootCertificates> = {
     module: 'leader/root-certificates',
@@ -388,6 +389,10 @@ function configuredRows(mode: SpawnMode): {
   }
 }
 
+/** The namespace whose Secret may have an authority where the state is in a directory; undefined: none is read. */
+const pluggedNamespace = ({ features, hasCluster, place, options }: TableParts): string | undefined =>
+  features.USE_REMOTE_CERTS && hasCluster && place.kind === 'directory' ? options.namespace || features.POD_NAMESPACE : undefined
+
 /** Whether the ConfigMap with the root certificates is kept in each namespace: where there are a cluster and an own authority. */
 const keepsRoots = ({ hasRegistry, listen, features }: TableParts): boolean =>
   hasRegistry && listen.secure?.signs === true && features.PILOT_CERT_PROVIDER !== 'orchestrator'
@@ -420,10 +425,16 @@ function clusterRow(parts: TableParts): Row<RegistryWatcher> {
 const remoteRow = (mode: SpawnMode): Row<RemoteWatcher> => ({
   module: 'sources/orchestrator/remote-watcher',
   consumes: { SecretCommand: true },
-  emits: { SourceEvent: true, SecretEvent: true },
+  emits: { SourceEvent: true, SecretEvent: true, NamespaceRootsEvent: true, InjectorEvent: true, InjectorWebhooksEvent: true },
   runs: mode,
   actors: [],
 })
+
+/** The watcher of another cluster. The webhooks come late as well, before or after it. */
+function remoteWatcher(parts: TableParts, row: Row<RemoteWatcher>, rows: Parameters<typeof wireLate>[2], id: string): LateActor {
+  const made = wireLate(row, { name: remoteActor(id), config: { ...watcherConfig(parts), cluster: id, isRemote: true } }, rows, parts.module)
+  return parts.features.EXTERNAL_MESHD ? { ...made, peers: [...made.peers, 'webhooks'] } : made
+}
 
 function writerActors({ options, features, writers, listen, statusOnLoopback, identity }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options

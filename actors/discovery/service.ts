@@ -186,13 +186,16 @@ async function checkGiven(given: DiscoveryOptions) {
   agentDefaults(features)
   const sources = givenSources(given, features)
   const place = givenPlace({ hasCluster: sources.cluster !== undefined, isNamed: named.has('MESHD_CA_STATE_DIR') }, given, features)
-  const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given, place.place))
+  const pluggedNamespace = features.USE_REMOTE_CERTS ? given.namespace || features.POD_NAMESPACE : undefined
+  const cluster = sources.cluster && (await MainCluster.open(sources.cluster, given, place.place, pluggedNamespace))
   const identity = authenticatorConfig(features, cluster !== undefined)
   checkGivenFiles(given)
   const hasCluster = cluster !== undefined
   if (features.PILOT_ENABLE_STATUS && !hasCluster) warnings.push('PILOT_ENABLE_STATUS has no effect: there is no cluster whose objects have a status')
   if (features.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION && !hasCluster)
     warnings.push('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION has no effect: there is no cluster in which WorkloadEntries could be created')
+  if (features.USE_REMOTE_CERTS && !hasCluster)
+    warnings.push('USE_REMOTE_CERTS has no effect: there is no cluster whose Secret cacerts could be read')
   const authority = { ...(await givenAuthority(given, features, { place: place.place, hasCluster })), place: place.place }
   // The authority has made its directory by now, if it has one.
   const { secrets, warning } = cluster?.secrets ? await sharedSecrets(cluster.secrets) : keptSecrets(features.MESHD_CA_STATE_DIR)
@@ -201,7 +204,7 @@ async function checkGiven(given: DiscoveryOptions) {
   const files = serving.from === 'files' ? serving.files : undefined
   const certificate = files && (await readCertificate(files))
   const webhooks = givenWebhooks(given, features, sources.cluster !== undefined, serving)
-  const openOnLoopback = await isOpenOnLoopback(given, features, cluster?.secrets)
+  const openOnLoopback = await isOpenOnLoopback(given, features, cluster?.secrets ?? cluster?.plugged)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
@@ -275,10 +278,14 @@ const levelsInForce = (opened: ReturnType<typeof openLog>, supervisor: Superviso
 })
 
 /** The answers to actors that do what only the leader may do. */
-const leaderAnswers = (elections: Elections, { signer }: MainCluster, features: Features, namespace: string) => ({
+const leaderAnswers = (elections: Elections, { signer, remotes }: MainCluster, features: Features, namespace: string) => ({
   ...elections.answers,
   ...(signer && certificateWrites({ leadership: () => elections.of('certificates'), signer, domain: features.MESH_DOMAIN, namespace })),
-  ...rootWrites(() => elections.of('namespaces'), features.MESH_DOMAIN),
+  ...rootWrites(
+    () => elections.of('namespaces'),
+    features.MESH_DOMAIN,
+    (id) => remotes?.apiOf(id),
+  ),
   ...validationSteps({
     leadership: () => elections.of('validation'),
     name: webhookConfigName(features.VALIDATION_WEBHOOK_CONFIG_NAME, namespace),

@@ -48,6 +48,8 @@ export interface AuthorityConfig {
   readonly features: object
   /** Where the state is: in `MESHD_CA_STATE_DIR`, or in Secrets of a namespace. */
   readonly place: StatePlace
+  /** The namespace whose Secret `cacerts` is read where the state is in a directory; undefined: none is. */
+  readonly pluggedNamespace?: string | undefined
 }
 
 /** Where the control plane keeps its state: in a directory, or in Secrets of a namespace, which replicas share. */

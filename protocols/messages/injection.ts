@@ -24,6 +24,8 @@ export interface CalledWebhook {
 /** Watcher of a cluster to the webhooks: a MutatingWebhookConfiguration with injection webhooks of this revision; undefined: it is gone, or not one. */
 export interface InjectorWebhooksEvent {
   readonly type: 'InjectorWebhooksChanged'
+  /** The other cluster that has it; undefined: the own one. */
+  readonly cluster?: string | undefined
   readonly name: string
   readonly state: { readonly uid: string; readonly webhooks: readonly CalledWebhook[] } | undefined
 }
@@ -37,6 +39,8 @@ export interface MeshSettingsEvent {
 
 /** Asks the main thread to write the CA bundle of some webhooks. */
 export interface BundleOrder {
+  /** The other cluster that has it; undefined: the own one. */
+  readonly cluster?: string | undefined
   /** The MutatingWebhookConfiguration, and which it is: another one of the same name is left alone. */
   readonly name: string
   readonly uid: string

@@ -13,6 +13,8 @@ export interface NamespaceRoots {
 /** Watcher of a cluster to the keeper of root certificates: a namespace was added or changed, or its ConfigMap was; undefined: it is gone. */
 export interface NamespaceRootsEvent {
   readonly type: 'NamespaceRootsChanged'
+  /** The other cluster whose namespace it is; undefined: the own one. */
+  readonly cluster?: string | undefined
   readonly namespace: string
   readonly state: NamespaceRoots | undefined
 }
@@ -20,6 +22,8 @@ export interface NamespaceRootsEvent {
 /** Asks the main thread to write the ConfigMap of a namespace, as the leader of a term. */
 export interface RootsWrite {
   readonly term: number
+  /** The other cluster whose namespace it is; undefined: the own one. */
+  readonly cluster?: string | undefined
   readonly namespace: string
   /** The certificates, PEM. */
   readonly roots: string

@@ -334,6 +334,18 @@ export const variables = {
     range: ['0s', '1h'],
     meaning: 'how long readiness waits for another cluster that a remote secret names; the service goes on without it then (docs/operation.md, J5)',
   },
+  EXTERNAL_MESHD: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'when true, one discovery instance controls remote clusters including the CA: it writes the root certificates and the CA bundles of injection webhooks there (docs/operation.md, J10)',
+  },
+  USE_REMOTE_CERTS: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'loads the CA certificates from the Secret cacerts of the cluster also where the state is in a directory, as that of an external discovery component is (docs/certificates.md, A6)',
+  },
   PILOT_REMOTE_CLUSTER_MAX_OBJECTS: {
     type: 'integer',
     default: 200_000,

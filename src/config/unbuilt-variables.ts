@@ -11,12 +11,6 @@ const mysql = 'releases of Envoy have no filter for MySQL, only contrib builds h
 /** The table of these variables. */
 export const unbuiltVariables = {
   ENABLE_WASM_TELEMETRY: { without: telemetry, type: 'boolean', default: false, meaning: 'enables Wasm-based telemetry' },
-  EXTERNAL_MESHD: {
-    without: orchestrator,
-    type: 'boolean',
-    default: false,
-    meaning: 'when true, one discovery instance controls remote clusters including the CA',
-  },
   PILOT_ENABLED_SERVICE_APIS: {
     without: orchestrator,
     type: 'boolean',
@@ -28,11 +22,5 @@ export const unbuiltVariables = {
     type: 'boolean',
     default: false,
     meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
-  },
-  USE_REMOTE_CERTS: {
-    without: orchestrator,
-    type: 'boolean',
-    default: false,
-    meaning: 'tries to load CA certificates from a remote cluster; used for an external discovery component',
   },
 } as const satisfies Record<string, DeclaredVariable & { readonly without: string }>

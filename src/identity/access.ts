@@ -20,6 +20,12 @@ export function isOwnTrustDomain(trustDomain: string, { trustDomain: own, trustD
 /** The other cluster that vouches for a caller; undefined for callers of the own cluster. */
 export const otherCluster = ({ cluster }: Pick<Caller, 'cluster'>): string | undefined => (cluster && !cluster.isOwn ? cluster.id : undefined)
 
+/** Names whom limits and turns are for: an identity, and the other cluster that vouches for it. Callers of that cluster take no share of the own one. */
+export function principalOf(identity: string, caller: Pick<Caller, 'cluster'>): string {
+  const cluster = otherCluster(caller)
+  return cluster === undefined ? identity : `${identity} of the cluster ${cluster}`
+}
+
 /**
  * Returns the identities of a caller that may have rights in this mesh beside those of a workload: those of the own trust domain for which the
  * own cluster vouches (docs/identity.md, I7, I9). Everything that grants something by namespace or account asks this function.

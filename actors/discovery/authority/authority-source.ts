@@ -28,6 +28,8 @@ export interface SourceParts {
   readonly metrics: MetricRegistry
   /** The Secrets that have the state; undefined: it is in `MESHD_CA_STATE_DIR`. */
   readonly secrets: SecretAccess | undefined
+  /** The Secrets among which an authority may be plugged in, beside those; undefined: none. */
+  readonly plugged?: SecretAccess | undefined
   /** Called when the authority in force has changed. */
   changed(inForce: InForce): void
 }
@@ -158,7 +160,7 @@ export class AuthoritySource {
 
   /** Reads what is plugged in: the files, or without a key there the Secret, with its key. */
   async #read(): Promise<{ readonly found: PluggedInFiles; readonly key: string }> {
-    const { features, secrets } = this.#parts
+    const { features, secrets = this.#parts.plugged } = this.#parts
     const { from: before } = this.#plugged
     const files = await readPluggedIn(features.ROOT_CA_DIR, this.#hadFiles)
     if (!files.by && before === features.ROOT_CA_DIR) throw new Error(`${before}: no longer contains ca-key.pem`)

@@ -18,7 +18,7 @@ import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trus
 import { isValidAt, LifetimeFault, servingLife, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
 import { readSigningRequest } from '../../../src/ca/signing-request.ts'
 import type { Features } from '../../../src/config/features.ts'
-import { identityToCertify, otherCluster } from '../../../src/identity/access.ts'
+import { identityToCertify, otherCluster, principalOf } from '../../../src/identity/access.ts'
 import type { Pauses } from '../../../src/model/back-off.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import { ValidityReport } from '../../http/validity-report.ts'
@@ -80,6 +80,8 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   /** Signs serving certificates in place of the own authority (`PILOT_CERT_PROVIDER=orchestrator`). */
   readonly #external: ExternalIssuer | undefined
   readonly #signing: Signing
+  /** Where an authority is plugged in beside the state in a directory. */
+  #plugged: SecretAccess | undefined
   /** Undefined until the state has been read. */
   #source: AuthoritySource | undefined
   #issuer: CertificateIssuer | undefined
@@ -104,11 +106,11 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   /** A directory that cannot be used ends the actor. Secrets that cannot be read are waited for, and nothing is signed before that. */
   static async start(context: ActorContext<AuthorityConfig>): Promise<CertificateAuthority> {
     const authority = new CertificateAuthority(context)
-    const { place } = context.config
+    const { place, pluggedNamespace } = context.config
+    if (pluggedNamespace !== undefined) authority.#plugged = authority.#secretsOf(pluggedNamespace)
     if (place.kind === 'directory') authority.#use(await authority.#open(undefined))
     else {
-      const access = new SecretAccess((call) => context.askFor(patient, 'secretCall', call), place.namespace)
-      authority.#openPatiently(access)
+      authority.#openPatiently(authority.#secretsOf(place.namespace))
     }
     return authority
   }
@@ -183,13 +185,20 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#look()
   }
 
+  #secretsOf(namespace: string): SecretAccess {
+    return new SecretAccess((call) => this.#context.askFor(patient, 'secretCall', call), namespace)
+  }
+
   async #open(secrets: SecretAccess | undefined): Promise<AuthoritySource> {
     const [features, signing] = [this.#features, this.#signing]
     const { log, metrics } = this.#context
     const changed = (inForce: InForce) => {
       if (this.#source) this.use(inForce)
     }
-    const source = await AuthoritySource.open({ features, signing, log, metrics, secrets, changed }, this.#trustDomain.promise)
+    const source = await AuthoritySource.open(
+      { features, signing, log, metrics, secrets, plugged: this.#plugged, changed },
+      this.#trustDomain.promise,
+    )
     if (this.#isDrained) await source.close()
     return source
   }
@@ -291,7 +300,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       throw error
     }
     const cluster = otherCluster(caller)
-    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, cluster, validity, asking }, peer)
+    const made = await this.#make({ use: 'workloads', caller: principalOf(identity, caller), csr, identity, cluster, validity, asking }, peer)
     if (!('serial' in made)) return made
     const { serial, notAfter, root } = made
     if (caller.issuedRoot !== undefined) rotation.seen(caller.issuedRoot)

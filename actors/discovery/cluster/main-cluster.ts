@@ -45,8 +45,10 @@ export class MainCluster {
   remotes: RemoteClusters | undefined
   /** Calls about the Secrets that have the state of the control plane, and their namespace; undefined where it is in a directory. */
   readonly secrets: { readonly call: CallSecret; readonly namespace: string } | undefined
+  /** Calls about the Secrets in which an authority may be plugged in (`USE_REMOTE_CERTS`), beside a state in a directory. */
+  readonly plugged: { readonly call: CallSecret; readonly namespace: string } | undefined
 
-  private constructor(connection: ClusterConnection, options: DiscoveryOptions, place: StatePlace) {
+  private constructor(connection: ClusterConnection, options: DiscoveryOptions, place: StatePlace, pluggedNamespace: string | undefined) {
     this.connection = connection
     this.#options = options
     this.api = new ClusterApi(connection, requestSettings(options))
@@ -54,24 +56,28 @@ export class MainCluster {
     this.#signerApi = new ClusterApi(connection, requestSettings(options))
     this.statusApi = new ClusterApi(connection, { ...requestSettings(options), perSecond: 0 })
     this.registrationApi = new ClusterApi(connection, { ...requestSettings(options), perSecond: 0 })
-    if (place.kind === 'secrets') this.secrets = { call: secretCalls(this.api, place.namespace), namespace: place.namespace }
+    const secretsOf = (namespace: string) => ({ call: secretCalls(this.api, namespace), namespace })
+    if (place.kind === 'secrets') this.secrets = secretsOf(place.namespace)
+    else if (pluggedNamespace !== undefined) this.plugged = secretsOf(pluggedNamespace)
   }
 
   /**
-   * Opens the cluster; `place`: where the state of the control plane is. Rejects when its configuration cannot be used, which is told at once,
+   * Opens the cluster; `place`: where the state of the control plane is, `pluggedNamespace`: the namespace whose Secrets may have an authority
+   * where that is a directory. Rejects when its configuration cannot be used, which is told at once,
    * and not by a service that stays not ready.
    */
-  static async open(origin: ClusterOrigin, options: DiscoveryOptions, place: StatePlace): Promise<MainCluster> {
+  static async open(origin: ClusterOrigin, options: DiscoveryOptions, place: StatePlace, pluggedNamespace?: string): Promise<MainCluster> {
     const connection = new ClusterConnection(origin)
     await connection.access(false)
-    return new MainCluster(connection, options, place)
+    return new MainCluster(connection, options, place, pluggedNamespace)
   }
 
   /** The answers to actors. Connections and requests are logged from now on. */
   answers(log: Logger, metrics: MetricRegistry, features: AnswerFeatures) {
     const { ORCH_SIGNER: signer, MESH_DOMAIN: domain, CLUSTER_ID: own, PILOT_REMOTE_CLUSTER_TIMEOUT: timeoutMs } = features
     for (const api of [this.api, this.#reviewApi, this.#signerApi, this.statusApi, this.registrationApi]) api.logTo(log('klog'))
-    const secrets = this.secrets ? secretAnswers(this.secrets.call) : {}
+    const { call } = this.secrets ?? this.plugged ?? {}
+    const secrets = call ? secretAnswers(call) : {}
     const ofReviews = reviewMetrics(metrics)
     const tokens = new TokenReviews(clusterReviews(this.#reviewApi), log, ofReviews)
     if (this.#options.registries.includes('Orchestrator')) {
@@ -87,7 +93,7 @@ export class MainCluster {
     return {
       ...{ ...this.connection.answers, ...secrets, ...secretAccessAnswers(this.#reviewApi, (cluster) => this.#remoteApi(cluster), log) },
       ...{ ...this.remotes?.answers, ...reviewAnswers(own, tokens, this.remotes) },
-      ...webhookAnswers(this.api),
+      ...webhookAnswers(this.api, (cluster) => this.remotes?.apiOf(cluster)),
       ...(signs && { ...signs.requests.answers, ...signerRootsAnswers(signs.roots) }),
     }
   }

@@ -3,9 +3,16 @@ import type { BundleOrder, BundleOutcome } from '../../../protocols/messages/inj
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import type { ApiFailure, ClusterApi } from './cluster-api.ts'
 
-/** Returns the answers to the questions of the webhooks. */
-export const webhookAnswers = (api: ClusterApi): BoundedAnswers<'writeWebhookBundle' | 'clusterVersion'> => ({
-  writeWebhookBundle: (order) => write(api, order),
+/** Returns the answers to the questions of the webhooks. `remote` returns the calls to another cluster; undefined where it is not followed any more. */
+export const webhookAnswers = (
+  api: ClusterApi,
+  remote: (cluster: string) => ClusterApi | undefined = () => undefined,
+): BoundedAnswers<'writeWebhookBundle' | 'clusterVersion'> => ({
+  async writeWebhookBundle(order) {
+    const { cluster } = order
+    const of = cluster === undefined ? api : remote(cluster)
+    return of ? write(of, order) : { result: 'gone', reason: `no remote secret names the cluster ${cluster}` }
+  },
   async clusterVersion() {
     const { gitVersion } = await api.call(
       { verb: 'get', resource: '/version' },

@@ -1,7 +1,7 @@
 /** The right to do what only one replica may do, and the only way to write with it. */
 import { setMaxListeners } from 'node:events'
 import type { Duty } from '../../../protocols/messages/leadership.ts'
-import type { ClusterApi, ClusterCalls } from '../cluster/cluster-api.ts'
+import type { ClusterApi, ClusterCalls, Fence } from '../cluster/cluster-api.ts'
 
 /** A call was refused because this process does not lead, or leads in another term than that in which the call was decided on. */
 export class NotLeading extends Error {}
@@ -17,6 +17,7 @@ export interface LeadershipParts {
 interface Term {
   readonly number: number
   readonly ended: AbortController
+  readonly fence: Fence
   readonly calls: ClusterCalls
 }
 
@@ -43,19 +44,20 @@ export class Leadership {
 
   /**
    * What calls the API server in a term, as {@link ClusterApi.call} does. Its calls reject with {@link NotLeading} when the term is over, without
-   * having been sent or given up. It need not be used for what is only read.
+   * having been sent or given up. It need not be used for what is only read. `api`: that of another cluster.
    */
-  inTerm(number: number): Pick<ClusterCalls, 'call' | 'request'> {
+  inTerm(number: number, api?: Pick<ClusterApi, 'fenced'>): Pick<ClusterCalls, 'call' | 'request'> {
+    const of = (term: Term) => (api ? api.fenced(term.fence) : term.calls)
     return {
-      call: (name, apiOf, operation) => this.#made(number, (calls) => calls.call(name, apiOf, operation)),
-      request: (name, request) => this.#made(number, (calls) => calls.request(name, request)),
+      call: (name, apiOf, operation) => this.#made(number, (term) => of(term).call(name, apiOf, operation)),
+      request: (name, request) => this.#made(number, (term) => of(term).request(name, request)),
     }
   }
 
-  async #made<Answer>(number: number, make: (calls: ClusterCalls) => Promise<Answer>): Promise<Answer> {
+  async #made<Answer>(number: number, make: (term: Term) => Promise<Answer>): Promise<Answer> {
     const term = this.#term
     if (!term || term.number !== number) throw this.#refusal()
-    const call = make(term.calls).catch((error: unknown) => {
+    const call = make(term).catch((error: unknown) => {
       throw this.#goesOn(term) ? error : this.#refusal()
     })
     this.#underWay.add(call)
@@ -85,7 +87,7 @@ export class Leadership {
         if (ended.signal.aborted || this.#term?.ended !== ended || !this.#parts.isLeading()) throw this.#refusal()
       },
     }
-    this.#term = { number, ended, calls: this.#parts.api.fenced(fence) }
+    this.#term = { number, ended, fence, calls: this.#parts.api.fenced(fence) }
     this.#tell()
   }
 

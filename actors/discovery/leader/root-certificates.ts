@@ -1,5 +1,5 @@
 /**
- * Keeps the ConfigMap with the root certificates in every namespace, while this process leads (docs/certificates.md, B1 to B4): takes from the
+ * Keeps the ConfigMap with the root certificates in every namespace, with `EXTERNAL_MESHD` those of other clusters too, while this process leads (docs/certificates.md, B1 to B4): takes from the
  * watcher of the cluster what namespaces have (`NamespaceRootsChanged`), from the certificate authority the roots (`TrustChanged`), and asks the
  * main thread to write.
  */
@@ -21,108 +21,161 @@ const mostAtOnce = 8
 
 type Message = NamespaceRootsEvent | TrustEvent
 
+/** Namespaces by cluster; neither has a slash in its name. */
+const keyOf = (cluster: string | undefined, namespace: string): string => `${cluster ?? ''}/${namespace}`
+
 const namespaces: ObjectRule<Message> = {
-  objectOf: (message) => (message.type === 'NamespaceRootsChanged' ? { key: message.namespace, there: message.state !== undefined } : undefined),
-  withdrawal: (namespace) => ({ type: 'NamespaceRootsChanged', namespace, state: undefined }),
+  objectOf: (message) =>
+    message.type === 'NamespaceRootsChanged' ? { key: keyOf(message.cluster, message.namespace), there: message.state !== undefined } : undefined,
+  withdrawal: (key) => {
+    const [cluster, namespace = ''] = key.split('/')
+    return { type: 'NamespaceRootsChanged', cluster: cluster || undefined, namespace, state: undefined }
+  },
+}
+
+/** What the keepers of all clusters share. */
+interface KeeperParts {
+  readonly context: ActorContext<RootCertificatesConfig>
+  readonly writes: Counter<'outcome'>
+  /** The term in which this process leads; 0: it does not. */
+  term(): number
+  roots(): string
+  /** What cannot be written has changed. */
+  troubled(): void
+}
+
+/** Keeps the ConfigMaps of one cluster: one whose server is slow, or refuses, delays those of no other. */
+class ClusterRoots {
+  readonly maps = new RootConfigMaps()
+  /** The last reason why nothing could be written. */
+  trouble = ''
+  readonly #parts: KeeperParts
+  readonly #cluster: string | undefined
+  #underWay = 0
+  #timer: Timer | undefined
+
+  constructor(parts: KeeperParts, cluster: string | undefined) {
+    this.#parts = parts
+    this.#cluster = cluster
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+  }
+
+  /** Writes what is due. */
+  work(): void {
+    this.#timer?.cancel()
+    if (this.#parts.term() === 0) return
+    while (this.#underWay < mostAtOnce) {
+      const write = this.maps.next(monotonicMs())
+      if (!write) break
+      this.#underWay++
+      void this.#write(write)
+    }
+    const waitMs = this.maps.waitMs(monotonicMs())
+    if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#timer = after(waitMs, () => this.work()).unref()
+  }
+
+  async #write(write: DueWrite): Promise<void> {
+    const { namespace } = write
+    const { context, writes } = this.#parts
+    const roots = this.#parts.roots()
+    const { outcome, ...rest } = await context
+      .askFor(patient, 'writeRootConfigMap', { term: this.#parts.term(), cluster: this.#cluster, namespace, roots })
+      .catch((error: Error): RootsWriteOutcome => ({ outcome: 'failed', reason: error.message, isCommon: true }))
+    this.#underWay--
+    writes.inc({ outcome })
+    if (outcome === 'written') this.maps.written(write, rootsDigest(roots, true), monotonicMs())
+    else if (outcome === 'gone') this.maps.gone(write)
+    else if (outcome === 'lost') this.maps.untried(write)
+    else {
+      const { reason, isCommon } = rest as Extract<RootsWriteOutcome, { outcome: 'failed' }>
+      this.maps.failed(write, isCommon, monotonicMs(), chance())
+      this.#failed(namespace, reason, isCommon)
+    }
+    if (outcome === 'written') this.#say('')
+    this.work()
+  }
+
+  #failed(namespace: string, reason: string, isCommon: boolean): void {
+    const where = this.#cluster === undefined ? '' : ` of the cluster ${this.#cluster}`
+    this.#say(`ConfigMap ${rootConfigMap.name}${isCommon ? '' : ` of the namespace ${namespace}`}${where} cannot be written: ${reason}`)
+  }
+
+  #say(trouble: string): void {
+    if (trouble === this.trouble) return
+    this.trouble = trouble
+    if (trouble !== '') this.#parts.context.log('orch').error(trouble)
+    this.#parts.troubled()
+  }
 }
 
 class RootCertificates implements Behaviour<Message, never> {
   readonly objects = namespaces
-  readonly #context: ActorContext<RootCertificatesConfig>
-  readonly #maps = new RootConfigMaps()
+  readonly #parts: KeeperParts
+  /** By the other cluster; undefined: the own one. */
+  readonly #clusters = new Map<string | undefined, ClusterRoots>()
   readonly #term: FollowedTerm
-  readonly #writes: Counter<'outcome'>
   #roots = ''
-  #underWay = 0
-  #timer: Timer | undefined
-  /** The last reason why nothing could be written. */
-  #trouble = ''
 
   constructor(context: ActorContext<RootCertificatesConfig>) {
-    this.#context = context
     const registers = [context.metrics]
-    this.#writes = new Counter({
+    const writes = new Counter({
       name: 'pilot_root_configmap_writes_total',
       help: 'attempts to write the ConfigMap with the root certificates of a namespace',
       labelNames: ['outcome'] as const,
       registers,
     })
-    gaugesOf(context.metrics)(
-      'pilot_root_configmaps_outdated',
-      'namespaces whose ConfigMap does not hold the root certificates in force',
-      () => this.#maps.counts.outdated,
+    this.#parts = {
+      ...{ context, writes, term: () => this.#term.now, roots: () => this.#roots },
+      troubled: () =>
+        context.note(
+          attentionNote,
+          [...this.#clusters.values()].flatMap(({ trouble }) => (trouble === '' ? [] : trouble)),
+        ),
+    }
+    gaugesOf(context.metrics)('pilot_root_configmaps_outdated', 'namespaces whose ConfigMap does not hold the root certificates in force', () =>
+      [...this.#clusters.values()].reduce((sum, { maps }) => sum + maps.counts.outdated, 0),
     )
     this.#term = new FollowedTerm({
       ...{ ask: context.askFor, duty: 'namespaces', log: context.log('orch') },
       changed: () => {
-        this.#maps.again()
-        this.#work()
+        for (const cluster of this.#clusters.values()) {
+          cluster.maps.again()
+          cluster.work()
+        }
       },
     })
   }
 
   receive(message: Message): void {
-    if (message.type === 'NamespaceRootsChanged') this.#maps.set(message.namespace, message.state, monotonicMs())
-    else {
-      // Other sources of trust have no roots that proxies are to trust.
-      if (!message.announced) return
-      this.#roots = message.announced
-      this.#maps.want(rootsDigest(this.#roots, true))
+    if (message.type === 'NamespaceRootsChanged') {
+      const cluster = this.#of(message.cluster)
+      cluster.maps.set(message.namespace, message.state, monotonicMs())
+      return cluster.work()
     }
-    this.#work()
+    // Other sources of trust have no roots that proxies are to trust.
+    if (!message.announced) return
+    this.#roots = message.announced
+    for (const cluster of this.#clusters.values()) {
+      cluster.maps.want(rootsDigest(this.#roots, true))
+      cluster.work()
+    }
   }
 
   async drain(): Promise<void> {
     this.#term.close()
-    this.#timer?.cancel()
+    for (const cluster of this.#clusters.values()) cluster.close()
   }
 
-  /** Writes what is due. */
-  #work(): void {
-    this.#timer?.cancel()
-    if (this.#term.now === 0) return
-    while (this.#underWay < mostAtOnce) {
-      const write = this.#maps.next(monotonicMs())
-      if (!write) break
-      this.#underWay++
-      void this.#write(write)
-    }
-    const waitMs = this.#maps.waitMs(monotonicMs())
-    if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#timer = after(waitMs, () => this.#work()).unref()
-  }
-
-  async #write(write: DueWrite): Promise<void> {
-    const { namespace } = write
-    const roots = this.#roots
-    const { outcome, ...rest } = await this.#context
-      .askFor(patient, 'writeRootConfigMap', { term: this.#term.now, namespace, roots })
-      .catch((error: Error): RootsWriteOutcome => ({ outcome: 'failed', reason: error.message, isCommon: true }))
-    this.#underWay--
-    this.#writes.inc({ outcome })
-    if (outcome === 'written') this.#maps.written(write, rootsDigest(roots, true), monotonicMs())
-    else if (outcome === 'gone') this.#maps.gone(write)
-    else if (outcome === 'lost') this.#maps.untried(write)
-    else {
-      const { reason, isCommon } = rest as Extract<RootsWriteOutcome, { outcome: 'failed' }>
-      this.#maps.failed(write, isCommon, monotonicMs(), chance())
-      this.#failed(namespace, reason, isCommon)
-    }
-    if (outcome === 'written') this.#succeeded()
-    this.#work()
-  }
-
-  #failed(namespace: string, reason: string, isCommon: boolean): void {
-    const line = `ConfigMap ${rootConfigMap.name}${isCommon ? '' : ` of the namespace ${namespace}`} cannot be written: ${reason}`
-    if (line === this.#trouble) return
-    this.#trouble = line
-    this.#context.log('orch').error(line)
-    this.#context.note(attentionNote, [line])
-  }
-
-  #succeeded(): void {
-    if (this.#trouble === '') return
-    this.#trouble = ''
-    this.#context.note(attentionNote, [])
+  #of(cluster: string | undefined): ClusterRoots {
+    const known = this.#clusters.get(cluster)
+    if (known) return known
+    const made = new ClusterRoots(this.#parts, cluster)
+    if (this.#roots !== '') made.maps.want(rootsDigest(this.#roots, true))
+    this.#clusters.set(cluster, made)
+    return made
   }
 }
 

@@ -2,19 +2,35 @@
 import type { RootsWrite, RootsWriteOutcome } from '../../../protocols/messages/root-certificates.ts'
 import { rootConfigMap, rootLabel } from '../../../src/orchestrator/root-config-maps.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
-import type { ApiFailure } from '../cluster/cluster-api.ts'
+import type { ApiFailure, ClusterApi } from '../cluster/cluster-api.ts'
 import { type Leadership, NotLeading } from './leadership.ts'
 
 /** The name under which the server records who has written a field. */
 const fieldManager = 'mesh-namespace-controller'
 
-/** Returns the answer to the question. `leadership`: that of the duty, for which the process stands for election with the first write. */
-export const rootWrites = (leadership: () => Leadership, domain: string): BoundedAnswers<'writeRootConfigMap'> => ({
-  writeRootConfigMap: (order) => write(leadership(), domain, order),
+/**
+ * Returns the answer to the question. `leadership`: that of the duty, for which the process stands for election with the first write. `remote`
+ * returns the calls to another cluster; undefined where it is not followed any more.
+ */
+export const rootWrites = (
+  leadership: () => Leadership,
+  domain: string,
+  remote: (cluster: string) => ClusterApi | undefined = () => undefined,
+): BoundedAnswers<'writeRootConfigMap'> => ({
+  async writeRootConfigMap(order) {
+    const { cluster } = order
+    const api = cluster === undefined ? undefined : remote(cluster)
+    return cluster === undefined || api ? write(leadership(), domain, order, api) : { outcome: 'gone' }
+  },
 })
 
 /** Applies the ConfigMap: makes it, or sets its key and label, whatever else is in it. */
-async function write(leadership: Leadership, domain: string, { term, namespace, roots }: RootsWrite): Promise<RootsWriteOutcome> {
+async function write(
+  leadership: Leadership,
+  domain: string,
+  { term, namespace, roots }: RootsWrite,
+  api: ClusterApi | undefined,
+): Promise<RootsWriteOutcome> {
   const { name, key } = rootConfigMap
   const { setHeaderOptions, PatchStrategy } = await import('@kubernetes/client-node')
   const body = {
@@ -23,7 +39,7 @@ async function write(leadership: Leadership, domain: string, { term, namespace, 
     data: { [key]: roots },
   }
   try {
-    await leadership.inTerm(term).call(
+    await leadership.inTerm(term, api).call(
       { verb: 'patch', resource: 'configmaps', object: `${namespace}/${name}` },
       (library) => library.CoreV1Api,
       (core) =>

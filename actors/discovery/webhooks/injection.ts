@@ -1,6 +1,7 @@
 /** Injects pods before they are stored (docs/injection.md, N13). */
 import type { AdmissionAnswer, AdmissionRequest, WebhooksConfig } from '../../../protocols/messages/admission.ts'
 import { attentionNote } from '../../../protocols/messages/notes.ts'
+import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig } from '../../../src/config/mesh-config.ts'
 import { decidePod, type PodVerdict } from '../../../src/inject/admit-pod.ts'
@@ -35,7 +36,10 @@ class Injection implements AdmissionHandler {
   readonly #log: ScopedLogger
   readonly #lines = new LineBounds()
   readonly #source: InjectionSource
-  readonly #bundles: WebhookBundles
+  /** By the other cluster; undefined: the own one. Each writes by itself, so that a slow server delays no others. */
+  readonly #bundles = new Map<string | undefined, WebhookBundles>()
+  readonly #bundlesOf: (cluster: string | undefined) => WebhookBundles
+  readonly #trust = new Map<string, TrustEvent>()
   readonly #native: NativeSidecars
   readonly #requests: Counter
   readonly #successes: Counter
@@ -49,13 +53,20 @@ class Injection implements AdmissionHandler {
     this.#agent = agentDefaults(features)
     this.#names = meshNames(features.MESH_DOMAIN)
     this.#log = context.log('validationServer')
-    const notes = { source: [] as readonly string[], bundles: [] as readonly string[] }
-    const note = (part: keyof typeof notes) => (faults: readonly string[]) => {
-      notes[part] = faults
-      context.note(attentionNote, [...notes.source, ...notes.bundles])
+    const notes = new Map<string, readonly string[]>()
+    const note = (part: string) => (faults: readonly string[]) => {
+      notes.set(part, faults)
+      context.note(attentionNote, [...notes.values()].flat())
     }
     this.#source = new InjectionSource(this.#log, note('source'), context.config.hasCluster)
-    this.#bundles = new WebhookBundles(context, features, note('bundles'))
+    this.#bundlesOf = (cluster) => {
+      const known = this.#bundles.get(cluster)
+      if (known) return known
+      const made = new WebhookBundles(context, features, note(`bundles/${cluster ?? ''}`), cluster)
+      this.#bundles.set(cluster, made)
+      for (const trust of this.#trust.values()) made.receive(trust)
+      return made
+    }
     this.#native = new NativeSidecars(context, features)
     const counter = (name: string, help: string) => new Counter({ name, help, registers: [context.metrics] })
     this.#requests = counter('sidecar_injection_requests_total', 'sidecar injection requests')
@@ -67,7 +78,11 @@ class Injection implements AdmissionHandler {
   receive(message: WebhookMessage): void {
     if (message.type === 'InjectorChanged') this.#source.receive(message)
     else if (message.type === 'MeshSettingsChanged') this.#mesh = message.mesh as MeshConfig
-    else if (message.type === 'InjectorWebhooksChanged' || message.type === 'TrustChanged') this.#bundles.receive(message)
+    else if (message.type === 'InjectorWebhooksChanged') this.#bundlesOf(message.cluster).receive(message)
+    else if (message.type === 'TrustChanged') {
+      this.#trust.set(message.source, message)
+      for (const bundles of this.#bundles.values()) bundles.receive(message)
+    }
   }
 
   admit(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer | Promise<AdmissionAnswer> {
@@ -115,7 +130,7 @@ class Injection implements AdmissionHandler {
 
   async close(): Promise<void> {
     this.#source.close()
-    this.#bundles.close()
+    for (const bundles of this.#bundles.values()) bundles.close()
     this.#native.close()
     await this.#pool?.destroy()
   }

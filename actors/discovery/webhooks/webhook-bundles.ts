@@ -18,6 +18,7 @@ const retryMs = 2000
 export class WebhookBundles {
   readonly #context: ActorContext<WebhooksConfig>
   readonly #usesCluster: boolean
+  readonly #cluster: string | undefined
   readonly #noted: (faults: readonly string[]) => void
   readonly #objects = new Map<string, WebhookObject>()
   /** PEM in base64; empty: not known. */
@@ -27,7 +28,14 @@ export class WebhookBundles {
   #isClosed = false
   #trouble = ''
 
-  constructor(context: ActorContext<WebhooksConfig>, { PILOT_CERT_PROVIDER }: Features, noted: (faults: readonly string[]) => void) {
+  /** `cluster`: another cluster whose configurations they are; undefined: the own one. */
+  constructor(
+    context: ActorContext<WebhooksConfig>,
+    { PILOT_CERT_PROVIDER }: Features,
+    noted: (faults: readonly string[]) => void,
+    cluster?: string,
+  ) {
+    this.#cluster = cluster
     this.#context = context
     this.#noted = noted
     this.#usesCluster = PILOT_CERT_PROVIDER === 'orchestrator'
@@ -68,7 +76,7 @@ export class WebhookBundles {
         const webhooks = this.#bundle === '' ? [] : outdatedWebhooks(object, this.#bundle)
         if (webhooks.length === 0) continue
         const { result, reason } = await this.#write(name, object, webhooks)
-        if (result === 'failed') failures.push(`the CA bundle of MutatingWebhookConfiguration ${name} cannot be written: ${reason}`)
+        if (result === 'failed') failures.push(`the CA bundle of MutatingWebhookConfiguration ${name}${this.#where} cannot be written: ${reason}`)
         else if (this.#objects.get(name) === object) this.#objects.delete(name)
       }
     } catch (error) {
@@ -84,13 +92,17 @@ export class WebhookBundles {
   }
 
   async #write(name: string, { uid }: WebhookObject, webhooks: readonly { readonly index: number; readonly name: string }[]): Promise<BundleOutcome> {
-    const order = { name, uid, webhooks, bundle: this.#bundle }
+    const order = { cluster: this.#cluster, name, uid, webhooks, bundle: this.#bundle }
     const outcome = await this.#context
       .askFor(patient, 'writeWebhookBundle', order)
       .catch((error: Error): BundleOutcome => ({ result: 'failed', reason: error.message }))
     if (outcome.result === 'written')
-      this.#context.log('validationServer').info(`MutatingWebhookConfiguration ${name} has the certificates that verify this service`)
+      this.#context.log('validationServer').info(`MutatingWebhookConfiguration ${name}${this.#where} has the certificates that verify this service`)
     return outcome
+  }
+
+  get #where(): string {
+    return this.#cluster === undefined ? '' : ` of the cluster ${this.#cluster}`
   }
 
   async #askCluster(): Promise<void> {

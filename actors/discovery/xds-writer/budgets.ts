@@ -1,5 +1,6 @@
 /** The resource limits of clients in one writer, and the streams that were ended for exceeding them (`/debug/budgetz`). */
 import type { Caller } from '../../../protocols/messages/identity.ts'
+import { principalOf } from '../../../src/identity/access.ts'
 import { ConnectionBudget, IdentityBudget } from '../../../src/xds/stream/budget.ts'
 import { Counter, type MetricRegistry } from '../../runtime/metrics.ts'
 
@@ -48,7 +49,7 @@ export class Budgets {
 
   /** The budget of a caller on a connection. Unauthenticated callers of one connection share one budget. */
   of(connection: object, caller?: Caller): ConnectionBudget {
-    const identity = caller?.identities[0] ?? ''
+    const identity = identityOf(caller) ?? ''
     const whole = this.#identities.get(identity)?.budget
     const ofConnection = this.#budgets.get(connection) ?? new Map<string, OnConnection>()
     this.#budgets.set(connection, ofConnection)
@@ -63,7 +64,7 @@ export class Budgets {
    * the connection.
    */
   opened(connection: object, caller: Caller | undefined): ConnectionBudget {
-    const identity = caller?.identities[0]
+    const identity = identityOf(caller)
     if (identity !== undefined) {
       const known = this.#identities.get(identity) ?? { budget: new IdentityBudget(), streams: 0 }
       known.streams++
@@ -74,7 +75,7 @@ export class Budgets {
 
   /** Counts a closed stream of a caller, which must have freed what it had taken from its budget. */
   closed(caller: Caller | undefined): void {
-    const identity = caller?.identities[0] ?? ''
+    const identity = identityOf(caller) ?? ''
     const known = this.#identities.get(identity)
     if (known && --known.streams === 0) this.#identities.delete(identity)
   }
@@ -95,4 +96,10 @@ export class Budgets {
   list(): readonly Exceeded[] {
     return this.#events
   }
+}
+
+/** Whose limits are those of a caller; undefined: nobody's. */
+function identityOf(caller: Caller | undefined): string | undefined {
+  const identity = caller?.identities[0]
+  return caller && identity !== undefined ? principalOf(identity, caller) : undefined
 }

@@ -17,6 +17,7 @@ import type { RegistrationRefused, WorkloadEvent } from '../../../protocols/mess
 import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { principalOf } from '../../../src/identity/access.ts'
 import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
@@ -527,9 +528,8 @@ class XdsWriter implements Behaviour<Message, Sent> {
   }
 
   #announce(connection: Connection): void {
-    const { id, node, transport, nodeBytes } = connection
-    const identity = connection.verifiedIdentity ?? connection.caller?.identities[0]
-    const claim = identity === undefined ? {} : { claim: { identity, nodeBytes } }
+    const { id, node, transport, nodeBytes, caller, verifiedIdentity: identity = caller?.identities[0] } = connection
+    const claim = identity === undefined ? {} : { claim: { identity: principalOf(identity, caller ?? {}), nodeBytes } }
     if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node, ...claim }, `proxy|${id}`)
   }
 

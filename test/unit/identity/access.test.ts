@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Caller } from '../../../protocols/messages/identity.ts'
-import { checkNode, entitledWorkloads, identityToCertify, mayRead, secretReader } from '../../../src/identity/access.ts'
+import { checkNode, entitledWorkloads, identityToCertify, mayRead, principalOf, secretReader } from '../../../src/identity/access.ts'
 
 const caller = (...identities: string[]): Caller => ({ identities, via: 'certificate', method: 'test', expiresAt: 0 })
 const cart = caller('spiffe://td/ns/shop/sa/cart')
@@ -99,6 +99,8 @@ describe('a caller of another cluster', () => {
     expect(entitledWorkloads(ours, names)).to.have.length(1)
     expect(entitledWorkloads(west, names)).to.have.length(0)
     expect(identityToCertify(west, names)).to.have.property('identity')
+    expect(principalOf('i', west), 'limits and turns').to.equal('i of the cluster west')
+    expect(principalOf('i', ours)).to.equal('i')
   })
 
   it('names no other cluster than the one that vouches for it', () => {

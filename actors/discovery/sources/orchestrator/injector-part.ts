@@ -20,11 +20,14 @@ export interface InjectorSettings {
   /** The name of the MutatingWebhookConfiguration that has no revision; empty: none is followed. */
   readonly webhookConfig: string
   readonly names: MeshNames
+  /** Another cluster, of which only the webhook configurations are followed; undefined: it is the own one. */
+  readonly cluster?: string | undefined
 }
 
 /** Tells the webhooks what they depend on. */
 export class InjectorPart implements WatcherPart {
   readonly followers: readonly Follower[]
+  readonly #cluster: string | undefined
   readonly #namespace: string
   readonly #mapNames: readonly string[]
   readonly #maps = new Map<string, InjectorTexts>()
@@ -35,9 +38,10 @@ export class InjectorPart implements WatcherPart {
   #told = ''
   readonly #changed = new Set<string>()
 
-  constructor({ namespace, revision, webhookConfig, names }: InjectorSettings) {
+  constructor({ namespace, revision, webhookConfig, names, cluster }: InjectorSettings) {
+    this.#cluster = cluster
     this.#namespace = namespace
-    this.#mapNames = injectorNames(revision)
+    this.#mapNames = cluster === undefined ? injectorNames(revision) : []
     const maps = this.#mapNames.map(
       (name): Follower<InjectorTexts> => ({
         resource: namedResource('ConfigMap', 'configmaps', namespace, name),
@@ -81,10 +85,11 @@ export class InjectorPart implements WatcherPart {
   /** Tells the ConfigMap that counts, once it is known of each whether it exists, and the webhook configurations that have changed. */
   settled(): void {
     if (!this.#reader) return
+    const cluster = this.#cluster === undefined ? {} : { cluster: this.#cluster }
     for (const name of this.#changed)
-      this.#reader.tell({ type: 'InjectorWebhooksChanged', name, state: this.#webhooks.get(name) }, `webhooks ${name}`)
+      this.#reader.tell({ type: 'InjectorWebhooksChanged', ...cluster, name, state: this.#webhooks.get(name) }, `webhooks ${name}`)
     this.#changed.clear()
-    if (this.#listed.size < this.#mapNames.length) return
+    if (this.#cluster !== undefined || this.#listed.size < this.#mapNames.length) return
     const name = this.#mapNames.find((each) => this.#maps.has(each)) ?? this.#mapNames[0] ?? ''
     const event: InjectorEvent = { type: 'InjectorChanged', place: `ConfigMap ${this.#namespace}/${name}`, texts: this.#maps.get(name) }
     const text = JSON.stringify(event)

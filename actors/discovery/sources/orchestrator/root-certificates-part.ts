@@ -21,6 +21,7 @@ interface Tapped {
 /** Follows the ConfigMaps, and takes namespaces from the part that follows them. */
 export class RootCertificatesPart implements WatcherPart {
   readonly followers: readonly Follower[]
+  readonly #cluster: string | undefined
   readonly #namespaces = new Map<string, NamespaceRoots>()
   /** The digests of ConfigMaps by namespace: also of namespaces that are not known yet. */
   readonly #held = new Map<string, string>()
@@ -31,8 +32,9 @@ export class RootCertificatesPart implements WatcherPart {
   #keeper: Peer<NamespaceRootsEvent> | undefined
   #replay: Replay | undefined
 
-  /** `namespaces`: the only ones that count (`--appNamespace`); empty: all. */
-  constructor(domain: string, namespaces: readonly string[]) {
+  /** `namespaces`: the only ones that count (`--appNamespace`); empty: all. `cluster`: another cluster whose namespaces they are. */
+  constructor(domain: string, namespaces: readonly string[], cluster?: string) {
+    this.#cluster = cluster
     this.#only = new Set(namespaces)
     this.followers = [
       {
@@ -126,7 +128,8 @@ export class RootCertificatesPart implements WatcherPart {
 
   #tell(namespace: string): void {
     if (!this.#isComplete) return
-    this.#keeper?.tell({ type: 'NamespaceRootsChanged', namespace, state: this.#namespaces.get(namespace) }, namespace)
+    const cluster = this.#cluster === undefined ? {} : { cluster: this.#cluster }
+    this.#keeper?.tell({ type: 'NamespaceRootsChanged', ...cluster, namespace, state: this.#namespaces.get(namespace) }, namespace)
   }
 }
 
