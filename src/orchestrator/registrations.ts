@@ -560,7 +560,8 @@ function faultOf(
   const { namespace, address, callers } = workload
   const shown = `WorkloadGroup ${quoted(workload.workloadGroup)} of namespace ${quoted(namespace)}`
   const fault = (code: number, reason: string) => ({ code, reason: `the workload cannot be registered: ${reason}` })
-  if (callers?.length === 0) return fault(status.unauthenticated, 'its caller is not authenticated; workloads register on the secured port')
+  if (callers?.length === 0)
+    return fault(status.unauthenticated, 'its caller is not authenticated as a workload of this cluster; workloads register on the secured port')
   if (callers && !callers.some((caller) => caller.namespace === namespace))
     return fault(status.permissionDenied, `its identity is not of namespace ${quoted(namespace)}`)
   if (!workloadGroup) return fault(status.notFound, `${shown} does not exist`)

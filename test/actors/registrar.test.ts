@@ -69,4 +69,21 @@ describe('a workload that wants to be registered', () => {
     const told = registrar.received.flatMap((event) => (event.type === 'WorkloadConnected' ? [event.workload.address] : []))
     expect(told).to.deep.equal(['fd00::1', 'fd00::1', '10.0.0.1'])
   })
+
+  it('is nobody of this cluster if another one vouches for its identity', () => {
+    const registrar = new RecordingPeer<WorkloadEvent>('registrar')
+    const names = { trustDomain: 'td', trustDomainAliases: [], rootNamespace: 'mesh-system' }
+    const registering = new RegisteringWorkloads({ authenticates: true, names: () => names as never, connections: new Map(), warn: () => undefined })
+    registering.linked(registrar)
+    const node = { metadata: { AUTO_REGISTER_GROUP: 'vms' }, addresses: ['10.0.0.1'], namespace: 'shop', network: '', locality: '', labels: {} }
+    for (const [id, isOwn] of [
+      ['own', true],
+      ['west', false],
+    ]) {
+      const caller = { identities: ['spiffe://td/ns/shop/sa/vm'], cluster: { id, isOwn } }
+      registering.connected({ id, node, caller } as never)
+    }
+    const told = registrar.received.flatMap((event) => (event.type === 'WorkloadConnected' ? [event.workload.callers] : []))
+    expect(told).to.deep.equal([[{ namespace: 'shop', account: 'vm' }], []])
+  })
 })

@@ -93,7 +93,9 @@ describe('the registration of workloads', () => {
     }
     const group = 'WorkloadGroup "vms" of namespace "shop"'
     expect(refused(workload(), null)).to.deep.equal([`${status.notFound} ${group} does not exist`])
-    expect(refused(workload('10.0.0.1', { callers: [] }))[0]).to.contain(`${status.unauthenticated} its caller is not authenticated`)
+    expect(refused(workload('10.0.0.1', { callers: [] }))[0]).to.contain(
+      `${status.unauthenticated} its caller is not authenticated as a workload of this cluster`,
+    )
     const of = (namespace: string, account: string) => workload('10.0.0.1', { callers: [{ namespace, account }] })
     expect(refused(of('other', 'vm'))).to.deep.equal([`${status.permissionDenied} its identity is not of namespace "shop"`])
     expect(refused(of('shop', 'cart'))).to.deep.equal([
