@@ -60,7 +60,7 @@ export interface TableParts {
   readonly webhooks: WebhookPort | undefined
   /** The configuration of the validating webhook that is kept; undefined: none is. */
   readonly keptWebhook: ValidationControllerConfig | undefined
-  /** The name of this replica as a keeper of WorkloadEntries; undefined: workloads do not register themselves. */
+  /** The name of this replica, by which others know it, also as a keeper of WorkloadEntries. */
   readonly replica: string | undefined
   /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
@@ -342,7 +342,7 @@ function registrarRow({ replica, features, writers }: TableParts): Row<Registrar
     consumes: { WorkloadEvent: true, RegistrationObjectEvent: true },
     emits: { RegistrationRefused: true },
     runs: 'in-thread',
-    actors: replica === undefined ? [] : [{ name: 'registrar', config: config(replica) }],
+    actors: replica === undefined || !features.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION ? [] : [{ name: 'registrar', config: config(replica) }],
   }
 }
 

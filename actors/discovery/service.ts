@@ -35,6 +35,7 @@ import { isOpenOnLoopback } from './given-access.ts'
 import { type GivenAuthority, givenAuthority } from './given-authority.ts'
 import { checkGivenFiles } from './given-files.ts'
 import { givenPlace } from './given-place.ts'
+import { replicaExchange } from './given-replicas.ts'
 import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { givenSources } from './given-sources.ts'
 import { givenWebhooks, keptWebhook } from './given-webhooks.ts'
@@ -95,6 +96,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const metrics = new MetricRegistry()
   const elections = cluster && new Elections({ ...leaderSettings(cluster, given, features), log, metrics })
   const presence = cluster && givenPresence(cluster, given, features)
+  const replicas = presence && (await replicaExchange({ presence, secrets, namespace: given.namespace || features.POD_NAMESPACE, features, log }))
   const answers: Record<string, unknown> = {}
   const supervisor = new Supervisor({
     mode,
@@ -129,7 +131,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     cluster ? cluster.answers(log, metrics, features) : { clusterAccess: () => Promise.reject(new Error(sources.noCluster)) },
     elections && cluster && leaderAnswers(elections, cluster, features, given.namespace || features.POD_NAMESPACE),
     presence?.answers,
-    statusAnswers(supervisor, { features, log, readiness, levels, explanations }),
+    statusAnswers(supervisor, { features, log, readiness, levels, explanations, others: replicas?.others }),
   )
   startActors(supervisor, wiring)
   configured.follow(supervisor, wiring.configured)
@@ -141,7 +143,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, explanations },
+    ...{ supervisor, readiness, writers, options, features, openOnLoopback, metrics, startedAt, log, levels, explanations, replicas },
     passedTo: passing?.places,
     webhooks: webhooks.at === 'http' ? { start: startWebhooks } : undefined,
   })
@@ -160,10 +162,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
       const released = elections?.close()
       await supervisor.drain(['webhooks', 'registrar', 'source', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
-      await Promise.all([released, presence?.close()])
+      await Promise.all([released, replicas?.close(), presence?.close()])
       await Promise.all([admin.close(), explanations.close(), cluster?.close()])
-      await claim.release()
-      await passing?.remove()
+      await Promise.all([claim.release(), passing?.remove()])
       await opened.flush()
     },
   }

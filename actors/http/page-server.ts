@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerOptions, ServerResponse } from 'node:http'
 // biome-ignore lint/style/noRestrictedImports: given to HttpServer, which bounds it
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
+import type { TlsOptions } from 'node:tls'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { ConnectionEnds } from '../../src/identity/socket-table.ts'
 import { printable } from '../../src/logging/layout.ts'
@@ -87,6 +88,8 @@ export interface PageServerOptions {
   readonly idleMs?: number
   /** The first certificate, for pages over TLS ({@link PageServer.useCertificate}). Without it, pages are served in plain text. */
   readonly certificate?: ServingCertificate
+  /** Settings of TLS without a certificate, in its place: with a key that both ends have. */
+  readonly tls?: TlsOptions
   /** Called for each connection that is closed because of `maxConnections`. */
   readonly refused?: () => void
   /** Takes the connections of HTTP/2 ({@link HttpServer}). */
@@ -105,15 +108,21 @@ export class PageServer {
   readonly #formBytes: number
 
   constructor(options: PageServerOptions = {}) {
-    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, idleMs, certificate, refused, http2 } = options
+    const { maxConnections: connections = maxPages, formBytes = 1_048_576, requestMs = 60_000, idleMs, certificate, tls, refused, http2 } = options
     this.#formBytes = formBytes
     const serve = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response)
         .catch((error: unknown) => (error instanceof Refused ? error.page : new Page(String((error as Error)?.message ?? error), undefined, 500)))
         .then((answer) => send(request, response, answer))
-    const secure = certificate && { secure: (http: ServerOptions) => (this.#secure = createSecureServer({ ...http, ...tlsDefaults })) }
-    this.#server = new HttpServer(serve, { connections, requestMs, idleMs, ...secure, ...(refused ? { refused } : {}), http2 })
+    const isSecure = certificate !== undefined || tls !== undefined
+    const secure = isSecure && { secure: (http: ServerOptions) => (this.#secure = createSecureServer({ ...http, ...tlsDefaults, ...tls })) }
+    this.#server = new HttpServer(serve, { connections, requestMs, idleMs, ...(secure || {}), ...(refused ? { refused } : {}), http2 })
     if (certificate) this.useCertificate(certificate)
+  }
+
+  /** The port that it listens on; undefined when it does not listen, and for a unix socket. */
+  get port(): number | undefined {
+    return this.#server.port
   }
 
   /** Adds a page with its answers by method; a function answers GET only. A path that ends with `/*` is that of all pages in a folder without one of their own, with `/**` also of those in its folders. */

@@ -124,8 +124,11 @@ export interface PresenceOrder {
   readonly dead: readonly { readonly name: string; readonly version: string }[]
 }
 
-/** The Leases of all replicas: the name of each replica, and the version of its Lease. */
-export type PresenceAnswer = readonly { readonly name: string; readonly version: string }[]
+/**
+ * The Leases of all replicas: the name of each replica, and the version of its Lease; where it is asked by others, and its revision, if the Lease has
+ * them.
+ */
+export type PresenceAnswer = readonly { readonly name: string; readonly version: string; readonly address?: string; readonly revision?: string }[]
 
 /** Configuration of the registrar. */
 export interface RegistrarConfig {

@@ -55,6 +55,12 @@ export const variables = {
     meaning:
       'when true, the discovery component serves SDS for credentialName secrets instead of the proxy; for security PILOT_ENABLE_XDS_IDENTITY_CHECK must also be true',
   },
+  MESHD_REPLICA_ADDRESS: {
+    type: 'string',
+    default: '',
+    meaning:
+      'address (host:port) at which this replica of discovery is asked by the others of its revision, so that answers about proxies cover those of all replicas; empty: they cover its own',
+  },
   MESH_DEFAULT_REQUEST_TIMEOUT: { type: 'duration', default: '0s', range: ['0s', longest], meaning: 'default HTTP and gRPC request timeout' },
   MESH_GPRC_MAXRECVMSGSIZE: {
     type: 'integer',

@@ -104,7 +104,13 @@ const fixed: readonly Access[] = [
       why: 'an invalid Gateway that is not stored, to see whether the webhook denies it (W7)',
     }),
   ),
-  { resource: 'leases', group: 'coordination.k8s.io', verbs: ['get', 'create', 'update', ...follow], where: mine, why: 'which replica leads (L1)' },
+  {
+    resource: 'leases',
+    group: 'coordination.k8s.io',
+    verbs: ['get', 'create', 'update', 'delete', ...follow],
+    where: mine,
+    why: 'which replica leads (L1), and which there are (A1)',
+  },
 ]
 
 /** The signer in the manifest, which whoever applies it replaces. */

@@ -42,7 +42,7 @@ describe('the Lease of a replica', () => {
         return { metadata: {}, items: [] }
       },
     } as unknown as ClusterApi
-    const presence = new ReplicaPresence({ api, replica: 'r1', namespace: 'mesh-system', domain: 'mesh.io' })
+    const presence = new ReplicaPresence({ api, replica: 'r1', namespace: 'mesh-system', revision: '', domain: 'mesh.io' })
     const dead = Array.from({ length: 1000 }, (_, number) => ({ name: `r${number}`, version: '1' }))
     for (let round = 0; round < 2; round++) await presence.answers.replicaPresence({ dead })
     const turn = (verb: string) => [verb, ...Array.from({ length: 20 }, () => 'delete'), 'list']

@@ -56,7 +56,7 @@ describe('three replicas of discovery', function () {
   /** The proxies that each replica serves. */
   const served = () =>
     discovery().map((pod) => {
-      const page = ['pilot-discovery', 'request', 'GET', '/debug/syncz']
+      const page = ['pilot-discovery', 'request', 'GET', '/debug/syncz?replicas=own']
       const text = cluster.kubectl(['exec', '-n', 'mesh-system', pod, '--', ...page])
       return [...pods('web', 'shop'), ...pods('client', 'shop')].filter((name) => text.includes(name))
     })

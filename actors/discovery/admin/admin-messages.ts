@@ -25,6 +25,7 @@ import {
   type ResourceJson,
 } from '../../../protocols/gen/mesh/admin/v1/admin_pb.js'
 import type { FoundNow } from '../../../protocols/messages/analysis.ts'
+import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { configKey, type KindName, keyAt, readKey } from '../../../src/config/kinds.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { ReferencedExplanation } from '../../../src/policy/explain.ts'
@@ -34,6 +35,7 @@ import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ExplainAnswer } from './explain-answers.ts'
 import type { ActorAnswer, ClusterAnswer, FaultAnswer, ProxyAnswer } from './mesh-answers.ts'
+import type { Placed } from './page-sources.ts'
 import type { PushAnswers } from './push-answers.ts'
 import { resourceTypes } from './resource-types.ts'
 
@@ -45,13 +47,13 @@ export function messageOf<Schema extends DescMessage>(schema: Schema, answer: ob
   return fromJson(schema, JSON.parse(JSON.stringify(answer)) as JsonValue, { ignoreUnknownFields: true })
 }
 
-/** Returns the answer about proxies. */
-export function proxiesMessage(proxies: readonly ProxyAnswer[]): ListProxiesResponse {
+/** Returns the answer about proxies. `replicas`: those that were asked. */
+export function proxiesMessage(proxies: readonly Placed<ProxyAnswer>[], replicas: readonly ReplicaState[]): ListProxiesResponse {
   const rows = proxies.map(({ types, watches, ...proxy }) => ({
     ...proxy,
     types: types.map((type) => ({ ...type, subscribed: watches[type.typeUrl] ?? [] })),
   }))
-  return messageOf(ListProxiesResponseSchema, { proxies: rows })
+  return messageOf(ListProxiesResponseSchema, { proxies: rows, replicas })
 }
 
 /** Resources that are converted to JSON for one answer at most, in bytes as encoded: a megabyte blocks the main thread for 0.15 s. */

@@ -11,6 +11,7 @@ import {
   DistrustRootResponseSchema,
   ListHoldersResponseSchema,
   ListScopesResponseSchema,
+  PushAgainResponseSchema,
   RotateRootResponseSchema,
   type SetScopeRequest,
   TrustRootResponseSchema,
@@ -53,6 +54,7 @@ import {
   proxiesOf,
   proxyNamed,
   pushAgain,
+  silenceOf,
 } from './mesh-answers.ts'
 import { forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
@@ -94,19 +96,24 @@ export function adminRpcs(parts: AdminRpcParts): ReadonlyMap<string, RpcHandler>
 }
 
 function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
-  const named = async (name: string, { sees }: Viewer) => {
+  const named = async (name: string, { sees }: Viewer, from = sources) => {
     if (name === '') throw errorOf({ code: status.invalidArgument, message: 'proxy: a name is required' })
-    const proxy = await proxyNamed(sources, name, sees)
-    if (!proxy) throw errorOf({ code: status.notFound, message: `proxy ${JSON.stringify(name.slice(0, 100))} is not connected to this instance` })
-    return proxy
+    const { proxy, silent } = await proxyNamed(from, name, sees)
+    if (proxy) return proxy
+    const message = `proxy ${JSON.stringify(name.slice(0, 100))} is not connected to ${from.others ? 'any replica that answers' : 'this instance'}`
+    if (silent.length > 0) throw errorOf({ code: status.unavailable, message: `${message}; ${silenceOf(silent)}` })
+    throw errorOf({ code: status.notFound, message })
   }
   return {
-    async listProxies({ namespace, proxy }, context) {
+    async listProxies({ namespace, proxy, thisReplica }, context) {
+      const from = thisReplica ? sources.own : sources
       const viewer = viewerOf(context)
       if (namespace !== '' && !viewer.sees(namespace)) throw refusal(forbiddenNamespace(namespace))
       const sees = namespace === '' ? viewer.sees : (of: string) => of === namespace
-      const only = proxy === '' ? undefined : (await named(proxy, { ...viewer, sees })).connectionId
-      return proxiesMessage((await proxiesOf(sources, sees)).filter(({ connectionId }) => only === undefined || connectionId === only))
+      const only = proxy === '' ? undefined : await named(proxy, { ...viewer, sees }, from)
+      const { rows, replicas } = await proxiesOf(from, sees)
+      const isMeant = ({ connectionId, replica }: (typeof rows)[number]) => !only || (connectionId === only.connectionId && replica === only.replica)
+      return proxiesMessage(rows.filter(isMeant), replicas)
     },
     async getProxyConfig(request, context) {
       const proxy = await named(request.proxy, viewerOf(context))
@@ -132,13 +139,14 @@ function ofProxies({ sources, domain, log, admin }: AdminRpcParts) {
     },
     async pushAgain(_, context) {
       acting(viewerOf(context), log, 'PushAgain')
-      return { proxies: await pushAgain(sources) }
+      return messageOf(PushAgainResponseSchema, await pushAgain(sources))
     },
     async disconnectProxy({ proxy }, context) {
       acting(viewerOf(context), log, `DisconnectProxy ${quoted(proxy)}`, admin)
-      const connectionId = await disconnect(sources, proxy)
-      if (connectionId === undefined) throw errorOf({ code: status.notFound, message: 'proxy: none has this name' })
-      return { connectionId }
+      const { connectionId, silent } = await disconnect(sources, proxy)
+      if (connectionId !== undefined) return { connectionId }
+      if (silent.length > 0) throw errorOf({ code: status.unavailable, message: `proxy: none has this name; ${silenceOf(silent)}` })
+      throw errorOf({ code: status.notFound, message: 'proxy: none has this name' })
     },
   } satisfies Partial<Methods>
 }

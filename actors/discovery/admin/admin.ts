@@ -19,6 +19,7 @@ import { Counter, Gauge, type MetricRegistry } from '../../runtime/metrics.ts'
 import { formatFor, mediaTypes } from '../../runtime/metrics-format.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
+import type { ReplicaExchange } from '../given-replicas.ts'
 import { addReviewPages } from '../webhooks/review-pages.ts'
 import { writerConnections } from '../xds-writer/server-options.ts'
 import { healthServiceName, healthServices } from '../xds-writer/status-services.ts'
@@ -30,6 +31,7 @@ import type { LevelsInForce } from './levels-in-force.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
+import { replicaAnswers } from './replica-answers.ts'
 import { Scraper } from './scrape.ts'
 import { tokenPage } from './token-page.ts'
 
@@ -50,6 +52,8 @@ export interface AdminParts {
   readonly log: Logger
   /** Where resources are explained. */
   readonly explanations: Explanations
+  /** The other replicas, where they are asked too, and what answers them. */
+  readonly replicas?: Pick<ReplicaExchange, 'others' | 'answerWith'> | undefined
   /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
   /** The webhooks, where the server of --httpAddr receives their reviews. Their actor is started with the first one. */
@@ -123,7 +127,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
   const profiles = options.profile ? new (await import('./profiles.ts')).Profiles(supervisor) : undefined
-  const debug = { sources: new PageSources(supervisor, tracking, parts.explanations, profiles), log: log('default') }
+  const debug = { sources: new PageSources(supervisor, tracking, parts.explanations, profiles, parts.replicas?.others), log: log('default') }
+  parts.replicas?.answerWith(replicaAnswers(debug.sources.own))
   const admit = admitOverNetwork({
     onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),

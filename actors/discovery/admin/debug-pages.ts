@@ -83,7 +83,8 @@ async function asked(
   return action.act(sources, query)
 }
 
-async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, sources: PageSources, viewer: Viewer, query: URLSearchParams): Promise<unknown> {
+async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, all: PageSources, viewer: Viewer, query: URLSearchParams): Promise<unknown> {
+  const sources = query.get('replicas') === 'own' ? all.own : all
   const namespace = query.get('namespace') || undefined
   switch (page.shows) {
     case 'mesh':
@@ -92,8 +93,8 @@ async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, sources: Pa
       if (namespace === undefined) return page.page(sources, query, viewer.sees)
       return viewer.sees(namespace) ? page.page(sources, query, (of) => of === namespace) : forbiddenNamespace(namespace)
     case 'proxy': {
-      const found = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
-      return found ? page.page(sources, query, found, viewer.sees) : noProxy(query)
+      const { proxy, silent } = await proxyNamed(sources, query.get('proxyID') ?? '', viewer.sees)
+      return proxy ? page.page(sources, query, proxy, viewer.sees) : noProxy(query, silent)
     }
   }
 }

@@ -1,6 +1,7 @@
 /** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
 import type { Endpoint, Service, ServicePort } from '../../../protocols/data.ts'
 import type { EndpointsRow } from '../../../protocols/messages/pages.ts'
+import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
 import { readKey } from '../../../src/config/kinds.ts'
 import type { CheckedPolicies } from '../../../src/config/policy-checks.ts'
@@ -10,12 +11,12 @@ import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
-import type { ProxyDigests } from '../distribution/distribution.ts'
 import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
+import { type DistributionRow, distributionOf, instancesOf } from './distribution-rows.ts'
 import { explainedFor } from './explain-answers.ts'
 import {
   actorsOf,
@@ -30,9 +31,10 @@ import {
   proxiesOf,
   pushAgain,
   type Sees,
+  silenceOf,
 } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
-import type { PageSources } from './page-sources.ts'
+import type { PageSources, Placed } from './page-sources.ts'
 import { pushesOf } from './push-answers.ts'
 
 /** The action of a page, performed on POST with certain parameters. For operators only. */
@@ -53,7 +55,7 @@ export type DebugPage = { readonly what: string; readonly action?: Action } & (
   | { readonly shows: 'namespaces'; readonly page: (sources: PageSources, query: URLSearchParams, sees: Sees) => Promise<unknown> }
   | {
       readonly shows: 'proxy'
-      readonly page: (sources: PageSources, query: URLSearchParams, proxy: ConnectionStatus, sees: Sees) => Promise<unknown>
+      readonly page: (sources: PageSources, query: URLSearchParams, proxy: Placed<ConnectionStatus>, sees: Sees) => Promise<unknown>
     }
   /** Only an action, without content. Served only where admin endpoints are enabled (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
   | { readonly shows: 'nothing'; readonly action: Action }
@@ -68,26 +70,36 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'connected proxies and their subscriptions; POST with push=true sends all configuration again',
     shows: 'namespaces',
     page: async (sources, _, sees) => {
-      const clients = (await proxiesOf(sources, sees)).map(({ connectionId, namespace, connectedAt, address, watches, rejections }) => ({
-        ...{ connectionId, namespace, connectedAt, address, watches, rejections },
+      const { rows, replicas } = await proxiesOf(sources, sees)
+      const clients = rows.map(({ connectionId, namespace, connectedAt, address, watches, rejections, replica }) => ({
+        ...{ connectionId, namespace, connectedAt, address, watches, rejections, replica },
       }))
-      return { totalClients: clients.length, clients }
+      return { totalClients: clients.length, clients, ...(replicas.length > 0 && { replicas }) }
     },
     action: {
       form: 'push=true',
       isMeant: (query) => query.get('push') === 'true',
-      act: async (sources) => `Pushed to ${await pushAgain(sources)} servers`,
+      act: async (sources) => {
+        const { proxies, replicas } = await pushAgain(sources)
+        return [`Pushed to ${proxies} servers`, silenceOf(silentRows(replicas))].filter((line) => line !== '').join('; ')
+      },
     },
   },
   syncz: {
     what: 'nonces sent to each proxy and acknowledged by it',
     shows: 'namespaces',
-    page: async (sources, _, sees) => (await proxiesOf(sources, sees)).map(syncStatus),
+    page: async (sources, _, sees) => {
+      const { rows, replicas } = await sources.allConnections()
+      return [...rows.filter(({ namespace }) => sees(namespace)).map(syncStatus), ...silentRows(replicas)]
+    },
   },
   slowz: {
     what: 'slow proxies: they read no data of a response at present, or are sent one without a permit of PILOT_PUSH_THROTTLE',
     shows: 'namespaces',
-    page: async (sources, _, sees) => (await sources.writers<SlowConnection>('slow')).filter(({ namespace }) => sees(namespace)),
+    page: async (sources, _, sees) => {
+      const { rows, replicas } = await sources.ofAll('slow', () => sources.writers<SlowConnection>('slow'))
+      return [...rows.filter(({ namespace }) => sees(namespace)), ...silentRows(replicas)]
+    },
   },
   identityz: {
     what: 'identities with the most streams, and how much the streams of each use in total',
@@ -187,7 +199,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'service instances of each proxy',
     shows: 'namespaces',
     page: async (sources, _, sees) => {
-      const rows = await sources.list<{ connection: string; namespace: string; instances: unknown }>('instances')
+      const { rows } = await sources.ofAll('instances', () => instancesOf(sources))
       return Object.fromEntries(rows.filter(({ namespace }) => sees(namespace)).map(({ connection, instances }) => [connection, instances]))
     },
   },
@@ -294,8 +306,8 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       form: 'proxyID=<name or id of a proxy>',
       isMeant: () => true,
       act: async (sources, query) => {
-        const ended = await disconnect(sources, query.get('proxyID') ?? '')
-        return ended === undefined ? noProxy(query) : 'OK'
+        const { connectionId, silent } = await disconnect(sources, query.get('proxyID') ?? '')
+        return connectionId === undefined ? noProxy(query, silent) : 'OK'
       },
     },
   },
@@ -376,18 +388,16 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   if (!sources.tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
   const named = [readKey(resource, '').namespace, query.get('proxy_namespace') || undefined]
   for (const namespace of named) if (namespace !== undefined && !sees(namespace)) return forbiddenNamespace(namespace)
-  const inNamespace = ({ nodeId }: ProxyDigests) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
-  const asked = (await sources.distribution<ProxyDigests[]>('digests')).filter((proxy) => sees(proxy.namespace) && inNamespace(proxy))
-  const rows = asked.map(({ digests }) => [clusterType, listenerType, routeType].map((typeUrl) => digests[typeUrl] ?? ''))
-  const digests = [...new Set(rows.flat())].filter((digest) => digest !== '')
-  const found = await sources.queue<(number | string | undefined)[]>('generations', resource, digests)
-  const generations = new Map(digests.map((digest, index) => [digest, found[index]]))
-  const states = asked.map(({ nodeId }, index) => {
-    const [cluster_acked = '', listener_acked = '', route_acked = ''] = (rows[index] ?? []).map((digest) => String(generations.get(digest) ?? ''))
-    return { proxy: nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
-  })
-  return query.has('count') ? { proxies: states.length, ...countsOf(states) } : states
+  const inNamespace = ({ proxy }: DistributionRow) => named[1] === undefined || proxy.endsWith(`.${named[1]}`)
+  const { rows, replicas } = await sources.ofAll('distribution', () => distributionOf(sources, resource), resource)
+  const states = rows.filter((row) => sees(row.namespace) && inNamespace(row)).map(({ namespace: _, ...state }) => state)
+  return query.has('count')
+    ? { proxies: states.length, ...countsOf(states), ...(replicas.length > 0 && { replicas }) }
+    : [...states, ...silentRows(replicas)]
 }
+
+/** The rows of a list in place of those of replicas that have not answered. */
+const silentRows = (replicas: readonly ReplicaState[]): readonly ReplicaState[] => replicas.filter(({ answered }) => !answered)
 
 /** The number of proxies with each generation, by type. The empty text stands for proxies that have none. */
 function countsOf(states: readonly Readonly<Record<'cluster_acked' | 'listener_acked' | 'route_acked', string>>[]): object {
@@ -402,7 +412,8 @@ function tally(values: readonly string[]): Record<string, number> {
 }
 
 /** The answer when no proxy is named, or the named proxy is not connected or not visible to the viewer. */
-export function noProxy(query: URLSearchParams): Page {
+export function noProxy(query: URLSearchParams, silent: readonly ReplicaState[]): Page {
+  if (silent.length > 0 && query.get('proxyID')) return new Page(`No replica that answers has this proxy; ${silenceOf(silent)}`, undefined, 503)
   return query.get('proxyID')
     ? new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
     : new Page('You must provide a proxyID in the query string', undefined, 400)
@@ -438,8 +449,12 @@ function shardPage(states: readonly EndpointState[]): unknown {
   return shards
 }
 
-function syncStatus(connection: ConnectionStatus): Record<string, string> {
-  const result: Record<string, string> = { proxy: connection.nodeId.split('~')[2] ?? '', istio_version: connection.version }
+function syncStatus({ replica, ...connection }: Placed<ConnectionStatus>): Record<string, string> {
+  const result: Record<string, string> = {
+    proxy: connection.nodeId.split('~')[2] ?? '',
+    istio_version: connection.version,
+    ...(replica !== undefined && { replica }),
+  }
   for (const [name, typeUrl] of [
     ['cluster', clusterType],
     ['listener', listenerType],

@@ -3,7 +3,7 @@ import type { Explained, ExplainInput } from '../../../protocols/messages/explai
 import { shortTypes } from '../../../src/xds/type-urls.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { Sees } from './mesh-answers.ts'
-import type { PageSources } from './page-sources.ts'
+import type { PageSources, Placed } from './page-sources.ts'
 
 /** The types that can be explained, by short name. */
 const explained: ReadonlyMap<string, string> = new Map(['cds', 'eds', 'lds', 'rds', 'vhds'].map((short) => [short, shortTypes.get(short) as string]))
@@ -17,7 +17,7 @@ export interface ExplainAnswer extends Explained {
 /** Explains a resource of a proxy; a string says why that is not possible. `type`: a type URL, or `cds`, `eds`, `lds`, `rds`, `vhds`. */
 export async function explainedFor(
   sources: PageSources,
-  proxy: ConnectionStatus,
+  proxy: Placed<ConnectionStatus>,
   type: string,
   name: string,
   sees: Sees,
@@ -26,12 +26,25 @@ export async function explainedFor(
   if (![...explained.values()].includes(typeUrl))
     return `type: ${JSON.stringify(type.slice(0, 100))} is none of ${[...explained.keys()].join(', ')} and their type URLs`
   if (name === '' || name.length > longestName) return `name: a name of at most ${longestName} characters is required`
-  const input = (await sources.ofProxy('explainInput', proxy, typeUrl, name)) as ExplainInput | Record<string, never>
-  if (!('node' in input)) return 'the configuration of this proxy is not known yet'
-  const answer = await sources.explanations.explain(input as ExplainInput)
+  const elsewhere = sources.elsewhere(proxy)
+  const answer = elsewhere
+    ? ((await elsewhere.ask('explainResource', proxy.connectionId, typeUrl, name)) as Explained | null)
+    : await explainedHere(sources, proxy, typeUrl, name)
+  if (!answer) return 'the configuration of this proxy is not known yet'
   // What made a resource that the proxy has is no secret to its namespace.
   const objects = answer.objects.filter(({ without, namespace }) => without !== 'same' || sees(namespace))
   return { ...answer, objects, hidden: answer.objects.length - objects.length }
+}
+
+/** The explanation of a resource of a proxy of this replica; undefined: its configuration is not known yet. */
+export async function explainedHere(
+  sources: PageSources,
+  proxy: Pick<ConnectionStatus, 'connectionId'>,
+  typeUrl: string,
+  name: string,
+): Promise<Explained | undefined> {
+  const input = (await sources.ofProxy('explainInput', proxy, typeUrl, name)) as ExplainInput | Record<string, never>
+  return 'node' in input ? sources.explanations.explain(input as ExplainInput) : undefined
 }
 
 /** Maximum length of the name of a resource, in characters. */

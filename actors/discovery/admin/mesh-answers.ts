@@ -7,6 +7,7 @@ import type { FoundNow } from '../../../protocols/messages/analysis.ts'
 import type { LedgerPage } from '../../../protocols/messages/authority-status.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { ClusterStatus } from '../../../protocols/messages/orchestrator.ts'
+import type { ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { actorOfSource, clusterSource } from '../../../src/config/config-sources.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
@@ -18,7 +19,7 @@ import { isRemoteActor, orchestratorSource } from '../given-sources.ts'
 import { findConnection, findExactly } from '../named-connection.ts'
 import type { FilesPage } from '../sources/files/file-watcher.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
-import type { PageSources } from './page-sources.ts'
+import type { PageSources, Placed, RowsOfAll } from './page-sources.ts'
 
 /** Whether the caller may see a namespace and did not exclude it. */
 export type Sees = (namespace: string) => boolean
@@ -26,29 +27,50 @@ export type Sees = (namespace: string) => boolean
 /** A connected proxy. */
 export type ProxyAnswer = ConnectionStatus & Pick<ConnectionWatches, 'watches' | 'rejections'>
 
-/** The connected proxies of some namespaces. */
-export async function proxiesOf(sources: PageSources, sees: Sees): Promise<ProxyAnswer[]> {
+/** The proxies that are connected to this replica. */
+export async function ownProxies(sources: PageSources): Promise<ProxyAnswer[]> {
   const [connections, watches] = await Promise.all([sources.connections(), sources.writers<ConnectionWatches>('watches')])
   const byId = new Map(watches.map((each) => [each.connectionId, each]))
-  return connections
-    .filter(({ namespace }) => sees(namespace))
-    .map((connection) => {
-      const { watches: names = {}, rejections = [] } = byId.get(connection.connectionId) ?? {}
-      return { ...connection, watches: names, rejections }
-    })
+  return connections.map((connection) => {
+    const { watches: names = {}, rejections = [] } = byId.get(connection.connectionId) ?? {}
+    return { ...connection, watches: names, rejections }
+  })
 }
 
-/** Finds a proxy that a caller names, among those of some namespaces. */
-export async function proxyNamed(sources: PageSources, named: string, sees: Sees): Promise<ConnectionStatus | undefined> {
-  if (named === '') return undefined
-  return findConnection(
-    (await sources.connections()).filter(({ namespace }) => sees(namespace)),
-    named,
-  )
+/** The connected proxies of some namespaces, of all replicas. */
+export async function proxiesOf(sources: PageSources, sees: Sees): Promise<RowsOfAll<ProxyAnswer>> {
+  const { rows, replicas } = await sources.ofAll('proxies', () => ownProxies(sources))
+  return { rows: rows.filter(({ namespace }) => sees(namespace)), replicas }
+}
+
+/** A proxy that a caller named, and the replicas that have not said whether they serve it. */
+export interface NamedProxy {
+  readonly proxy: Placed<ConnectionStatus> | undefined
+  readonly silent: readonly ReplicaState[]
+}
+
+/** Finds a proxy that a caller names, among those of some namespaces, wherever it is connected. */
+export async function proxyNamed(sources: PageSources, named: string, sees: Sees): Promise<NamedProxy> {
+  if (named === '') return { proxy: undefined, silent: [] }
+  const { rows, replicas } = await sources.allConnections()
+  const seen = rows.filter(({ namespace }) => sees(namespace))
+  return { proxy: findConnection(seen, named), silent: replicas.filter(({ answered }) => !answered) }
+}
+
+/** The sentence about replicas that have not answered, for messages; empty: all have. */
+export function silenceOf(silent: readonly ReplicaState[]): string {
+  if (silent.length === 0) return ''
+  const named = silent.slice(0, 5).map(({ name, reason }) => `${name} (${reason})`)
+  const more = silent.length > named.length ? [`${silent.length - named.length} more`] : []
+  return `of these replicas it is not known: ${[...named, ...more].join(', ')}`
 }
 
 /** Which policy decides a request to a proxy, and why. */
-export function explanationOf(sources: PageSources, proxy: ConnectionStatus, request: DescribedRequest): Promise<ReferencedExplanation | object> {
+export function explanationOf(
+  sources: PageSources,
+  proxy: Placed<ConnectionStatus>,
+  request: DescribedRequest,
+): Promise<ReferencedExplanation | object> {
   return sources.ofProxy('explain', proxy, request) as Promise<ReferencedExplanation | object>
 }
 
@@ -128,12 +150,21 @@ export async function holdersOf(sources: PageSources, start: number, length: num
   return { identities: page.identities.filter(({ identity }) => sees(parseWorkload(identity)?.namespace ?? '')) }
 }
 
-/** Has all proxies be sent all of their configuration again. Resolves with their number. */
-export const pushAgain = (sources: PageSources): Promise<number> => sources.queue<number>('pushAgain')
+/** Has all proxies of all replicas be sent all of their configuration again. Resolves with their number. */
+export async function pushAgain(sources: PageSources): Promise<{ readonly proxies: number; readonly replicas: readonly ReplicaState[] }> {
+  const { rows, replicas } = await sources.ofAll('pushAgain', async () => [{ proxies: await sources.queue<number>('pushAgain') }])
+  return { proxies: rows.reduce((sum, { proxies }) => sum + proxies, 0), replicas }
+}
 
-/** Ends the stream of a proxy with exactly this name. Resolves with its connection id; undefined when there is no such proxy. */
-export async function disconnect(sources: PageSources, named: string): Promise<string | undefined> {
-  const proxy = findExactly(await sources.connections(), named)
-  if (proxy) await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
-  return proxy?.connectionId
+/** Ends the stream of a proxy with exactly this name, wherever it is connected. Resolves with its connection id; undefined when there is no such proxy. */
+export async function disconnect(
+  sources: PageSources,
+  named: string,
+): Promise<{ readonly connectionId: string | undefined; readonly silent: readonly ReplicaState[] }> {
+  const { rows, replicas } = await sources.allConnections()
+  const proxy = findExactly(rows, named)
+  const elsewhere = proxy && sources.elsewhere(proxy)
+  if (elsewhere) await elsewhere.ask('disconnect', proxy.connectionId)
+  else if (proxy) await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
+  return { connectionId: proxy?.connectionId, silent: replicas.filter(({ answered }) => !answered) }
 }

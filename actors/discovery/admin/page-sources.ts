@@ -1,11 +1,25 @@
 /** The data of the debug pages: answers of the push queue, the writers and the certificate authority. */
 import type { ListPiece } from '../../../protocols/messages/pages.ts'
+import type { ReplicaQuestion, ReplicaState } from '../../../protocols/messages/replicas.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { Explanations } from './explanations.ts'
+import type { OtherReplicas } from './other-replicas.ts'
 import type { Profiles } from './profiles.ts'
+
+/** A row about a proxy, with the replica that serves it; without it where other replicas are not asked. */
+export type Placed<Row> = Row & { readonly replica?: string }
+
+/** Rows of all replicas, and which of these have answered; none of these where other replicas are not asked. */
+export interface RowsOfAll<Row> {
+  readonly rows: readonly Placed<Row>[]
+  readonly replicas: readonly ReplicaState[]
+}
+
+/** A proxy as its writer and the push queue know it, wherever it is connected. */
+type OneProxy = Placed<Pick<ConnectionStatus, 'connectionId'>>
 
 /** Asks the actors for the data of pages. */
 export class PageSources {
@@ -15,12 +29,47 @@ export class PageSources {
   readonly explanations: Explanations
   /** Present where profiles are served (`--profile`). */
   readonly profiles: Profiles | undefined
+  /** Present where the other replicas are asked too. */
+  readonly others: OtherReplicas | undefined
 
-  constructor(supervisor: Supervisor, tracking: boolean, explanations: Explanations, profiles?: Profiles) {
+  constructor(supervisor: Supervisor, tracking: boolean, explanations: Explanations, profiles?: Profiles, others?: OtherReplicas) {
+    this.others = others
     this.supervisor = supervisor
     this.tracking = tracking
     this.explanations = explanations
     this.profiles = profiles
+  }
+
+  /** The same of this replica alone. */
+  get own(): PageSources {
+    return this.others ? new PageSources(this.supervisor, this.tracking, this.explanations, this.profiles) : this
+  }
+
+  /** Rows of this replica and of all others, of which those that do not answer are named. */
+  async ofAll<Row extends object>(
+    question: ReplicaQuestion,
+    own: () => Promise<readonly Row[]>,
+    ...details: readonly unknown[]
+  ): Promise<RowsOfAll<Row>> {
+    const { others } = this
+    if (!others) return { rows: await own(), replicas: [] }
+    const [here, there] = await Promise.all([own(), others.ask<readonly Row[]>(question, ...details)])
+    const placed = (replica: string, rows: readonly Row[]) => rows.map((row) => ({ ...row, replica }))
+    return {
+      rows: [...placed(others.own, here), ...there.answers.flatMap(({ replica, value }) => placed(replica, value))],
+      replicas: [{ name: others.own, answered: true, reason: '' }, ...there.replicas],
+    }
+  }
+
+  /** The replica of a proxy, if it is another one. */
+  elsewhere({
+    replica,
+  }: {
+    readonly replica?: string
+  }): { ask(question: ReplicaQuestion, ...details: readonly unknown[]): Promise<unknown> } | undefined {
+    const { others } = this
+    if (!others || replica === undefined || replica === others.own) return undefined
+    return { ask: (question, ...details) => others.askOne(replica, question, ...details) }
   }
 
   /** Asks the push queue. */
@@ -71,12 +120,21 @@ export class PageSources {
     return (await this.supervisor.askAll<T[]>('xds-writer', question, ...details)).flat()
   }
 
+  /** The connections of this replica. */
   connections(): Promise<ConnectionStatus[]> {
     return this.writers<ConnectionStatus>('connections')
   }
 
-  /** The push queue's answer about a proxy, whichever writer has its connection. */
-  async ofProxy(question: string, { connectionId }: ConnectionStatus, ...details: unknown[]): Promise<unknown> {
+  /** The connections of all replicas. */
+  allConnections(): Promise<RowsOfAll<ConnectionStatus>> {
+    return this.ofAll('connections', () => this.connections())
+  }
+
+  /** The push queue's answer about a proxy, whichever writer of whichever replica has its connection. */
+  async ofProxy(question: string, proxy: OneProxy, ...details: unknown[]): Promise<unknown> {
+    const { connectionId } = proxy
+    const elsewhere = this.elsewhere(proxy)
+    if (elsewhere) return elsewhere.ask('ofProxy', question, connectionId, ...details)
     for (const { name } of this.supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))) {
       const answer = await this.queue(question, `${name}/${connectionId}`, ...details)
       if (answer) return answer
@@ -85,7 +143,10 @@ export class PageSources {
   }
 
   /** The encoded resources of a proxy, by type. */
-  async resourcesOf({ connectionId }: ConnectionStatus): Promise<ProxyResources> {
+  async resourcesOf(proxy: OneProxy): Promise<ProxyResources> {
+    const { connectionId } = proxy
+    const elsewhere = this.elsewhere(proxy)
+    if (elsewhere) return (await elsewhere.ask('resources', connectionId)) as ProxyResources
     const answers = await this.supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)
     return answers.find((answer) => answer !== undefined)?.resources ?? {}
   }

@@ -13,6 +13,7 @@ import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { PassedCalls } from './admin-service.ts'
 import type { Explanations } from './explanations.ts'
 import type { LevelsInForce } from './levels-in-force.ts'
+import type { OtherReplicas } from './other-replicas.ts'
 import { PageSources } from './page-sources.ts'
 import type { ReadinessJudge } from './readiness.ts'
 
@@ -32,11 +33,13 @@ export interface StatusParts {
   readonly readiness: ReadinessJudge
   readonly levels: LevelsInForce
   readonly explanations: Explanations
+  /** Present where the other replicas are asked too. */
+  readonly others: OtherReplicas | undefined
 }
 
 /** Returns the functions that answer the questions. */
-export function statusAnswers(supervisor: Supervisor, { features, log, readiness, levels, explanations }: StatusParts) {
-  const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING, explanations)
+export function statusAnswers(supervisor: Supervisor, { features, log, readiness, levels, explanations, others }: StatusParts) {
+  const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING, explanations, undefined, others)
   const admin = { sources, levels, log: log('default'), domain: features.MESH_DOMAIN }
   const calls = new PassedCalls(admin, features.ENABLE_ADMIN_ENDPOINTS, () => sources.queue('mesh'))
   return {

@@ -1,4 +1,4 @@
-/** Whether workloads register themselves at this replica, and how it is named as the keeper of their WorkloadEntries. */
+/** Whether workloads register themselves at this replica, and how it is named as the keeper of their WorkloadEntries and to others. */
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
@@ -9,10 +9,14 @@ import { ReplicaPresence } from './replica-presence.ts'
 /** The longest part of a replica's name that comes from that of its pod or machine, in characters. */
 const longestName = 200
 
-/** Returns the presence of this replica; undefined: workloads do not register themselves (`PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION`). */
+/**
+ * Returns the presence of this replica; undefined: workloads do not register themselves (`PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION`), and other
+ * replicas do not ask this one (`MESHD_REPLICA_ADDRESS`).
+ */
 export function givenPresence({ registrationApi: api }: MainCluster, given: DiscoveryOptions, features: Features): ReplicaPresence | undefined {
-  if (!features.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION) return undefined
+  if (!features.PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION && features.MESHD_REPLICA_ADDRESS === '') return undefined
   const name = (features.POD_NAME || hostname()).toLowerCase().replace(/[^a-z0-9-]+/g, '-')
   const replica = `${name.slice(0, longestName)}-${randomBytes(4).toString('hex')}`
-  return new ReplicaPresence({ api, replica, namespace: given.namespace || features.POD_NAMESPACE, domain: features.MESH_DOMAIN })
+  const { POD_NAMESPACE, MESH_DOMAIN: domain, REVISION: revision } = features
+  return new ReplicaPresence({ api, replica, namespace: given.namespace || POD_NAMESPACE, domain, revision })
 }

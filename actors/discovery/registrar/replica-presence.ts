@@ -6,6 +6,7 @@ import type { V1Lease } from '@kubernetes/client-node'
 import type { PresenceAnswer, PresenceOrder } from '../../../protocols/messages/registration.ts'
 import { presenceTimes } from '../../../src/orchestrator/live-replicas.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import { within } from '../../runtime/timers.ts'
 import type { ApiFailure, CallName, ClusterApi } from '../cluster/cluster-api.ts'
 import { entryAnswers } from './entry-calls.ts'
@@ -23,6 +24,7 @@ export interface PresenceParts {
   readonly namespace: string
   readonly replica: string
   readonly domain: string
+  readonly revision: string
 }
 
 /** The presence of this replica. */
@@ -30,6 +32,10 @@ export class ReplicaPresence {
   readonly answers: BoundedAnswers<'replicaPresence' | 'callEntry'>
   readonly #parts: PresenceParts
   readonly #label: string
+  /** Where other replicas ask this one; empty: nowhere. */
+  address = ''
+  /** Takes each list of all Leases, with the time at which it was asked for in monotonic milliseconds. */
+  listed: (leases: PresenceAnswer, askedAt: number) => void = () => undefined
   /** The Lease as it was last written. */
   #lease: V1Lease | undefined
   #isClosed = false
@@ -55,6 +61,7 @@ export class ReplicaPresence {
 
   async #present({ dead }: PresenceOrder): Promise<PresenceAnswer> {
     if (this.#isClosed) throw new Error('the process ends')
+    const askedAt = monotonicMs()
     await this.#renew()
     // The next renewal does not wait for many deletions.
     for (const lease of dead.slice(0, mostDeleted)) await this.#delete(lease)
@@ -64,10 +71,17 @@ export class ReplicaPresence {
       (library) => library.CoordinationV1Api,
       (leases) => leases.listNamespacedLease({ namespace, labelSelector: `${this.#label}=true` }),
     )
-    return items.flatMap(({ metadata }) => {
-      const { name = '', resourceVersion: version = '' } = metadata ?? {}
-      return name.startsWith(prefix) ? [{ name: name.slice(prefix.length), version }] : []
+    const leases = items.flatMap(({ metadata }) => {
+      const { name = '', resourceVersion: version = '', annotations = {} } = metadata ?? {}
+      const { [this.#annotation('address')]: address = '', [this.#annotation('revision')]: revision = '' } = annotations
+      return name.startsWith(prefix) ? [{ name: name.slice(prefix.length), version, address, revision }] : []
     })
+    this.listed(leases, askedAt)
+    return leases
+  }
+
+  #annotation(name: string): string {
+    return `discovery.${this.#parts.domain}/${name}`
   }
 
   async #renew(): Promise<void> {
@@ -93,7 +107,11 @@ export class ReplicaPresence {
   async #create(): Promise<V1Lease> {
     const { api, namespace, replica } = this.#parts
     const spec = await this.#spec()
-    const metadata = { name: `${prefix}${replica}`, namespace, labels: { [this.#label]: 'true' } }
+    const annotations = {
+      [this.#annotation('revision')]: this.#parts.revision,
+      ...(this.address !== '' && { [this.#annotation('address')]: this.address }),
+    }
+    const metadata = { name: `${prefix}${replica}`, namespace, labels: { [this.#label]: 'true' }, annotations }
     return api.call(
       this.#name('create'),
       (library) => library.CoordinationV1Api,

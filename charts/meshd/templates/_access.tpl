@@ -211,6 +211,7 @@
     - get
     - create
     - update
+    - delete
     - list
     - watch
 {{- end }}

@@ -1,0 +1,97 @@
+/**
+ * The other replicas of discovery (docs/operation.md, A1 to A6): which there are by their Leases, and what they answer. One that does not answer within
+ * the bounds is named, and delays nobody for longer.
+ */
+import type { PresenceAnswer } from '../../../protocols/messages/registration.ts'
+import type { OfOthers, ReplicaQuestion, ReplicaState } from '../../../protocols/messages/replicas.ts'
+import { LiveReplicas, presenceTimes } from '../../../src/orchestrator/live-replicas.ts'
+import { isAnswerOf, replicaAddress } from '../../../src/orchestrator/replica-answers.ts'
+import { reasonOf } from '../../http/single-request.ts'
+import { askReplica, replicaBounds } from './replica-port.ts'
+
+/** The number of replicas that are asked, and of questions to all of them that are under way at a time. */
+const most = { replicas: 32, questions: 8 }
+
+/** The time for the explanation of a resource, for which a thread is started, in milliseconds. */
+const explanationMs = 5000
+
+/** What the exchange depends on. */
+export interface OtherReplicasParts {
+  /** The name of this replica. */
+  readonly own: string
+  readonly revision: string
+  readonly key: Buffer
+  /** How a replica is asked, which tests change. */
+  readonly ask?: typeof askReplica
+}
+
+/** The replicas of the same revision beside this one. */
+export class OtherReplicas {
+  readonly #parts: OtherReplicasParts
+  readonly #live: LiveReplicas
+  readonly #ask: typeof askReplica
+  #others: PresenceAnswer = []
+  #underWay = 0
+
+  constructor(parts: OtherReplicasParts) {
+    this.#parts = parts
+    this.#ask = parts.ask ?? askReplica
+    this.#live = new LiveReplicas(parts.own)
+  }
+
+  /** The name of this replica. */
+  get own(): string {
+    return this.#parts.own
+  }
+
+  /** Takes a list of the Leases of all replicas, which was asked for at `askedAt`. Times are monotonic milliseconds. */
+  listed(leases: PresenceAnswer, askedAt: number, now: number): void {
+    this.#live.listed(leases, [], askedAt, now)
+    const { own, revision } = this.#parts
+    this.#others = leases
+      .filter((lease) => lease.name !== own && (lease.revision ?? '') === revision)
+      .sort((one, other) => (one.name < other.name ? -1 : 1))
+  }
+
+  /** The Leases that nobody renews any more. */
+  removable(now: number): PresenceAnswer {
+    return this.#live.removable(new Set(), now)
+  }
+
+  /** Asks all others at once. Resolves within the bounds; which of them have not answered is in the answer. */
+  async ask<Value>(question: ReplicaQuestion, ...details: readonly unknown[]): Promise<OfOthers<Value>> {
+    const isTooMuch = this.#underWay >= most.questions
+    this.#underWay++
+    try {
+      const answers: { replica: string; value: Value }[] = []
+      const replicas = await Promise.all(
+        this.#others.map(async ({ name }, index): Promise<ReplicaState> => {
+          try {
+            if (isTooMuch) throw new Error('it was not asked: too many questions are under way here')
+            if (index >= most.replicas) throw new Error(`it was not asked: there are more than ${most.replicas} other replicas`)
+            answers.push({ replica: name, value: (await this.askOne(name, question, ...details)) as Value })
+            return { name, answered: true, reason: '' }
+          } catch (error) {
+            return { name, answered: false, reason: reasonOf(error).slice(0, 300) }
+          }
+        }),
+      )
+      return { answers, replicas }
+    } finally {
+      this.#underWay--
+    }
+  }
+
+  /** Asks one of them. Rejects when it is unknown, dead, or does not answer within the bounds. */
+  async askOne(name: string, question: ReplicaQuestion, ...details: readonly unknown[]): Promise<unknown> {
+    const lease = this.#others.find((other) => other.name === name)
+    if (!lease) throw new Error(`there is no replica ${name} any more`)
+    if (this.#live.deadSince(name) !== undefined) throw new Error(`its Lease has not been renewed for ${presenceTimes.deadMs / 1000} s`)
+    const address = replicaAddress(lease.address ?? '')
+    if (!address) throw new Error('its Lease has no address (MESHD_REPLICA_ADDRESS)')
+    const bounds = { ...replicaBounds, ...(question === 'explainResource' && { ms: explanationMs }) }
+    const value = await this.#ask({ ...address, key: this.#parts.key }, question, details, bounds)
+    if (!isAnswerOf(question, value)) throw new Error('its answer has another form than it should: it may be another version')
+    return value
+  }
+}

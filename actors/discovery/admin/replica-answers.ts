@@ -1,0 +1,37 @@
+/**
+ * What this replica answers to others (docs/operation.md, A3), from its own state alone: it never asks on. Who asks is a replica and has authorized its
+ * caller, so rows of all namespaces are given out.
+ */
+import type { ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
+import type { SlowConnection } from '../xds-writer/slow-connections.ts'
+import { distributionOf, instancesOf } from './distribution-rows.ts'
+import { explainedHere } from './explain-answers.ts'
+import { ownProxies } from './mesh-answers.ts'
+import type { PageSources } from './page-sources.ts'
+import type { AnswerReplica } from './replica-port.ts'
+
+/** The questions about a proxy that are passed on to the push queue. */
+const ofProxy = ['explain', 'sidecarScope']
+
+/** Returns what answers questions of replicas. */
+export function replicaAnswers(sources: PageSources): AnswerReplica {
+  const answers: Readonly<Record<ReplicaQuestion, (...details: unknown[]) => Promise<unknown>>> = {
+    connections: () => sources.connections(),
+    proxies: () => ownProxies(sources),
+    slow: () => sources.writers<SlowConnection>('slow'),
+    instances: () => instancesOf(sources),
+    distribution: (resource) => distributionOf(sources, String(resource)),
+    ofProxy: async (question, connectionId, ...details) => {
+      if (!ofProxy.includes(String(question))) throw new Error('there is no such question')
+      return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)
+    },
+    explainResource: (connectionId, typeUrl, name) => explainedHere(sources, { connectionId: String(connectionId) }, String(typeUrl), String(name)),
+    resources: (connectionId) => sources.resourcesOf({ connectionId: String(connectionId) }),
+    disconnect: async (connectionId) => (await sources.supervisor.askAll<boolean>('xds-writer', 'disconnect', String(connectionId))).includes(true),
+    pushAgain: async () => [{ proxies: await sources.queue<number>('pushAgain') }],
+  }
+  return async (question, details) => {
+    if (!Object.hasOwn(answers, question)) throw new Error('there is no such question')
+    return answers[question as ReplicaQuestion](...details)
+  }
+}

@@ -1,0 +1,115 @@
+/** Answers about the proxies of three replicas of discovery in a real cluster (docs/operation.md, A1 to A6). */
+import { expect } from 'chai'
+import type { ReplicaState } from '../../protocols/messages/replicas.ts'
+import { TestCluster } from '../harness/cluster.ts'
+import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
+import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+interface Row extends Partial<ReplicaState> {
+  readonly proxy?: string
+  readonly replica?: string
+}
+
+const route = (timeout: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: shop}\nspec: {hosts: [a.test], http: [{timeout: ${timeout}, route: [{destination: {host: a.test}}]}]}`
+const entry =
+  'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: shop}\nspec: {hosts: [a.test], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.9.0.1}]}'
+
+describe('answers about the proxies of all replicas', function () {
+  this.timeout(400_000)
+  let cluster: TestCluster
+  const services: Service[] = []
+  const clients: XdsClient[] = []
+  let stopped = 0
+
+  const discovery = async (kubeconfig: string): Promise<Service> => {
+    const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--configDir', '', '--writers', '1']
+    const env = { MESHD_CA_STATE_DIR: '', MESHD_REPLICA_ADDRESS: '127.0.0.1:0', POD_NAME: `replica-${services.length}` }
+    const made = new Service({ env, flags })
+    services.push(made)
+    await made.start()
+    return made
+  }
+  const rows = (of: Service, page: string) => of.debug<Row[]>(page)
+  const proxies = async (of: Service, page = 'syncz') => (await rows(of, page)).flatMap(({ proxy }) => proxy ?? []).sort()
+  const silent = (list: readonly Row[]) => list.filter(({ answered }) => answered === false)
+  const number = (replica: string | undefined) => /^replica-(\d)-/.exec(replica ?? '')?.[1]
+
+  before(async () => {
+    cluster = await TestCluster.start()
+    cluster.apply('apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}')
+    const definitions = meshDefinitions()
+    establish(cluster, ...['serviceentries', 'virtualservices'].map((plural) => definitions.get(plural) as string))
+    cluster.apply(entry, route('1s'))
+    const kubeconfig = cluster.roleConfig()
+    for (let each = 0; each < 3; each++) {
+      const service = await discovery(kubeconfig)
+      const node = sidecarNode(`10.1.0.${each + 1}`, `pod${each}`, 'shop')
+      clients.push(await new XdsClient(service.grpcPort, node, each % 2 === 0).connect().ready())
+    }
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    // One that stands still does not end.
+    if (stopped !== 0) process.kill(stopped, 'SIGCONT')
+    for (const each of services) await each.dispose()
+    await cluster?.dispose()
+  })
+
+  it('have them at whichever replica is asked, once each, and its own alone if that is asked for', async () => {
+    const all = ['pod0.shop', 'pod1.shop', 'pod2.shop']
+    for (const service of services) await until('the proxies of all', async () => (await proxies(service)).join() === all.join())
+    for (const [index, service] of services.entries()) {
+      const list = await rows(service, 'syncz')
+      expect(silent(list)).to.deep.equal([])
+      expect(list.map(({ proxy, replica }) => `${proxy} ${number(replica)}`).sort()).to.deep.equal(all.map((name, at) => `${name} ${at}`))
+      expect(await proxies(service, 'syncz?replicas=own')).to.deep.equal([`pod${index}.shop`])
+    }
+  })
+
+  it('count the generation that each proxy has, and show the configuration of a proxy elsewhere', async () => {
+    const [one] = services as [Service]
+    cluster.apply(route('2s'))
+    const page = 'config_distribution?resource=VirtualService/shop/a'
+    await until('the generation at all proxies', async () => {
+      const list = (await rows(one, page)) as (Row & { route_acked?: string })[]
+      return list.length === 3 && list.every(({ route_acked }) => route_acked === '2')
+    })
+    const counts = await one.debug<{ proxies: number; replicas: ReplicaState[] }>(`${page}&count=1`)
+    expect(counts.proxies).to.equal(3)
+    expect(counts.replicas.map(({ answered }) => answered)).to.deep.equal([true, true, true])
+    const dump = JSON.stringify(await one.debug('config_dump?proxyID=pod2.shop'))
+    expect(dump).to.contain('a.test')
+    const explained = await one.debug<{ exists: boolean }>(`explain?proxyID=pod1.shop&type=cds&name=${encodeURIComponent('outbound|80||a.test')}`)
+    expect(explained.exists).to.equal(true)
+    await runCommand(['request', 'POST', '/debug/force_disconnect', 'proxyID=pod2.shop'], one.env)
+    await until('the end of the stream', () => clients[2]?.closed !== undefined)
+  })
+
+  it('name a replica that stands still, within the bound, and one that was killed until its Lease is gone', async () => {
+    const [one, two, three] = services as [Service, Service, Service]
+    process.kill(two.pid, 'SIGSTOP')
+    stopped = two.pid
+    const since = performance.now()
+    const list = await rows(one, 'syncz')
+    expect(performance.now() - since).to.be.below(5000)
+    expect(silent(list).map(({ name }) => number(name))).to.deep.equal(['1'])
+    const missing = await one.debug('config_dump?proxyID=pod1.shop').catch((error: Error) => error.message)
+    expect(missing).to.match(/503 .*of these replicas it is not known: replica-1-/)
+    process.kill(two.pid, 'SIGCONT')
+    stopped = 0
+    await until('an answer of the replica that goes on', async () => silent(await rows(one, 'syncz')).length === 0)
+    await three.stop('SIGKILL')
+    await until(
+      'the killed one to be named',
+      async () =>
+        silent(await rows(one, 'syncz'))
+          .map(({ name }) => number(name))
+          .join() === '2',
+    )
+    await two.stop()
+    await until('the one that ended to be gone', async () => !JSON.stringify(await rows(one, 'syncz')).includes('replica-1-'))
+  })
+})
