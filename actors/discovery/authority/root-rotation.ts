@@ -104,7 +104,7 @@ export class RootRotation {
   #state: AuthorityState
   #version: string
   #queue: Promise<unknown> = Promise.resolve()
-  #kept: Promise<void> = Promise.resolve()
+  #kept: Promise<boolean> = Promise.resolve(true)
   #keeping: Timer | undefined
   /** Number of blockers at the last check. */
   #blocking = 0
@@ -344,10 +344,14 @@ export class RootRotation {
     if (dispute !== undefined) return { refused: `the rotation stays in stage ${from}: ${dispute}`, status: this.status() }
     if (this.#parts.storage.follow && from !== 'stable') {
       // Other replicas have issued certificates too.
-      await this.#keepLedger(false)
+      const isExchanged = await this.#keepLedger(false)
       const settles = force || hasOldRootExpired(this.#state, this.clock.now()) ? 0 : this.#settlesIn()
       if (settles > 0) {
         const refused = `the rotation stays in stage ${from}: other replicas may need ${Math.ceil(settles / 1000)} s more to take it over and to tell what they issued before`
+        return { refused, status: this.status() }
+      }
+      if (!isExchanged && !force && !hasOldRootExpired(this.#state, this.clock.now())) {
+        const refused = `the rotation stays in stage ${from}: what other replicas issued is not known, since the ledger cannot be exchanged with them (see the log); --force continues without it`
         return { refused, status: this.status() }
       }
     }
@@ -479,32 +483,39 @@ export class RootRotation {
     }).unref()
   }
 
-  /** Stores the ledger, after any write under way. */
-  #keepLedger(inOrder: boolean): Promise<void> {
+  /** Stores the ledger, after any write under way. Resolves with whether it is stored and has all that others have stored. */
+  #keepLedger(inOrder: boolean): Promise<boolean> {
     this.#kept = this.#kept.then(async () => {
+      let isWhole = true
       try {
         this.ledger.sweep(this.#forgetsUntil())
         // While other replicas write it, a process that ends does not know whether the ledger is complete.
         const lines = { [Symbol.iterator]: () => ledgerLines(this.ledger, inOrder && !this.#hasOthers)[Symbol.iterator]() }
-        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => this.#merge(others))
+        await this.#parts.storage.writeNote(ledgerNote, lines, (others) => {
+          isWhole = this.#merge(others)
+        })
         this.#ledgerFailures = 0
+        return isWhole
       } catch (error) {
         this.#ledgerFailures++
         this.#log.warn(`the ledger of issued certificates cannot be saved: ${(error as Error).message}`)
         this.#ledgerChanged()
+        return false
       }
     })
     return this.#kept
   }
 
-  /** Takes over what another replica has recorded. */
-  #merge(text: string): void {
+  /** Takes over what another replica has recorded. Returns whether it can be read. */
+  #merge(text: string): boolean {
     try {
       const { head, holders } = readLedger(text)
       this.ledger.merge(head, holders)
       this.#hasOthers = true
+      return true
     } catch (error) {
       this.#log.warn(`the ledger of another replica cannot be read: ${(error as Error).message}`)
+      return false
     }
   }
 
