@@ -322,7 +322,14 @@ const statusSettleMs = 10_000
 /** The writer of statuses, where there is a cluster. */
 function statusRow({ hasCluster, features }: TableParts): Row<StatusWriter> {
   const { PILOT_ENABLE_STATUS: reconciled, PILOT_STATUS_QPS: perSecond, PILOT_STATUS_BURST: burst } = features
-  const config = { reconciled, analysis: features.PILOT_ENABLE_ANALYSIS, perSecond, burst, settleMs: statusSettleMs }
+  const config = {
+    reconciled,
+    analysis: features.PILOT_ENABLE_ANALYSIS,
+    perSecond,
+    burst,
+    settleMs: statusSettleMs,
+    others: features.MESHD_REPLICA_ADDRESS !== '',
+  }
   return {
     module: 'leader/status-writer',
     consumes: { MeshObjectEvent: true, ObjectsPublished: true, ProxiesReached: true, ObjectAnalysed: true },

@@ -64,6 +64,25 @@ export interface ProxiesReached {
   readonly reached: Float64Array
 }
 
+/** A generation of an object of which replicas ask each other how many proxies have it. */
+export interface AskedGeneration {
+  /** `<Kind>/<namespace>/<name>`. */
+  readonly key: string
+  readonly uid: string
+  readonly generation: number
+}
+
+/** The number of proxies of a replica or of several, and of those that have each generation, in the order in which these were asked for. */
+export interface CountedProxies {
+  readonly all: number
+  readonly have: readonly number[]
+}
+
+/** The counts of all other replicas, and the names of those that have not answered. */
+export interface OthersCounted extends CountedProxies {
+  readonly silent: readonly string[]
+}
+
 /** A message of analysis about an object. */
 export interface AnalysisMessage {
   /** `IST0101`. */
@@ -119,4 +138,6 @@ export interface StatusWriterConfig {
   readonly burst: number
   /** How long after its start it does not say what proxies have, in milliseconds: they connect again after a restart of the service. */
   readonly settleMs: number
+  /** Whether there are other replicas whose proxies count too (`MESHD_REPLICA_ADDRESS`). */
+  readonly others: boolean
 }

@@ -4,7 +4,7 @@ import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest }
 import type { TokenAnswer, TokenKeySet, TokenKeysQuestion, TokenQuestion, TokenReviewQuestion, TokenVerdict } from './identity.ts'
 import type { BundleOrder, BundleOutcome } from './injection.ts'
 import type { Duty } from './leadership.ts'
-import type { StatusOrder, StatusOutcome } from './object-status.ts'
+import type { AskedGeneration, OthersCounted, StatusOrder, StatusOutcome } from './object-status.ts'
 import type { ClusterAccess, IngressStatusAnswer, IngressStatusOrder } from './orchestrator.ts'
 import type { EntryOrder, EntryOutcome, PresenceAnswer, PresenceOrder } from './registration.ts'
 import type { RootsWrite, RootsWriteOutcome } from './root-certificates.ts'
@@ -38,6 +38,8 @@ export interface BoundedQuestions {
   writeIngressStatus(order: IngressStatusOrder): IngressStatusAnswer
   /** Answered by the main thread, which writes the status of a configuration object. */
   writeStatus(order: StatusOrder): StatusOutcome
+  /** Answered by the main thread, which asks the other replicas how many of their proxies have generations of objects. */
+  othersCounted(asked: readonly AskedGeneration[]): OthersCounted
   /** Both answered by the main thread: creates, changes or deletes a WorkloadEntry; keeps the Lease of this replica and lists those of all. */
   callEntry(order: EntryOrder): EntryOutcome
   replicaPresence(order: PresenceOrder): PresenceAnswer
@@ -78,6 +80,7 @@ export const boundedQuestions: Readonly<Record<keyof BoundedQuestions, number>> 
   // A call may wait for its turn, and for a credential.
   writeIngressStatus: 25_000,
   writeStatus: 25_000,
+  othersCounted: 10_000,
   // A call may wait for a credential.
   callEntry: 25_000,
   // Up to four calls, and one for each dead replica.

@@ -16,6 +16,7 @@ export type ReplicaQuestion =
   | 'instances'
   | 'distribution'
   | 'pushAgain'
+  | 'counted'
   | 'ofProxy'
   | 'explainResource'
   | 'resources'

@@ -37,9 +37,14 @@ export function heldStatus(value: unknown): { readonly status: HeldStatus | unde
   return { status, isTooLong: status.conditions.length + status.messages.length > longestStatus }
 }
 
-/** What the message of the condition says. `fault`: why the object cannot be used; empty: it can. */
-export function conditionMessage(reached: number, proxies: number, fault: string): string {
-  const counts = `${reached}/${proxies} proxies up to date.`
+/** The number of replicas that a message names. */
+const mostSilent = 3
+
+/** What the message of the condition says. `fault`: why the object cannot be used; empty: it can. `silent`: replicas whose proxies are not known. */
+export function conditionMessage(reached: number, proxies: number, fault: string, silent: readonly string[] = []): string {
+  const named = silent.length > mostSilent ? `${silent.slice(0, mostSilent).join(', ')} and ${silent.length - mostSilent} more` : silent.join(', ')
+  const missing = silent.length === 0 ? '' : ` Not counted, since there is no answer of the replica: ${named}.`
+  const counts = `${reached}/${proxies} proxies up to date.${missing}`
   const cut = fault.length > longestFault ? `${fault.slice(0, longestFault).toWellFormed()}...` : fault
   return cut === '' ? counts : `${counts} This generation is not in use: ${cut}`
 }

@@ -4,8 +4,11 @@
  */
 import type {
   AnalysisMessage,
+  AskedGeneration,
+  CountedProxies,
   HeldStatus,
   MeshObject,
+  OthersCounted,
   PatchOperation,
   PublishedObject,
   StatusOutcome,
@@ -29,6 +32,8 @@ const times = { behindMs: 1000, againMs: 1000, progress: { firstMs: 5000, longes
 
 /** The number of objects that are looked at in one go. */
 const mostLooks = 500
+/** The number of objects of which the other replicas are asked at a time. */
+const mostAsked = 200
 
 /** A write that is to be made. */
 export interface DueStatus {
@@ -103,6 +108,10 @@ export class ObjectStatuses {
   /** Failures of all writes (empty), or of those of a resource. */
   readonly #blocked = new Map<string, { readonly failures: number; readonly until: number }>()
   #reached: Reached | undefined
+  /** What the other replicas count. */
+  #others: { readonly all: number; readonly silent: readonly string[]; readonly have: ReadonlyMap<string, number> } | undefined
+  /** The objects of which the other replicas have not said anything yet. */
+  readonly #unasked = new Set<string>()
   readonly #judgesFrom: number
 
   /** `judgesFrom`: nothing is said of what proxies have before this time. */
@@ -170,6 +179,40 @@ export class ObjectStatuses {
       // What is written of one that waits is worked out when it is its turn.
       if (have >= all || (!this.#waiting.has(id) && (have !== counted?.have || all !== counted.all))) this.#look(id)
     }
+  }
+
+  /** The generations of which the other replicas are to be asked: those that not all proxies have. */
+  toAsk(): readonly AskedGeneration[] {
+    const asked: AskedGeneration[] = []
+    for (const id of new Set([...this.#unasked, ...this.#open])) {
+      const object = this.#objects.get(id)?.object
+      if (object) asked.push({ key: object.key, uid: object.uid, generation: object.generation })
+      if (asked.length === mostAsked) break
+    }
+    return asked
+  }
+
+  /** Whether nothing can be said of some objects before the other replicas have answered. */
+  get waitsForOthers(): boolean {
+    return this.#unasked.size > 0
+  }
+
+  /** Sets what the other replicas have answered to {@link toAsk}. */
+  othersCounted(asked: readonly AskedGeneration[], { all, have, silent }: OthersCounted): void {
+    this.#others = { all, silent, have: new Map(asked.map((each, index) => [generationKey(each), have[index] ?? 0])) }
+    for (const id of [...this.#unasked, ...this.#open]) this.#look(id)
+    this.#unasked.clear()
+  }
+
+  /** The proxies of this replica, and those that have generations; undefined: they are not known yet. */
+  counted(asked: readonly AskedGeneration[], now: number): CountedProxies | undefined {
+    const reached = this.#reached
+    if (!reached || now < this.#judgesFrom) return undefined
+    const have = asked.map(({ key, uid, generation }) => {
+      const published = this.#published.get(key)
+      return published?.uid === uid && published.generation === generation ? proxiesFrom(reached, published.push) : 0
+    })
+    return { all: reached.proxies[0] ?? 0, have }
   }
 
   /** Looks at all again, without the pauses of failures: a term has begun. */
@@ -263,7 +306,7 @@ export class ObjectStatuses {
 
   #forget(id: string): void {
     const key = this.#objects.get(id)?.object.key
-    for (const set of [this.#open, this.#ready]) set.delete(id)
+    for (const set of [this.#open, this.#ready, this.#unasked]) set.delete(id)
     this.#waiting.delete(id)
     this.#objects.delete(id)
     if (key === undefined) return
@@ -323,21 +366,28 @@ export class ObjectStatuses {
     if (!reached) return nothing
     const at = this.#judgesFrom
     if (now < at) return { condition: undefined, at }
-    const all = reached.proxies[0] ?? 0
+    const { others } = this.#parts
+    const all = (reached.proxies[0] ?? 0) + (others ? (this.#others?.all ?? 0) : 0)
     if (fault !== '') return { condition: { isReconciled: false, message: conditionMessage(0, all, fault), generation }, at }
     // The push queue has not had this generation yet, or another object of this name is in use.
     if (published?.uid !== uid || published.generation !== generation) return nothing
     const { push } = published
-    const have = proxiesFrom(reached, push)
-    if (have >= all && entry.reconciled?.push !== push) entry.reconciled = { push, message: conditionMessage(have, all, '') }
+    const there = this.#others?.have.get(generationKey(object))
+    if (others && there === undefined && entry.reconciled?.push !== push) {
+      this.#unasked.add(id)
+      return nothing
+    }
+    const have = proxiesFrom(reached, push) + (others ? (there ?? 0) : 0)
+    const silent = others ? (this.#others?.silent ?? []) : []
+    if (have >= all && silent.length === 0 && entry.reconciled?.push !== push) entry.reconciled = { push, message: conditionMessage(have, all, '') }
     if (entry.reconciled?.push === push) {
       const message = entry.reconciled.message || conditionMessage(all, all, '')
       return { condition: { isReconciled: true, message, generation }, at }
     }
     this.#open.add(id)
-    entry.counted = { have, all }
+    entry.counted = { have: proxiesFrom(reached, push), all: reached.proxies[0] ?? 0 }
     const from = Math.max(at, published.at + times.behindMs, progress?.push === push ? progress.next : at)
-    return { condition: { isReconciled: false, message: conditionMessage(have, all, ''), generation }, at: from, openPush: push }
+    return { condition: { isReconciled: false, message: conditionMessage(have, all, '', silent), generation }, at: from, openPush: push }
   }
 
   #blockedUntil(what: string): number {
@@ -351,6 +401,9 @@ export class ObjectStatuses {
     this.#blocked.set(what, { failures, until: now + pauseAfter(failures, pauses.shared, chance) })
   }
 }
+
+/** The name of a generation among those that are asked for. */
+const generationKey = ({ key, uid, generation }: AskedGeneration): string => `${key}|${uid}|${generation}`
 
 const resourceOf = ({ plural, group }: MeshObject): string => `${plural}.${group}`
 

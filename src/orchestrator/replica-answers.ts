@@ -27,6 +27,8 @@ export function isAnswerOf(question: ReplicaQuestion, value: unknown): boolean {
       return isRows(value, (row) => hasTexts(row, ['proxy', 'cluster_acked', 'listener_acked', 'route_acked', 'namespace']))
     case 'resources':
       return isMapping(value) && Object.values(value).every((list) => isRows(list, (row) => hasTexts(row, ['name', 'version', 'element'])))
+    case 'counted':
+      return isMapping(value) && isNumber(value.all) && Array.isArray(value.have) && value.have.every(isNumber)
     case 'ofProxy':
       return isMapping(value)
     case 'disconnect':
@@ -37,9 +39,11 @@ export function isAnswerOf(question: ReplicaQuestion, value: unknown): boolean {
         (value.objects === undefined || isRows(value.objects, (row) => hasTexts(row, ['key', 'namespace', 'source', 'without', 'reason'])))
       )
     case 'pushAgain':
-      return isRows(value, ({ proxies }) => Number.isSafeInteger(proxies) && (proxies as number) >= 0)
+      return isRows(value, ({ proxies }) => isNumber(proxies))
   }
 }
+
+const isNumber = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
 type Row = Readonly<Record<string, unknown>>
 

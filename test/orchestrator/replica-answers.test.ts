@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import type { ReplicaState } from '../../protocols/messages/replicas.ts'
 import { TestCluster } from '../harness/cluster.ts'
+import { manifest } from '../harness/cluster-mesh.ts'
 import { establish, meshDefinitions } from '../harness/mesh-definitions.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -26,7 +27,7 @@ describe('answers about the proxies of all replicas', function () {
 
   const discovery = async (kubeconfig: string): Promise<Service> => {
     const flags = ['--registries', 'Orchestrator', '--orchconfig', kubeconfig, '--configDir', '', '--writers', '1']
-    const env = { MESHD_CA_STATE_DIR: '', MESHD_REPLICA_ADDRESS: '127.0.0.1:0', POD_NAME: `replica-${services.length}` }
+    const env = { MESHD_CA_STATE_DIR: '', MESHD_REPLICA_ADDRESS: '127.0.0.1:0', PILOT_ENABLE_STATUS: 'true', POD_NAME: `replica-${services.length}` }
     const made = new Service({ env, flags })
     services.push(made)
     await made.start()
@@ -44,6 +45,7 @@ describe('answers about the proxies of all replicas', function () {
     establish(cluster, ...['serviceentries', 'virtualservices'].map((plural) => definitions.get(plural) as string))
     cluster.apply(entry, route('1s'))
     const kubeconfig = cluster.roleConfig()
+    cluster.apply(manifest('optional/status.yaml'))
     for (let each = 0; each < 3; each++) {
       const service = await discovery(kubeconfig)
       const node = sidecarNode(`10.1.0.${each + 1}`, `pod${each}`, 'shop')
@@ -69,13 +71,36 @@ describe('answers about the proxies of all replicas', function () {
     }
   })
 
+  it('count in the status that the leader writes, which names a replica that stands still', async () => {
+    const says = async (text: RegExp) => {
+      let last = ''
+      await until(`the status ${text}`, () => {
+        const own = '{.status.observedGeneration} {.status.conditions[0].status} {.status.conditions[0].message}'
+        last = cluster.kubectl(['get', 'virtualservices.networking.mesh.io', '-n', 'shop', 'a', '-o', `jsonpath=${own}`])
+        return text.test(last)
+      }).catch((error: Error) => expect.fail(`${error.message}; it was "${last}"`))
+    }
+    cluster.apply(route('2s'))
+    await says(/^2 True 3\/3 proxies up to date\.$/)
+    const leading = await Promise.all(services.map((each) => each.metrics()))
+    const leader = leading.findIndex((text) => text.includes('pilot_leader_election_leading{lease="mesh-status-leader"} 1'))
+    const still = (leader + 1) % 3
+    stopped = services[still]?.pid ?? 0
+    process.kill(stopped, 'SIGSTOP')
+    cluster.apply(route('3s'))
+    await says(new RegExp(`^3 False 2/2 proxies up to date\\. Not counted, since there is no answer of the replica: replica-${still}-`))
+    process.kill(stopped, 'SIGCONT')
+    stopped = 0
+    await says(/^3 True 3\/3 proxies up to date\.$/)
+  })
+
   it('count the generation that each proxy has, and show the configuration of a proxy elsewhere', async () => {
     const [one] = services as [Service]
-    cluster.apply(route('2s'))
+    cluster.apply(route('4s'))
     const page = 'config_distribution?resource=VirtualService/shop/a'
     await until('the generation at all proxies', async () => {
       const list = (await rows(one, page)) as (Row & { route_acked?: string })[]
-      return list.length === 3 && list.every(({ route_acked }) => route_acked === '2')
+      return list.length === 3 && list.every(({ route_acked }) => route_acked === '4')
     })
     const counts = await one.debug<{ proxies: number; replicas: ReplicaState[] }>(`${page}&count=1`)
     expect(counts.proxies).to.equal(3)

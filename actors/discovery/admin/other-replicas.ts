@@ -53,6 +53,11 @@ export class OtherReplicas {
       .sort((one, other) => (one.name < other.name ? -1 : 1))
   }
 
+  /** Whether the Lease of a replica has not been renewed for so long that its proxies are elsewhere. */
+  isDead(name: string): boolean {
+    return this.#live.deadSince(name) !== undefined
+  }
+
   /** The Leases that nobody renews any more. */
   removable(now: number): PresenceAnswer {
     return this.#live.removable(new Set(), now)

@@ -2,6 +2,7 @@
  * What this replica answers to others (docs/operation.md, A3), from its own state alone: it never asks on. Who asks is a replica and has authorized its
  * caller, so rows of all namespaces are given out.
  */
+import type { CountedProxies } from '../../../protocols/messages/object-status.ts'
 import type { ReplicaQuestion } from '../../../protocols/messages/replicas.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
 import { distributionOf, instancesOf } from './distribution-rows.ts'
@@ -25,6 +26,7 @@ export function replicaAnswers(sources: PageSources): AnswerReplica {
       if (!ofProxy.includes(String(question))) throw new Error('there is no such question')
       return sources.ofProxy(String(question), { connectionId: String(connectionId) }, ...details)
     },
+    counted: (asked) => sources.supervisor.ask<CountedProxies>('status-writer', 'counted', asked),
     explainResource: (connectionId, typeUrl, name) => explainedHere(sources, { connectionId: String(connectionId) }, String(typeUrl), String(name)),
     resources: (connectionId) => sources.resourcesOf({ connectionId: String(connectionId) }),
     disconnect: async (connectionId) => (await sources.supervisor.askAll<boolean>('xds-writer', 'disconnect', String(connectionId))).includes(true),

@@ -1,5 +1,6 @@
 /** The supervisor's answers to questions of actors: forwards them to other actors and combines the answers. */
 import type { AdminCallQuestion, AdminCallReply } from '../../../protocols/messages/admin-call.ts'
+import type { AskedGeneration, CountedProxies, OthersCounted } from '../../../protocols/messages/object-status.ts'
 import type { ListPiece, PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { ProxyEventsAnswer } from '../../../protocols/messages/proxy-events.ts'
 import type { ServedChanges, ServedObject } from '../../../protocols/messages/served-config.ts'
@@ -23,6 +24,16 @@ function passedOn(supervisor: Supervisor): BoundedAnswers<'tokenKeys' | 'signCer
     tokenKeys: (question, asking = patient) => supervisor.askFor(asking, 'authenticator', 'tokenKeys', question),
     signCertificate: (request, asking = patient) => supervisor.askFor(asking, 'certificate-authority', 'signCertificate', request),
     signServingCertificate: (request, asking = patient) => supervisor.askFor(asking, 'certificate-authority', 'signServingCertificate', request),
+  }
+}
+
+/** The sums of what the other replicas count. */
+async function othersCounted(others: OtherReplicas | undefined, asked: readonly AskedGeneration[]): Promise<OthersCounted> {
+  const { answers, replicas } = others ? await others.ask<CountedProxies>('counted', asked) : { answers: [], replicas: [] }
+  return {
+    all: answers.reduce((sum, { value }) => sum + value.all, 0),
+    have: asked.map((_, index) => answers.reduce((sum, { value }) => sum + (value.have[index] ?? 0), 0)),
+    silent: replicas.filter(({ name, answered }) => !answered && !others?.isDead(name)).map(({ name }) => name),
   }
 }
 
@@ -56,6 +67,7 @@ export function statusAnswers(supervisor: Supervisor, { features, log, readiness
     servedChanges: (cursor: string, waitMs: number): Promise<ServedChanges> => sources.queue('servedChanges', cursor, waitMs),
     portsOfProxies: (): Promise<readonly number[]> => sources.queue('portsOfProxies'),
     isReady: (): boolean => readiness.judge().ready,
+    othersCounted: (asked: readonly AskedGeneration[]): Promise<OthersCounted> => othersCounted(others, asked),
     ...passedOn(supervisor),
     debugPage: async (question: PageQuestion): Promise<PageReply> => {
       if (!features.ENABLE_DEBUG_ON_HTTP) return { status: 404, headers: {}, body: 'there is no such page' }

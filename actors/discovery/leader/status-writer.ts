@@ -5,6 +5,8 @@
  */
 import { attentionNote } from '../../../protocols/messages/notes.ts'
 import type {
+  AskedGeneration,
+  CountedProxies,
   MeshObjectEvent,
   ObjectAnalysed,
   ObjectsPublished,
@@ -22,6 +24,9 @@ import { Counter, gaugesOf } from '../../runtime/metrics.ts'
 import type { ObjectRule } from '../../runtime/register.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { FollowedTerm } from './followed-term.ts'
+
+/** When the other replicas are asked for counts, in milliseconds: of what is new, and of what not all proxies have. */
+const askMs = { first: 200, again: 1000 }
 
 /** The number of writes under way at a time. */
 const mostAtOnce = 16
@@ -46,7 +51,16 @@ class StatusWriter implements Behaviour<Message, never> {
   readonly #statuses: ObjectStatuses
   readonly #term: FollowedTerm
   readonly #writes: Counter<'outcome'>
+  readonly asks = {
+    /** The proxies of this replica, and those that have generations of objects. Throws while they are not known. */
+    counted: (asked: readonly AskedGeneration[]): CountedProxies => {
+      const counted = this.#statuses.counted(asked, monotonicMs())
+      if (!counted) throw new Error('it has just started: its proxies connect')
+      return counted
+    },
+  }
   #underWay = 0
+  #asking: Timer | undefined
   #timer: Timer | undefined
   /** Whether the timer is for what has been told in this turn. */
   #isSoon = false
@@ -104,6 +118,7 @@ class StatusWriter implements Behaviour<Message, never> {
   async drain(): Promise<void> {
     this.#term.close()
     this.#timer?.cancel()
+    this.#asking?.cancel()
   }
 
   /** Works when the messages of this turn have been taken. */
@@ -131,9 +146,26 @@ class StatusWriter implements Behaviour<Message, never> {
       this.#underWay++
       void this.#write(due)
     }
+    this.#asksOthers()
     const waitMs = this.#statuses.waitMs(monotonicMs())
     if (this.#underWay < mostAtOnce && waitMs !== undefined) this.#later(waitMs)
     if (this.#underWay === 0 && waitMs === undefined) this.#untroubled()
+  }
+
+  /** Has the other replicas asked for their counts: at once for what nothing can be said of without them, then from time to time. */
+  #asksOthers(): void {
+    const { others } = this.#context.config
+    if (!others || this.#asking || this.#statuses.toAsk().length === 0) return
+    this.#asking = after(this.#statuses.waitsForOthers ? askMs.first : askMs.again, async () => {
+      const asked = this.#statuses.toAsk()
+      try {
+        if (this.#term.now !== 0 && asked.length > 0) this.#statuses.othersCounted(asked, await this.#context.askFor(patient, 'othersCounted', asked))
+      } catch (error) {
+        this.#context.log('status').debug(`the other replicas cannot be asked: ${(error as Error).message}`)
+      }
+      this.#asking = undefined
+      this.#soon()
+    }).unref()
   }
 
   async #write(due: DueStatus): Promise<void> {

@@ -13,7 +13,7 @@ const object = (name: string, generation: number, version: number, status?: Held
   ...{ uid, resourceVersion: String(version), generation, fault: '', status },
 })
 const pairs = (...of: readonly (readonly [push: number, proxies: number])[]) => Float64Array.from(of.flat())
-const settings = { reconciled: true, analysis: true, perSecond: 100, burst: 500 }
+const settings = { reconciled: true, analysis: true, perSecond: 100, burst: 500, others: false }
 const published = (name: string, generation: number, isSame = false) => ({ key: key(name), uid: name, generation, isSame })
 /** What a status says: the generation, the value and the message of the condition. */
 const said = (status: HeldStatus | undefined) => {
@@ -49,6 +49,26 @@ describe('the statuses of objects', () => {
     expect(said(next.status)).to.deep.equal([1, 'True', '4/4 proxies up to date.'])
     statuses.ended(next, written(3), 2000, 0)
     expect([statuses.next(1e6, date), statuses.waitMs(1e6)]).to.deep.equal([undefined, undefined])
+  })
+
+  it('count the proxies of other replicas too, and name a replica that does not answer', () => {
+    const statuses = one(made({ ...settings, others: true }))
+    expect(statuses.counted([], 0), 'it is not known what proxies have').to.equal(undefined)
+    statuses.reached(pairs([1, 2]))
+    expect(statuses.next(1000, date), 'the others were not asked').to.equal(undefined)
+    const asked = statuses.toAsk()
+    expect(asked).to.deep.equal([{ key: key('a'), uid: 'a', generation: 1 }])
+    statuses.othersCounted(asked, { all: 3, have: [2], silent: ['two'] })
+    const due = statuses.next(1000, date) as DueStatus
+    expect(said(due.status)).to.deep.equal([1, 'False', '4/5 proxies up to date. Not counted, since there is no answer of the replica: two.'])
+    statuses.ended(due, written(2), 1000, 0)
+    statuses.othersCounted(statuses.toAsk(), { all: 3, have: [3], silent: ['two'] })
+    const more = statuses.next(6000, date) as DueStatus
+    expect(said(more.status).slice(1)).to.deep.equal(['False', '5/5 proxies up to date. Not counted, since there is no answer of the replica: two.'])
+    statuses.ended(more, written(3), 6000, 0)
+    statuses.othersCounted(statuses.toAsk(), { all: 4, have: [4], silent: [] })
+    expect(said((statuses.next(7000, date) as DueStatus).status).slice(1)).to.deep.equal(['True', '6/6 proxies up to date.'])
+    expect(statuses.counted([...asked, { key: key('a'), uid: 'a', generation: 2 }], 1000)).to.deep.equal({ all: 2, have: [2, 0] })
   })
 
   it('have one condition of their type, whoever else has written one', () => {
