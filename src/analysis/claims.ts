@@ -12,6 +12,9 @@ export const routesOf = (host: string): string => `routes ${host}`
 export const rulesOf = (host: string): string => `rules ${host}`
 export const entriesOf = (host: string): string => `entries ${host}`
 
+/** The claim of all Gateways: any two may select the same workload. */
+export const allGateways = 'gateways'
+
 /** The claim of rules of wildcards, and of the peer policies of a namespace. */
 export const wildcardRules = 'wildcard rules'
 export const peersOf = (namespace: string): string => `peers ${namespace}`
@@ -39,6 +42,8 @@ export function claimsOf(object: ConfigObject, domain: string): readonly string[
       return [...new Set((object.spec as ServiceEntrySpec).hosts.map((host) => entriesOf(host.toLowerCase())))]
     case 'Sidecar':
       return [sidecarsOf(object as ConfigObject<SidecarSpec>)]
+    case 'Gateway':
+      return [allGateways]
     case 'PeerAuthentication':
       return [peersOf(namespace)]
     default:

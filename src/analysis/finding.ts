@@ -146,8 +146,8 @@ export const codes = {
   MESH0006: row(
     'GatewayPortConflict',
     'warning',
-    'servers of a Gateway that share a port and do not fit together, such as HTTP and HTTPS',
-    'give them different ports',
+    'servers of one or more Gateways of the same workloads that share a port and do not fit together, such as HTTP and HTTPS, or a host twice',
+    'give them different ports or hosts',
   ),
   MESH0007: row('SelectedTwice', 'warning', 'a PeerAuthentication for the same workloads as an older one, which counts', 'keep one of them'),
   MESH0005: row('NotRead', 'warning', 'a kind of the cluster that could not be read, so that nothing is said about it', 'permit get and list of it'),

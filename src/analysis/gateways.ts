@@ -2,15 +2,15 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySpec } from '../config/kinds/gateway.ts'
 import { suggestion } from '../model/edit-distance.ts'
-import { isHttp, isOpaqueTls, selectProtocol } from '../model/protocol.ts'
 import type { Tell } from './finding.ts'
+import { checkSharedPorts } from './gateway-ports.ts'
 import { listed, serves } from './references.ts'
 import type { World } from './world.ts'
 
 /** Tells what is wrong with a Gateway. */
 export function analyzeGateway(gateway: ConfigObject<GatewaySpec>, world: World, tell: Tell): void {
   checkPorts(gateway, world, tell)
-  checkProtocols(gateway, tell)
+  checkSharedPorts(gateway, world, tell)
   const { namespace, spec } = gateway
   if (!world.knowsSecrets || !world.isRead('Secret', namespace)) return
   const check = (at: string, name: string) => {
@@ -22,31 +22,6 @@ export function analyzeGateway(gateway: ConfigObject<GatewaySpec>, world: World,
     const at = `spec.servers[${index}].tls`
     if (tls?.credentialName) check(`${at}.credentialName`, tls.credentialName)
     for (const [number, name] of (tls?.credentialNames ?? []).entries()) check(`${at}.credentialNames[${number}]`, name)
-  }
-}
-
-/** What servers that share a port must have in common (docs/resources.md, G2). */
-function classOf({ port, tls }: GatewaySpec['servers'][number]): 'HTTP' | 'TLS' | 'TCP' {
-  const protocol = selectProtocol(port.protocol, '', 0)
-  if (isOpaqueTls(protocol) || tls?.mode !== undefined) return 'TLS'
-  return isHttp(protocol) ? 'HTTP' : 'TCP'
-}
-
-/** Tells servers that share a port with one before them that they do not fit to. */
-function checkProtocols({ spec }: ConfigObject<GatewaySpec>, tell: Tell): void {
-  const firsts = new Map<string, { readonly index: number; readonly what: string }>()
-  for (const [index, server] of spec.servers.entries()) {
-    const { port, bind = '' } = server
-    const listener = `${bind} ${port.number}`
-    const what = classOf(server)
-    const first = firsts.get(listener)
-    if (!first) firsts.set(listener, { index, what })
-    else if (first.what !== what || what === 'TCP')
-      tell(
-        'MESH0006',
-        `spec.servers[${index}].port`,
-        `spec.servers[${first.index}] has the port ${port.number} for ${first.what}, and this one for ${what}, so this one is left out: give it another port`,
-      )
   }
 }
 

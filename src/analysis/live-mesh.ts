@@ -7,14 +7,12 @@ import { Analysis } from './analysis.ts'
 import { entryWorkload } from './entry-workload.ts'
 import type { Code, Finding } from './finding.ts'
 import { MeshFacts } from './mesh-facts.ts'
-import { viewOf } from './mesh-view.ts'
+import { type ViewFeatures, viewOf } from './mesh-view.ts'
 import type { World } from './world.ts'
 
 /** What a live mesh is made of. */
 export interface LiveParts extends Pick<World, 'domain' | 'names' | 'hasEnvoyType'> {
-  /** The namespace of the control plane, and the id of its cluster. */
-  readonly namespace: string
-  readonly cluster: string
+  readonly features: ViewFeatures & { readonly CLUSTER_ID: string }
 }
 
 /** Takes what is in force. */
@@ -27,8 +25,8 @@ export class LiveMesh {
 
   constructor(parts: LiveParts) {
     this.#parts = parts
-    this.#facts = new MeshFacts({ ...parts, mesh: viewOf(defaultMeshConfig(), undefined, undefined, parts.namespace) })
-    this.#facts.setClusters([parts.cluster])
+    this.#facts = new MeshFacts({ ...parts, mesh: viewOf(defaultMeshConfig(), undefined, undefined, parts.features) })
+    this.#facts.setClusters([parts.features.CLUSTER_ID])
     this.#analysis = new Analysis(this.#facts)
   }
 
@@ -36,7 +34,7 @@ export class LiveMesh {
   apply(event: InForceEvent): void {
     if (event.type === 'ServicesInForce') return this.#facts.setServices(event.host, event.services)
     if (event.type === 'MeshInForce')
-      return this.#facts.setMesh(viewOf(event.mesh as MeshConfig, event.networks as MeshNetworks, undefined, this.#parts.namespace))
+      return this.#facts.setMesh(viewOf(event.mesh as MeshConfig, event.networks as MeshNetworks, undefined, this.#parts.features))
     const { key, object } = event
     const kind = kindOfKey(key)
     if (kinds.has(kind)) {

@@ -3,8 +3,8 @@ import type { ConfigObject, Service } from '../../protocols/data.ts'
 import { configKey, type KindName, kindId, kinds } from '../config/kinds.ts'
 import { LabelIndex } from '../model/label-index.ts'
 import { addTo } from '../model/lists.ts'
-import { byAge } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import { Claimants, type Meeting } from './claimants.ts'
 import { claimsOf } from './claims.ts'
 import type { MeshView, Resource, Workload, World } from './world.ts'
 
@@ -42,7 +42,7 @@ export class MeshFacts implements World {
   #mesh: MeshView
   readonly #objects = new Map<string, ConfigObject>()
   readonly #paths = new Map<KindName, Set<string>>()
-  readonly #claimants = new Map<string, Set<string>>()
+  readonly #claimants = new Claimants((key) => this.#objects.get(key))
   readonly #services = new Map<string, readonly Service[]>()
   readonly #wildcards = new Set<string>()
   readonly #servicesIn = new Map<string, Map<string, Service>>()
@@ -161,15 +161,13 @@ export class MeshFacts implements World {
     }
     for (const claim of before ? claimsOf(before, this.domain) : []) this.#unclaim(claim, key)
     for (const claim of now ? claimsOf(now, this.domain) : []) {
-      addTo(this.#claimants, claim, key)
+      this.#claimants.add(claim, key)
       this.#touch(`claim ${claim}`)
     }
   }
 
   #unclaim(claim: string, key: string): void {
-    const keys = this.#claimants.get(claim)
-    keys?.delete(key)
-    if (keys?.size === 0) this.#claimants.delete(claim)
+    this.#claimants.delete(claim, key)
     this.#touch(`claim ${claim}`)
   }
 
@@ -289,8 +287,17 @@ export class MeshFacts implements World {
 
   claimants(claim: string): readonly ConfigObject[] {
     this.#read(`claim ${claim}`)
-    const keys = this.#listed([...(this.#claimants.get(claim) ?? [])])
-    return keys.flatMap((key) => this.#objects.get(key) ?? []).sort(byAge)
+    return this.#listed(this.#claimants.all(claim))
+  }
+
+  meeting(claim: string, object: ConfigObject, fallback: readonly string[], most: number): Meeting {
+    this.#read(`claim ${claim}`)
+    return this.#claimants.meeting(claim, object, fallback, most)
+  }
+
+  /** The number of claimants that were looked at for {@link meeting} and {@link claimants}, since the start. */
+  get claimantSteps(): number {
+    return this.#claimants.steps
   }
 
   services(host: string): readonly Service[] {

@@ -7,16 +7,24 @@ import { injectorNames } from '../orchestrator/injector-object.ts'
 import { settingsNames } from '../orchestrator/settings-object.ts'
 import type { MeshView, Resource } from './world.ts'
 
-/** Returns the view of settings; undefined ones are not known. `fallback`: the root namespace where they name none. */
+/** What the view takes from the variables of the process. */
+export interface ViewFeatures {
+  /** The root namespace where the settings name none. */
+  readonly POD_NAMESPACE: string
+  readonly PILOT_SCOPE_GATEWAY_TO_NAMESPACE: boolean
+}
+
+/** Returns the view of settings; undefined ones are not known. */
 export function viewOf(
   given: MeshConfig | undefined,
   networks: MeshNetworks | undefined,
   proxyImage: string | undefined,
-  fallback: string,
+  features: ViewFeatures,
 ): MeshView {
   const mesh = given ?? defaultMeshConfig()
   return {
-    rootNamespace: mesh.rootNamespace || fallback,
+    scopesGateways: features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE,
+    rootNamespace: mesh.rootNamespace || features.POD_NAMESPACE,
     providers: given && (given.extensionProviders ?? []).map(({ name }) => name),
     exportTo: { services: mesh.defaultServiceExportTo, virtualServices: mesh.defaultVirtualServiceExportTo },
     registries: Object.entries(networks?.networks ?? {}).flatMap(([network, { endpoints = [] }]) =>

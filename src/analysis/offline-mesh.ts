@@ -49,7 +49,7 @@ export class OfflineMesh {
 
   #view() {
     const { mesh, networks, proxyImage } = this.#given
-    return viewOf(mesh, networks, proxyImage, this.#settings.features.POD_NAMESPACE)
+    return viewOf(mesh, networks, proxyImage, this.#settings.features)
   }
 
   /**

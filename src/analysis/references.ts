@@ -8,11 +8,11 @@ import type { PodDetails, World } from './world.ts'
 type Labels = Readonly<Record<string, string>>
 
 /** The most names that a message lists. */
-const mostNames = 5
+export const mostNames = 5
 
-/** Names for a message; of very many, the first ones and the number of the others. */
-export function listed(names: readonly string[]): string {
-  const more = names.length - mostNames
+/** Names for a message; of very many, the first ones and the number of the others. `count`: their number, where only the first ones are given. */
+export function listed(names: readonly string[], count = names.length): string {
+  const more = count - mostNames
   return more > 0 ? `${names.slice(0, mostNames).join(', ')} and ${more} more` : names.join(', ')
 }
 

@@ -6,7 +6,7 @@ import { suggestion } from '../model/edit-distance.ts'
 import { completeHost, hostsOverlap } from '../model/match.ts'
 import { routesOf } from './claims.ts'
 import type { Tell } from './finding.ts'
-import { isAbsent, listed, mayMeet, nearHosts, servicesOf, subsetsOf } from './references.ts'
+import { isAbsent, listed, mostNames, nearHosts, servicesOf, subsetsOf } from './references.ts'
 import type { World } from './world.ts'
 
 type Destination = NonNullable<HttpRoute['mirror']>
@@ -205,13 +205,13 @@ function checkHosts(object: ConfigObject<VirtualServiceSpec>, world: World, tell
   if (spec.gateways?.length && !spec.gateways.includes('mesh')) return
   for (const [index, host] of (spec.hosts ?? []).entries()) {
     const full = completeHost(host, namespace, world.domain)
-    const others = world.claimants(routesOf(full)).filter((other) => other !== object && mayMeet(object, other, world.mesh.exportTo.virtualServices))
-    if (others.length === 0) continue
-    const names = [...new Set(others.map(({ namespace: owner, name }) => `${owner}/${name}`))]
+    const { count, first } = world.meeting(routesOf(full), object, world.mesh.exportTo.virtualServices, mostNames)
+    if (count === 0) continue
+    const names = first.map(({ namespace: owner, name }) => `${owner}/${name}`)
     tell(
       'IST0109',
       `spec.hosts[${index}]`,
-      `${full} is also a host of the VirtualService ${listed(names)}: only one of them counts; put the routes into one`,
+      `${full} is also a host of the VirtualService ${listed(names, count)}: only one of them counts; put the routes into one`,
     )
   }
 }

@@ -2,6 +2,7 @@
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { KindName } from '../config/kinds.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import type { Meeting } from './claimants.ts'
 
 type Labels = Readonly<Record<string, string>>
 
@@ -51,6 +52,8 @@ export interface PodDetails {
 
 /** What analyzers look at in the settings of the mesh. */
 export interface MeshView {
+  /** Whether Gateways select workloads of their own namespace only (`PILOT_SCOPE_GATEWAY_TO_NAMESPACE`). */
+  readonly scopesGateways: boolean
   readonly rootNamespace: string
   /** The names of `extensionProviders`; undefined: the mesh configuration is not known. */
   readonly providers: readonly string[] | undefined
@@ -75,6 +78,11 @@ export interface World {
   paths(kind: KindName): readonly string[]
   /** The objects that make a claim (`claims.ts`), the oldest first. */
   claimants(claim: string): readonly ConfigObject[]
+  /**
+   * The others that make a claim of an object and that some namespace may see beside it, by `exportTo`; the first `most` of them, the oldest first.
+   * `fallback`: the export list of objects without one. What is worked out once is kept until the claim changes.
+   */
+  meeting(claim: string, object: ConfigObject, fallback: readonly string[], most: number): Meeting
   /** The services with exactly this host, a wildcard included. */
   services(host: string): readonly Service[]
   /** All hosts of services, and those of them that are wildcards. */

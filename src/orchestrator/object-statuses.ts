@@ -181,12 +181,13 @@ export class ObjectStatuses {
     }
   }
 
-  /** The generations of which the other replicas are to be asked: those that not all proxies have. */
+  /** The generations of which the other replicas are to be asked: those of the last push that not all proxies have. */
   toAsk(): readonly AskedGeneration[] {
     const asked: AskedGeneration[] = []
     for (const id of new Set([...this.#unasked, ...this.#open])) {
-      const object = this.#objects.get(id)?.object
-      if (object) asked.push({ key: object.key, uid: object.uid, generation: object.generation })
+      const { key, uid } = this.#objects.get(id)?.object ?? {}
+      const published = key === undefined ? undefined : this.#published.get(key)
+      if (key !== undefined && uid !== undefined && published?.uid === uid) asked.push({ key, uid, generation: published.generation })
       if (asked.length === mostAsked) break
     }
     return asked
@@ -204,13 +205,13 @@ export class ObjectStatuses {
     this.#unasked.clear()
   }
 
-  /** The proxies of this replica, and those that have generations; undefined: they are not known yet. */
+  /** The proxies of this replica, and those that have generations or later ones; undefined: they are not known yet. */
   counted(asked: readonly AskedGeneration[], now: number): CountedProxies | undefined {
     const reached = this.#reached
     if (!reached || now < this.#judgesFrom) return undefined
     const have = asked.map(({ key, uid, generation }) => {
       const published = this.#published.get(key)
-      return published?.uid === uid && published.generation === generation ? proxiesFrom(reached, published.push) : 0
+      return published?.uid === uid && published.generation >= generation ? proxiesFrom(reached, published.push) : 0
     })
     return { all: reached.proxies[0] ?? 0, have }
   }
@@ -298,9 +299,9 @@ export class ObjectStatuses {
 
   /** What an earlier process has said of the generation that is in use is so. */
   #adopt(entry: Entry): void {
-    const { key, uid, generation } = entry.object
+    const { key, uid } = entry.object
     const published = this.#published.get(key)
-    if (published?.uid !== uid || published.generation !== generation || !isSaidReconciled(entry.object)) return
+    if (published?.uid !== uid || !isSaidReconciled({ ...entry.object, generation: published.generation })) return
     entry.reconciled = { push: published.push, message: '' }
   }
 
@@ -359,7 +360,7 @@ export class ObjectStatuses {
   /** Returns what the condition has to say. */
   #judged(id: string, entry: Entry, now: number): Judgement {
     const { object, progress } = entry
-    const { generation, uid, fault, key } = object
+    const { uid, fault, key, status } = object
     const published = this.#published.get(key)
     const reached = this.#reached
     this.#open.delete(id)
@@ -368,11 +369,14 @@ export class ObjectStatuses {
     if (now < at) return { condition: undefined, at }
     const { others } = this.#parts
     const all = (reached.proxies[0] ?? 0) + (others ? (this.#others?.all ?? 0) : 0)
-    if (fault !== '') return { condition: { isReconciled: false, message: conditionMessage(0, all, fault), generation }, at }
-    // The push queue has not had this generation yet, or another object of this name is in use.
-    if (published?.uid !== uid || published.generation !== generation) return nothing
-    const { push } = published
-    const there = this.#others?.have.get(generationKey(object))
+    if (fault !== '') return { condition: { isReconciled: false, message: conditionMessage(0, all, fault), generation: object.generation }, at }
+    // The push queue has not had the object yet, or another object of this name is in use.
+    if (published?.uid !== uid) return nothing
+    // The server has a later generation than the last push while changes are collected: the status says what there is of that one
+    // (`observedGeneration`). Otherwise an object that changes more often than pushes come would never have a status.
+    const { push, generation } = published
+    if (generation < object.generation && (status?.observedGeneration ?? 0) > generation) return nothing
+    const there = this.#others?.have.get(generationKey({ key, uid, generation }))
     if (others && there === undefined && entry.reconciled?.push !== push) {
       this.#unasked.add(id)
       return nothing

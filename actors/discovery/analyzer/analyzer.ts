@@ -48,10 +48,10 @@ class Analyzer implements Behaviour<InForceEvent, ObjectAnalysed> {
   constructor(context: ActorContext<AnalyzerConfig>) {
     this.#context = context
     const features = context.config.features as Features
-    const { MESH_DOMAIN, POD_NAMESPACE: namespace, CLUSTER_ID: cluster } = features
+    const { MESH_DOMAIN } = features
     this.#domain = MESH_DOMAIN
     const hasEnvoyType = (name: string) => messageTypes.getMessage(name) !== undefined
-    this.#mesh = new LiveMesh({ domain: context.config.domain, names: meshNames(MESH_DOMAIN), hasEnvoyType, namespace, cluster })
+    this.#mesh = new LiveMesh({ domain: context.config.domain, names: meshNames(MESH_DOMAIN), hasEnvoyType, features })
     gaugesOf(context.metrics)('pilot_analysis_findings', 'mistakes that analysis finds in configuration at present', () => this.#mesh.all().length)
   }
 

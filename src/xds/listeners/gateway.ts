@@ -16,6 +16,7 @@ import type { GatewayServer } from '../../config/kinds/gateway.ts'
 import { configKey } from '../../config/kinds.ts'
 import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { contain } from '../../model/faults.ts'
+import { isTlsServer, portConflict, splitServerHost } from '../../model/gateway-ports.ts'
 import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
 import { isPlainHttp } from '../../model/protocol.ts'
@@ -70,7 +71,6 @@ interface PortPlan {
 }
 
 const passesMeshTls = (use: ServerInUse): boolean => use.server.tls?.mode === 'AUTO_PASSTHROUGH'
-const isTls = (use: ServerInUse): boolean => use.protocol === 'HTTPS' || use.protocol === 'TLS'
 
 /** Assigns the servers of all Gateways that select the proxy to ports. Servers that cannot share a port are rejected. */
 function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; rejected: RejectedServer[] } {
@@ -84,14 +84,15 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
         gateway,
         server,
         protocol: server.port.protocol.toUpperCase(),
-        hosts: server.hosts.map((host) => splitHost(host, gateway.namespace)),
+        hosts: server.hosts.map((host) => splitServerHost(host, gateway.namespace)),
       }
       for (const listenPort of listenPorts(server, proxy)) {
         const use: ServerInUse = { ...given, listenPort }
         const bind = server.bind || wildcardOf(proxy.traits)
         const key = `${bind}_${listenPort}`
         const there = ports.get(key) ?? { bind, isWildcard: bind === wildcardOf(proxy.traits), port: listenPort, plainHttp: [], others: [] }
-        const reason = unavailable(there, proxy) ?? conflict(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
+        const reason =
+          unavailable(there, proxy) ?? portConflict(there.plainHttp, there.others, use)?.reason ?? lacksCertificate(server, proxy.traits.certificates)
         if (reason) {
           rejected.push({ gateway: name, reason: `server ${server.port.name} on port ${server.port.number}: ${reason}` })
           continue
@@ -109,23 +110,6 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
 function unavailable({ port, isWildcard }: PortPlan, { traits }: ProxyClass): string | undefined {
   if (traits.unprivileged && port < 1024) return `the proxy may not open port ${port} (UNPRIVILEGED_POD), which is below 1024`
   return isWildcard && traits.bootstrapPorts.includes(port) ? 'the proxy has a listener of its own there' : undefined
-}
-
-function conflict(there: PortPlan, use: ServerInUse): string | undefined {
-  if (isPlainHttp(use.protocol)) return there.others.length > 0 ? 'another gateway uses the port with another protocol' : undefined
-  if (there.plainHttp.length > 0) return 'another gateway uses the port for HTTP'
-  if (!isTls(use)) return there.others.length > 0 ? 'a TCP server needs the port for itself' : undefined
-  if (there.others.some((other) => !isTls(other))) return 'another gateway uses the port for TCP'
-  const taken = new Set(there.others.flatMap((other) => other.hosts.map(({ host }) => host)))
-  const twice = use.hosts.find(({ host }) => taken.has(host))
-  return twice ? `the host ${twice.host} is served on the port already` : undefined
-}
-
-function splitHost(text: string, namespace: string): { namespace: string; host: string } {
-  const slash = text.indexOf('/')
-  if (slash < 0) return { namespace: '*', host: text.toLowerCase() }
-  const given = text.slice(0, slash)
-  return { namespace: given === '.' ? namespace : given, host: text.slice(slash + 1).toLowerCase() }
 }
 
 /** Returns the ports on which a gateway listens: the target ports of the service ports to which the traffic is sent. */
@@ -175,11 +159,11 @@ function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: P
     name: `${port.bind}_${port.port}`,
     address: socketAddress(port.bind, port.port),
     filterChains: chains,
-    listenerFilters: port.others.some(isTls) ? [tlsInspector()] : [],
+    listenerFilters: port.others.some(isTlsServer) ? [tlsInspector()] : [],
     trafficDirection: 2,
     accessLog: listenerAccessLogs(snapshot.mesh),
-    continueOnListenerFiltersTimeout: port.others.some(isTls),
-    ...(port.others.some(isTls) ? { listenerFiltersTimeout: durationOf(snapshot.mesh.protocolDetectionTimeout) } : {}),
+    continueOnListenerFiltersTimeout: port.others.some(isTlsServer),
+    ...(port.others.some(isTlsServer) ? { listenerFiltersTimeout: durationOf(snapshot.mesh.protocolDetectionTimeout) } : {}),
   })
 }
 
@@ -206,7 +190,7 @@ interface ChainInit {
 function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): ChainInit[] {
   const names = use.hosts.map(({ host }) => host)
   const serverNames = names.includes('*') ? [] : names
-  if (isTls(use) && terminates(use.server)) {
+  if (isTlsServer(use) && terminates(use.server)) {
     const transportSocket = serverSocket(use.server, proxy.traits.certificates, snapshot)
     const enforcement = use.protocol === 'HTTPS' ? 'request' : 'connection'
     const filters =
@@ -214,7 +198,7 @@ function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, pr
     return filters.length > 0 ? [{ enforcement, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
   }
   if (passesMeshTls(use)) return autoPassthroughChains(use, view, proxy, snapshot)
-  if (isTls(use)) return passthroughChains(use, proxy, view, snapshot)
+  if (isTlsServer(use)) return passthroughChains(use, proxy, view, snapshot)
   const filters = boundTargets(use, proxy, view, snapshot)
   return filters.length > 0 ? [{ enforcement: 'connection', filters }] : []
 }
@@ -417,7 +401,7 @@ function gatewayRoute(
     }
     if (redirect) for (const { host } of use.hosts) hosts.set(host, { sources: hosts.get(host)?.sources ?? [], redirect })
   }
-  const secure = uses.some((use) => isTls(use))
+  const secure = uses.some((use) => isTlsServer(use))
   const made = new Map<string, RouteInit[]>()
   const routesFrom = ({ service, gateway, port }: Host['sources'][number]): RouteInit[] => {
     const key = `${service.namespace}/${service.name}|${gateway}|${port}`

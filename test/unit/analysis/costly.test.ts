@@ -1,9 +1,17 @@
 /** Objects with very many mistakes, or that are very costly beside others: they take little, and others are analyzed. */
 import { expect } from 'chai'
+import fc from 'fast-check'
+import type { ConfigObject } from '../../../protocols/data.ts'
 import { Analysis } from '../../../src/analysis/analysis.ts'
+import { Claimants } from '../../../src/analysis/claimants.ts'
+import { MeshFacts } from '../../../src/analysis/mesh-facts.ts'
+import { viewOf } from '../../../src/analysis/mesh-view.ts'
 import { OfflineMesh } from '../../../src/analysis/offline-mesh.ts'
+import { mayMeet } from '../../../src/analysis/references.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
 import { nearest } from '../../../src/model/edit-distance.ts'
-import { testSettings } from '../../harness/settings.ts'
+import { runs } from '../../harness/seed.ts'
+import { names, testSettings } from '../../harness/settings.ts'
 
 const object = (kind: string, path: string, spec: object) => {
   const [namespace, name] = path.split('/')
@@ -60,5 +68,46 @@ describe('the analysis of a costly object', () => {
     expect(nearest('reviews', ['ratings', 'reviwes', 'review', 'details'])).to.equal('review')
     expect(nearest('web', ['wbe', 'wob'])).to.equal(undefined)
     expect(nearest('details', ['detials-1', 'detailz'])).to.equal('detailz')
+  })
+
+  it('of 10,000 VirtualServices with the same host looks at each of them a few times, whoever sees them', () => {
+    const http = [{ redirect: { uri: '/' } }]
+    const parts = { domain: 'cluster.local', names, hasEnvoyType: () => true }
+    for (const exportTo of [undefined, ['.'], ['a', 'b']]) {
+      const facts = new MeshFacts({ ...parts, mesh: viewOf(undefined, undefined, undefined, testSettings().features) })
+      const [first] = parseConfigFile(
+        'a.yaml',
+        JSON.stringify(object('VirtualService', 'a/v', { hosts: ['x.example'], http, exportTo })),
+        names,
+      ).objects
+      for (let index = 0; index < 10_000; index++) facts.add({ ...(first as ConfigObject), name: `v-${index}` })
+      const analysis = new Analysis(facts)
+      analysis.refresh()
+      const messages = analysis.of('VirtualService/a/v-5').map(({ message }) => message)
+      expect(messages.join()).to.contain('and 9994 more')
+      expect(facts.claimantSteps).to.be.below(20 * 10_000)
+    }
+  })
+
+  it('meets those others of a claim that some namespace sees beside it', () => {
+    const target = fc.constantFrom<string>('*', '.', '~', 'a', 'b', 'c')
+    const made = fc.record({ namespace: fc.constantFrom<string>('a', 'b', 'c'), exportTo: fc.uniqueArray(target, { maxLength: 3 }) })
+    fc.assert(
+      fc.property(fc.array(made, { maxLength: 12 }), fc.uniqueArray(target, { minLength: 1, maxLength: 2 }), (all, fallback) => {
+        const objects = new Map(
+          all.map(({ namespace, exportTo }, index): [string, ConfigObject] => [
+            `VirtualService/${namespace}/v-${index}`,
+            { kind: 'VirtualService', namespace, name: `v-${index}`, createdAt: 0, spec: { exportTo } } as unknown as ConfigObject,
+          ]),
+        )
+        const claimants = new Claimants((key) => objects.get(key))
+        for (const key of objects.keys()) claimants.add('claim', key)
+        for (const each of objects.values()) {
+          const others = claimants.all('claim').filter((other) => other !== each && mayMeet(each, other, fallback))
+          expect(claimants.meeting('claim', each, fallback, 5)).to.deep.equal({ count: others.length, first: others.slice(0, 5) })
+        }
+      }),
+      { numRuns: runs(500) },
+    )
   })
 })

@@ -99,7 +99,8 @@ const event: fc.Arbitrary<InForceEvent> = fc.oneof(
 )
 
 const keyOf = (event: InForceEvent): string => `${event.type} ${'key' in event ? event.key : 'host' in event ? event.host : ''}`
-const live = () => new LiveMesh({ domain: 'cluster.local', names, hasEnvoyType: () => true, namespace: 'mesh-system', cluster: 'c' })
+const features = { POD_NAMESPACE: 'mesh-system', CLUSTER_ID: 'c', PILOT_SCOPE_GATEWAY_TO_NAMESPACE: false }
+const live = () => new LiveMesh({ domain: 'cluster.local', names, hasEnvoyType: () => true, features })
 
 describe('the analysis of a running service', () => {
   it('finds after any changes what it finds in the final state', () => {

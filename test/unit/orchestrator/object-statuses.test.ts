@@ -112,11 +112,38 @@ describe('the statuses of objects', () => {
   it('name the fault of a generation that is not in use, and nothing of one that the push queue has not had', () => {
     const statuses = one()
     statuses.reached(pairs([1, 2]))
-    statuses.set('o a', object('a', 2, 2))
-    expect(statuses.next(0, date)).to.equal(undefined)
+    const first = statuses.next(0, date) as DueStatus
+    statuses.ended(first, written(2), 0, 0)
+    statuses.set('o a', object('a', 2, 3, first.status))
+    expect(statuses.next(5000, date)).to.equal(undefined)
     statuses.set('o a', { ...object('a', 2, 2), fault: 'spec.hosts: expected a list' })
-    const due = statuses.next(0, date) as DueStatus
+    const due = statuses.next(5000, date) as DueStatus
     expect(said(due.status)).to.deep.equal([2, 'False', '0/2 proxies up to date. This generation is not in use: spec.hosts: expected a list'])
+  })
+
+  it('move with each push while an object changes without pause, and never to an earlier generation', () => {
+    const statuses = made()
+    const told: unknown[] = []
+    let held: HeldStatus | undefined
+    // A change every 100 ms, which a push takes every 10 s, and proxies have half a second later.
+    for (let change = 1; change <= 500; change++) {
+      const now = change * 100
+      statuses.set('o a', object('a', change, change, held))
+      if (change % 100 === 0) statuses.published(change / 100, [published('a', change)], now)
+      if (change % 100 === 5) statuses.reached(pairs([Math.floor(change / 100), 3]))
+      const due = statuses.next(now, date)
+      if (!due) continue
+      statuses.ended(due, written(change), now, 0)
+      held = due.status
+      told.push([now, ...said(due.status)])
+    }
+    const all = [1, 2, 3, 4].map((push) => [push * 10_000 + 500, push * 100, 'True', '3/3 proxies up to date.'])
+    expect(told).to.deep.equal(all)
+    const later = made()
+    later.set('o a', object('a', 10, 10, heldStatus({ observedGeneration: 9, conditions: [] }).status))
+    later.published(1, [published('a', 8)], 0)
+    later.reached(pairs([1, 3]))
+    expect(later.next(0, date), 'another replica has said more').to.equal(undefined)
   })
 
   it('count a generation that is for proxies what the last one was as soon as that', () => {
