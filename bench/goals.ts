@@ -148,3 +148,6 @@ export interface Beside {
   readonly without: number
   readonly with: number
 }
+
+/** A simulated figure differs from the measured one by at most 20 %; `seen` is in percent. */
+export const simulationGoal = (what: string, seen: number): Goal => ({ what: `${what}, deviation of the simulation`, seen, most: 20, unit: '%' })

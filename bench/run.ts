@@ -15,6 +15,7 @@ import { agent } from './scenarios/agent.ts'
 import { analysis } from './scenarios/analysis.ts'
 import { attackNames, attacks } from './scenarios/attacks.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
+import { fleet } from './scenarios/fleet.ts'
 import { large } from './scenarios/large.ts'
 import { names as nameTables } from './scenarios/names.ts'
 import { orchestrator } from './scenarios/orchestrator.ts'
@@ -43,6 +44,9 @@ const defaults = {
   workloads: '8000',
   changes: '360000',
   connects: '100000',
+  checked: '2000',
+  fleets: '10000,100000',
+  each: '5000,2500',
   shape: 'all',
   namespaces: '10,100,1000',
   mode: modes.join(),
@@ -85,6 +89,9 @@ function usage(): string {
     workloads: 'rollout: number of workloads that are replaced, at 50 a second',
     changes: 'soak: number of changes',
     connects: 'soak: number of connections',
+    checked: 'fleet: number of proxies of the measured run that the simulation is held against; --proxies are those of the calibration',
+    fleets: 'fleet: numbers of proxies to simulate, separated by commas',
+    each: 'fleet: numbers of proxies of each replica of a fleet, separated by commas, at least 200',
     shape: 'views: shapes, separated by commas, or all',
     namespaces: 'views: numbers of namespaces',
     mode: 'views: modes, separated by commas',
@@ -158,7 +165,7 @@ function numbers(option: string, text: string): number[] {
 
 /** Parses an option that is one whole number above zero. Exits the process when it is anything else. */
 function numberOf(
-  option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'workloads' | 'changes' | 'connects' | 'limit' | 'memory',
+  option: 'proxies' | 'services' | 'rounds' | 'writers' | 'seconds' | 'workloads' | 'changes' | 'connects' | 'checked' | 'limit' | 'memory',
 ): number {
   const [value, another] = numbers(option, given[option])
   if (value !== undefined && another === undefined) return value
@@ -222,6 +229,16 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
   orchestrator: () => orchestrator({ writers, services, rounds, proxies, seconds }),
   replicas: () => replicaRestart({ writers, services, proxies }),
+  fleet: () =>
+    fleet({
+      services,
+      writers,
+      rounds,
+      proxies,
+      checked: numberOf('checked'),
+      fleets: numbers('fleets', given.fleets),
+      each: numbers('each', given.each),
+    }),
   statuses: () => statuses({ writers, proxies, seconds }),
   webhooks: () => withCertificate((tls) => webhooks({ writers, services, rounds, proxies, seconds, tls })),
   soak: () => soak(writers, numberOf('changes'), numberOf('connects')),
@@ -236,7 +253,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need a cluster or another checkout. */
-const separate = ['orchestrator', 'replicas', 'statuses', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
+const separate = ['orchestrator', 'replicas', 'fleet', 'statuses', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

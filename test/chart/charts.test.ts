@@ -42,6 +42,16 @@ describe('the charts', () => {
     expect(others.sort()).to.deep.equal([...manifestFiles().keys()].sort())
   })
 
+  it('take the values of docs/fleet.md for many proxies', () => {
+    const [, text = ''] = /`fleet\.yaml`:\n\n```yaml\n([^`]*)```/.exec(read(new URL('../../docs/fleet.md', import.meta.url))) ?? []
+    const values = parse(text)
+    const objects = rendered('meshd', { values })
+    expect(one(objects, 'HorizontalPodAutoscaler').spec).to.include({ minReplicas: 4, maxReplicas: 8 })
+    const { containers } = one(objects, 'Deployment').spec.template.spec
+    expect(containers[0].env).to.deep.include({ name: 'PILOT_XDS_MAX_PROXIES', value: values.env.PILOT_XDS_MAX_PROXIES })
+    expect(containers[0].args).to.include('--keepaliveMaxServerConnectionAge=30m')
+  })
+
   it('have the definitions of all kinds, which stay when the release goes', () => {
     const definitions = rendered('base')
     const files = readdirSync(new URL('crds', manifests)).map((name) => parse(read(new URL(`crds/${name}`, manifests))))
