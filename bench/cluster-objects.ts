@@ -8,11 +8,12 @@ const parallel = 64
 /** The workloads of a service. */
 export const podsPerService = 5
 
-/** A workload: the number of its service, its own, and how often it has moved to another address. */
+/** A workload: the number of its service, its own, how often it has moved to another address, and the number of its cluster, 0 to 2. */
 export interface PodPlace {
   readonly service: number
   readonly pod: number
   readonly moves: number
+  readonly cluster?: number
 }
 
 /** Services with five pods each, in some namespaces, on some nodes that have no kubelet. */
@@ -20,10 +21,12 @@ export class ClusterObjects {
   #session: ClientHttp2Session | undefined
   readonly #access: ClusterAccess
   readonly #namespaces: number
+  readonly #cluster: number
 
-  constructor(access: ClusterAccess, namespaces: number) {
+  constructor(access: ClusterAccess, namespaces: number, cluster = 0) {
     this.#access = access
     this.#namespaces = namespaces
+    this.#cluster = cluster
   }
 
   close(): void {
@@ -65,7 +68,7 @@ export class ClusterObjects {
         ...{ apiVersion: 'v1', kind: 'Service', metadata: { name } },
         spec: { ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
       })
-      const pods = Array.from({ length: podsPerService }, (_, pod) => ({ service, pod, moves: 0 }))
+      const pods = Array.from({ length: podsPerService }, (_, pod) => ({ service, pod, moves: 0, cluster: this.#cluster }))
       for (const pod of pods) await this.#addPod(pod, nodes)
       await this.#send('POST', `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`, this.#slice(service, pods))
     })
@@ -178,10 +181,10 @@ export class ClusterObjects {
 const nameOf = ({ service, pod }: PodPlace): string => `service-${service}-5d4f8c7b9-${pod}`
 
 /** The address of a workload, another one after each move. All have the same length, so that none is a part of another. */
-export function addressOf({ service, pod, moves }: PodPlace): string {
+export function addressOf({ service, pod, moves, cluster = 0 }: PodPlace): string {
   const number = service * podsPerService + pod
   const digit = (place: number) => 100 + (Math.floor(number / 150 ** place) % 150)
-  return `${130 + (moves % 38)}.${digit(2)}.${digit(1)}.${digit(0)}`
+  return `${130 + (moves % 38)}.${digit(2) + 50 * cluster}.${digit(1)}.${digit(0)}`
 }
 
 function statusOf(place: PodPlace) {

@@ -97,6 +97,12 @@ export const serviceMemoryGoal = (kb: number): Goal => ({ what: 'resident a serv
 /** A start beside a cluster takes at most twice the CPU of a bare client that lists, watches and parses the same objects. */
 export const clusterReadyGoal = (seen: number, bare: number): Goal => ({ what: 'start until ready', seen, most: 2 * bare, unit: 'CPU s' })
 
+/** A start beside three clusters takes at most 1.3 times the CPU of bare clients that list, watch and parse the same objects, one for each cluster. */
+export const clustersReadyGoal = (seen: number, bare: number): Goal => ({ what: 'start until ready', seen, most: maxRatio * bare, unit: 'CPU s' })
+
+/** A cluster whose API server hangs adds nothing to what a change in another one takes: the same goal as without it; and nearly no CPU at rest. */
+export const hangingGoals = (ms: number, share: number): Goal[] => [podReadyGoal(ms), { what: 'CPU at rest', seen: share * 100, most: 10, unit: '%' }]
+
 /** At most 12 KB resident for each pod. */
 export const podMemoryGoal = (kb: number): Goal => ({ what: 'resident a pod', seen: kb, most: 12, unit: 'KB' })
 

@@ -14,6 +14,7 @@ import { failures } from './rows.ts'
 import { agent } from './scenarios/agent.ts'
 import { analysis } from './scenarios/analysis.ts'
 import { attackNames, attacks } from './scenarios/attacks.ts'
+import { clusters } from './scenarios/clusters.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { fleet } from './scenarios/fleet.ts'
 import { large } from './scenarios/large.ts'
@@ -228,6 +229,8 @@ const sets: Record<string, () => Promise<Measure[]>> = {
       checkout: given.package === '' ? undefined : given.package,
     }),
   orchestrator: () => orchestrator({ writers, services, rounds, proxies, seconds }),
+  // At most 1,000 pods in each cluster.
+  clusters: () => clusters({ writers, services: Math.min(services, 200), rounds, proxies }),
   replicas: () => replicaRestart({ writers, services, proxies }),
   fleet: () =>
     fleet({
@@ -253,7 +256,10 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     }),
 }
 /** Sets that `all` leaves out: they take long (an hour or more, the attacks half an hour) or need a cluster or another checkout. */
-const separate = ['orchestrator', 'replicas', 'fleet', 'statuses', 'webhooks', 'soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages']
+const separate = [
+  ...['orchestrator', 'clusters', 'replicas', 'fleet', 'statuses', 'webhooks'],
+  ...['soak', 'views', 'size', 'large', 'rollout', 'attacks', 'packages'],
+]
 
 /**
  * The maximum ratios to the bare server's CPU in the quick set, which continuous integration runs. They tolerate other load on the machine,

@@ -3,17 +3,14 @@
  * objects, memory for each pod, the time until a pod that turns ready is an endpoint of all sidecars, and changes of pods at 100 a second. The
  * objects have no kubelet: the bench writes their status.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { ClusterConnection } from '../../actors/discovery/cluster/cluster-connection.ts'
 import type { ClusterAccess } from '../../protocols/messages/orchestrator.ts'
 import { TestCluster } from '../../test/harness/cluster.ts'
 import { HostileRelay } from '../../test/harness/hostile-relay.ts'
 import { establish, meshDefinitions } from '../../test/harness/mesh-definitions.ts'
-import { meshPaths, meshPlurals } from '../cluster-config.ts'
+import { BareWatch, ownPaths, shown } from '../bare-client.ts'
+import { meshPlurals } from '../cluster-config.ts'
 import { addressOf, ClusterObjects, type PodPlace, podsPerService } from '../cluster-objects.ts'
 import { clusterReadyGoal, podChurnGoal, podMemoryGoal, podReadyGoal } from '../goals.ts'
 import { Load, type LoadOptions, median, percentile } from '../load.ts'
@@ -40,8 +37,6 @@ const changesAway = 200
 
 /** The number of mesh objects. */
 const meshSize = 300
-
-const paths = ['/api/v1/namespaces', '/api/v1/nodes', '/api/v1/services', '/api/v1/pods', '/apis/discovery.k8s.io/v1/endpointslices', ...meshPaths]
 
 interface Settings {
   readonly writers: number
@@ -163,7 +158,7 @@ class Bench {
   /** The time from the event of a watch to the last of the proxies. */
   async ready(): Promise<Measure> {
     return this.#withProxies(async (server, load) => {
-      const watch = new BareWatch(this.#access, this.#cluster.dir)
+      const watch = new BareWatch(this.#access, this.#cluster.dir, ownPaths)
       try {
         await watch.listed
         const lags: number[] = []
@@ -207,7 +202,7 @@ class Bench {
   async churn(): Promise<Measure> {
     const { seconds } = this.#settings
     return this.#withProxies(async (server, load, client) => {
-      const watch = new BareWatch(this.#access, this.#cluster.dir)
+      const watch = new BareWatch(this.#access, this.#cluster.dir, ownPaths)
       await watch.listed
       const then = await server.usage()
       const until = performance.now() + seconds * 1000
@@ -344,7 +339,7 @@ class Bench {
       const { threads } = await server.usage()
       if (this.#written === 0 && round === 0) this.#emptyRss = await restingRss(server)
       await server.kill()
-      const watch = new BareWatch(this.#access, this.#cluster.dir)
+      const watch = new BareWatch(this.#access, this.#cluster.dir, ownPaths)
       const listed = await watch.listed
       watch.end()
       objects = listed.objects
@@ -410,14 +405,6 @@ interface Starts {
   readonly threads: Usage['threads']
 }
 
-/** The threads with the most CPU seconds, the main thread aside. */
-const shown = (threads: Usage['threads']): string =>
-  Object.entries(threads)
-    .filter(([, seconds]) => seconds >= 0.05)
-    .sort(([, one], [, other]) => other - one)
-    .map(([name, seconds]) => `${name} ${seconds.toFixed(2)}`)
-    .join(', ')
-
 interface Change {
   readonly address: string
   change(): Promise<void>
@@ -431,39 +418,4 @@ async function restingRss(server: DiscoveryServer): Promise<number> {
     least = Math.min(least, processUsage(server.pid).rss)
   }
   return least
-}
-
-/** The bare client. */
-class BareWatch {
-  readonly #child: ChildProcess
-  #text = ''
-  readonly listed: Promise<{ objects: number; cpu: number }>
-
-  constructor(access: ClusterAccess, dir: string) {
-    const file = join(dir, 'bare.json')
-    writeFileSync(file, JSON.stringify(access))
-    const script = fileURLToPath(new URL('../bare-watch.ts', import.meta.url))
-    this.#child = spawn(process.execPath, [script, access.server, file, ...paths], { stdio: ['pipe', 'pipe', 'inherit'] })
-    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#text += text))
-    this.listed = this.#says(/^listed (\d+) (\d+)$/m).then(([, objects, micros]) => ({ objects: Number(objects), cpu: Number(micros) / 1e6 }))
-  }
-
-  /** Resolves with the wall-clock time of the first event with a text. */
-  sees(text: string): Promise<number> {
-    this.#child.stdin?.write(`${text}\n`)
-    return this.#says(new RegExp(`^seen ${text.replaceAll('.', '\\.')} (\\d+)$`, 'm')).then(([, at]) => Number(at))
-  }
-
-  end(): void {
-    this.#child.kill()
-  }
-
-  async #says(what: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const found = what.exec(this.#text)
-      if (found) return found
-      if (this.#child.exitCode !== null) throw new Error('the bare client ended')
-      await pause(5)
-    }
-  }
 }

@@ -8,6 +8,7 @@ import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts
 import { TestCluster } from '../harness/cluster.ts'
 import { HostileRelay } from '../harness/hostile-relay.ts'
 import { SecuredDiscovery } from '../harness/secured-discovery.ts'
+import { SlowRelay } from '../harness/slow-relay.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -41,6 +42,7 @@ describe('another cluster of the mesh', () => {
   let local: XdsClient
   let remote: XdsClient
   let relay: HostileRelay
+  const slowRelays: SlowRelay[] = []
   const clients: XdsClient[] = []
 
   /** Writes the remote secret: the texts of its keys. */
@@ -89,6 +91,7 @@ describe('another cluster of the mesh', () => {
     far?.signalServer('SIGCONT')
     for (const client of clients) client.close()
     relay?.close()
+    for (const each of slowRelays) each.close()
     await discovery?.dispose()
     await Promise.all([near?.dispose(), far?.dispose()])
   })
@@ -187,6 +190,56 @@ describe('another cluster of the mesh', () => {
     local = await connect('late', 'Orchestrator')
     expect(seen(local, 'only-far'), 'the first push has all').to.deep.equal(['10.2.0.2'])
     expect(await discovery.service.metrics()).to.match(/^remote_cluster_sync_timeouts_total 0$/m)
+  })
+
+  it('keeps its endpoints while its API server is killed and starts again, and the changes of the other cluster arrive meanwhile', async () => {
+    await has(local, 'only-far', ['10.2.0.2'])
+    let lost = 0
+    const watch = setInterval(() => (lost += seen(local, 'only-far') === undefined ? 1 : 0), 5)
+    try {
+      far.signalServer('SIGKILL')
+      near.apply(slice('probe', '10.1.0.10'))
+      await has(local, 'probe', ['10.1.0.10'])
+      await until('the API server', () => {
+        try {
+          far.apply(slice('web', '10.2.0.5'))
+          return true
+        } catch {
+          return false
+        }
+      })
+      await has(local, 'web', ['10.1.0.1', '10.2.0.5'])
+      near.apply(slice('probe', '10.1.0.11'))
+      await has(local, 'probe', ['10.1.0.11'])
+    } finally {
+      clearInterval(watch)
+    }
+    expect(lost).to.equal(0)
+  })
+
+  it('is read, and the service is ready in time, beside one that answers a byte a second and one that answers nothing', async () => {
+    for (const byteMs of [1000, undefined]) slowRelays.push(await SlowRelay.start(far.server, byteMs))
+    const [slow, silent] = slowRelays as [SlowRelay, SlowRelay]
+    write({ far: configOf(), slow: configOf(slow.address), silent: configOf(silent.address) })
+    await discovery.service.stop()
+    discovery.service.env.PILOT_REMOTE_CLUSTER_TIMEOUT = '10s'
+    const began = performance.now()
+    await discovery.service.start()
+    // The rest is the start of the process.
+    expect(performance.now() - began).to.be.lessThan(60_000)
+    for (const name of ['slow', 'silent'])
+      expect(await readiness()).to.contain(`cluster ${name} has not been read whole yet (Secret mesh-system/remotes); the service goes on without it`)
+    expect(await discovery.service.metrics()).to.match(/^remote_cluster_sync_timeouts_total 2$/m)
+    local = await connect('beside', 'Orchestrator')
+    expect(seen(local, 'only-far'), 'the first push has the one that answers').to.deep.equal(['10.2.0.2'])
+    near.apply(slice('probe', '10.1.0.12'))
+    await has(local, 'probe', ['10.1.0.12'])
+    far.apply(slice('web', '10.2.0.6'))
+    await has(local, 'web', ['10.1.0.1', '10.2.0.6'])
+    // Neither is asked without a pause.
+    for (const { connections } of slowRelays) expect(connections).to.be.within(1, 50)
+    write({ far: configOf() })
+    await until('their end', async () => (await rows()).length === 2)
   })
 
   it('leaves with its secret alone, with all that it had', async () => {
