@@ -3,7 +3,7 @@
  * agent and proxy, which run as their own user.
  */
 import type { ChildProcess } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { agentScript, discoveryScript } from './commands.ts'
@@ -89,7 +89,10 @@ export class PodMesh {
 
   /** Writes a configuration file. */
   write(name: string, ...documents: readonly string[]): void {
-    writeFileSync(join(this.dir, 'config', name), documents.join('---\n'))
+    // A file that is written in place may be read while it is empty, which takes its objects away for a moment.
+    const partial = join(this.dir, `.${name}`)
+    writeFileSync(partial, documents.join('---\n'))
+    renameSync(partial, join(this.dir, 'config', name))
   }
 
   /** Runs a command of `pilot-discovery` and returns its output. Throws when it fails. */

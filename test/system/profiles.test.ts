@@ -4,6 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { type Profile, ProfileSchema } from '../../protocols/gen/perftools/profiles/profile_pb.js'
 import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
 
 /** The threads, functions and sample types of a profile; every reference in it must lead somewhere. */
 function contents(profile: Profile) {
@@ -55,10 +56,13 @@ describe('profiles', () => {
   })
 
   it('of the heap have what was allocated meanwhile', async () => {
-    const { types, threads, values } = await whileBusy(profileOf('heap?seconds=1'))
-    expect(types).to.deep.equal(['inuse_space/bytes'])
-    expect([...threads]).to.include('thread=main')
-    expect(values.every(([bytes = 0n]) => bytes > 0n)).to.equal(true)
+    // What is sampled of a thread may be collected before the profile ends.
+    await until('the main thread to have some of it', async () => {
+      const { types, threads, values } = await whileBusy(profileOf('heap?seconds=1'))
+      expect(types).to.deep.equal(['inuse_space/bytes'])
+      expect(values.every(([bytes = 0n]) => bytes > 0n)).to.equal(true)
+      return [...threads].includes('thread=main')
+    })
   })
 
   it('are recorded one at a time, and for a minute at most', async () => {
