@@ -32,6 +32,7 @@ import {
   pushAgain,
   type Sees,
   silenceOf,
+  silentAmong,
 } from './mesh-answers.ts'
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources, Placed } from './page-sources.ts'
@@ -81,7 +82,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       isMeant: (query) => query.get('push') === 'true',
       act: async (sources) => {
         const { proxies, replicas } = await pushAgain(sources)
-        return [`Pushed to ${proxies} servers`, silenceOf(silentRows(replicas))].filter((line) => line !== '').join('; ')
+        return [`Pushed to ${proxies} servers`, silenceOf(silentAmong(replicas))].filter((line) => line !== '').join('; ')
       },
     },
   },
@@ -90,7 +91,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'namespaces',
     page: async (sources, _, sees) => {
       const { rows, replicas } = await sources.allConnections()
-      return [...rows.filter(({ namespace }) => sees(namespace)).map(syncStatus), ...silentRows(replicas)]
+      return [...rows.filter(({ namespace }) => sees(namespace)).map(syncStatus), ...silentAmong(replicas)]
     },
   },
   slowz: {
@@ -98,7 +99,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'namespaces',
     page: async (sources, _, sees) => {
       const { rows, replicas } = await sources.ofAll('slow', () => sources.writers<SlowConnection>('slow'))
-      return [...rows.filter(({ namespace }) => sees(namespace)), ...silentRows(replicas)]
+      return [...rows.filter(({ namespace }) => sees(namespace)), ...silentAmong(replicas)]
     },
   },
   identityz: {
@@ -393,11 +394,8 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   const states = rows.filter((row) => sees(row.namespace) && inNamespace(row)).map(({ namespace: _, ...state }) => state)
   return query.has('count')
     ? { proxies: states.length, ...countsOf(states), ...(replicas.length > 0 && { replicas }) }
-    : [...states, ...silentRows(replicas)]
+    : [...states, ...silentAmong(replicas)]
 }
-
-/** The rows of a list in place of those of replicas that have not answered. */
-const silentRows = (replicas: readonly ReplicaState[]): readonly ReplicaState[] => replicas.filter(({ answered }) => !answered)
 
 /** The number of proxies with each generation, by type. The empty text stands for proxies that have none. */
 function countsOf(states: readonly Readonly<Record<'cluster_acked' | 'listener_acked' | 'route_acked', string>>[]): object {

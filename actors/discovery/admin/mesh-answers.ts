@@ -54,8 +54,11 @@ export async function proxyNamed(sources: PageSources, named: string, sees: Sees
   if (named === '') return { proxy: undefined, silent: [] }
   const { rows, replicas } = await sources.allConnections()
   const seen = rows.filter(({ namespace }) => sees(namespace))
-  return { proxy: findConnection(seen, named), silent: replicas.filter(({ answered }) => !answered) }
+  return { proxy: findConnection(seen, named), silent: silentAmong(replicas) }
 }
+
+/** Those of replicas that have not answered. */
+export const silentAmong = (replicas: readonly ReplicaState[]): readonly ReplicaState[] => replicas.filter(({ answered }) => !answered)
 
 /** The sentence about replicas that have not answered, for messages; empty: all have. */
 export function silenceOf(silent: readonly ReplicaState[]): string {
@@ -166,5 +169,5 @@ export async function disconnect(
   const elsewhere = proxy && sources.elsewhere(proxy)
   if (elsewhere) await elsewhere.ask('disconnect', proxy.connectionId)
   else if (proxy) await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
-  return { connectionId: proxy?.connectionId, silent: replicas.filter(({ answered }) => !answered) }
+  return { connectionId: proxy?.connectionId, silent: silentAmong(replicas) }
 }

@@ -91,7 +91,7 @@ export class OtherReplicas {
   async askOne(name: string, question: ReplicaQuestion, ...details: readonly unknown[]): Promise<unknown> {
     const lease = this.#others.find((other) => other.name === name)
     if (!lease) throw new Error(`there is no replica ${name} any more`)
-    if (this.#live.deadSince(name) !== undefined) throw new Error(`its Lease has not been renewed for ${presenceTimes.deadMs / 1000} s`)
+    if (this.isDead(name)) throw new Error(`its Lease has not been renewed for ${presenceTimes.deadMs / 1000} s`)
     const address = replicaAddress(lease.address ?? '')
     if (!address) throw new Error('its Lease has no address (MESHD_REPLICA_ADDRESS)')
     const bounds = { ...replicaBounds, ...(question === 'explainResource' && { ms: explanationMs }) }
