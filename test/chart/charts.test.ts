@@ -146,6 +146,13 @@ describe('the charts', () => {
       ['meshd', { env: { A: { b: 'c' } } }, /\/env\/A'?: got object/],
       ['meshd', { sidecarInjectorWebhook: { policy: 'on' } }, /\/sidecarInjectorWebhook\/policy/],
       ['meshd', { global: { proxy: { image: '' } } }, /\/global\/proxy\/image/],
+      // What the chart and its template of injection read as maps.
+      ['meshd', { global: 'abc' }, /\/global'?: got string, want object/],
+      ...['multiCluster', 'proxy', 'proxy_init', 'sts', 'logging'].map(
+        (name) => ['meshd', { global: { [name]: 'abc' } }, new RegExp(`/global/${name}'?: got string, want object`)] as const,
+      ),
+      ['meshd', { global: { multiCluster: { clusterName: 7 } } }, /\/global\/multiCluster\/clusterName'?: got number, want string/],
+      ['meshd', { cni: 'on' }, /\/cni'?: got string, want object/],
       ['base', { revisionTags: { prod: 'Canary' } }, /\/revisionTags\/prod/],
       ['base', { revisionTags: { Prod: 'canary' } }, /invalid propertyName 'Prod'/],
       ['gateway', { service: { ports: [{ name: 'http', port: 70_000 }] } }, /\/service\/ports\/0\/port/],
