@@ -82,7 +82,7 @@ const tools = ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds'].
 const stamp = createHash('sha256')
 for (const input of ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js', 'protocols/file-desc.js']) stamp.update(readFileSync(join(root, input)))
 for (const input of tools) if (existsSync(join(root, input))) stamp.update(JSON.parse(readFileSync(join(root, input), 'utf8')).version)
-const ownFiles = ['protocols/proto/grpc', 'protocols/proto/mesh', 'protocols/proto/perftools', 'protocols/proto/validate']
+const ownFiles = ['protocols/proto/contrib', 'protocols/proto/grpc', 'protocols/proto/mesh', 'protocols/proto/perftools', 'protocols/proto/validate']
 for (const folder of ownFiles) {
   for (const file of readdirSync(join(root, folder), { recursive: true }).sort()) {
     if (String(file).endsWith('.proto')) stamp.update(readFileSync(join(root, folder, String(file))))

@@ -122,6 +122,12 @@ export const variables = {
     meaning:
       'objects of the orchestrator that cannot be used are removed, other than policies, and do not keep their last good state (docs/operation.md, F19)',
   },
+  PILOT_ENABLE_MYSQL_FILTER: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'puts mysql_proxy before tcp_proxy on MySQL ports, at proxies that say that they have it (contrib builds of Envoy; docs/resources.md, L18)',
+  },
   PILOT_ENABLE_REDIS_FILTER: {
     type: 'boolean',
     default: false,

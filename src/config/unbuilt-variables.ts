@@ -6,7 +6,6 @@ import type { DeclaredVariable } from './variable.ts'
 
 const orchestrator = 'the orchestrator client has no such part yet'
 const telemetry = 'stock Envoy has no Wasm extension for telemetry'
-const mysql = 'releases of Envoy have no filter for MySQL, only contrib builds have'
 
 /** The table of these variables. */
 export const unbuiltVariables = {
@@ -16,11 +15,5 @@ export const unbuiltVariables = {
     type: 'boolean',
     default: false,
     meaning: 'enables support for the orchestrator’s service-apis; experimental',
-  },
-  PILOT_ENABLE_MYSQL_FILTER: {
-    without: mysql,
-    type: 'boolean',
-    default: false,
-    meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
   },
 } as const satisfies Record<string, DeclaredVariable & { readonly without: string }>

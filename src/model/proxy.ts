@@ -14,6 +14,8 @@ export interface RawNode {
   readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string } | undefined
   /** `user_agent_name`, and `[major, minor]` of `user_agent_build_version`. */
   readonly agent?: { readonly name: string; readonly version: readonly [number, number] } | undefined
+  /** Whether the list of its extensions has the network filter for MySQL. */
+  readonly readsMysql?: boolean
 }
 
 /**
@@ -67,6 +69,7 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
     clusterId: text(metadata.CLUSTER_ID),
     locality,
     takesVirtualHosts: delta && takesVirtualHosts(node.agent),
+    ...(node.readsMysql && { readsMysql: true }),
     metadata,
   }
 }

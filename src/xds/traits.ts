@@ -57,6 +57,8 @@ export interface Traits {
   /** The port of the agent's token service (`STS_PORT`); undefined: none. */
   readonly tokenPort: number | undefined
   readonly sniDnat: boolean
+  /** Whether the proxy has the network filter for MySQL. */
+  readonly readsMysql: boolean
   /** Whether the client is a gRPC library without a proxy (`GENERATOR` is `grpc`). */
   readonly isProxyless: boolean
   readonly proxyConfig: ProxyConfig
@@ -162,6 +164,7 @@ export function traitsOf(
     tokenPort: isPort(Number(metadata.STS_PORT)) ? Number(metadata.STS_PORT) : undefined,
     sniDnat: text('ROUTER_MODE') === 'sni-dnat' || forwards,
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
+    readsMysql: node.readsMysql ?? false,
     isProxyless: node.type === 'sidecar' && text('GENERATOR') === 'grpc',
     meshId: text('MESH_ID'),
     certificates: certificatesOf(metadata),

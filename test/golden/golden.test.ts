@@ -28,6 +28,8 @@ interface Asking {
   readonly metadata?: Record<string, unknown>
   /** Whether the proxy fetches virtual hosts as separate resources, as Envoy does since 1.40. */
   readonly virtualHosts?: boolean
+  /** Whether the proxy says that it has the filter for MySQL. */
+  readonly readsMysql?: boolean
 }
 
 /** The shown part of a section: everything, the names, some resources by name, or some of their fields (`a.b.c`, also within lists). */
@@ -68,8 +70,8 @@ function generate(content: string): Json {
   planner.advance()
   const asking = head.proxies ?? { proxy: head.proxy as Asking }
   const agent = (virtualHosts: boolean | undefined) => ({ name: 'envoy', version: [1, virtualHosts ? 40 : 36] as const })
-  for (const [connection, { id, metadata = {}, virtualHosts }] of Object.entries(asking))
-    planner.connect(connection, readNode({ id, metadata, locality: undefined, agent: agent(virtualHosts) }, names, true))
+  for (const [connection, { id, metadata = {}, virtualHosts, readsMysql = false }] of Object.entries(asking))
+    planner.connect(connection, readNode({ id, metadata, locality: undefined, agent: agent(virtualHosts), readsMysql }, names, true))
   const received = resourcesByProxy(planner)
   const reported = planner.faults.all()
   if (!head.faults) expect(reported, 'faults of the resources').to.deep.equal([])

@@ -34,6 +34,8 @@ export const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/S
 export interface ClientNode {
   readonly id: string
   readonly metadata: Record<string, unknown>
+  /** The names of extensions that it says it has. */
+  readonly extensions?: readonly string[]
 }
 
 /** Returns the node of a sidecar in a namespace. */
@@ -142,7 +144,8 @@ export class XdsClient {
   }
 
   #subscribe(typeUrl: string, initialVersions: Record<string, string> = {}): void {
-    const node = this.#first ? { id: this.node.id, metadata: this.node.metadata as never } : undefined
+    const { id, metadata, extensions = [] } = this.node
+    const node = this.#first ? { id, metadata: metadata as never, extensions: extensions.map((name) => ({ name })) } : undefined
     this.#first = false
     if (this.delta)
       this.#stream.write(

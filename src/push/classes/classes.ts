@@ -3,8 +3,9 @@ import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { ClassAssignment, Manifest } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../config/kinds.ts'
-import type { Faults } from '../../model/faults.ts'
+import type { Faults, ResourceFault } from '../../model/faults.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
+import type { Settings } from '../../snapshot/snapshot.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import type { Product } from '../dependencies/dependencies.ts'
 import type { GroupBuilder } from '../group-builder.ts'
@@ -36,6 +37,22 @@ interface ClassChanges {
   readonly manifests: readonly Manifest[]
   readonly retiredClasses: readonly string[]
   readonly assignments: readonly ClassAssignment[]
+}
+
+/** What proxies of a class do not get that a setting asks for, since they do not have it. */
+function lacksOf({ traits }: ProxyClass, { features }: Settings): readonly ResourceFault[] {
+  if (!features.PILOT_ENABLE_MYSQL_FILTER || traits.readsMysql || traits.isProxyless) return []
+  return [
+    {
+      type: 'class',
+      resource: 'PILOT_ENABLE_MYSQL_FILTER',
+      objects: [],
+      reason:
+        'there are proxies without the extension envoy.filters.network.mysql_proxy, which only contrib builds of Envoy have (L18 in docs/resources.md)',
+      consequence: 'their MySQL ports stay plain TCP',
+      isLoss: true,
+    },
+  ]
 }
 
 /** The connected proxies, and the classes in use. */
@@ -201,6 +218,7 @@ export class Classes {
     const { sidecar } = served.proxyClass.viewKey
     const subject = { type: 'class', resource: id, objects: sidecar ? [configKey(sidecar)] : [] }
     const make = () => builder.resourcesOf(served, from)
+    faults.replace(`lacks|${id}`, lacksOf(served.proxyClass, builder.snapshot.settings))
     const groups = faults.attempt<Manifest['groups'] | undefined>(`class|${id}`, subject, make, undefined, before !== undefined)
     if (!groups) return
     const { policies } = served
@@ -236,6 +254,7 @@ export class Classes {
     this.#classes.delete(id)
     this.#changed.delete(served)
     faults.clear(`class|${id}`)
+    faults.clear(`lacks|${id}`)
     builder.dropClass(served)
     this.#retired.push(id)
   }

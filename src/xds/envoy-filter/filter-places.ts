@@ -16,6 +16,7 @@ const canonicalNames: Readonly<Record<string, string>> = {
   'envoy.http_connection_manager': managerName,
   'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
   'envoy.mongo_proxy': 'envoy.filters.network.mongo_proxy',
+  'envoy.mysql_proxy': 'envoy.filters.network.mysql_proxy',
   'envoy.redis_proxy': 'envoy.filters.network.redis_proxy',
   'envoy.ratelimit': 'envoy.filters.network.ratelimit',
   'envoy.router': routerName,

@@ -2,6 +2,7 @@
 import { inflateRawSync } from 'node:zlib'
 import { createFileRegistry, createRegistry, type DescMessage, fromBinary, type Registry } from '@bufbuild/protobuf'
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
+import { MySQLProxySchema } from '../../../protocols/gen/contrib/mysql_proxy_pb.js'
 import { FileAccessLogSchema } from '../../../protocols/gen/envoy/extensions/access_loggers/file/v3/file_pb.js'
 import { HttpGrpcAccessLogConfigSchema, TcpGrpcAccessLogConfigSchema } from '../../../protocols/gen/envoy/extensions/access_loggers/grpc/v3/als_pb.js'
 import { StderrAccessLogSchema, StdoutAccessLogSchema } from '../../../protocols/gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js'
@@ -94,6 +95,7 @@ const loadedTypes = createRegistry(
   HttpConnectionManagerSchema,
   NetworkLocalRatelimitLocalRateLimitSchema,
   MongoProxySchema,
+  MySQLProxySchema,
   NetworkRbacRBACSchema,
   RedisProxySchema,
   SniClusterSchema,

@@ -1,6 +1,7 @@
 /** Network and HTTP filters of listeners (docs/resources.md, L12 and L18). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
+import { MySQLProxySchema } from '../../../protocols/gen/contrib/mysql_proxy_pb.js'
 import { HttpProtocolOptions_HeadersWithUnderscoresAction } from '../../../protocols/gen/envoy/config/core/v3/protocol_pb.js'
 import type { FilterSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
 import type { RouteConfiguration } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
@@ -190,9 +191,12 @@ export function tcpFilters(
     ...(maxConnectionDuration !== undefined ? { maxDownstreamConnectionDuration: durationOf(maxConnectionDuration) } : {}),
     ...(said.some(({ hashesSource }) => hashesSource) ? { hashPolicy: [{ policySpecifier: { case: 'sourceIp' as const, value: {} } }] } : {}),
   })
-  const filters: Filter[] = [{ name: 'envoy.filters.network.tcp_proxy', configType: { case: 'typedConfig', value: proxy } }]
-  if (protocol === 'mongo')
-    filters.unshift({ name: 'envoy.filters.network.mongo_proxy', configType: { case: 'typedConfig', value: pack(MongoProxySchema, { statPrefix }) } })
+  const filter = (name: string, value: ReturnType<typeof pack>): Filter => ({ name, configType: { case: 'typedConfig', value } })
+  const filters = [filter('envoy.filters.network.tcp_proxy', proxy)]
+  if (protocol === 'mongo') filters.unshift(filter('envoy.filters.network.mongo_proxy', pack(MongoProxySchema, { statPrefix })))
+  // A proxy without the filter would refuse the whole listener.
+  if (protocol === 'mysql' && snapshot.settings.features.PILOT_ENABLE_MYSQL_FILTER && traits.readsMysql)
+    filters.unshift(filter('envoy.filters.network.mysql_proxy', pack(MySQLProxySchema, { statPrefix })))
   return filters
 }
 

@@ -245,7 +245,7 @@ function boundTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot:
       return tcpFilters(
         `outbound_${use.listenPort}`,
         tcpTargets(route.route, port, view),
-        use.protocol === 'MONGO' ? 'mongo' : undefined,
+        use.protocol === 'MONGO' ? 'mongo' : use.protocol === 'MYSQL' ? 'mysql' : undefined,
         snapshot,
         proxy.traits,
       )

@@ -9,7 +9,7 @@ import { MalformedMessage, scanFields, WireError } from '../slab/wire.ts'
 /** The maximum size in bytes of a node without its list of extensions. */
 const limits = { bytes: 65_536 }
 
-/** The fields of a node that are decoded. The list of extensions, the longest part of what Envoy sends, is skipped. */
+/** The fields of a node that are decoded. Of the list of extensions, the longest part of what Envoy sends, only {@link hasExtension} reads. */
 const nodeFields = new Map([
   [1, 'id'],
   [3, 'metadata'],
@@ -35,12 +35,34 @@ export function readNodeBytes(bytes: Buffer): RawNode {
   }
   const whole = (parts: Buffer[] | undefined) => (parts?.length === 1 ? parts[0] : parts && Buffer.concat(parts))
   const [id, metadata, locality, agent, version] = [1, 3, 4, 6, 8].map((field) => whole(fields.get(field)))
+  const readsMysql = hasExtension(bytes, mysqlFilter)
   return {
     id: id ? text(id) : '',
     metadata: metadata ? readStruct(metadata, 'node: metadata') : {},
     locality: locality ? readLocality(locality) : undefined,
     agent: { name: agent ? text(agent) : '', version: version ? readVersion(version) : [0, 0] },
+    ...(readsMysql && { readsMysql }),
   }
+}
+
+/** The network filter for MySQL, which only contrib builds of Envoy have. */
+const mysqlFilter = Buffer.from('envoy.filters.network.mysql_proxy')
+
+/** The fields of `envoy.config.core.v3.Extension` that are used. */
+const extensionFields = { name: 1, disabled: 5 }
+
+/** Whether the list of extensions of a node has one that is not disabled. The list, of hundreds, is decoded only where its bytes have the name. */
+function hasExtension(node: Buffer, wanted: Buffer): boolean {
+  if (!node.includes(wanted)) return false
+  for (const { field, bytes: extension } of scanFields(node)) {
+    if (field !== 9 || !extension?.includes(wanted)) continue
+    let [isWanted, isDisabled] = [false, false]
+    for (const part of scanFields(extension))
+      if (part.field === extensionFields.name) isWanted = part.bytes?.equals(wanted) ?? false
+      else if (part.field === extensionFields.disabled) isDisabled = !part.bytes && part.value !== 0
+    if (isWanted && !isDisabled) return true
+  }
+  return false
 }
 
 const text = (bytes: Buffer): string => readText(bytes, 'node')

@@ -52,6 +52,23 @@ describe('nodes of discovery requests', () => {
     )
   })
 
+  it('say that they have the filter for MySQL when their list of extensions has it, not disabled, and no other name', () => {
+    const wanted = 'envoy.filters.network.mysql_proxy'
+    const entry = fc.record({
+      name: fc.constantFrom(wanted, `${wanted}_2`, `x.${wanted}`, 'envoy.filters.network.tcp_proxy', ''),
+      category: fc.constantFrom('envoy.filters.network', wanted),
+      typeDescriptor: fc.constantFrom('', wanted),
+      disabled: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 5 }), fc.constantFrom('p', wanted), (extensions, id) => {
+        const bytes = Buffer.from(toBinary(NodeSchema, create(NodeSchema, { id, extensions })))
+        const isThere = extensions.some(({ name, disabled }) => name === wanted && !disabled)
+        expect(readNodeBytes(bytes).readsMysql).to.equal(isThere ? true : undefined)
+      }),
+    )
+  })
+
   it('in very many parts are decoded in linear time', () => {
     // Metadata, and then 12,000 empty parts of a locality: the merged message must not be copied for each part.
     const locality = Buffer.from(toBinary(NodeSchema, create(NodeSchema, { locality: { region: 'x'.repeat(30_000) } })))
