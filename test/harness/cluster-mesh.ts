@@ -36,12 +36,39 @@ export function deployDiscovery(cluster: TestCluster, env: Readonly<Record<strin
   settled(cluster, 'mesh-system', 'meshd')
 }
 
-/** Waits until the pods of a Deployment are those of its newest template, as many as it should have, all available, and the others are gone. */
+/** How long a machine may need to start pods, in s; nothing is judged by it. */
+const patience = 240
+
+/** Waits until the pods of a Deployment are those of its newest template, as many as it should have, all available. Older ones may be ending. */
+export function rolledOut(cluster: TestCluster, namespace: string, name: string): void {
+  cluster.kubectl(['rollout', 'status', 'deployment', '-n', namespace, name, '--timeout', `${patience}s`])
+}
+
+interface Pod {
+  readonly metadata: { readonly deletionTimestamp?: string }
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
+}
+
+/** Whether a pod is ready and not ending. */
+const isReady = ({ metadata, status }: Pod) =>
+  metadata.deletionTimestamp === undefined &&
+  status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
+
+/**
+ * Waits until a Deployment is rolled out, all its pods are ready and its older ones gone. The pods themselves are looked at: the status of the Deployment
+ * does not tell of a pod that has just been deleted.
+ */
 export function settled(cluster: TestCluster, namespace: string, name: string): void {
-  cluster.kubectl(['rollout', 'status', 'deployment', '-n', namespace, name, '--timeout', '90s'])
-  const { items } = JSON.parse(cluster.kubectl(['get', 'pods', '-n', namespace, '-l', `app=${name}`, '-o', 'json'])) as {
-    items: { metadata: { name: string; deletionTimestamp?: string } }[]
+  const deadline = performance.now() + patience * 1000
+  const get = (...what: readonly string[]) => cluster.kubectl(['get', '-n', namespace, ...what])
+  const isSettled = () => {
+    rolledOut(cluster, namespace, name)
+    const replicas = Number(get('deployment', name, '-o', 'jsonpath={.spec.replicas}'))
+    const { items } = JSON.parse(get('pods', '-l', `app=${name}`, '-o', 'json')) as { items: Pod[] }
+    return items.length === replicas && items.every(isReady)
   }
-  const ending = items.filter(({ metadata }) => metadata.deletionTimestamp !== undefined).map(({ metadata }) => `pod/${metadata.name}`)
-  if (ending.length > 0) cluster.kubectl(['wait', '-n', namespace, '--for=delete', '--timeout', '90s', ...ending])
+  while (!isSettled()) {
+    if (performance.now() > deadline) throw new Error(`waited ${patience} s for the pods of ${namespace}/${name}`)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+  }
 }
