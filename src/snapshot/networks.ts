@@ -7,7 +7,7 @@ import { consequences, type ResourceFault } from '../model/faults.ts'
 import { portOf, servesPort, takingTraffic } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 import { serviceKey } from './objects.ts'
-import type { NetworkGateway } from './snapshot.ts'
+import type { NetworkGateway, NetworkGateways } from './snapshot.ts'
 import type { SystemNetworks } from './system-networks.ts'
 
 /** The default port of a gateway that forwards mutual TLS by SNI. */
@@ -32,8 +32,8 @@ export function networkGateways(
   services: ServicesByHost,
   labelled: readonly Service[] = [],
   owners: NetworkOwners = { system: new Map(), own: '' },
-): { gateways: ReadonlyMap<string, readonly NetworkGateway[]>; faults: ResourceFault[] } {
-  const found = new Map<string, readonly NetworkGateway[]>()
+): { gateways: NetworkGateways; faults: ResourceFault[] } {
+  const found = new Map<string, Map<string, readonly NetworkGateway[]>>()
   const faults: ResourceFault[] = []
   for (const [network, { gateways = [] }] of Object.entries(networks.networks ?? {})) {
     const usable = gateways.flatMap((gateway): NetworkGateway[] => {
@@ -52,14 +52,14 @@ export function networkGateways(
       })
       return entries.length > 0 ? entries : report(`gateway ${name}: the service has no IP address`)
     })
-    if (usable.length > 0) found.set(network, usable)
+    if (usable.length > 0) found.set(network, new Map([['', usable]]))
   }
   let refused = 0
   for (const service of labelled) {
     const { network = '', port = sniPort } = service.outside?.gateway ?? {}
-    const refusal = foreignGateway(service.cluster, network, networks, owners)
-    if (refusal !== undefined) {
-      const reason = `gateway ${service.hostname} of the cluster ${service.cluster}: ${refusal}`
+    const allowed = standsFor(service.cluster, network, networks, owners)
+    if ('refusal' in allowed) {
+      const reason = `gateway ${service.hostname} of the cluster ${service.cluster}: ${allowed.refusal}`
       if (++refused <= mostRefused)
         faults.push({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })
       continue
@@ -68,24 +68,47 @@ export function networkGateways(
     faults.push(
       ...own.map((reason) => ({ type: 'network', resource: network, objects: [serviceKey(service)], reason, consequence: consequences.leftOut })),
     )
-    const known = found.get(network) ?? []
+    const ofNetwork = found.get(network) ?? new Map<string, readonly NetworkGateway[]>()
+    const known = ofNetwork.get(allowed.endpointsOf) ?? []
     const added = gateways.filter(({ address, port: at }) => !known.some((each) => each.address === address && each.port === at))
-    if (added.length > 0) found.set(network, [...known, ...added])
+    if (added.length > 0) found.set(network, ofNetwork.set(allowed.endpointsOf, [...known, ...added]))
   }
-  return { gateways: found, faults }
+  return { gateways: found, faults: [...faults, ...withoutGateways(found, owners)] }
 }
 
-/** Why a service of another cluster must not say of itself that it is a gateway of a network; undefined: it may. */
-function foreignGateway(cluster: string, network: string, { networks = {} }: MeshNetworks, { system, own }: NetworkOwners): string | undefined {
-  if (own === '' || cluster === '' || cluster === own) return undefined
+/** What is told of clusters whose endpoints in a network no gateway stands for, while those of another cluster in it have some of their own. */
+function withoutGateways(found: NetworkGateways, { system }: NetworkOwners): ResourceFault[] {
+  return [...system].flatMap(([cluster, network]): ResourceFault[] => {
+    const ofNetwork = found.get(network)
+    if (!ofNetwork || ofNetwork.has(cluster) || ofNetwork.has('')) return []
+    const reason = `no gateway stands for the endpoints of the cluster ${cluster === '' ? 'of this process' : cluster}; that of another cluster does where meshNetworks says that its cluster is in the network`
+    return [{ type: 'network', resource: network, objects: [], reason, consequence: 'callers of other networks get their addresses' }]
+  })
+}
+
+/** Returns the gateways that stand for the endpoints of a cluster in a network; undefined: there is none, and they keep their addresses. */
+export function gatewaysFor(gateways: NetworkGateways, network: string, cluster: string): readonly NetworkGateway[] | undefined {
+  const ofNetwork = gateways.get(network)
+  return ofNetwork?.get(cluster) ?? ofNetwork?.get('')
+}
+
+/**
+ * Whose endpoints in a network a service stands for that says of itself that it is a gateway of the network: those of all clusters (empty), or of
+ * its own alone, or why of none. Another cluster than the own one decides by its labels about the traffic of its own endpoints only.
+ */
+function standsFor(
+  cluster: string,
+  network: string,
+  { networks = {} }: MeshNetworks,
+  { system, own }: NetworkOwners,
+): { readonly endpointsOf: string } | { readonly refusal: string } {
+  if (own === '' || cluster === '' || cluster === own) return { endpointsOf: '' }
   const isOf = (name: string) => networks[name]?.endpoints?.some(({ fromRegistry }) => fromRegistry === cluster) ?? false
-  const { endpoints = [], gateways = [] } = networks[network] ?? {}
-  if (gateways.length > 0) return 'meshNetworks says what the gateways of the network are'
-  if (isOf(network)) return undefined
-  if (endpoints.length > 0) return 'by meshNetworks the network is not that of its cluster'
-  if (Object.keys(networks).some(isOf)) return 'by meshNetworks its cluster is in another network'
-  if ((system.get(own) ?? system.get('')) === network) return 'the network is that of the own cluster; meshNetworks may say that it is that of both'
-  return system.get(cluster) === network ? undefined : 'no label of the system namespace of its cluster says that the cluster is in the network'
+  if (networks[network]?.gateways?.length) return { refusal: 'meshNetworks says what the gateways of the network are' }
+  if (isOf(network)) return { endpointsOf: '' }
+  if (Object.keys(networks).some(isOf)) return { refusal: 'by meshNetworks its cluster is in another network' }
+  if (system.get(cluster) === network) return { endpointsOf: cluster }
+  return { refusal: 'no label of the system namespace of its cluster says that the cluster is in the network' }
 }
 
 /** The addresses at which a service is reached from outside of its cluster, with the port there, and why some cannot be used. */

@@ -43,6 +43,12 @@ export interface NetworkGateway {
   readonly port: number
 }
 
+/**
+ * Gateways by network, then by the cluster whose endpoints in the network they stand for. The empty cluster stands for all that have none of
+ * their own (docs/resources.md, O12).
+ */
+export type NetworkGateways = ReadonlyMap<string, ReadonlyMap<string, readonly NetworkGateway[]>>
+
 /** Everything known at one moment. */
 export interface MeshSnapshot {
   readonly settings: Settings
@@ -50,8 +56,7 @@ export interface MeshSnapshot {
   readonly networks: MeshNetworks
   /** The networks that clusters have by their system namespaces. */
   readonly systemNetworks: SystemNetworks
-  /** Gateways by network. */
-  readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
+  readonly networkGateways: NetworkGateways
   readonly services: ServicesByHost
   /** The hosts of services whose callers prefer endpoints on their own node (docs/resources.md, E10). It is the same set until one of them changes. */
   readonly nodeHosts: ReadonlySet<string>

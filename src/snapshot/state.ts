@@ -19,7 +19,7 @@ import { networkGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
 import { referenceTo } from './references.ts'
-import type { Changes, MeshSnapshot, Settings } from './snapshot.ts'
+import type { Changes, MeshSnapshot, NetworkGateways, Settings } from './snapshot.ts'
 import { type SystemNetworks, withSystemNamespace, withSystemNetworks } from './system-networks.ts'
 import { type ComputedVisibility, sameInputs, type Visibility, type VisibilityInputs, visibilityOf } from './visibility.ts'
 
@@ -35,7 +35,7 @@ export class MeshState {
   /** The mesh configurations and the networks of all sources. */
   readonly meshes = new GivenSettings<MeshConfig>(defaultMeshConfig())
   readonly networks = new GivenSettings<MeshNetworks>({})
-  #gateways: MeshSnapshot['networkGateways'] = new Map()
+  #gateways: NetworkGateways = new Map()
   /** The pods, namespaces and nodes of clusters. */
   readonly #clusters: ClusterObjects
   readonly #discovery: Discovery
@@ -315,7 +315,8 @@ export class MeshState {
       },
     )
     this.#faults.replace('networks', found.faults)
-    if (JSON.stringify([...found.gateways]) === JSON.stringify([...before])) return
+    const textOf = (gateways: NetworkGateways) => JSON.stringify(Array.from(gateways, ([network, of]) => [network, [...of]]))
+    if (textOf(found.gateways) === textOf(before)) return
     this.#gateways = found.gateways
     this.#settingsChanged = true
   }

@@ -243,17 +243,26 @@ function clusterOf(model: MeshModel, caller: Caller, host: Host, service: Servic
       version,
     ),
   )
-  const targets = targetsOf(
-    model,
-    caller,
-    port,
-    isSni ? undefined : mode,
-    placed.filter((each) => serving.has(each)),
-  )
+  const targets = (some: readonly Networked[]) =>
+    targetsOf(
+      model,
+      caller,
+      port,
+      isSni ? undefined : mode,
+      some.filter((each) => serving.has(each)),
+    )
   return {
     tls: isSni ? 'none' : encryption(model, caller, mode, isOriginal, accepting),
-    targets: isOriginal ? undefined : isSni ? new Set([...targets].filter((target) => target.endsWith(' tls'))) : targets,
+    targets: isOriginal ? undefined : isSni ? forwarded(targets(placed), targets(of)) : targets(placed),
   }
+}
+
+/** G6: to what accepts mutual TLS; in the network of the gateway while it has such endpoints there, whatever a distribution gives these. */
+function forwarded(placed: ReadonlySet<string>, all: ReadonlySet<string>): ReadonlySet<string> {
+  const mutual = (some: ReadonlySet<string>) => [...some].filter((target) => target.endsWith(' tls'))
+  const direct = (some: ReadonlySet<string>) => mutual(some).filter((target) => !target.startsWith('192.0.2.'))
+  if (direct(all).length === 0) return new Set(mutual(placed))
+  return new Set(direct(placed).length > 0 ? direct(placed) : direct(all))
 }
 
 /** O7: the endpoints of a registry, each port of an address once, of the first slice that has it as ready. */

@@ -35,14 +35,16 @@ export function plainAssignment(
 ): ClusterLoadAssignment {
   const serving = takingTraffic(
     state.shards
-      .flatMap((shard) => withNetworks(shard.endpoints, shard, snapshot.networks))
+      .flatMap((shard) => withNetworks(shard.endpoints, shard, snapshot.networks).map((endpoint) => ({ cluster: shard.cluster, ...endpoint })))
       .filter((endpoint) => servesPort(endpoint, port) && labelsMatch(subset?.labels, endpoint.labels)),
   )
   // Traffic to a cluster with an SNI name is mutual TLS of callers, whatever the rule says, and must not reach an endpoint that would accept
   // it as plain text (docs/resources.md, G6).
   const forwards = isSniName(name)
   const targets = targetsOf(serving, port, !forwards && policy.tls?.mode === 'DISABLE', snapshot, traits)
-  const taken = forwards ? targets.filter(({ isMutualTls }) => isMutualTls) : targets
+  const mutual = targets.filter(({ isMutualTls }) => isMutualTls)
+  const stays = forwards && (traits.network === '' || mutual.some(({ isGateway }) => !isGateway))
+  const taken = stays ? mutual.filter(({ isGateway }) => !isGateway) : forwards ? mutual : targets
   const weigh = fitting(taken)
   const groups = new Map<string, [target: Target, weight: number][]>()
   for (const target of taken) {
@@ -55,7 +57,8 @@ export function plainAssignment(
   const localities = [...groups]
     .sort(([one], [other]) => compare(one, other))
     .map(([locality, list]): PlacedLocality => ({ locality, isNear: false, weight: list.reduce((sum, [, weight]) => sum + weight, 0), priority: 0 }))
-  const placed = placeLocalities(localities, traits.locality, policy, snapshot)
+  const distributed = placeLocalities(localities, traits.locality, policy, snapshot)
+  const placed = (stays && distributed.length === 0 ? localities : distributed)
     .sort((one, other) => one.priority - other.priority)
     .map((group) => ({ ...group, targets: groups.get(group.locality) ?? [] }))
   const endpoints = withoutRepeatedGateways(placed).map((group) => localityEndpoints(group, snapshot, traits))
@@ -123,26 +126,28 @@ function targetsOf(
   { network, networkView: view }: Traits,
 ): readonly Target[] {
   const gateways = snapshot.networkGateways
-  const product = gateways.size === 0 ? undefined : productOf([...gateways.values()].map((list) => list.length))
+  const lists = [...gateways.values()].flatMap((ofNetwork) => [...ofNetwork.values()])
+  const product = lists.length === 0 ? undefined : productOf(lists.map((list) => list.length))
   const targets: Target[] = []
   const remote = new Map<string, { count: number; endpoint: Endpoint }>()
+  const behind = ({ network: of, cluster = '' }: Endpoint) => gateways.get(of)?.get(cluster) ?? gateways.get(of)?.get('')
   for (const endpoint of endpoints) {
     if (view && !view.has(endpoint.network)) continue
-    if (endpoint.network === network || !gateways.has(endpoint.network)) {
+    if (endpoint.network === network || !behind(endpoint)) {
       const { address, weight } = endpoint
       if (address === '') continue
       const number = portOf(endpoint, port)
       const isMutualTls = takesMutualTls(endpoint, number, snapshot)
       targets.push({ address, port: number, weight: product ?? weight, isMutualTls, isGateway: false, endpoint })
     } else if (!isPlain && takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) {
-      const place = JSON.stringify([endpoint.network, endpoint.locality])
+      const place = JSON.stringify([endpoint.network, endpoint.cluster, endpoint.locality])
       const known = remote.get(place)
       if (known) known.count++
       else remote.set(place, { count: 1, endpoint })
     }
   }
   for (const { count, endpoint } of remote.values()) {
-    const list = gateways.get(endpoint.network) ?? []
+    const list = behind(endpoint) ?? []
     for (const gateway of list)
       targets.push({ ...gateway, weight: (count * (product ?? 1)) / list.length, isMutualTls: true, isGateway: true, endpoint })
   }

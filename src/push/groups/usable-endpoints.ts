@@ -50,7 +50,7 @@ export function usableSlice(
   const { endpoints: allowed, refused, hidden } = allowedEndpoints(viewer, service, slice, traits, snapshot)
   const odd = type === 'eds' ? allowed.filter((endpoint) => !hasAddress(endpoint)) : []
   const endpoints = withNetworks(odd.length > 0 ? allowed.filter(hasAddress) : allowed, registry, snapshot.networks)
-  return { endpoints, refused, odd, hidden, unreachable: unreachableEndpoints(endpoints, service, snapshot, traits) }
+  return { endpoints, refused, odd, hidden, unreachable: unreachableEndpoints(endpoints, service, registry.cluster, snapshot, traits) }
 }
 
 /** Whether a registry is that of another cluster than the caller's, whose endpoints a host that is local to clusters does not have. */

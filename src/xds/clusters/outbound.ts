@@ -116,8 +116,9 @@ function applyDiscovery(
   const { features, mesh } = { features: snapshot.settings.features, mesh: snapshot.mesh }
   if (service.resolution === 'dns') {
     const policy = servicePolicy(service, rule, subset, port.number)
-    const targets = sliceTargets(state.endpoints, useOf(cluster.name as string, port, subset, policy), snapshot, traits)
-    const assignment = loadAssignment(cluster.name as string, [targets], policy, snapshot, traits)
+    const name = cluster.name as string
+    const targets = state.shards.map((shard) => sliceTargets(shard.endpoints, useOf(name, port, subset, policy, shard.cluster), snapshot, traits))
+    const assignment = loadAssignment(name, targets, policy, snapshot, traits)
     if (assignment.endpoints.length === 0) return false
     cluster.clusterDiscoveryType = { case: 'type', value: Cluster_DiscoveryType.STRICT_DNS }
     cluster.dnsLookupFamily = Cluster_DnsLookupFamily.V4_ONLY

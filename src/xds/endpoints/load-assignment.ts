@@ -22,14 +22,15 @@ type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
 
 /** Returns the use of a service port and subset by a cluster of a name. `registry`: the cluster of the registry that has the endpoints. */
-export function useOf(name: string, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce, registry = ''): Use {
+export function useOf(name: string, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce, registry: string): Use {
   const forwards = isSniName(name)
   return {
     port,
     subset,
     isPlain: !forwards && policy.tls?.mode === 'DISABLE',
     forwards,
-    nearIn: policy.distribution === 'PreferSameNode' ? registry : undefined,
+    registry,
+    nodeFirst: policy.distribution === 'PreferSameNode',
   }
 }
 
@@ -41,7 +42,7 @@ export function loadAssignment(
   snapshot: MeshSnapshot,
   traits: Traits,
 ): ClusterLoadAssignment {
-  return assignmentOf(name, placedTargets(slices, policy, snapshot, traits), snapshot, traits)
+  return assignmentOf(name, placedTargets(slices, isSniName(name), policy, snapshot, traits), snapshot, traits)
 }
 
 /** The number of endpoints from which a load assignment is encoded slice by slice. */
@@ -58,7 +59,7 @@ export function encodedAssignment(
   snapshot: MeshSnapshot,
   traits: Traits,
 ): Resource {
-  const placed = placedTargets(slices, policy, snapshot, traits)
+  const placed = placedTargets(slices, isSniName(name), policy, snapshot, traits)
   const count = placed.reduce((sum, { runs }) => runs.reduce((of, { targets }) => of + targets.length, sum), 0)
   if (count < many) return encodeResource(ClusterLoadAssignmentSchema, assignmentOf(name, placed, snapshot, traits), name)
   checkMessage(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }))

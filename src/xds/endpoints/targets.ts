@@ -9,8 +9,9 @@ import { compare } from '../../model/order.ts'
 import { portOf, servesPort } from '../../model/workload.ts'
 import { isMutualTlsLabel } from '../../names/mesh-names.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
+import { gatewaysFor } from '../../snapshot/networks.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { MeshSnapshot, NetworkGateway, NetworkGateways } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import type { Block } from '../slab/resource.ts'
 import type { Traits } from '../traits.ts'
@@ -45,12 +46,13 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
 }
 
 /**
- * Returns the product of the numbers of gateways of all networks, at most the largest weight; undefined without gateways. A product above
+ * Returns the product of the numbers of gateways that stand for the same endpoints, at most the largest weight; undefined without gateways. A product above
  * that, which no realistic mesh has, makes weights inexact.
  */
-function productOf(gateways: MeshSnapshot['networkGateways']): number | undefined {
+function productOf(gateways: NetworkGateways): number | undefined {
   if (gateways.size === 0) return undefined
-  return [...gateways.values()].reduce((product, { length }) => Math.min(product * length, largestWeight), 1)
+  const lists = [...gateways.values()].flatMap((ofNetwork) => [...ofNetwork.values()])
+  return lists.reduce((product, { length }) => Math.min(product * length, largestWeight), 1)
 }
 
 /** The service port and subset that targets are for, and how its callers send. */
@@ -64,21 +66,24 @@ export interface Use {
    * would accept it as plain text (docs/resources.md, G6).
    */
   readonly forwards: boolean
-  /** Where endpoints on the caller's node come first, the cluster of those that do not name theirs; undefined where they do not. */
-  readonly nearIn: string | undefined
+  /** The cluster of endpoints that do not name theirs. */
+  readonly registry: string
+  /** Whether endpoints on the caller's node come first. */
+  readonly nodeFirst: boolean
 }
 
-/** Endpoints of one network and locality that are reached through the gateways of the network: their number, and one of them. */
+/** Endpoints of one network, cluster and locality that are reached through the same gateways: their number, and one of them. */
 interface Remote {
   readonly count: number
   readonly endpoint: Endpoint
+  readonly gateways: readonly NetworkGateway[]
 }
 
 /** What some endpoints contribute to a load assignment. */
 interface Targets {
   /** By place the targets that are addressed themselves: by locality, and apart those on the caller's node where these come first. */
   readonly direct: ReadonlyMap<string, Run>
-  /** By network and locality those behind gateways. */
+  /** By network, cluster and locality those behind gateways. */
   readonly remote: ReadonlyMap<string, Remote>
 }
 
@@ -135,18 +140,20 @@ export function sliceTargets(endpoints: readonly Endpoint[], use: Use, snapshot:
  * port are left out behind gateways, and all of them if the caller sends plain text.
  */
 function targetsOf(endpoints: readonly Endpoint[], use: Use, snapshot: MeshSnapshot, traits: Traits): Targets {
-  const { port, isPlain, forwards, nearIn } = use
+  const { port, isPlain, forwards, registry, nodeFirst } = use
   const { network, networkView: view, clusterNode = '', clusterId } = traits
   // Nodes of other clusters may have the same name.
-  const isNear = ({ node, cluster = nearIn }: Endpoint) =>
-    nearIn !== undefined && clusterNode !== '' && node === clusterNode && (clusterId === '' || cluster === clusterId)
+  const isNear = ({ node, cluster = registry }: Endpoint) =>
+    nodeFirst && clusterNode !== '' && node === clusterNode && (clusterId === '' || cluster === clusterId)
   const gateways = snapshot.networkGateways
   const product = productOf(gateways)
   const direct = new Map<string, Target[]>()
   const remote = new Map<string, Remote>()
   for (const endpoint of endpoints) {
     if (view && !view.has(endpoint.network)) continue
-    if (endpoint.network === network || !gateways.has(endpoint.network)) {
+    const { cluster = registry } = endpoint
+    const behind = endpoint.network === network ? undefined : gatewaysFor(gateways, endpoint.network, cluster)
+    if (!behind) {
       const { address, weight } = endpoint
       if (address === '') continue
       const number = portOf(endpoint, port)
@@ -161,9 +168,9 @@ function targetsOf(endpoints: readonly Endpoint[], use: Use, snapshot: MeshSnaps
         endpoint,
       })
     } else if (!isPlain && takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) {
-      const place = JSON.stringify([endpoint.network, endpoint.locality])
+      const place = JSON.stringify([endpoint.network, cluster, endpoint.locality])
       const known = remote.get(place)
-      remote.set(place, known ? { ...known, count: known.count + 1 } : { count: 1, endpoint })
+      remote.set(place, known ? { ...known, count: known.count + 1 } : { count: 1, endpoint, gateways: behind })
     }
   }
   return { direct: new Map([...direct].map(([locality, targets]) => [locality, new Run(targets)])), remote }
@@ -180,9 +187,14 @@ export interface PlacedTargets extends PlacedLocality {
   readonly gateways: readonly (readonly [target: Target, weight: number])[]
 }
 
-/** Joins what the slices of a service contribute, and distributes it over localities for a caller, those of the highest priority first. */
+/**
+ * Joins what the slices of a service contribute, and distributes it over localities for a caller, those of the highest priority first.
+ * `forwards`: to a cluster with an SNI name. What a gateway passes on stays in its network while there are endpoints in it, since gateways would
+ * otherwise send it to each other, and its caller has distributed it over the networks (docs/resources.md, G6).
+ */
 export function placedTargets(
   slices: readonly SliceTargets[],
+  forwards: boolean,
   policy: PolicyInForce,
   snapshot: MeshSnapshot,
   traits: Traits,
@@ -196,7 +208,8 @@ export function placedTargets(
     return group
   }
   for (const { direct } of used) for (const [locality, run] of direct) groupOf(locality).runs.push(run)
-  for (const gateway of gatewayTargets(used, snapshot)) groupOf(gateway.endpoint.locality).gateways.push(gateway)
+  const stays = forwards && (groups.size > 0 || traits.network === '')
+  for (const gateway of stays ? [] : gatewayTargets(used, snapshot)) groupOf(gateway.endpoint.locality).gateways.push(gateway)
   const scale = fitting([...groups.values()])
   const localities = [...groups]
     .sort(([one], [other]) => compare(one, other))
@@ -205,7 +218,8 @@ export function placedTargets(
       const isNear = place.startsWith(nearMark)
       return { locality: isNear ? place.slice(nearMark.length) : place, isNear, weight, priority: 0 }
     })
-  const placed = placeLocalities(localities, traits.locality, policy, snapshot)
+  const distributed = placeLocalities(localities, traits.locality, policy, snapshot)
+  const placed = (stays && distributed.length === 0 ? localities : distributed)
     .sort((one, other) => one.priority - other.priority)
     .map((place): PlacedTargets => {
       const { runs = [], gateways = [] } = groups.get(place.isNear ? nearMark + place.locality : place.locality) ?? {}
@@ -218,15 +232,14 @@ export function placedTargets(
 function gatewayTargets(used: readonly Targets[], { networkGateways }: MeshSnapshot): Target[] {
   const remote = new Map<string, Remote>()
   for (const targets of used)
-    for (const [place, { count, endpoint }] of targets.remote) {
+    for (const [place, more] of targets.remote) {
       const known = remote.get(place)
-      remote.set(place, known ? { ...known, count: known.count + count } : { count, endpoint })
+      remote.set(place, known ? { ...known, count: known.count + more.count } : more)
     }
   const product = productOf(networkGateways) ?? 1
-  return [...remote.values()].flatMap(({ count, endpoint }) => {
-    const list = networkGateways.get(endpoint.network) ?? []
-    return list.map((gateway) => ({ ...gateway, weight: (count * product) / list.length, isMutualTls: true, isGateway: true, endpoint }))
-  })
+  return [...remote.values()].flatMap(({ count, endpoint, gateways }) =>
+    gateways.map((gateway) => ({ ...gateway, weight: (count * product) / gateways.length, isMutualTls: true, isGateway: true, endpoint })),
+  )
 }
 
 const weightOf = (run: Run, scale: Scale): number =>
@@ -252,6 +265,7 @@ function fitting(groups: readonly { readonly runs: readonly Run[]; readonly gate
 export function unreachableEndpoints(
   endpoints: readonly Endpoint[],
   service: Service,
+  registry: string,
   snapshot: MeshSnapshot,
   { network, networkView: view }: Traits,
 ): ReadonlyMap<string, readonly Endpoint[]> {
@@ -259,7 +273,7 @@ export function unreachableEndpoints(
   if (snapshot.networkGateways.size === 0) return found
   const isLost = (endpoint: Endpoint) =>
     endpoint.network !== network &&
-    snapshot.networkGateways.has(endpoint.network) &&
+    gatewaysFor(snapshot.networkGateways, endpoint.network, endpoint.cluster ?? registry) !== undefined &&
     (!view || view.has(endpoint.network)) &&
     !service.ports.some((port) => servesPort(endpoint, port) && takesMutualTls(endpoint, portOf(endpoint, port), snapshot))
   for (const endpoint of endpoints) if (isLost(endpoint)) append(found, endpoint.network, endpoint)

@@ -1,8 +1,9 @@
-/** Which services of other clusters may be gateways of networks (docs/resources.md, O12). */
+/** Whose endpoints services of other clusters stand for that are gateways of networks (docs/resources.md, O12). */
 import { expect } from 'chai'
 import type { Service } from '../../../protocols/data.ts'
 import type { MeshNetworks } from '../../../src/config/mesh-config.ts'
-import { networkGateways } from '../../../src/snapshot/networks.ts'
+import { gatewaysFor, networkGateways } from '../../../src/snapshot/networks.ts'
+import type { SystemNetworks } from '../../../src/snapshot/system-networks.ts'
 
 const system = new Map([
   ['own', 'first'],
@@ -19,33 +20,62 @@ function gateway(cluster: string, network: string, address = '203.0.113.5'): Ser
   } as Service
 }
 
-function result(networks: MeshNetworks['networks'], ...services: readonly Service[]) {
-  const { gateways, faults } = networkGateways({ networks } as MeshNetworks, new Map(), services, { system, own: 'own' })
-  return { found: Object.fromEntries([...gateways].map(([name, list]) => [name, list.map(({ address }) => address)])), faults }
+const result = (networks: MeshNetworks['networks'], ...services: readonly Service[]) => resultOf(system, networks, ...services)
+
+function resultOf(labels: SystemNetworks, networks: MeshNetworks['networks'], ...services: readonly Service[]) {
+  const { gateways, faults } = networkGateways({ networks } as MeshNetworks, new Map(), services, { system: labels, own: 'own' })
+  const addresses = (network: string, cluster: string) => gatewaysFor(gateways, network, cluster)?.map(({ address }) => address)
+  return { found: Object.fromEntries([...gateways].map(([name, of]) => [name, [...of.keys()]])), addresses, faults }
 }
 
 describe('a gateway of a network in another cluster', () => {
-  it('is one of the network that the label of its system namespace names, and of no other', () => {
-    expect(result({}, gateway('west', 'far')).found).to.deep.equal({ far: ['203.0.113.5'] })
-    const { found, faults } = result({}, gateway('west', 'first'), gateway('west', 'other'), gateway('west', 'nowhere'))
-    expect(found).to.deep.equal({})
-    expect(faults.map(({ reason }) => reason)).to.deep.equal([
-      'gateway edge.west.svc.cluster.local of the cluster west: the network is that of the own cluster; meshNetworks may say that it is that of both',
-      ...Array(2).fill(
+  it('stands for the endpoints of its cluster in the network that the label of its system namespace names, and for no others', () => {
+    const { addresses, found } = result({}, gateway('west', 'far'))
+    expect(found, 'the clusters').to.deep.equal({ far: ['west'] })
+    expect([addresses('far', 'west'), addresses('far', 'east'), addresses('far', 'own'), addresses('far', '')]).to.deep.equal([
+      ['203.0.113.5'],
+      ...[undefined, undefined, undefined],
+    ])
+    const refused = result({}, gateway('west', 'first'), gateway('west', 'other'), gateway('west', 'nowhere'))
+    expect(refused.found).to.deep.equal({})
+    expect(refused.faults.map(({ reason }) => reason)).to.deep.equal(
+      Array(3).fill(
         'gateway edge.west.svc.cluster.local of the cluster west: no label of the system namespace of its cluster says that the cluster is in the network',
       ),
+    )
+    expect(result({}, gateway('own', 'anything')).found, 'the own cluster').to.deep.equal({ anything: [''] })
+  })
+
+  it('of a cluster in the network of the own one stands for its own endpoints, and that of the own cluster for those that have no other', () => {
+    const flat = new Map([...system, ['west', 'first'], ['east', 'first']])
+    const one = resultOf(flat, {}, gateway('own', 'first', '192.0.2.1'))
+    expect(['own', 'west', ''].map((cluster) => one.addresses('first', cluster))).to.deep.equal(Array(3).fill(['192.0.2.1']))
+    const two = resultOf(flat, {}, gateway('own', 'first', '192.0.2.1'), gateway('west', 'first'))
+    expect(['own', 'east', 'west'].map((cluster) => two.addresses('first', cluster)?.join())).to.deep.equal(['192.0.2.1', '192.0.2.1', '203.0.113.5'])
+    expect(two.faults).to.deep.equal([])
+  })
+
+  it('of a stranger that names the network of another cluster takes nothing from that cluster, with a gateway of its own or without', () => {
+    const claimed = new Map([...system, ['east', 'far']])
+    const both = resultOf(claimed, {}, gateway('west', 'far', '192.0.2.1'), gateway('east', 'far'))
+    expect([both.addresses('far', 'west'), both.addresses('far', 'east')]).to.deep.equal([['192.0.2.1'], ['203.0.113.5']])
+    const without = resultOf(claimed, {}, gateway('east', 'far'))
+    expect(without.addresses('far', 'west')).to.equal(undefined)
+    expect(without.faults.map(({ resource, reason }) => `${resource}: ${reason}`)).to.deep.equal([
+      'far: no gateway stands for the endpoints of the cluster west; that of another cluster does where meshNetworks says that its cluster is in the network',
     ])
-    expect(result({}, gateway('own', 'anything')).found, 'the own cluster').to.deep.equal({ anything: ['203.0.113.5'] })
+    const said = resultOf(claimed, { far: { endpoints: [{ fromRegistry: 'west' }, { fromRegistry: 'east' }] } }, gateway('east', 'far'))
+    expect([said.addresses('far', 'west'), said.faults]).to.deep.equal([['203.0.113.5'], []])
   })
 
   it('is what meshNetworks says, whatever the labels say', () => {
     const west = [{ fromRegistry: 'west' }]
-    expect(result({ first: { endpoints: west } }, gateway('west', 'first')).found).to.deep.equal({ first: ['203.0.113.5'] })
+    expect(result({ first: { endpoints: west } }, gateway('west', 'first')).found).to.deep.equal({ first: [''] })
     expect(result({ first: { endpoints: west } }, gateway('west', 'far')).found, 'of another network').to.deep.equal({})
-    expect(result({ far: { endpoints: [{ fromRegistry: 'east' }] } }, gateway('west', 'far')).found).to.deep.equal({})
-    expect(result({ far: { endpoints: west, gateways: [{ address: '192.0.2.1', port: 1 }] } }, gateway('west', 'far')).found).to.deep.equal({
-      far: ['192.0.2.1'],
-    })
+    const others = result({ far: { endpoints: [{ fromRegistry: 'east' }] } }, gateway('west', 'far'), gateway('east', 'far', '192.0.2.1'))
+    expect([others.addresses('far', 'west'), others.addresses('far', 'east')]).to.deep.equal([['203.0.113.5'], ['192.0.2.1']])
+    const given = result({ far: { endpoints: west, gateways: [{ address: '192.0.2.1', port: 1 }] } }, gateway('west', 'far'))
+    expect(given.addresses('far', 'west')).to.deep.equal(['192.0.2.1'])
   })
 
   it('is told where it is refused, a limited number of times', () => {

@@ -114,6 +114,9 @@ function expected(world: World, network: string, port: (typeof ports)[number], s
     else if (tls && (forwards || world.rule !== 'DISABLE'))
       for (const gateway of through) parts.push({ key: `${gateway}:15443`, locality, weight: product / through.length, tls })
   }
+  const direct = parts.filter(({ key }) => !key.endsWith(':15443'))
+  // What a gateway passes on stays in its network while there are endpoints in it (G6).
+  if (forwards && direct.length > 0) parts.splice(0, parts.length, ...direct)
   const rank = (locality: string) => (world.spread !== 'failover' ? 0 : locality === own ? 0 : locality === 'r1/z2' ? 2 : 3)
   const weightOf = (some: typeof parts) => some.reduce((sum, { weight }) => sum + weight, 0)
   const patternOf = (locality: string) => (locality === own ? 'r1/z1' : locality === 'r1/z2' ? 'r1/*' : '*')

@@ -1,0 +1,332 @@
+/**
+ * Two and three clusters in networks with gateways, in products with subsets, several ports, locality, outlier detection, `exportTo`, cluster-local
+ * hosts, the hosts of AUTO_PASSTHROUGH servers and who says what the gateways are. A call is followed from the load assignment of its caller through
+ * the listeners and load assignments of the gateways to pods, and these are held against the rules (docs/resources.md, E3 to E11, G6, O12).
+ */
+import { fromBinary } from '@bufbuild/protobuf'
+import { anyUnpack } from '@bufbuild/protobuf/wkt'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { Endpoint, Readiness, Service, ServicePort } from '../../../protocols/data.ts'
+import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
+import { configKey } from '../../../src/config/kinds.ts'
+import { readMeshConfig, readMeshNetworks } from '../../../src/config/mesh-config.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { slicesOf } from '../../../src/registry/slices.ts'
+import { endpointType, listenerType } from '../../../src/xds/type-urls.ts'
+import { resourcesOf } from '../../harness/held.ts'
+import { runs } from '../../harness/seed.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+/** The clusters, of which the first is the own one. */
+const clusters = ['c1', 'c2', 'c3'] as const
+type ClusterName = (typeof clusters)[number]
+const hosts = { a: 'a.shop.svc.cluster.local', b: 'b.bank.svc.cluster.local' } as const
+type Name = keyof typeof hosts
+const namespaceOf: Readonly<Record<Name, string>> = { a: 'shop', b: 'bank' }
+const ports: readonly ServicePort[] = [
+  { number: 80, name: 'http', protocol: 'http', targetPort: 8080 },
+  { number: 90, name: 'tcp', protocol: 'tcp', targetPort: 9090 },
+]
+
+interface Pod {
+  readonly version: 'v1' | 'v2'
+  readonly locality: string
+  readonly readiness: Readiness
+  /** Whether it has a proxy, which accepts mutual TLS. */
+  readonly proxied: boolean
+}
+interface ClusterModel {
+  readonly network: 'n1' | 'n2' | 'n3'
+  /** The number of addresses of its gateway; it has none without any. */
+  readonly gateways: number
+  readonly pods: Readonly<Record<Name, readonly Pod[]>>
+}
+interface World {
+  readonly clusters: readonly ClusterModel[]
+  /** What the mesh networks say beside the labels of the clusters: nothing, of what network each cluster is, or also the gateway of n2. */
+  readonly said: 'nothing' | 'registries' | 'gateways'
+  readonly exportTo: Readonly<Record<Name, readonly string[]>>
+  readonly local: readonly Name[]
+  /** The hosts of the AUTO_PASSTHROUGH servers, which are those of all clusters. */
+  readonly served: string
+  readonly spread: 'none' | 'failover'
+  readonly hasSubsets: boolean
+}
+
+const pod = fc.record<Pod>({
+  version: fc.constantFrom('v1', 'v2'),
+  locality: fc.constantFrom('r1/z1', 'r1/z2', 'r2/z1', ''),
+  readiness: fc.constantFrom<Readiness>('ready', 'ready', 'ready', 'terminating', 'unready'),
+  proxied: fc.constantFrom(true, true, true, false),
+})
+const pods = fc.array(pod, { maxLength: 3 })
+const cluster = fc.record<ClusterModel>({
+  network: fc.constantFrom('n1', 'n2', 'n3'),
+  gateways: fc.constantFrom(0, 1, 1, 1, 2),
+  pods: fc.record({ a: pods, b: pods }),
+})
+const exported = fc.constantFrom<readonly string[]>([], [], ['*'], ['.'], ['mesh-system', '.'])
+const worlds = fc.record<World>({
+  clusters: fc.array(cluster, { minLength: 2, maxLength: 3 }),
+  said: fc.constantFrom('nothing', 'nothing', 'registries', 'gateways'),
+  exportTo: fc.record({ a: exported, b: exported }),
+  local: fc.subarray<Name>(['b'], { minLength: 0 }),
+  served: fc.constantFrom('*.local', '*.local', 'shop/*', './*', hosts.a),
+  spread: fc.constantFrom('none', 'none', 'failover'),
+  hasSubsets: fc.boolean(),
+})
+
+const gatewayAddress = (index: number, at: number) => `192.0.${index + 1}.${at + 1}`
+/** The address that the mesh networks name: the first one of the third cluster's gateway. */
+const named = gatewayAddress(2, 0)
+const podAddress = (index: number, name: Name, at: number) => `10.${index + 1}.${name === 'a' ? 0 : 1}.${at + 1}`
+
+/** A control plane that is told of worlds one after another, with a sidecar in each namespace and the gateway of each cluster. */
+class Mesh {
+  readonly #planner = new Planner(testSettings({ CLUSTER_ID: 'c1' }))
+  readonly #assignments = new Map<string, ReadonlyMap<string, readonly (readonly string[])[]>>()
+  /** By gateway the cluster of each SNI name. */
+  readonly #chains = new Map<string, ReadonlyMap<string, string>>()
+
+  constructor() {
+    for (const [index, cluster] of clusters.entries()) {
+      const connect = (type: string, namespace: string, metadata: object) =>
+        this.#planner.connect(
+          `${type} ${cluster} ${namespace}`,
+          readNode(
+            {
+              id: `${type}~10.9.${index}.1~p.${namespace}~${namespace}.svc.cluster.local`,
+              metadata: { CLUSTER_ID: cluster, NAMESPACE: namespace, ...metadata },
+              locality: { region: index === 0 ? 'r1' : 'r2', zone: 'z1', subZone: '' } as never,
+            },
+            names,
+            false,
+          ),
+        )
+      for (const namespace of ['shop', 'bank']) connect('sidecar', namespace, {})
+      connect('router', 'mesh-system', { LABELS: { mesh: 'eastwest' } })
+    }
+  }
+
+  set(world: World): void {
+    const { state } = this.#planner
+    const networks: Record<string, { endpoints: object[]; gateways?: object[] }> = {}
+    if (world.said !== 'nothing')
+      for (const [index, { network }] of world.clusters.entries())
+        (networks[network] ??= { endpoints: [] }).endpoints.push({ fromRegistry: clusters[index] })
+    if (world.said === 'gateways' && networks.n2) networks.n2.gateways = [{ address: named, port: 15_443 }]
+    state.setNetworks(checked(readMeshNetworks(JSON.stringify({ networks }))))
+    const serviceSettings = [{ settings: { clusterLocal: true }, hosts: world.local.map((name) => hosts[name]) }]
+    state.setMesh(checked(readMeshConfig(JSON.stringify({ serviceSettings }))))
+    for (const [index, name] of clusters.entries()) this.#setCluster(name, index, world)
+    const object = (kind: string, name: string, namespace: string, spec: object) =>
+      this.#document({ apiVersion: 'networking.mesh.io/v1', kind, metadata: { name, namespace }, spec })
+    object('Gateway', 'eastwest', 'mesh-system', {
+      selector: { mesh: 'eastwest' },
+      servers: [{ port: { number: 15_443, name: 'tls', protocol: 'TLS' }, hosts: [world.served], tls: { mode: 'AUTO_PASSTHROUGH' } }],
+    })
+    for (const [name, host] of Object.entries(hosts))
+      object('DestinationRule', name, namespaceOf[name as Name], {
+        host,
+        subsets: world.hasSubsets ? ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })) : [],
+        ...(world.spread === 'failover' ? { trafficPolicy: { outlierDetection: {}, loadBalancer: { localityLbSetting: { enabled: true } } } } : {}),
+      })
+    this.#planner.advance()
+    this.#planner.takePush()
+    this.#planner.sweep()
+    for (const { connection } of this.#planner.proxies()) this.#read(connection)
+  }
+
+  #setCluster(name: ClusterName, index: number, { clusters: all, exportTo }: World): void {
+    const model = all[index]
+    const labels = model ? { 'topology.mesh.io/network': model.network } : {}
+    this.#document({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mesh-system', labels } }, name)
+    const source = `Orchestrator/${name}`
+    const { services } = this.#planner.state
+    for (const each of Object.keys(hosts) as Name[]) {
+      const service = serviceOf(name, each, namespaceOf[each], { exportTo: exportTo[each], addresses: [`240.0.${index}.1`] })
+      const endpoints = model?.pods[each].map((one, at) => endpointOf(each, one, podAddress(index, each, at)))
+      services.set(source, `${namespaceOf[each]}/${hosts[each]}`, endpoints && { service, slices: slicesOf(endpoints) })
+    }
+    const addresses = Array.from({ length: model?.gateways ?? 0 }, (_, at) => gatewayAddress(index, at))
+    const outside = { addresses, ports: {}, gateway: { network: model?.network ?? '', port: 15_443 } }
+    const tls: ServicePort = { number: 15_443, name: 'tls', protocol: 'tls', targetPort: 15_443 }
+    const service = { ...serviceOf(name, `edge-${name}`, 'mesh-system', { ports: [tls] }), outside }
+    services.set(source, `mesh-system/${service.hostname}`, addresses.length > 0 ? { service, slices: [] } : undefined)
+  }
+
+  #document(document: object, cluster = ''): void {
+    const { objects, faults } = parseConfigFile('f', JSON.stringify(document), names)
+    expect(faults).to.deep.equal([])
+    for (const object of objects) this.#planner.state.setConfig(configKey({ ...object, cluster }), { ...object, cluster })
+  }
+
+  #read(connection: string): void {
+    const held = resourcesOf(this.#planner, connection)
+    const bytesOf = (type: string) => Array.from(held.get(type) ?? [], (resource) => [resource.name, this.#planner.groups.valueOf(resource)] as const)
+    this.#assignments.set(connection, new Map(bytesOf(endpointType).map(([name, bytes]) => [name, targetsOf(bytes)])))
+    if (!connection.startsWith('router')) return
+    const chains = bytesOf(listenerType).flatMap(([, bytes]) => fromBinary(ListenerSchema, bytes).filterChains)
+    this.#chains.set(
+      connection,
+      new Map(
+        chains.flatMap(({ filterChainMatch, filters }) => {
+          const last = filters.at(-1)?.configType
+          const { clusterSpecifier } = (last?.case === 'typedConfig' && anyUnpack(last.value, TcpProxySchema)) || {}
+          return (filterChainMatch?.serverNames ?? []).map((sni) => [sni, `${clusterSpecifier?.value}`] as const)
+        }),
+      ),
+    )
+  }
+
+  /** The targets of a proxy's cluster as `<address>:<port>`, by priority. */
+  targets(connection: string, cluster: string): readonly (readonly string[])[] {
+    const found = this.#assignments.get(connection)?.get(cluster)
+    if (!found) throw new Error(`${connection} has no assignment ${cluster}`)
+    return found
+  }
+
+  has = (connection: string, cluster: string): boolean => this.#assignments.get(connection)?.has(cluster) ?? false
+
+  passesOn = (gateway: string, sni: string): string | undefined => this.#chains.get(gateway)?.get(sni)
+}
+
+function checked<T>(read: { readonly value: T } | { readonly error: string }): T {
+  if ('error' in read) throw new Error(read.error)
+  return read.value
+}
+
+function serviceOf(cluster: string, name: string, namespace: string, more: Partial<Service>): Service {
+  return {
+    ...{ hostname: `${name}.${namespace}.svc.cluster.local`, namespace, name, provider: 'Orchestrator', cluster, addresses: [], ports },
+    ...{ resolution: 'static', external: false, exportTo: [], serviceAccounts: [], selector: {}, createdAt: 0, ...more },
+  } as Service
+}
+
+function endpointOf(name: Name, { version, locality, readiness, proxied }: Pod, address: string): Endpoint {
+  const labels = { version, ...(proxied ? { 'security.mesh.io/tlsMode': 'mesh' } : {}) }
+  const place = { address, locality, network: '', ports: {}, weight: 1 }
+  return { ...place, labels, readiness, serviceAccount: proxied ? 'x' : '', namespace: namespaceOf[name], workload: address }
+}
+
+function targetsOf(bytes: Uint8Array): string[][] {
+  const found: string[][] = []
+  for (const { priority, lbEndpoints } of fromBinary(ClusterLoadAssignmentSchema, bytes).endpoints)
+    for (const { hostIdentifier } of lbEndpoints) {
+      const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
+      if (address?.case !== 'socketAddress') throw new Error('no address')
+      ;(found[priority] ??= []).push(`${address.value.address}:${address.value.portSpecifier.value}`)
+    }
+  return found
+}
+
+/** A pod that the rules give to a cluster of a service, with what reaches it. */
+interface Candidate extends Pod {
+  readonly address: string
+  readonly index: number
+  readonly network: string
+}
+
+/** The pods of a service that a port's cluster may have for a caller of a cluster, by the rules alone. */
+function candidates(world: World, name: Name, version: string, caller: number): readonly Candidate[] {
+  const all = world.clusters.flatMap(({ network, pods: of }, index) =>
+    of[name].map((one, at): Candidate => ({ ...one, address: podAddress(index, name, at), index, network })),
+  )
+  const selected = all.filter((each) => (version === '' || each.version === version) && (!world.local.includes(name) || each.index === caller))
+  const ready = selected.filter(({ readiness }) => readiness === 'ready')
+  return ready.length > 0 ? ready : selected.filter(({ readiness }) => readiness === 'terminating')
+}
+
+/** The gateways that stand for the pods of a cluster (O12). */
+function gatewaysOf({ clusters: all, said }: World, index: number): readonly string[] {
+  const network = all[index]?.network
+  const of = (at: number) => Array.from({ length: all[at]?.gateways ?? 0 }, (_, each) => gatewayAddress(at, each))
+  const inNetwork = all.flatMap((each, at) => (each.network === network ? [at] : []))
+  const meant = said === 'gateways' && network === 'n2' ? [named] : []
+  // The own cluster is the first one; of others the mesh networks decide, and where they say nothing, each stands for its own pods.
+  const shared = [...new Set([...meant, ...inNetwork.filter((at) => at === 0 || (said !== 'nothing' && meant.length === 0)).flatMap(of)])]
+  return said === 'nothing' && index > 0 && of(index).length > 0 ? of(index) : shared
+}
+
+const isServed = ({ served, exportTo, local }: World, name: Name): boolean =>
+  (exportTo[name].length === 0 || exportTo[name].includes('*') || exportTo[name].includes('mesh-system')) &&
+  !local.includes(name) &&
+  (served === '*.local' || served === hosts[name] || (served === 'shop/*' && name === 'a'))
+
+const isSeen = ({ exportTo }: World, name: Name, viewer: string): boolean =>
+  exportTo[name].length === 0 || exportTo[name].includes('*') || namespaceOf[name] === viewer
+
+/** The priority of a pod for a caller of the zone z1 of a region (E6). */
+const rank = (locality: string, region: string): number => (locality === `${region}/z1` ? 0 : locality.startsWith(`${region}/`) ? 2 : 3)
+
+function check(mesh: Mesh, world: World): void {
+  for (const [caller, { network }] of world.clusters.entries())
+    for (const viewer of ['shop', 'bank'])
+      for (const name of Object.keys(hosts) as Name[]) {
+        const connection = `sidecar ${clusters[caller]} ${viewer}`
+        if (!isSeen(world, name, viewer)) {
+          expect(mesh.has(connection, `outbound|80||${hosts[name]}`), `${connection} ${name}`).to.equal(false)
+          continue
+        }
+        for (const version of world.hasSubsets ? ['', 'v1', 'v2'] : [''])
+          for (const port of ports) checkCall(mesh, world, { connection, caller, network, name, version, port })
+      }
+}
+
+interface Call {
+  readonly connection: string
+  readonly caller: number
+  readonly network: string
+  readonly name: Name
+  readonly version: string
+  readonly port: ServicePort
+}
+
+function checkCall(mesh: Mesh, world: World, { connection, caller, network, name, version, port }: Call): void {
+  const what = `${connection} ${name} ${version} ${port.number}`
+  const region = caller === 0 ? 'r1' : 'r2'
+  const all = candidates(world, name, version, caller)
+  const wanted = new Map<string, number>()
+  for (const each of all) {
+    const through = each.network === network ? [] : gatewaysOf(world, each.index)
+    const of = world.spread === 'failover' ? rank(each.locality, region) : 0
+    const targets = through.length === 0 ? [`${each.address}:${port.targetPort}`] : each.proxied ? through.map((at) => `${at}:15443`) : []
+    for (const target of targets) wanted.set(target, Math.min(wanted.get(target) ?? 9, of))
+  }
+  const ranks = [...new Set(wanted.values())].sort()
+  const byPriority = ranks.map((of) => [...wanted].flatMap(([target, at]) => (at === of ? [target] : [])).sort())
+  const seen = mesh.targets(connection, `outbound|${port.number}|${version}|${hosts[name]}`).map((targets) => [...targets].sort())
+  expect(seen, what).to.deep.equal(byPriority)
+  // What the gateways make of the call.
+  const sni = `outbound_.${port.number}_.${version}_.${hosts[name]}`
+  for (const target of wanted.keys()) {
+    const at = world.clusters.findIndex((_, index) => target.startsWith(`192.0.${index + 1}.`))
+    if (at < 0) continue
+    const gateway = `router ${clusters[at]} mesh-system`
+    expect(mesh.passesOn(gateway, sni), `${what}: ${gateway}`).to.equal(isServed(world, name) ? sni : undefined)
+    if (!isServed(world, name)) continue
+    const own = all.filter((each) => each.proxied && (each.network === world.clusters[at]?.network || gatewaysOf(world, each.index).length === 0))
+    const passed = mesh.targets(gateway, sni).flat().sort()
+    if (own.length > 0) expect(passed, `${what}: ${gateway}`).to.deep.equal(own.map(({ address }) => `${address}:${port.targetPort}`).sort())
+  }
+}
+
+describe('networks of several clusters', () => {
+  it('lead each call to the pods that it may have, through gateways that pass on to pods of their network, whatever changed before', () => {
+    fc.assert(
+      fc.property(fc.array(worlds, { minLength: 1, maxLength: 3 }), (history) => {
+        const mesh = new Mesh()
+        for (const world of history) {
+          mesh.set(world)
+          check(mesh, world)
+        }
+      }),
+      { numRuns: runs(60) },
+    )
+  })
+})
