@@ -72,6 +72,7 @@ const rooms = {
     ],
     ...['src/relay', 'src/dns', 'src/iptables', 'src/health', 'src/sts', 'src/cli', 'src/logging', 'actors/runtime', 'actors/http', 'actors/grpc'],
   ],
+  'actors/quickstart': ['src/agent', 'src/cli', 'actors/runtime', 'actors/http', 'actors/agent'],
 }
 rooms.bin = Object.keys(rooms)
 

@@ -30,6 +30,14 @@ export async function freePort(): Promise<number> {
   throw new Error(`the ports from ${first} to ${first + length * ranges - 1} are all in use`)
 }
 
+/** Returns the first of some consecutive ports, at most those of a range, for a program that takes them all; none of them is returned by {@link freePort}. */
+export async function freePorts(count: number): Promise<number> {
+  const before = reserved.length
+  if (!(await reserve())) throw new Error('all ranges of ports are reserved')
+  const [from = 0] = reserved.splice(before).slice(0, count)
+  return from
+}
+
 /** Reserves a range until the thread ends by listening on its first port. Returns false when other threads have all that are left. */
 async function reserve(): Promise<boolean> {
   const start = randomInt(ranges)

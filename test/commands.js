@@ -14,6 +14,7 @@ export function buildCommands() {
   mkdirSync(join(folder, 'bin'), { recursive: true })
   for (const name of ['package.json', 'bin/pilot-agent.js', 'bin/pilot-discovery.js', 'bin/runtime.js'])
     copyFileSync(join(root, name), join(folder, name))
+  cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true })
   cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
   return join(folder, 'bin')
 }

@@ -33,7 +33,7 @@ const mostAgain = 3
 const timesFile = new URL('./times.json', import.meta.url)
 const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
 
-const missing = fetchEnvoys()
+const missing = await fetchEnvoys()
 const left = new Map()
 if (missing) for (const layer of ['envoy', 'red-team']) left.set(layer, missing)
 const missingPods = missingForPods() ?? missing

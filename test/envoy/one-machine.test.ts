@@ -1,4 +1,4 @@
-/** Two workloads on one machine without an orchestrator and redirection, started by three commands as in the README. */
+/** Two workloads on one machine without an orchestrator and redirection, started by the commands of its README. */
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,16 +20,23 @@ const { version, path: binary } = envoyBinaries().at(-1) ?? { version: 'none', p
 describe(`two workloads on one machine, Envoy ${version}`, () => {
   const service = new Service()
   const backend = new HttpBackend('stock')
-  const ports = { http: 0, inbound: 0, secure: 0 }
+  const ports = { http: 0, inbound: 0, secure: 0, gateway: 0, shop: 0, application: 0 }
   const agents = {} as Record<Workload, Agent>
 
   /** Writes the documents of the example with their ports replaced by free ones. */
   const write = () => {
-    const free: Record<string, number> = { 9090: ports.http, 8443: ports.inbound, 9080: backend.port }
+    const free: Record<string, number> = {
+      9090: ports.http,
+      8443: ports.inbound,
+      9080: backend.port,
+      8000: ports.gateway,
+      8444: ports.shop,
+      9081: ports.application,
+    }
     for (const name of readdirSync(join(example, 'mesh')))
       service.write(
         name,
-        readFileSync(join(example, 'mesh', name), 'utf8').replace(/\b(9090|8443|9080)\b/g, (port) => String(free[port])),
+        readFileSync(join(example, 'mesh', name), 'utf8').replace(/\b(9090|8443|9080|8000|8444|9081)\b/g, (port) => String(free[port])),
       )
   }
 
@@ -51,7 +58,7 @@ describe(`two workloads on one machine, Envoy ${version}`, () => {
     service.flags.push('--secureGRPCAddr', `127.0.0.1:${ports.secure}`)
     write()
     const started = service.start()
-    // As in the README, nobody waits until the control plane is ready.
+    // As in its README, nobody waits until the control plane is ready.
     await until('the admin socket', () => existsSync(service.env.MESHD_ADMIN_SOCKET as string))
     for (const name of ['stock', 'shop'] as const) agents[name] = newAgent(name)
     await Promise.all([started, ...Object.values(agents).map((agent) => agent.start())])

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { withWheel } from '../../actors/quickstart/fetch-wheel.ts'
 import type { MetricsFormat } from '../../actors/runtime/metrics-format.ts'
-import { withWheel } from '../fetch-wheel.js'
 
 /** A metric of a page. */
 export interface ParsedMetric {
@@ -33,10 +33,10 @@ const modules: Readonly<Record<MetricsFormat, string>> = {
   openmetrics: 'prometheus_client.openmetrics.parser',
 }
 
-/** Fetches the parsers once. Returns why they are not there, which is an error under `CI=true`, or undefined. */
-export function missingParser(): string | undefined {
+/** Fetches the parsers once. Resolves with the reason when they are not there, which is an error under `CI=true`. */
+export async function missingParser(): Promise<string | undefined> {
   if (existsSync(wheel)) return undefined
-  const fault = withWheel(release, process.env, (fetched) => {
+  const fault = await withWheel(release, { env: process.env }, (fetched) => {
     mkdirSync(dirname(wheel), { recursive: true })
     copyFileSync(fetched, `${wheel}.${process.pid}`)
     renameSync(`${wheel}.${process.pid}`, wheel)

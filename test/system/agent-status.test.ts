@@ -63,7 +63,7 @@ describe('the status server of pilot-agent', () => {
     const all = [...rows, ...withoutSeries.map(({ name, type }) => `${name} ${type}`)]
     expect(shown.filter((metric) => !/^(actor|process|nodejs)_/.test(metric)).sort()).to.deep.equal(all.sort())
     expect(all).to.include.members(specifiedForAgent)
-    if (missingParser() !== undefined) return
+    if ((await missingParser()) !== undefined) return
     const accept = 'application/openmetrics-text'
     const open = await ask(one, '/metrics', { headers: { accept } })
     expect(open.headers.get('content-type')).to.equal(mediaTypes.openmetrics)

@@ -96,7 +96,7 @@ describe('metrics', () => {
   })
 
   it('are the same in OpenMetrics, and pages in both formats at a time do not disturb each other', async function () {
-    if (missingParser() !== undefined) this.skip()
+    if ((await missingParser()) !== undefined) this.skip()
     await connect(true)
     const page = async (accept: string) => {
       const answer = await fetch(`http://127.0.0.1:${service.monitoringPort}/metrics`, { headers: { accept } })

