@@ -10,7 +10,7 @@ import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import type { GoodProxyData, GoodProxyReport, LateChange } from '../harness/good-proxy.ts'
 import { endHeaders, frame, frameType, preface, requestHeaders } from '../harness/http2-frames.ts'
 import { Service } from '../harness/service.ts'
-import { until } from '../harness/until.ts'
+import { patienceMs, until } from '../harness/until.ts'
 import { adsPath, type ClientNode, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const object = (kind: string, name: string, spec: string, group = 'networking') =>
@@ -97,7 +97,7 @@ describe('a well-behaved proxy gets its changes in time', () => {
     await disturb(() => isMoved)
     worker.postMessage('stop')
     // A change that never arrives is given up after the time limit of one `until`.
-    await until('the report of the good proxy', () => report !== undefined, 120_000)
+    await until('the report of the good proxy', () => report !== undefined, 2 * patienceMs)
     await worker.terminate()
     return report as unknown as GoodProxyReport
   }

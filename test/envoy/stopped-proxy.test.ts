@@ -10,8 +10,7 @@ interface ClusterDump {
 }
 
 for (const { version, path: binary, delta } of envoysWith({ delta: false }, { delta: true }))
-  describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, that gets changes late`, function () {
-    this.timeout(120_000)
+  describe(`Envoy ${version}, ${delta ? 'delta' : 'state of the world'}, that gets changes late`, () => {
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     let envoy: Envoy
 

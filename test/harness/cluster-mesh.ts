@@ -6,6 +6,7 @@ import { parseAllDocuments } from 'yaml'
 import { askHelm, type Chart, chartFolder, type Rendering } from './charts.ts'
 import type { TestCluster } from './cluster.ts'
 import { agentScript, discoveryScript } from './commands.ts'
+import { patienceMs } from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -20,7 +21,19 @@ export function programImages(cluster: TestCluster, envoy: string): void {
 
 /** Installs a chart in `mesh-system`, or another namespace, which is made, and waits until its pods are ready. */
 export function installChart(cluster: TestCluster, chart: Chart, { release = chart, namespace = 'mesh-system', values = {} }: Rendering = {}): void {
-  const args = ['install', release, chartFolder(chart), '--namespace', namespace, '--create-namespace', '--values', '-', '--wait', '--timeout', '90s']
+  const args = [
+    'install',
+    release,
+    chartFolder(chart),
+    '--namespace',
+    namespace,
+    '--create-namespace',
+    '--values',
+    '-',
+    '--wait',
+    '--timeout',
+    `${patienceMs}ms`,
+  ]
   const { status, stderr } = askHelm(args, JSON.stringify(values), cluster.adminConfig)
   if (status !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr}`)
 }
@@ -36,12 +49,9 @@ export function deployDiscovery(cluster: TestCluster, env: Readonly<Record<strin
   settled(cluster, 'mesh-system', 'meshd')
 }
 
-/** How long a machine may need to start pods, in s; nothing is judged by it. */
-const patience = 240
-
 /** Waits until the pods of a Deployment are those of its newest template, as many as it should have, all available. Older ones may be ending. */
 export function rolledOut(cluster: TestCluster, namespace: string, name: string): void {
-  cluster.kubectl(['rollout', 'status', 'deployment', '-n', namespace, name, '--timeout', `${patience}s`])
+  cluster.kubectl(['rollout', 'status', 'deployment', '-n', namespace, name, '--timeout', `${patienceMs}ms`])
 }
 
 interface Pod {
@@ -59,7 +69,7 @@ const isReady = ({ metadata, status }: Pod) =>
  * does not tell of a pod that has just been deleted.
  */
 export function settled(cluster: TestCluster, namespace: string, name: string): void {
-  const deadline = performance.now() + patience * 1000
+  const deadline = performance.now() + patienceMs
   const get = (...what: readonly string[]) => cluster.kubectl(['get', '-n', namespace, ...what])
   const isSettled = () => {
     rolledOut(cluster, namespace, name)
@@ -68,7 +78,7 @@ export function settled(cluster: TestCluster, namespace: string, name: string): 
     return items.length === replicas && items.every(isReady)
   }
   while (!isSettled()) {
-    if (performance.now() > deadline) throw new Error(`waited ${patience} s for the pods of ${namespace}/${name}`)
+    if (performance.now() > deadline) throw new Error(`waited ${patienceMs} ms for the pods of ${namespace}/${name}`)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
   }
 }

@@ -5,6 +5,7 @@ import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildCluster } from '../cluster/build.js'
+import { patienceMs } from './until.ts'
 
 /** The first port of API servers on this machine; a cluster has the port that its number adds. */
 const firstPort = 16_443
@@ -123,6 +124,11 @@ export class TestCluster {
     const { status, stdout, stderr } = spawnSync(join(this.#bin, 'kubectl'), args, { input, encoding: 'utf8', env, maxBuffer: 64 * 1024 * 1024 })
     if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`)
     return stdout
+  }
+
+  /** Waits until objects are as `--for` of `kubectl wait` says: `waitFor('condition=Ready', '-n', 'shop', 'pod/client')`. */
+  waitFor(state: string, ...objects: readonly string[]): void {
+    this.kubectl(['wait', `--for=${state}`, '--timeout', `${patienceMs}ms`, ...objects])
   }
 
   /** Applies documents. */

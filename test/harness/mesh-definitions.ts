@@ -15,5 +15,5 @@ export const aliasDefinition = (definition: string): string => definition.replac
 export function establish(cluster: TestCluster, ...definitions: readonly string[]): void {
   cluster.apply(...definitions)
   const names = definitions.map((each) => `crd/${/^ {2}name: (\S+)$/m.exec(each)?.[1]}`)
-  cluster.kubectl(['wait', '--for', 'condition=Established', '--timeout', '90s', ...names])
+  cluster.waitFor('condition=Established', ...names)
 }

@@ -10,7 +10,7 @@ import { agentScript, discoveryScript } from './commands.ts'
 import { Output } from './output.ts'
 import { type Pod, PodNetwork, type PodProgram, users } from './pod.ts'
 import { runCommand } from './service.ts'
-import { until } from './until.ts'
+import { patienceMs, until } from './until.ts'
 
 const discoveryName = 'meshd.mesh-system.svc'
 
@@ -209,7 +209,7 @@ export class MeshPod {
   /** Starts the agent and waits until the proxy is ready. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     const child = this.launch(env)
-    const waited = this.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '100'], { user: 'application' })
+    const waited = this.pod.agentCommand(['wait', '--timeoutSeconds', String(patienceMs / 1000), '--periodMillis', '100'], { user: 'application' })
     const { code, stderr } = await Promise.race([waited, endOf(child, () => {}).then((code) => ({ code: code ?? -1, stderr: 'it has ended' }))])
     if (code !== 0) throw new Error(`${this.name} is not ready (agent: ${child.exitCode}): ${stderr}${this.output.soFar()}`)
   }

@@ -4,8 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** The pause between two looks, in milliseconds: as long as a look takes, within bounds, since one that runs a command costs a tenth of a second of CPU. */
 const [shortest, longest] = [20, 250]
 
+/**
+ * How long a machine may need for what takes seconds on a free one, in milliseconds: a busy one starts a process in half a minute, and a rollout starts
+ * several in a row. Nothing is judged by it, it only has a test end at all.
+ */
+export const patienceMs = 200_000
+
 /** Waits until a condition holds; exceptions count as "not yet". Throws after `deadlineMs` with the last exception. */
-export async function until(what: string, condition: () => Promise<boolean> | boolean, deadlineMs = 90_000): Promise<void> {
+export async function until(what: string, condition: () => Promise<boolean> | boolean, deadlineMs = patienceMs): Promise<void> {
   const deadline = performance.now() + deadlineMs
   let last: unknown
   for (;;) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { type MeshPod, meshDocument, PodMesh } from '../harness/pod-mesh.ts'
-import { until } from '../harness/until.ts'
+import { patienceMs, until } from '../harness/until.ts'
 
 const host = 'cart.shop.svc.cluster.local'
 const url = `http://${host}/`
@@ -46,7 +46,9 @@ describe('a mesh of pods with failures', () => {
     await web.output.says(/\t(warn|error)\t.*(authenticat|token|nauthenticated|certificate)/)
     expect((await web.pod.agentCommand(['wait', '--timeoutSeconds', '1'], { user: 'application' })).code).to.equal(255)
     await web.token()
-    expect((await web.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '50'], { user: 'application' })).code).to.equal(0)
+    expect(
+      (await web.pod.agentCommand(['wait', '--timeoutSeconds', String(patienceMs / 1000), '--periodMillis', '50'], { user: 'application' })).code,
+    ).to.equal(0)
     await until('calls to arrive', async () => (await status()) === 200)
   })
 

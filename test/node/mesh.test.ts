@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { type MeshPod, meshDocument, PodMesh } from '../harness/pod-mesh.ts'
-import { until } from '../harness/until.ts'
+import { patienceMs, until } from '../harness/until.ts'
 
 const host = 'cart.shop.svc.cluster.local'
 const url = `http://${host}/`
@@ -64,7 +64,7 @@ describe('a mesh of pods', () => {
   after(() => mesh?.dispose())
 
   it('lets applications wait until their proxies are ready', async () => {
-    const waiting = web.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '50'], { user: 'application' })
+    const waiting = web.pod.agentCommand(['wait', '--timeoutSeconds', String(patienceMs / 1000), '--periodMillis', '50'], { user: 'application' })
     const early = await web.pod.agentCommand(['wait', '--timeoutSeconds', '1'], { user: 'application' })
     expect([early.code, early.stderr]).to.satisfy(([code, text]: [number, string]) => code === 255 && text.startsWith('Error: '))
     await Promise.all([web.start(), cart.start()])

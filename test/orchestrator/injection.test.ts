@@ -140,7 +140,7 @@ describe('injection in a cluster', () => {
     })
     expect(answer).to.match(/By=spiffe:\/\/cluster.local\/ns\/shop\/sa\/web;.*URI=spiffe:\/\/cluster.local\/ns\/shop\/sa\/client/)
     cluster.apply(JSON.stringify({ ...pod('outside'), metadata: { name: 'outside', namespace: 'plain' } }))
-    cluster.kubectl(['wait', '-n', 'plain', '--for=condition=Ready', 'pod/outside', '--timeout', '90s'])
+    cluster.waitFor('condition=Ready', '-n', 'plain', 'pod/outside')
     expect(() => cluster.kubectl(['exec', '-n', 'plain', 'outside', '--', 'curl', '-s', '-m', '10', 'http://web.shop/'])).to.throw('exit code 56')
   })
 

@@ -83,7 +83,7 @@ describe('a machine outside the cluster', function () {
     })
     machine = new Machine(cluster, envoy, 'ledger')
     await machine.prepare()
-    cluster.kubectl(['wait', '-n', 'shop', '--for=condition=Ready', '--timeout', '90s', 'pod/client'])
+    cluster.waitFor('condition=Ready', '-n', 'shop', 'pod/client')
   })
   after(async () => {
     await machine?.dispose()

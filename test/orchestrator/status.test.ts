@@ -111,7 +111,7 @@ describe('the status of objects of a cluster', function () {
     slow.silent = true
     cluster.apply(route('a', '2s'))
     await says('a', '2 False 1/2 proxies up to date.')
-    cluster.kubectl(['wait', '--for=jsonpath={.status.observedGeneration}=2', '-n', 'shop', 'virtualservices.networking.mesh.io/a', '--timeout=90s'])
+    cluster.waitFor('jsonpath={.status.observedGeneration}=2', '-n', 'shop', 'virtualservices.networking.mesh.io/a')
     slow.close()
     await says('a', '2 True 1/1 proxies up to date.')
     const refuses = await connect(one, 'refuses', '10.1.0.3')

@@ -41,7 +41,7 @@ describe('webhooks of a real API server', function () {
   const scale = (replicas: number) => {
     cluster.kubectl(['scale', 'deployment', '-n', 'mesh-system', 'meshd', `--replicas=${replicas}`])
     if (replicas > 0) settled(cluster, 'mesh-system', 'meshd')
-    else cluster.kubectl(['wait', '-n', 'mesh-system', '--for=delete', '--timeout', '90s', 'pod', '-l', 'app=meshd'])
+    else cluster.waitFor('delete', '-n', 'mesh-system', 'pod', '-l', 'app=meshd')
   }
 
   before(async () => {
