@@ -1,4 +1,5 @@
 /** The ValidatingWebhookConfiguration of discovery: what is written into it, and the object with which the webhook is tried (docs/operation.md, W7 and W8). */
+import type { AdmissionRequest } from '../../protocols/messages/admission.ts'
 import { groupSpellings } from '../names/mesh-names.ts'
 
 /** What the keeper looks at in one webhook of the configuration. */
@@ -42,6 +43,11 @@ export const probeGroups: readonly string[] = groupSpellings('networking')
 /** The kind with which the webhook is tried. */
 export const probeResource = 'gateways'
 
+const trialName = 'invalid-gateway'
+
+/** Whether a review is of the Gateway with which the webhook is tried. */
+export const isTrial = ({ isDryRun, kind, name }: AdmissionRequest): boolean => isDryRun && kind.kind === 'Gateway' && name === trialName
+
 /**
  * Returns a Gateway that agrees with the schema of its definition and that validation denies: HTTPS needs `tls`. `revision`: that of the control
  * plane, which webhooks are chosen by.
@@ -50,7 +56,7 @@ export const invalidGateway = (group: string, namespace: string, revision: strin
   apiVersion: `${group}/v1beta1`,
   kind: 'Gateway',
   metadata: {
-    name: 'invalid-gateway',
+    name: trialName,
     namespace,
     labels: revision === '' || revision === 'default' ? {} : { 'mesh.io/rev': revision, 'istio.io/rev': revision },
   },

@@ -186,6 +186,34 @@ describe('the configuration objects of a cluster', () => {
     }
   })
 
+  it('that cannot be used are told once, whatever is written into their status, and again when they are changed', () => {
+    const subject = new Subject(60_000, false, slow.startMs, true)
+    subjects.push(subject)
+    const writer = new RecordingPeer<MeshObjectEvent>('status-writer')
+    subject.part.linked(writer)
+    const invalid = (version: string, hosts: unknown, status?: object) => ({
+      metadata: { name: 'a', namespace: 'ns', uid: 'uid-a', resourceVersion: version, managedFields: [version] },
+      spec: { hosts },
+      ...(status ? { status } : {}),
+    })
+    const faults = () => subject.log.filter((line) => line.includes('VirtualService/ns/a, field')).length
+    subject.tell('ns/a', invalid('1', 7))
+    const once = faults()
+    subject.tell('ns/a', invalid('2', 7, { conditions: [] }))
+    subject.tell('ns/a', invalid('3', 7, { conditions: [], observedGeneration: 1 }))
+    expect([once > 0, faults()]).to.deep.equal([true, once])
+    expect(writer.received.map(({ object }) => [object?.resourceVersion, object?.fault === ''])).to.deep.equal([
+      ['1', false],
+      ['2', false],
+      ['3', false],
+    ])
+    subject.tell('ns/a', invalid('4', 8))
+    expect(faults()).to.equal(2 * once)
+    subject.tell('ns/a', undefined)
+    subject.tell('ns/a', invalid('5', 8))
+    expect(faults()).to.equal(3 * once)
+  })
+
   for (const dropsInvalid of [false, true])
     it(`that become invalid ${dropsInvalid ? 'are removed with PILOT_ENABLE_CRD_VALIDATION, other than policies' : 'keep their last good state'}`, () => {
       const subject = new Subject(60_000, dropsInvalid)

@@ -26,15 +26,18 @@ export interface Reviewed {
   readonly operation?: string
   readonly uid?: string
   readonly metadata?: object
+  /** The name that the request has. */
+  readonly name?: string
+  readonly isDryRun?: boolean
   /** The version of the review. */
   readonly as?: 'v1' | 'v1beta1'
 }
 
 /** Returns the JSON of a review. */
 export function reviewOf({ kind, spec, group = 'networking.mesh.io', version = 'v1', operation = 'CREATE', ...more }: Reviewed): string {
-  const { uid = 'uid-1', metadata = { name: 'x', namespace: 'shop' }, as = 'v1' } = more
+  const { uid = 'uid-1', name = 'x', metadata = { name, namespace: 'shop' }, as = 'v1', isDryRun: dryRun = false } = more
   const object = { apiVersion: `${group}/${version}`, kind, metadata, spec }
-  const request = { uid, kind: { group, version, kind }, operation, namespace: 'shop', name: 'x', object }
+  const request = { uid, kind: { group, version, kind }, operation, namespace: 'shop', name, dryRun, object }
   return JSON.stringify({ apiVersion: `admission.k8s.io/${as}`, kind: 'AdmissionReview', request })
 }
 

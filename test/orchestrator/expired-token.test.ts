@@ -221,6 +221,6 @@ describe('a token of discovery that ends', () => {
     await until('what changed meanwhile', () => endpoints().includes('10.1.0.2'))
     expect(endpoints()).to.include('10.1.0.1')
     expect(client.closed).to.equal(undefined)
-    await discovery.output.says(/endpointslices\.discovery\.k8s\.io are followed again/)
+    await discovery.output.says(/endpointslices\.discovery\.k8s\.io\b.* are followed again/)
   })
 })

@@ -55,6 +55,9 @@ describe('webhooks without a cluster', () => {
   it('count what they decide', async () => {
     await review({ kind: 'Nonsense', spec: {} })
     await review({ kind: 'Gateway', spec: {}, operation: 'DELETE' })
+    // What the leader tries is nobody's object.
+    const trial = { kind: 'Gateway', spec: {}, group: 'networking.istio.io', version: 'v1alpha3', name: 'invalid-gateway', isDryRun: true }
+    expect((await review(trial)).allowed).to.equal(false)
     await until('the counters to be there', async () => {
       const metrics = await service.metrics()
       const labels = 'group="networking.istio.io",version="v1alpha3",resource="gateways"'

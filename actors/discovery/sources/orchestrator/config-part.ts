@@ -8,11 +8,12 @@ import { kinds } from '../../../../src/config/kinds.ts'
 import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import { type ParsedFile, parseConfigDocument } from '../../../../src/config/parse.ts'
 import { PatternChecks, refusedPatterns } from '../../../../src/config/patterns.ts'
-import { isMapping, type Report } from '../../../../src/config/shape.ts'
+import { isMapping, mapping, type Report } from '../../../../src/config/shape.ts'
 import { count } from '../../../../src/model/counts.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import { type MeshDefinition, meshDefinition } from '../../../../src/orchestrator/mesh-definitions.ts'
 import { groupResource, type Resource } from '../../../../src/orchestrator/resources.ts'
+import { keyAndVersion } from '../../../../src/orchestrator/responses.ts'
 import { monotonicMs, threadCpuMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
 import type { Logger } from '../../../runtime/logger.ts'
@@ -65,9 +66,9 @@ type Mapping = Readonly<Record<string, unknown>>
 /** The kinds of which the registrar is told. */
 const registrationKinds: ReadonlySet<string> = new Set(['WorkloadEntry', 'WorkloadGroup'])
 
-/** An object that was parsed, or that takes too long to be parsed on this thread. */
+/** An object that was parsed (`content`: what the faults follow from, where there are any; {@link contentOf}), or that takes too long to be parsed on this thread. */
 type Read = { readonly seen: SeenObject | undefined; readonly value: Mapping | undefined } & (
-  | { readonly parsed: ParsedFile }
+  | { readonly parsed: ParsedFile; readonly content: string | undefined }
   | { readonly slow: Mapping }
 )
 
@@ -91,6 +92,8 @@ export class ConfigPart implements WatcherPart {
   /** Undefined: nobody is told of the objects, and nothing is kept for it. */
   readonly #reports: ObjectReports | undefined
   readonly #registrations: RegistrationReports
+  /** The objects that cannot be used, by name: what their faults follow from ({@link contentOf}), and what was read of it. */
+  readonly #refused = new Map<string, { readonly content: string; readonly parsed: ParsedFile }>()
   #overdue: Timer | undefined
   #isOverdue = false
   /** By the key of the definition. */
@@ -262,11 +265,15 @@ export class ConfigPart implements WatcherPart {
 
   /** Reads an object, within a limit on the time for its regular expressions. */
   #read(followed: FollowedObjects, value: Mapping): Read {
-    const patterns = new PatternChecks(slow.patternsMs, threadCpuMs)
-    const parsed = this.#parse(followed, value, patterns)
     const isRegistered = this.#settings.registers && registrationKinds.has(followed.definition.kind.name)
     const read = { seen: this.#reports && seenObject(value), value: isRegistered ? value : undefined }
-    return patterns.isExhausted ? { ...read, slow: value } : { ...read, parsed }
+    const [key] = keyAndVersion(value) ?? ['']
+    const refused = this.#refused.get(nameOf(followed, key))
+    if (refused && refused.content === contentOf(value)) return { ...read, ...refused }
+    const patterns = new PatternChecks(slow.patternsMs, threadCpuMs)
+    const parsed = this.#parse(followed, value, patterns)
+    if (patterns.isExhausted) return { ...read, slow: value }
+    return { ...read, parsed, content: parsed.faults.length > 0 ? contentOf(value) : undefined }
   }
 
   #parse(followed: FollowedObjects, value: Mapping, patterns: NonNullable<Report['patterns']>): ParsedFile {
@@ -294,8 +301,8 @@ export class ConfigPart implements WatcherPart {
 
   /** An object was added, changed or removed. */
   #set(followed: FollowedObjects, key: string, read: Read | undefined): void {
-    const { resource, objects, mentioned } = followed
-    const name = `${resource.name} ${key}`
+    const { objects, mentioned } = followed
+    const name = nameOf(followed, key)
     if (!read) {
       objects.delete(key)
       this.#slow.drop(name)
@@ -306,7 +313,7 @@ export class ConfigPart implements WatcherPart {
     objects.set(key, name)
     if ('parsed' in read) {
       this.#slow.drop(name)
-      return this.#take(followed, name, read, read.parsed)
+      return this.#take(followed, name, read, read.parsed, read.content)
     }
     const { names, optOuts, revision, source } = this.#settings
     const { place, document } = this.#documentOf(followed, read.slow)
@@ -314,19 +321,23 @@ export class ConfigPart implements WatcherPart {
     this.#slow.add(name, {
       task: { name: place, content: { document }, domain: names.domain, optOuts: [...optOuts].join(','), revision, source },
       refused: (reason) => this.#parse(followed, read.slow, refusedPatterns(reason)),
-      parsed: (parsed) => this.#take(followed, name, read, this.#ofCluster(read.slow, parsed)),
+      parsed: (parsed) => this.#take(followed, name, read, this.#ofCluster(read.slow, parsed), contentOf(read.slow)),
     })
   }
 
   #gone(name: string): void {
+    this.#refused.delete(name)
     this.#reports?.removed(name)
     this.#registrations.removed(name)
   }
 
-  /** An object has been parsed. */
-  #take({ definition }: FollowedObjects, name: string, { seen, value }: Read, parsed: ParsedFile): void {
-    this.#count(parsed)
+  /** An object has been parsed. One that cannot be used and of which only the status differs, which is written from here, is not told again. */
+  #take({ definition }: FollowedObjects, name: string, { seen, value }: Read, parsed: ParsedFile, content: string | undefined): void {
     if (seen) this.#reports?.read(name, definition, seen, parsed)
+    if (this.#refused.get(name)?.parsed === parsed) return
+    if (content !== undefined && parsed.faults.length > 0) this.#refused.set(name, { content, parsed })
+    else this.#refused.delete(name)
+    this.#count(parsed)
     if (value) this.#registrations.read(name, definition, value, parsed)
     for (const foreign of parsed.foreign.keys()) this.#say('info', `left out, since it is for another control plane: ${foreign}`)
     const reading: Reading = {
@@ -345,6 +356,15 @@ export class ConfigPart implements WatcherPart {
     this.#metrics.failed.inc()
     this.#metrics.errors.inc()
   }
+}
+
+/** What an object comes from, for {@link DefinedObjects}. */
+const nameOf = ({ resource }: FollowedObjects, key: string): string => `${resource.name} ${key}`
+
+/** What the faults of an object follow from: all but its status, and what the server says of the last write. */
+function contentOf({ status: _status, metadata, ...content }: Mapping): string {
+  const { resourceVersion: _version, managedFields: _fields, ...own } = mapping(metadata)
+  return JSON.stringify({ ...content, metadata: own })
 }
 
 /** The annotation in which kubectl keeps a copy of what was applied. It would make equal objects of two groups differ. */

@@ -32,6 +32,7 @@ import { checkEvery, type Timer } from '../../../runtime/timers.ts'
 import { ApiSession } from '../../cluster/api-session.ts'
 import { FollowedResource, type ResourceEvents } from '../../cluster/followed-resource.ts'
 import { sendEvent, sourceOfActor } from '../../source-events.ts'
+import { FollowTroubles } from './follow-troubles.ts'
 import { IngressPart } from './ingress-part.ts'
 import { IngressStatus } from './ingress-status.ts'
 import { InjectorPart } from './injector-part.ts'
@@ -84,8 +85,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   readonly #listed = new Set<string>()
   /** The paths of the resources that are not awaited any more, since they cannot be listed. */
   readonly #unread = new Set<string>()
-  /** What `/ready` says of resources that cannot be followed at present, by path. */
-  readonly #troubles = new Map<string, string>()
+  /** What `/ready` says of resources that cannot be followed at present. */
+  readonly #troubles: FollowTroubles
   /** Why the audits of resources fail, as it was logged, by path. */
   readonly #auditTroubles = new Map<string, string>()
   /** The kinds of which nothing was heard for too long, by path: since when, in monotonic milliseconds. */
@@ -106,6 +107,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   ) {
     const { perSecond, burst, userAgent, staleMs } = context.config
     this.#context = context
+    this.#troubles = new FollowTroubles(context.config.cluster, context.log('orch'))
     this.#bounds = context.config.isRemote
       ? new KeptOfCluster(context.config, (line) => {
           context.log('orch').error(line)
@@ -171,7 +173,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   }
 
   get troubles(): readonly string[] {
-    return [...this.#troubles.values(), ...(this.#bounds?.troubles ?? [])]
+    return [...this.#troubles.texts, ...(this.#bounds?.troubles ?? [])]
   }
 
   follow(follower: Follower): void {
@@ -205,13 +207,14 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
 
   /** Returns whether there was anything wrong with it. */
   #unfollow(path: string): boolean {
-    this.#followed.get(path)?.watch.close()
+    const followed = this.#followed.get(path)
+    followed?.watch.close()
     this.#followed.delete(path)
     this.#listed.delete(path)
     this.#bounds?.freeAll(path)
     this.#unread.delete(path)
     this.#auditTroubles.delete(path)
-    return [this.#troubles.delete(path), this.#stale.delete(path)].includes(true)
+    return [followed !== undefined && this.#troubles.drop(path, shownResource(followed.follower.resource)), this.#stale.delete(path)].includes(true)
   }
 
   #eventsOf(follower: Follower): ResourceEvents<unknown> {
@@ -344,9 +347,8 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
             ? '; nothing of this cluster is known before they are listed'
             : '; the service is not ready before they are listed'
           : ''
-    const trouble = `cluster ${this.#context.config.cluster}: ${what}: ${reason}${kept}`
-    if (this.#troubles.get(path) !== trouble) this.#context.log('orch').error(trouble)
-    this.#troubles.set(path, trouble)
+    const shown = shownResource(resource)
+    this.#troubles.failed({ path, shown, trouble: `${what}: ${reason}${kept}`, refusal, reason, isListed: this.#listed.has(path) })
     this.#noteTroubles()
     follower.failed?.(`${what}: ${reason}`)
     if (forbidden !== undefined) follower.forbidden?.()
@@ -363,8 +365,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
   }
 
   #recovered({ resource, recovered }: Follower): void {
-    if (this.#troubles.delete(resource.path))
-      this.#context.log('orch').info(`cluster ${this.#context.config.cluster}: ${shownResource(resource)} are followed again`)
+    this.#troubles.recovered(resource.path, shownResource(resource))
     this.#noteTroubles()
     recovered?.()
   }
@@ -375,7 +376,7 @@ export class ClusterWatcher implements Behaviour<SecretCommand | MeshNamesEvent,
       const followed = this.#followed.get(path)
       return followed ? [`cluster ${cluster}: ${shownResource(followed.follower.resource)} are stale: ${this.#staleness}`] : []
     })
-    this.#context.note(attentionNote, [...this.#troubles.values(), ...(this.#bounds?.troubles ?? []), ...stale])
+    this.#context.note(attentionNote, [...this.#troubles.texts, ...(this.#bounds?.troubles ?? []), ...stale])
   }
 
   get #staleness(): string {
