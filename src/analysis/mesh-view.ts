@@ -53,7 +53,7 @@ export class GivenMesh {
       if (networks && 'value' in networks) this.networks = networks.value
     }
     if (!injectorNames(revision).includes(name) || typeof data.values !== 'string') return
-    const [values] = readDocuments(data.values, 'orchestrator')
+    const [values] = readDocuments(data.values)
     if (values && 'value' in values) this.proxyImage = proxyImageOf(values.value)
   }
 }

@@ -1,7 +1,8 @@
 /** Finds the lines and columns of fields in files. Only the documents with findings are read once more for that. */
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { type Document, isAlias, isMap, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import { readKey } from '../config/kinds.ts'
 import { type DocumentText, documentTexts } from '../config/yaml-documents.ts'
+import { composing, keyText } from '../config/yaml-tree.ts'
 
 /** A place in a file: line and column from 1, the column in UTF-16 code units. */
 export interface Position {
@@ -51,7 +52,7 @@ export class FilePositions {
     let located: Located | undefined
     try {
       // As documents are read: repeated keys were refused, and looking for them takes quadratic time.
-      const tree = parseDocument(text, { lineCounter: counter, uniqueKeys: false, merge: false, logLevel: 'silent', prettyErrors: false })
+      const tree = parseDocument(text, { ...composing, lineCounter: counter, prettyErrors: false })
       if (tree.errors.length === 0) located = { tree, counter, line }
     } catch {
       // Nested too deep: it was refused.
@@ -92,7 +93,7 @@ function offsetOf(tree: Document, root: Node, steps: readonly (string | number)[
       next = at.items[Number(step)]
       if ((next as Node | undefined)?.range) offset = (next as Node).range?.[0] ?? offset
     } else if (isMap(at)) {
-      const pair = at.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
+      const pair = at.items.find(({ key }) => keyText(key) === String(step))
       if (!pair) break
       offset = (pair.key as Node).range?.[0] ?? offset
       next = pair.value

@@ -9,7 +9,7 @@ import { type KindName, kinds } from './kinds.ts'
 import type { OptOuts } from './opt-outs.ts'
 import { type DocumentFault, parseConfigDocument } from './parse.ts'
 import type { PatternChecks } from './patterns.ts'
-import { type Fault, isMapping, merge } from './shape.ts'
+import { type Fault, isMapping } from './shape.ts'
 import { withoutEffect } from './without-effect.ts'
 
 /** What became of a review, a label of `galley_validation_failed` unless it is `passed`. */
@@ -52,8 +52,6 @@ export function decideAdmission(request: AdmissionRequest, checks: AdmissionChec
   // A status says nothing of what is configured.
   if (subResource !== '') return decided('passed', { allowed: true })
   if (!isMapping(object)) return denied('yaml_decode_error', 'error decoding configuration: the object is no mapping')
-  const fault = merged(object)
-  if (fault !== undefined) return denied('yaml_decode_error', `error decoding configuration: ${fault}`)
   // What an object that is being deleted says does not count any more, and its finalizers must not be kept from being removed.
   if (isEnding(object)) return decided('passed', { allowed: true })
   const given = completed(object, request)
@@ -69,10 +67,6 @@ export function decideAdmission(request: AdmissionRequest, checks: AdmissionChec
 function kindOf({ kind: { group, version, kind } }: AdmissionRequest, names: MeshNames): Kind<KindName> | undefined {
   const found = kinds.get(kind)
   return found && names.canonicalGroup(group) === `${found.group}.${names.domain}` && found.versions.includes(version) ? found : undefined
-}
-
-function merged(object: Readonly<Record<string, unknown>>): string | undefined {
-  return Object.hasOwn(object, merge.key) ? merge.reason : undefined
 }
 
 const isEnding = ({ metadata }: Readonly<Record<string, unknown>>): boolean =>

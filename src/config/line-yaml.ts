@@ -2,8 +2,8 @@
  * Reads YAML of the form that templates usually make: block mappings and lists whose keys and values stand on one line each, values in quotes
  * or in flow style, and comments on lines of their own. Any other text is left to the library. It takes a tenth of the time of the library's tokens.
  */
-import { mayDiffer } from './orchestrator-yaml.ts'
-import { notPlain, plainScalar } from './plain-yaml.ts'
+import { isNoNumber, plainScalar } from './plain-scalars.ts'
+import { notPlain } from './plain-yaml.ts'
 
 /** The longest line that is read, in characters: what patterns do with one takes time. */
 const longestLine = 20_000
@@ -11,7 +11,7 @@ const longestLine = 20_000
 /** Characters that end a line, tabs, byte order marks, and control characters: a text with one of them is not read. */
 const unusual = /[\0-\x09\x0b-\x1f\x7f\x85\u2028\u2029\uFEFF]/
 
-/** Returns the value of the one document of a text, as the orchestrator reads it (docs/injection.md, N5), or {@link notPlain}. */
+/** Returns the value of the one document of a text, as the orchestrator reads it (docs/operation.md, F3), or {@link notPlain}. */
 export function lineDocument(text: string, maxDepth: number): unknown {
   if (unusual.test(text)) return notPlain
   try {
@@ -37,7 +37,7 @@ const singleQuoted = /'(?:[^']|'')*'/y
 const blockScalar = /^(?:[\w./$(+~]|-(?=[^ ]))(?:[^:#]|:(?=[^ ])|(?<! )#)*$/
 /** A plain scalar of flow style. */
 const flowScalar = /(?:[\w./$(+~]|-(?=[\w.$/-]))[\w./$()+=~@-]*(?: [\w./$()+=~@-]+)*/y
-/** Words that mean something else than their text to some reader. `true` and `false` are the same to all. */
+/** Words that are no text: as keys they are left to the library. */
 const words: ReadonlySet<string> = new Set(['y', 'n', 'yes', 'no', 'on', 'off', 'true', 'false', 'null'])
 /** The longest key, in characters: the library limits them too. */
 const longestKey = 500
@@ -274,9 +274,6 @@ function unquoted(given: string): string {
 
 /** Returns what a plain scalar means. */
 function scalar(text: string): unknown {
-  if (text === 'true') return true
-  if (text === 'false') return false
-  if (/^(?:0|[1-9]\d{0,14})$/.test(text)) return Number(text)
-  if (/^[A-Za-z_/$(]/.test(text)) return words.has(text.toLowerCase()) ? leave() : text
-  return mayDiffer(text) ? leave() : plainScalar(text)
+  const value = plainScalar(text)
+  return isNoNumber(value) ? leave() : value
 }

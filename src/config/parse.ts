@@ -11,7 +11,7 @@ import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantGroup, meantKind, meantPolicy, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
-import { describe, type Fault, isMapping, merge, type Report, record, text } from './shape.ts'
+import { describe, type Fault, isMapping, mapping, noText, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
 import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
@@ -183,12 +183,11 @@ class FileReading {
 
   /**
    * Adds the strictest interpretation of a policy with faults. A policy whose only fault is the missing namespace is used as written if, in
-   * whichever namespace it was meant for, it can only deny more; if it can only allow more, it is left out. A policy with name and
-   * namespace, whose only fault is a merge key in its metadata, is used as written.
+   * whichever namespace it was meant for, it can only deny more; if it can only allow more, it is left out.
    */
   #strictest(object: ConfigObject, document: unknown, report: Report, number: number, at: string): void {
     if (object.namespace === '' && this.#leavesOut('policy-namespaces')) return
-    const isSpecKnown = !isNameless(object.name) && report.faults.every(({ path }) => path === 'metadata.namespace' || path === mergeInMetadata)
+    const isSpecKnown = !isNameless(object.name) && report.faults.every(({ path }) => path === 'metadata.namespace')
     const inNamespace = object.namespace === '' ? strictestAnywhere(object, this.#names.domain) : 'as written'
     const strictest = isSpecKnown ? inNamespace : 'stand-in'
     if (strictest === 'as written') this.#define(number, at, configKey(object), object)
@@ -316,8 +315,6 @@ const substitute = (text: string): string => `(${text})`
 /** Whether a name is a substitute for one that is missing or invalid. */
 export const isNameless = (name: string): boolean => name.startsWith('(')
 
-const mergeInMetadata = `metadata.${merge.key}`
-
 /** The labels and annotations of an object. Other metadata is not checked, because the orchestrator sets it. */
 const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotations: labelsOf(text({ max: 262_144 })) })
 
@@ -356,9 +353,7 @@ function readObject(value: unknown, place: string, position: string, names: Mesh
   if (!kind.versions.includes(version))
     report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
   const isPolicy = isPolicyKind(kindName)
-  for (const field of Object.keys(value))
-    if (field === merge.key) report.faults.push({ path: field, reason: merge.reason })
-    else if (!documentFields.has(field)) tellUnknown(field, isPolicy, report)
+  for (const field of Object.keys(value)) if (!documentFields.has(field)) tellUnknown(field, isPolicy, report)
   const { name, namespace, metadata, isOpen, isCertain } = readMetadata(value, isPolicy, position, report)
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
@@ -392,8 +387,7 @@ function readClusterObject(
 ): ReadValue {
   const isPod = kind === 'Pod'
   const { metadata: named } = value
-  const isManifest = isMapping(named) && !Object.hasOwn(named, merge.key) && !Object.hasOwn(value, merge.key)
-  if (isManifest && (isMissing(named.name) || (isPod && isMissing(named.namespace))))
+  if (isMapping(named) && (isMissing(named.name) || (isPod && isMissing(named.namespace))))
     return { foreign: `${kind} of v1 without a ${isMissing(named.name) ? 'name' : 'namespace'}` }
   const { metadata, isOpen, isCertain, ...given } = readMetadata(value, false, position, report)
   const namespace = isPod ? given.namespace : ''
@@ -450,16 +444,14 @@ const isMissing = (value: unknown): boolean => value === undefined || value === 
 
 /**
  * Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. A name that is missing or
- * invalid is replaced by a substitute with the given text, or with `position` if there is none. `isOpen`: whether the document or its metadata
- * has a merge key, or the metadata is no mapping; fields missing beside that are not reported. `isCertain`: whether name and namespace are
+ * invalid is replaced by a substitute with the given text, or with `position` if there is none. `isOpen`: whether the
+ * metadata is no mapping; fields missing in it are not reported. `isCertain`: whether name and namespace are
  * those that the object was given.
  */
 function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, position: string, report: Report) {
-  const isOther = !isMissing(value.metadata) && !isMapping(value.metadata)
-  if (isOther) report.faults.push({ path: 'metadata', reason: `expected a mapping, got ${describe(value.metadata)}` })
-  const { [merge.key]: merged, ...metadata } = isMapping(value.metadata) ? value.metadata : {}
-  if (merged !== undefined) report.faults.push({ path: mergeInMetadata, reason: merge.reason })
-  const isOpen = isOther || merged !== undefined || Object.hasOwn(value, merge.key)
+  const isOpen = !isMissing(value.metadata) && !isMapping(value.metadata)
+  if (isOpen) report.faults.push({ path: 'metadata', reason: `expected a mapping, got ${describe(value.metadata)}` })
+  const metadata = mapping(value.metadata)
   const before = report.faults.length
   const read = (field: 'name' | 'namespace', what: string): string => {
     const path = `metadata.${field}`
@@ -467,7 +459,7 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
     const spellings = isPolicy ? spellingsOf(metadata, field) : []
     if (spellings.length > 1) report.faults.push({ path, reason: `given twice, as ${spellings.join(' and ')}` })
     else if (isMissing(given) && !isOpen && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
-    else if (!isMissing(given) && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
+    else if (!isMissing(given) && typeof given !== 'string') report.faults.push({ path, reason: noText(given) })
     else if (typeof given === 'string' && !isMissing(given) && (!isObjectName(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
       report.faults.push({ path, reason: invalidName(given, what, isPolicy && field === 'namespace') })
     else return isMissing(given) ? '' : (given as string)
@@ -487,10 +479,8 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
 
 /** Handles a document whose combination of kind and group is unknown. */
 function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, position: string, names: MeshNames): ReadValue {
-  if ((kindName === '' || apiVersion === '') && Object.hasOwn(value, merge.key)) return { unknown: { path: merge.key, reason: merge.reason } }
   for (const field of ['apiVersion', 'kind'])
-    if (!isMissing(value[field]) && typeof value[field] !== 'string')
-      return { unknown: { path: field, reason: `expected text, got ${describe(value[field])}` } }
+    if (!isMissing(value[field]) && typeof value[field] !== 'string') return { unknown: { path: field, reason: noText(value[field]) } }
   const meant = meantPolicy(kindName, apiVersion, names)
   const written = `kind ${JSON.stringify(kindName.slice(0, 100))}, apiVersion ${JSON.stringify(apiVersion.slice(0, 100))}`
   if (meant !== undefined)

@@ -1,9 +1,10 @@
 /**
  * Reads plain YAML documents straight from the tokens of the library's parser. A plain document is a mapping or list of mappings, lists and
- * scalars in block or flow style, with comments; it has no anchors, aliases, tags, directives, explicit keys, tabs between tokens or
+ * scalars in block or flow style, with comments; it has no anchors, aliases, merge keys, tags, directives, explicit keys, tabs between tokens or
  * mistakes. Any other document is left to the library's composer, which describes mistakes.
  */
-import { CST, isScalar, type ScalarTag, Schema } from 'yaml'
+import { CST } from 'yaml'
+import { isNoNumber, plainScalar } from './plain-scalars.ts'
 
 /** The result for tokens that are not certainly those of one plain document. */
 export const notPlain = Symbol('not plain')
@@ -116,8 +117,9 @@ function flowItems({ items, end }: CST.FlowCollection, bracket: '}' | ']'): CST.
 }
 
 function add(mapping: Record<string, unknown>, key: CST.FlowScalar, value: CST.Token | undefined, depth: number): void {
-  const name = String(scalarOf(key) ?? '')
-  need(!Object.hasOwn(mapping, name))
+  const name = scalarOf(key)
+  // A merge key is replaced by what it stands for.
+  need(typeof name === 'string' && (name !== '<<' || key.type !== 'scalar') && !Object.hasOwn(mapping, name))
   const read = value ? valueIn(value, depth - 1) : null
   // An assignment to `__proto__` would change the prototype.
   if (name in mapping) Object.defineProperty(mapping, name, { value: read, writable: true, enumerable: true, configurable: true })
@@ -151,23 +153,15 @@ function markIn(tokens: readonly CST.SourceToken[], isSpaced: boolean): CST.Sour
   return mark
 }
 
-const scalarTags = new Schema({ schema: 'core' }).tags.filter((tag): tag is ScalarTag => !tag.collection && tag.default === true)
-/** Plain scalars that may be a number, a flag or null. All others are text. */
-const mayBeOther = /^(?:$|[-+.~0-9nNtTfF])/
 /** Plain scalars on one line that begin with an allowed character. */
 const simple = /^[^\t,%|>@`\n][^\n]*$/
 
 function scalarOf(token: CST.FlowScalar | CST.BlockScalar): unknown {
   const isPlain = token.type === 'scalar'
   const text = isPlain && token.end === undefined && simple.test(token.source) ? token.source : resolved(token)
-  return isPlain ? plainScalar(text) : text
-}
-
-/** Returns what the text of a plain scalar means in YAML 1.2. */
-export function plainScalar(text: string): unknown {
-  if (!mayBeOther.test(text)) return text
-  const value = scalarTags.find(({ test }) => test?.test(text))?.resolve(text, fail, {}) ?? text
-  return isScalar(value) ? value.value : value
+  const value = isPlain ? plainScalar(text) : text
+  need(!isNoNumber(value))
+  return value
 }
 
 const resolved = (token: CST.FlowScalar | CST.BlockScalar): string => CST.resolveAsScalar(token, true, fail).value

@@ -6,7 +6,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { GatewaySecret, SecretMaterial, Validity } from '../../protocols/messages/secrets.ts'
 import { count } from '../model/counts.ts'
 import { isObjectName } from '../names/object-names.ts'
-import { isMapping, merge, type Report } from './shape.ts'
+import { isMapping, type Report } from './shape.ts'
 
 /** The maximum size of all values of a Secret in bytes, as in the orchestrator. */
 const secretBytes = 1_048_576
@@ -64,7 +64,6 @@ export function secretLength({ data, stringData }: Mapping): number {
 export function* secretSteps(document: Mapping, metadata: Metadata, report: Report): Steps<GatewaySecret | undefined> {
   const type = document.type === undefined || document.type === null || document.type === '' ? 'Opaque' : document.type
   if (typeof type !== 'string' || !types.has(type)) return undefined
-  if (Object.hasOwn(document, merge.key)) return refuse(report, merge.key, merge.reason)
   const before = report.faults.length
   const values = yield* readValues(document, report)
   const authorities = authorityKeys.map((key) => values.get(key)).find((value) => value !== undefined && value.bytes.length > 0)
@@ -126,7 +125,6 @@ function* readValues(document: Mapping, report: Report): Steps<Map<string, Value
       refuse(report, field, 'expected a mapping')
       continue
     }
-    if (Object.hasOwn(given, merge.key)) refuse(report, `${field}.${merge.key}`, merge.reason)
     for (const key of usedKeys) {
       const value = given[key]
       if (value === undefined || value === null) continue

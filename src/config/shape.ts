@@ -85,11 +85,15 @@ export const describe = (value: unknown): string =>
           ? `string ${JSON.stringify(value.slice(0, 60))}`
           : `${typeof value} ${String(value).slice(0, 60)}`
 
-/** The key of a YAML merge, which is not part of YAML 1.2 and is not read, and the reason of its fault. */
-export const merge = { key: '<<', reason: 'merge keys (<<) are not supported; write the fields instead' }
-
-/** Whether the value of a merge key is one that YAML merges: a mapping or a list of mappings. */
-const isMerged = (key: string, value: unknown): boolean => key === merge.key && typeof value === 'object' && value !== null
+/** The reason why a value is refused where a text is expected. What YAML reads as a flag or a number without quotes may be meant as one. */
+export const noText = (value: unknown): string =>
+  `expected text, got ${describe(value)}${
+    typeof value === 'boolean'
+      ? '; y, n, yes, no, on, off, true and false are texts only in quotes'
+      : typeof value === 'number'
+        ? '; a number is a text only in quotes'
+        : ''
+  }`
 
 function fault(report: Report, path: string, reason: string): undefined {
   report.faults.push({ path, reason })
@@ -111,7 +115,7 @@ export function text(
   return {
     form: { type: 'text', max, pattern: options.pattern, examples: options.examples },
     read(value, path, report) {
-      if (typeof value !== 'string') return fault(report, path, `expected text, got ${describe(value)}`)
+      if (typeof value !== 'string') return fault(report, path, noText(value))
       if (value.length > max) return fault(report, path, `longer than ${count(max, 'character')}`)
       if (value.includes('\u0000')) return fault(report, path, 'has a NUL character, which proxies refuse')
       if (!value.isWellFormed()) return fault(report, path, 'not valid Unicode: it has half a surrogate pair')
@@ -212,10 +216,6 @@ export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
       const result: Record<string, T> = {}
       for (const [key, entry] of entries) {
         const at = `${path}[${key.slice(0, 100).toWellFormed()}]`
-        if (isMerged(key, entry)) {
-          fault(report, at, merge.reason)
-          continue
-        }
         if (!key.isWellFormed()) fault(report, at, 'the key is not valid Unicode')
         const read = item.read(entry, at, report)
         if (read !== undefined) Object.defineProperty(result, key, { value: read, enumerable: true, writable: true, configurable: true })
@@ -241,7 +241,7 @@ function notJson(value: unknown, depth: number): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${value} is not a number of JSON`
   if (!Array.isArray(value) && !isMapping(value)) return `${describe(value)} is no JSON`
   for (const [key, entry] of Object.entries(value)) {
-    const reason = isMerged(key, entry) ? merge.reason : key.isWellFormed() ? notJson(entry, depth + 1) : 'a key is not valid Unicode'
+    const reason = key.isWellFormed() ? notJson(entry, depth + 1) : 'a key is not valid Unicode'
     if (reason !== undefined) return reason
   }
   return undefined
@@ -286,8 +286,7 @@ export function record<F extends Fields>(
         const shape = shapes.get(name)
         if (!shape) {
           const at = join(path, written.slice(0, 100).toWellFormed())
-          if (written === merge.key) fault(report, at, merge.reason)
-          else if (unknown === 'fault') fault(report, at, `unknown field${meant(written, shapes, report)}`)
+          if (unknown === 'fault') fault(report, at, `unknown field${meant(written, shapes, report)}`)
           else report.warnings.push({ path: at, reason: `unknown field, left out${meant(written, shapes, report)}` })
           continue
         }
@@ -298,9 +297,7 @@ export function record<F extends Fields>(
         const read = shape.read(entry, join(path, name), report)
         if (read !== undefined) result[name] = read
       }
-      // A merge may contain the required fields.
-      if (!Object.hasOwn(value, merge.key))
-        for (const name of requiredNames) if (!given.has(name)) fault(report, join(path, name), 'required, but missing')
+      for (const name of requiredNames) if (!given.has(name)) fault(report, join(path, name), 'required, but missing')
       if (check && report.faults.length === faultsBefore) check(result as ReadFields<F>, path, report)
       return result as ReadFields<F>
     },

@@ -1,57 +1,36 @@
 /**
- * Parses untrusted YAML or JSON. Documents are separated first, so that an error affects only one document. Nesting and aliases are
+ * Parses untrusted YAML or JSON, with the values that the orchestrator's command line reads (docs/operation.md, F3). Documents are separated first, so that an error affects only one document. Nesting and aliases are
  * limited. The time is linear in the size of the text, not quadratic.
  */
-import {
-  Composer,
-  type CST,
-  type Document,
-  isAlias,
-  isMap,
-  isNode,
-  isScalar,
-  LineCounter,
-  type Node,
-  Parser,
-  type ScalarTag,
-  visit,
-  type YAMLMap,
-  YAMLParseError,
-} from 'yaml'
-import { mayDiffer, orchestratorTags } from './orchestrator-yaml.ts'
+import { Composer, type CST, type Document, LineCounter, Parser, YAMLParseError } from 'yaml'
 import { notPlain, plainDocument } from './plain-yaml.ts'
+import { composing, TreeMistake, valueOfTree } from './yaml-tree.ts'
 
-/** Limits on the documents of a text. */
-export const documentLimits = { documents: 50_000, depth: 64, aliases: 100 }
+/** Limits on the documents of a text. `shared`: how many values aliases and merge keys of a document may stand for. */
+export const documentLimits = { documents: 50_000, depth: 64, aliases: 100, shared: 100_000 }
 
 /** A document as plain values, or the error and the text of the document. */
 export type ReadDocument = { readonly value: unknown } | { readonly error: string; readonly text: string }
 
 const tooDeep = `nested deeper than ${documentLimits.depth} levels`
 
-/**
- * What plain scalars mean. `core`: YAML 1.2. `orchestrator`: as the orchestrator and its command line read them, after YAML 1.1; `0644` is
- * 420, and `yes` is true ({@link orchestratorTags}).
- */
-export type Dialect = 'core' | 'orchestrator'
-
 /** Parses the documents of a text, in order. Never throws. */
-export function readDocuments(content: string, dialect: Dialect = 'core'): ReadDocument[] {
+export function readDocuments(content: string): ReadDocument[] {
   const json = readJson(content)
   if (json) return [json]
   const texts = separate(content)
   if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
-  return texts.flatMap(({ text, line }) => readYaml(text, line, dialect) ?? [])
+  return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
 }
 
 /** Parses the documents of a text, in order, each with its text. Never throws. */
-export function readDocumentTexts(content: string, dialect: Dialect): (ReadDocument & { readonly text: string })[] {
+export function readDocumentTexts(content: string): (ReadDocument & { readonly text: string })[] {
   const json = readJson(content)
   if (json) return [{ ...json, text: content }]
   const texts = separate(content)
   if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
   return texts.flatMap(({ text, line }) => {
-    const read = readYaml(text, line, dialect)
+    const read = readYaml(text, line)
     return read ? { ...read, text } : []
   })
 }
@@ -66,7 +45,7 @@ export interface DocumentText {
 export function documentTexts(content: string): readonly DocumentText[] {
   if (readJson(content)) return [{ text: content, line: 0 }]
   const texts = separate(content)
-  return texts.length > documentLimits.documents ? [{ text: content, line: 0 }] : texts.filter(({ text, line }) => readYaml(text, line, 'core'))
+  return texts.length > documentLimits.documents ? [{ text: content, line: 0 }] : texts.filter(({ text, line }) => readYaml(text, line))
 }
 
 /**
@@ -135,26 +114,26 @@ function separate(content: string): DocumentText[] {
 const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
 
 /** Parses a separated text. Undefined when it contains no document. */
-function readYaml(text: string, line: number, dialect: Dialect): ReadDocument | undefined {
-  const read = readOne(text, line, dialect)
+function readYaml(text: string, line: number): ReadDocument | undefined {
+  const read = readOne(text, line)
   return read && 'error' in read ? { error: read.error, text } : read
 }
 
-function readOne(text: string, line: number, dialect: Dialect): { readonly value: unknown } | { readonly error: string } | undefined {
+function readOne(text: string, line: number): { readonly value: unknown } | { readonly error: string } | undefined {
   const counter = new LineCounter()
   const at = (offset: number) => line + counter.linePos(offset).line
   const control = text.search(controls)
   if (control >= 0) return { error: `not YAML, line ${line + text.slice(0, control).split('\n').length}: a control character` }
   try {
     const tokens = tokensOf(text, counter)
-    const tags = dialect === 'orchestrator' && mayDiffer(text) ? orchestratorTags : []
-    const value = tags.length > 0 ? notPlain : plainDocument(tokens, documentLimits.depth)
+    const value = plainDocument(tokens, documentLimits.depth)
     if (value !== notPlain) return { value }
-    const document = compose(text, tokens, tags)
-    return document && readTree(document, at)
+    const document = compose(text, tokens)
+    return document && withinDepth(valueOfTree(document, documentLimits), '')
   } catch (error) {
     // The library parses nested collections recursively and overflows the stack.
     if (error instanceof RangeError || (error instanceof YAMLParseError && error.code === 'RESOURCE_EXHAUSTION')) return { error: tooDeep }
+    if (error instanceof TreeMistake) return { error: `not YAML, line ${at(error.offset)}: ${error.message}` }
     if (error instanceof YAMLParseError) return { error: `not YAML, line ${at(error.pos[0])}: ${withoutText(error.message)}` }
     return { error: `cannot be read: ${error instanceof Error ? error.message : String(error)}` }
   }
@@ -177,9 +156,9 @@ function tokensOf(text: string, counter: LineCounter): CST.Token[] {
  * Composes one document. Throws at its first error: the library would continue, describe each error with an excerpt of its line, and take
  * quadratic time for a long line.
  */
-function compose(text: string, tokens: readonly CST.Token[], tags: readonly ScalarTag[]): Document | undefined {
-  // The library detects duplicate keys by comparing each with all others. `repeatedKey` uses a set.
-  const composer = new Composer({ uniqueKeys: false, merge: false, strict: true, logLevel: 'silent', customTags: (core) => [...tags, ...core] })
+function compose(text: string, tokens: readonly CST.Token[]): Document | undefined {
+  // The library detects duplicate keys by comparing each with all others.
+  const composer = new Composer(composing)
   const report: (...mistake: unknown[]) => void = Reflect.get(composer, 'onError')
   let first: YAMLParseError | undefined
   Reflect.set(composer, 'onError', (source: unknown, code: unknown, message: unknown, isWarning?: boolean) => {
@@ -198,39 +177,6 @@ function compose(text: string, tokens: readonly CST.Token[], tags: readonly Scal
   const [document, another] = documents
   if (another) throw new YAMLParseError([text.length - 1, text.length], 'UNEXPECTED_TOKEN', 'Unexpected second document')
   return document
-}
-
-function readTree(document: Document, lineOf: (offset: number) => number) {
-  let aliases = 0
-  const maps: YAMLMap[] = []
-  const anchors = new Map<string, Node>()
-  visit(document, {
-    Node(_, node) {
-      if (isAlias(node)) aliases++
-      else if (node.anchor !== undefined) anchors.set(node.anchor, node)
-      if (isMap(node)) maps.push(node)
-    },
-  })
-  const repeated = repeatedKey(maps, anchors, lineOf)
-  if (repeated !== undefined) return { error: `not YAML, ${repeated}` }
-  if (aliases > documentLimits.aliases) return { error: `more than ${documentLimits.aliases} aliases` }
-  return withinDepth(document.toJS({ maxAliasCount: documentLimits.aliases }), '')
-}
-
-/** Returns the first duplicate key of a mapping. Keys are equal when their texts are: 1 and "1", or a name and an alias of it. */
-function repeatedKey(maps: readonly YAMLMap[], anchors: ReadonlyMap<string, Node>, lineOf: (offset: number) => number): string | undefined {
-  for (const { items } of maps) {
-    const keys = new Set<string>()
-    for (const { key } of items) {
-      const node = isAlias(key) ? anchors.get(key.source) : key
-      if (!isScalar(node)) continue
-      const name = String(node.value ?? '')
-      if (keys.has(name))
-        return `line ${lineOf(isNode(key) ? (key.range?.[0] ?? 0) : 0)}: the key ${JSON.stringify(name).slice(0, 100)} is given twice`
-      keys.add(name)
-    }
-  }
-  return undefined
 }
 
 /** Returns a value, or an error if it is nested too deep for recursive functions. */

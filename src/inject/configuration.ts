@@ -99,7 +99,7 @@ const policyWarning = (policy: string): string[] =>
 
 function documentOf(key: string, content: string): { readonly value: Readonly<Record<string, unknown>> } | { readonly error: string } {
   if (content.length > longestText) return { error: `${key}: longer than ${longestText} characters` }
-  const [document = { value: {} }, another] = readDocuments(content, 'orchestrator')
+  const [document = { value: {} }, another] = readDocuments(content)
   if (another) return { error: `${key}: holds more than one document` }
   if ('error' in document) return { error: `${key}: ${document.error}` }
   const value = document.value ?? {}

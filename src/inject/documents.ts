@@ -37,7 +37,7 @@ export interface InjectedDocuments {
 export function injectDocuments(content: string, namespace: string, settings: InjectionSettings): InjectedDocuments {
   const notices: string[] = []
   const isJson = /^\s*\{/.test(content)
-  const texts = readDocumentTexts(content, 'orchestrator')
+  const texts = readDocumentTexts(content)
   const written = texts.map((document, index) => {
     if ('error' in document) throw new Error(`document ${index + 1}: ${document.error}`)
     const injected = injectValue(document.value, { namespace, settings, notices, place: `document ${index + 1}` })

@@ -86,7 +86,7 @@ function proxyConfigOf(annotations: Readonly<Record<string, string>>, { mesh, na
     throw new InjectionError(`annotation ${key}: ${JSON.stringify(text.slice(0, 100))}: ${reason}`)
   }
   if (text.length > most.proxyConfig) return fail(`is longer than ${most.proxyConfig} characters`)
-  const [document = { value: {} }, another] = readDocuments(text, 'orchestrator')
+  const [document = { value: {} }, another] = readDocuments(text)
   if (another) return fail('holds more than one document')
   if ('error' in document) return fail(document.error)
   const report: Report = { faults: [], warnings: [] }
@@ -160,7 +160,7 @@ function patchOf(name: string, text: string): Pod {
     throw new InjectionError(`template ${name}: its output is not part of a pod: ${reason}`)
   }
   const quick = lineDocument(text, documentLimits.depth)
-  const [document = { value: {} }, another] = quick === notPlain ? readDocuments(text, 'orchestrator') : [{ value: quick }]
+  const [document = { value: {} }, another] = quick === notPlain ? readDocuments(text) : [{ value: quick }]
   if (another) return fail('more than one document')
   if ('error' in document) return fail(document.error)
   try {

@@ -331,7 +331,7 @@ describe('watched files', () => {
       const lookup = Promise.withResolvers<void>()
       let asked = 0
       writeFileSync(path('closing-mesh'), 'rootNamespace: a')
-      writeFileSync(path('closing-networks'), 'networks: {n: {gateways: [{address: gateway.test}]}}')
+      writeFileSync(path('closing-networks'), 'networks: {net: {gateways: [{address: gateway.test}]}}')
       const files = await settings(
         { meshConfig: path('closing-mesh'), networksConfig: path('closing-networks') },
         async (given) => {
@@ -367,7 +367,7 @@ describe('watched files', () => {
       expect(files.events().map((event) => event.type === 'SettingUnusable' && event.setting)).to.deep.equal(['mesh', 'networks'])
       expect(logged.filter((line) => line.includes('the settings in force stay'))).to.have.length(2)
       rmSync(path('networks'))
-      writeFileSync(path('networks'), 'networks: {n: {gateways: [{address: 1.2.3.4}]}}')
+      writeFileSync(path('networks'), 'networks: {net: {gateways: [{address: 1.2.3.4}]}}')
       writeFileSync(path('mesh'), 'rootNamespace: given')
       files.audit()
       await until('both to be emitted', () => types().includes('MeshChanged') && types().includes('NetworksChanged'))

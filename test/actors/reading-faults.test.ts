@@ -204,10 +204,10 @@ describe('unreadable content of a configuration directory', () => {
     await directory.reload()
     expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
     // An object that is missing in a readable file is deleted.
-    write('a.yaml', policy('y'))
+    write('a.yaml', policy('z'))
     rmSync(at('z.yaml'))
     await directory.reload()
-    expect(counts()).to.deep.equal(['ns/b', 'ns/y'])
+    expect(counts()).to.deep.equal(['ns/b', 'ns/z'])
   })
 
   const rule = (port: string) =>

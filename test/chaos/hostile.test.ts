@@ -26,7 +26,7 @@ const corpus: Record<string, string> = {
   'NUL and control characters': 'kind: \u0000\u0007\u001b[31m\napiVersion: "\\x00"',
   'a million dashes': '-'.repeat(1_000_000),
   'many documents': '---\n'.repeat(20_000),
-  'prototype pollution': `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\n__proto__: {polluted: yes}\nmetadata: {name: p, labels: {__proto__: x, constructor: y}}\nspec: {__proto__: {polluted: yes}, constructor: {prototype: {polluted: yes}}}\n`,
+  'prototype pollution': `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\n__proto__: {polluted: yes}\nmetadata: {name: p, labels: {__proto__: x, constructor: z}}\nspec: {__proto__: {polluted: yes}, constructor: {prototype: {polluted: yes}}}\n`,
   'huge number': object('ServiceEntry', `{hosts: [a.b], ports: [{number: ${'9'.repeat(400)}, name: a}]}`),
   'regex bomb': object(
     'VirtualService',

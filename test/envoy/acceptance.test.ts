@@ -106,7 +106,7 @@ spec:
   hosts: [shop, shop.example.com]
   gateways: [mesh, secure]
   http:
-  - match: [{headers: {x: {regex: 'a.*b'}}, withoutHeaders: {y: {}}, queryParams: {q: {exact: '1'}}, method: {exact: GET}, uri: {regex: '/a/.*'}, sourceLabels: {app: mock-0}}]
+  - match: [{headers: {x: {regex: 'a.*b'}}, withoutHeaders: {'y': {}}, queryParams: {q: {exact: '1'}}, method: {exact: GET}, uri: {regex: '/a/.*'}, sourceLabels: {app: mock-0}}]
     timeout: 3s
     retries: {attempts: 2, retryRemoteLocalities: true, retryOn: 'gateway-error,reset,503'}
     route: [{destination: {host: shop, subset: v1, port: {number: 8000}}}]

@@ -191,7 +191,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
           `{match: [{headers: {x-user: {exact: ann}, x-more: {}}}], directResponse: {status: 212}}`,
           `{match: [{headers: {x-version: {regex: 'v[0-9]+'}}}, {headers: {x-version: {prefix: canary}}}], directResponse: {status: 213}}`,
           `{match: [{uri: {exact: /without}, withoutHeaders: {x-no: {exact: 'yes'}, x-none: {}}}], directResponse: {status: 214}}`,
-          `{match: [{queryParams: {v: {exact: 'true'}}}, {queryParams: {n: {regex: '\\d+'}}}, {queryParams: {any: {regex: '*'}}}], directResponse: {status: 215}}`,
+          `{match: [{queryParams: {v: {exact: 'true'}}}, {queryParams: {'n': {regex: '\\d+'}}}, {queryParams: {any: {regex: '*'}}}], directResponse: {status: 215}}`,
           `{match: [{method: {exact: PUT}, uri: {exact: /method}, scheme: {exact: http}}], directResponse: {status: 216}}`,
           `{match: [{authority: {prefix: other}}], directResponse: {status: 217}}`,
           `{match: [{gateways: [shop/elsewhere]}, {sourceNamespace: elsewhere}, {sourceLabels: {app: elsewhere}}], directResponse: {status: 218}}`,

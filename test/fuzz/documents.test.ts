@@ -202,8 +202,8 @@ for (const each of [seed, seed + 1]) {
       for (const broken of [0, 5])
         fc.assert(
           fc.property(valuesOf(meshForm, broken), valuesOf(networksForm, broken), (given, networks) => {
-            const read = readMeshConfig(stringify(given, { aliasDuplicateObjects: false }))
-            const network = readMeshNetworks(stringify(networks, { aliasDuplicateObjects: false }))
+            const read = readMeshConfig(stringify(given, { aliasDuplicateObjects: false, compat: 'yaml-1.1' }))
+            const network = readMeshNetworks(stringify(networks, { aliasDuplicateObjects: false, compat: 'yaml-1.1' }))
             if ('value' in read) mesh.planner.state.setMesh(read.value)
             if ('value' in network) mesh.planner.state.setNetworks(network.value)
             mesh.planner.advance()

@@ -288,6 +288,6 @@ export const valuesOf = (form: Form, broken: number): fc.Arbitrary<unknown> => f
 export function textOf({ kind, name, spec }: MadeDocument, namespace: string): string {
   return stringify(
     { apiVersion: `${kind.group}.mesh.io/${kind.versions.at(-1)}`, kind: kind.name, metadata: { name, namespace }, spec },
-    { aliasDuplicateObjects: false },
+    { aliasDuplicateObjects: false, compat: 'yaml-1.1' },
   )
 }

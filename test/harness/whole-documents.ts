@@ -73,7 +73,7 @@ trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}
     `
 selector: {app: v1}
 servers:
-- {name: n, port: {number: 8081, protocol: HTTP, name: http}, hosts: [b.fuzz.svc.cluster.local, './x.example.com'], bind: 127.0.0.1}
+- {name: 'n', port: {number: 8081, protocol: HTTP, name: http}, hosts: [b.fuzz.svc.cluster.local, './x.example.com'], bind: 127.0.0.1}
 - {port: {number: 8443, protocol: HTTPS, name: https}, hosts: ['b.fuzz.svc.cluster.local'], tls: {mode: SIMPLE, credentialName: cred, subjectAltNames: [a], minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_3, cipherSuites: [ECDHE-ECDSA-AES128-GCM-SHA256]}}
 - {port: {number: 9443, protocol: HTTPS, name: mutual}, hosts: ['*.example.com'], tls: {mode: MUTUAL, credentialName: cred, subjectAltNames: [a, 'spiffe://a/b'], verifyCertificateHash: ['df:6f:f7:2f:e9:11:65:21:26:8f:6f:2d:d4:96:6f:51:df:47:98:83:fe:70:37:b3:9f:1e:9f:86:9d:18:b4:0d'], verifyCertificateSpki: ['NvqYIYSbgK2vCJpQhObf77vv+bQWtc5ek5RIOwPiC9A=']}}
 - {port: {number: 7443, protocol: TLS, name: pass}, hosts: ['b.fuzz.svc.cluster.local', 'c.example.com'], tls: {mode: PASSTHROUGH}}
@@ -89,7 +89,7 @@ addresses: [240.0.0.1, 10.9.0.0/16]
 ports: [{number: 80, protocol: HTTP, name: http, targetPort: 8080}, {number: 443, protocol: TLS, name: tls}, {number: 9000, protocol: TCP, name: tcp}, {number: 9001, name: any}]
 location: MESH_INTERNAL
 resolution: STATIC
-endpoints: [{address: 10.7.0.1, ports: {http: 81}, labels: {app: v1}, locality: r/z/s, weight: 5, serviceAccount: sa, network: n}, {address: 10.7.0.2, weight: 7}]
+endpoints: [{address: 10.7.0.1, ports: {http: 81}, labels: {app: v1}, locality: r/z/s, weight: 5, serviceAccount: sa, network: 'n'}, {address: 10.7.0.2, weight: 7}]
 subjectAltNames: [a.example.com]
 exportTo: ['*']
 `,
@@ -107,7 +107,7 @@ ports: [{number: 443, protocol: TLS, name: tls}, {number: 9000, protocol: TCP, n
 resolution: NONE
 `,
   ],
-  WorkloadEntry: [`{address: 10.7.0.9, ports: {http: 81}, labels: {app: w}, locality: r/z, weight: 3, serviceAccount: sa, network: n}`],
+  WorkloadEntry: [`{address: 10.7.0.9, ports: {http: 81}, labels: {app: w}, locality: r/z, weight: 3, serviceAccount: sa, network: 'n'}`],
   Sidecar: [
     `
 ingress: [{port: {number: 7070, protocol: HTTP, name: http}, bind: 127.0.0.1, captureMode: NONE, defaultEndpoint: '127.0.0.1:8080'}, {port: {number: 7071, protocol: TCP, name: tcp}, defaultEndpoint: 'unix:///tmp/x'}]
@@ -119,9 +119,9 @@ outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: a.fuzz.svc.cluster.
     (action) => `
 action: ${action}
 rules:
-- from: [{source: {principals: [a, 'td/ns/a/sa/*'], notPrincipals: ['*b'], requestPrincipals: ['i/s'], notRequestPrincipals: ['*'], namespaces: [n], notNamespaces: [m], ipBlocks: [10.0.0.0/8], notIpBlocks: [10.1.0.0/16], remoteIpBlocks: ['::/0'], notRemoteIpBlocks: [1.2.3.4]}}]
+- from: [{source: {principals: [a, 'td/ns/a/sa/*'], notPrincipals: ['*b'], requestPrincipals: ['i/s'], notRequestPrincipals: ['*'], namespaces: ['n'], notNamespaces: [m], ipBlocks: [10.0.0.0/8], notIpBlocks: [10.1.0.0/16], remoteIpBlocks: ['::/0'], notRemoteIpBlocks: [1.2.3.4]}}]
   to: [{operation: {hosts: [h.com], notHosts: ['*.i.com'], ports: ['80'], notPorts: ['81'], methods: [GET], notMethods: [PUT], paths: [/a, '/b*'], notPaths: ['*c']}}]
-  when: [{key: 'request.headers[x-h]', values: [v]}, {key: 'request.auth.claims[c]', values: [v], notValues: [w]}, {key: source.ip, values: [10.0.0.1]}, {key: remote.ip, notValues: [10.0.0.1]}, {key: source.namespace, values: [n]}, {key: source.principal, values: [p]}, {key: request.auth.principal, values: [p/q]}, {key: request.auth.audiences, values: [a]}, {key: request.auth.presenter, values: [a]}, {key: destination.ip, values: [10.0.0.1]}, {key: destination.port, values: ['80']}, {key: connection.sni, values: [s]}, {key: 'experimental.envoy.filters.network.mysql_proxy[db.t]', values: ['[x]']}]
+  when: [{key: 'request.headers[x-h]', values: [v]}, {key: 'request.auth.claims[c]', values: [v], notValues: [w]}, {key: source.ip, values: [10.0.0.1]}, {key: remote.ip, notValues: [10.0.0.1]}, {key: source.namespace, values: ['n']}, {key: source.principal, values: [p]}, {key: request.auth.principal, values: [p/q]}, {key: request.auth.audiences, values: [a]}, {key: request.auth.presenter, values: [a]}, {key: destination.ip, values: [10.0.0.1]}, {key: destination.port, values: ['80']}, {key: connection.sni, values: [s]}, {key: 'experimental.envoy.filters.network.mysql_proxy[db.t]', values: ['[x]']}]
 `,
   ),
   RequestAuthentication: [

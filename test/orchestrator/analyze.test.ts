@@ -152,7 +152,7 @@ describe('the analysis of a real cluster', function () {
       role('one-namespace', `{apiGroups: ["*"], resources: ["*"], ${read}}`),
       bound('RoleBinding', 'one-namespace', ', namespace: shop'),
     )
-    const ofFiles = [route('local', 'wbe').replace('[web]', '[x]'), route('far', 'reviws.other.svc.cluster.local').replace('[web]', '[y]')]
+    const ofFiles = [route('local', 'wbe').replace('[web]', '[x]'), route('far', 'reviws.other.svc.cluster.local').replace('[web]', '[z]')]
     const limited = await found(['--cluster', '-n', 'shop', '-'], { KUBECONFIG: oneNamespace }, ofFiles.join('\n---\n'))
     const services = limited.find(({ object }) => object === 'services')
     expect(services?.message).to.match(/^read in the namespace shop only: services is forbidden/)

@@ -201,7 +201,7 @@ describe('files named by flags, and unreadable files', () => {
 
   it('keep their settings in force with a log line if they are removed', async () => {
     service.write('mesh-config', 'rootNamespace: given')
-    service.write('networks', 'networks: {n: {endpoints: [{fromRegistry: r}]}}')
+    service.write('networks', 'networks: {net: {endpoints: [{fromRegistry: r}]}}')
     await service.start()
     const root = async () => (await service.debug<{ rootNamespace: string }>('mesh')).rootNamespace
     expect(await root()).to.equal('given')

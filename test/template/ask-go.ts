@@ -1,4 +1,4 @@
-/** Asks Go what it makes of templates and patches (`test/template/oracle/`), and compares our results with its. */
+/** Asks Go what it makes of templates, patches and YAML (`test/template/oracle/`), and compares our results with its. */
 import { spawnSync } from 'node:child_process'
 import { sprigFunctions } from '../../src/template/sprig/sprig.ts'
 import { parseTemplate } from '../../src/template/template.ts'
@@ -19,16 +19,22 @@ export interface MergeCase {
   readonly patch: unknown
 }
 
-/** What Go answers: the output, the merged pod or the merge keys, or an error. */
+/** A document of YAML. */
+export interface YamlCase {
+  readonly yaml: string
+}
+
+/** What Go answers: the output, the merged pod, the merge keys or the JSON, or an error. */
 export interface Answer {
   readonly output: string
   readonly keys?: readonly string[]
   readonly merged?: unknown
+  readonly json?: string
   readonly error?: string
 }
 
 /** Asks Go about all cases at once. */
-export function askGo(cases: readonly (TemplateCase | MergeCase | { readonly keys: true })[]): Answer[] {
+export function askGo(cases: readonly (TemplateCase | MergeCase | YamlCase | { readonly keys: true })[]): Answer[] {
   const { stdout, status, stderr } = spawnSync(buildOracle(), [], {
     input: cases.map((each) => `${JSON.stringify(each)}\n`).join(''),
     encoding: 'utf8',

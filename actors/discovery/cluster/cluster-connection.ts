@@ -6,7 +6,6 @@ import type { RequestOptions } from 'node:https'
 import { isIPv6 } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import type { KubeConfig } from '@kubernetes/client-node'
-import { parse } from 'yaml'
 import type { ClusterAccess, ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import { isMapping, mapping } from '../../../src/config/shape.ts'
 import { readPlugin } from '../../../src/orchestrator/exec-credential.ts'
@@ -14,7 +13,7 @@ import { readProxy } from '../../../src/orchestrator/proxies.ts'
 import type { BoundedAnswers } from '../../runtime/actor.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
-import { joinedFiles } from './connection-files.ts'
+import { joinedFiles, readConnection } from './connection-files.ts'
 import { CredentialPlugin } from './exec-plugin.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -106,8 +105,7 @@ export class ClusterConnection {
     const { KubeConfig: Config } = await import('@kubernetes/client-node')
     const config = new Config()
     try {
-      const given: unknown = parse(text)
-      if (!isMapping(given)) throw new Error('there is no configuration in it')
+      const given = readConnection(text)
       config.loadFromString(loadable(given, directory))
       config.makePathsAbsolute(directory)
       this.#loaded = { config, text, plugin: await pluginOf(config, given, directory) }

@@ -1,9 +1,9 @@
 /** Joins files with contexts, clusters and users to one configuration, as the orchestrator's command line does (docs/analysis.md, Y6). */
 import { existsSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { parse } from 'yaml'
 import type { ClusterOrigin } from '../../../protocols/messages/orchestrator.ts'
 import { isMapping, mapping } from '../../../src/config/shape.ts'
+import { readDocuments } from '../../../src/config/yaml-documents.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -38,8 +38,7 @@ export async function joinedFiles({ paths: files, context }: Extract<ClusterOrig
   const joined: Record<keyof typeof lists, Map<unknown, unknown>> = { clusters: new Map(), users: new Map(), contexts: new Map() }
   let current = context
   for (const file of files) {
-    const text = await readBoundedFile(file)
-    const config = configIn(text, file)
+    const config = configIn(await readBoundedFile(file), file)
     const { 'current-context': own } = config
     if (current === '' && typeof own === 'string') current = own
     for (const list of Object.keys(lists) as (keyof typeof lists)[])
@@ -54,13 +53,21 @@ export async function joinedFiles({ paths: files, context }: Extract<ClusterOrig
 
 function configIn(text: string, file: string): Mapping {
   try {
-    const value: unknown = parse(text)
-    if (isMapping(value)) return value
+    return readConnection(text)
   } catch (error) {
-    // The rest of the message quotes the file, which has credentials.
-    throw new Error(`${file}: ${(error as Error).message.split('\n')[0]}`)
+    throw new Error(`${file}: ${(error as Error).message}`)
   }
-  throw new Error(`${file}: there is no configuration in it`)
+}
+
+/**
+ * Reads a configuration as the orchestrator's clients do: the first document counts. Throws an Error with the reason, which quotes nothing of
+ * the text, since that has credentials.
+ */
+export function readConnection(text: string): Mapping {
+  const [document] = readDocuments(text)
+  if (document && 'error' in document) throw new Error(document.error)
+  if (!isMapping(document?.value)) throw new Error('there is no configuration in it')
+  return document.value
 }
 
 /** Relative paths are relative to the file. A command without a slash is looked up in the usual places. */

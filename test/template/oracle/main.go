@@ -1,5 +1,5 @@
 // Reads requests as lines of JSON from its standard input, and answers each with a line: what Go's text/template with sprig makes of a
-// template, or the orchestrator's strategic merge of a pod and a patch. The tests of this folder compare it with ours.
+// template, the orchestrator's strategic merge of a pod and a patch, or the JSON that its command line reads in a document of YAML. The tests of this folder compare it with ours.
 package main
 
 import (
@@ -28,12 +28,15 @@ type request struct {
 	Patch json.RawMessage `json:"patch"`
 	// For the merge keys of a Pod.
 	Keys bool `json:"keys"`
+	// For a document of YAML.
+	YAML *string `json:"yaml"`
 }
 
 type answer struct {
 	Output string          `json:"output"`
 	Keys   []string        `json:"keys,omitempty"`
 	Merged json.RawMessage `json:"merged,omitempty"`
+	JSON   string          `json:"json,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
@@ -109,6 +112,20 @@ func merge(given request) (done answer) {
 	return answer{Merged: merged}
 }
 
+// read reads a document as kubectl does.
+func read(text string) (done answer) {
+	defer func() {
+		if failed := recover(); failed != nil {
+			done = answer{Error: fmt.Sprint(failed)}
+		}
+	}()
+	value, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return answer{JSON: string(value)}
+}
+
 // mergeKeys lists the fields of a type that are merged: their paths, strategies and keys.
 func mergeKeys(kind reflect.Type, path string, found []string) []string {
 	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
@@ -154,6 +171,8 @@ func main() {
 			done = answer{Error: "request: " + err.Error()}
 		} else if given.Keys {
 			done = answer{Keys: mergeKeys(reflect.TypeFor[corev1.Pod](), "", nil)}
+		} else if given.YAML != nil {
+			done = read(*given.YAML)
 		} else if given.Template != nil {
 			done = render(given)
 		} else {

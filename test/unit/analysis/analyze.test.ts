@@ -153,7 +153,7 @@ describe('the analysis of configuration', () => {
       expect(ordered('{uri: {prefix: /a}}', '{uri: {exact: /a/b}}, {uri: {prefix: /c}}')).to.deep.equal([
         'IST0131 VirtualService/shop/v spec.http[1].match[0]',
       ])
-      expect(ordered('{uri: {prefix: /a}, headers: {x: {exact: y}}}', '{uri: {prefix: /a}}')).to.deep.equal([])
+      expect(ordered('{uri: {prefix: /a}, headers: {x: {exact: z}}}', '{uri: {prefix: /a}}')).to.deep.equal([])
       expect(ordered('{uri: {prefix: /A}, ignoreUriCase: true}', '{uri: {prefix: /a}}')).to.deep.equal([])
     })
   })

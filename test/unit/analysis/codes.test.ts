@@ -182,9 +182,9 @@ const examples: Partial<Record<Code, readonly Example[]>> = {
   ],
   IST0126: [
     {
-      wrong: [configMap('mesh', 'meshNetworks', 'networks: {n: {endpoints: [{fromRegistry: nowhere}]}}')],
-      at: at('0126 MeshNetworks// networks.n.endpoints[0].fromRegistry'),
-      right: [configMap('mesh', 'meshNetworks', 'networks: {n: {endpoints: [{fromRegistry: Kubernetes}]}}')],
+      wrong: [configMap('mesh', 'meshNetworks', 'networks: {net: {endpoints: [{fromRegistry: nowhere}]}}')],
+      at: at('0126 MeshNetworks// networks.net.endpoints[0].fromRegistry'),
+      right: [configMap('mesh', 'meshNetworks', 'networks: {net: {endpoints: [{fromRegistry: Kubernetes}]}}')],
     },
   ],
   IST0135: [

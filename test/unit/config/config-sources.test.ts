@@ -30,7 +30,7 @@ describe('configSources', () => {
       [{ address: 'xds://other' }, 'is not xds://<host>:<port>'],
       [{ address: 'xds://other:70000' }, 'is not xds://<host>:<port>'],
       [{ address: 'xds://a b:15012' }, 'is not xds://<host>:<port>'],
-      [{ address: 7 }, 'expected text, got number 7'],
+      [{ address: 7 }, 'expected text, got number 7; a number is a text only in quotes'],
       [{ address: `fs:///${'a'.repeat(5000)}` }, 'longer than 4096 characters'],
       [{ address: 'fs:///a\u0000b' }, 'has a NUL character'],
     ]

@@ -12,7 +12,6 @@ const entry = (metadata: string, rest = `spec: ${entrySpec}`) =>
 const policy = (metadata: string, rest = 'spec: {action: DENY, rules: [{}]}') =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: ${metadata}\n${rest}\n`
 const secret = (metadata: string, rest: string) => `apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: ${metadata}\n${rest}\n`
-const merge = 'merge keys (<<) are not supported; write the fields instead'
 
 describe('a field of the wrong type', () => {
   it('is the only fault if it is the metadata, with or without a spec', () => {
@@ -39,7 +38,12 @@ describe('a field of the wrong type', () => {
       'ServiceEntry/ns/x metadata.annotations: expected a mapping, got a list',
     ])
     expect(faultsOf('apiVersion: networking.mesh.io/v1\nkind: [a]\n')).to.deep.equal(['undefined kind: expected text, got a list'])
-    expect(faultsOf('apiVersion: 1\nkind: Thing\n')).to.deep.equal(['undefined apiVersion: expected text, got number 1'])
+    expect(faultsOf('apiVersion: 1\nkind: Thing\n')).to.deep.equal([
+      'undefined apiVersion: expected text, got number 1; a number is a text only in quotes',
+    ])
+    expect(faultsOf(entry('{name: x, namespace: n}'))).to.deep.equal([
+      'ServiceEntry//x metadata.namespace: expected text, got boolean false; y, n, yes, no, on, off, true and false are texts only in quotes',
+    ])
     expect(faultsOf('apiVersion: null\nkind: Thing\n')).to.deep.equal(['undefined apiVersion: required, but missing'])
   })
 
@@ -50,45 +54,43 @@ describe('a field of the wrong type', () => {
 
 describe('a merge key', () => {
   const given = '{name: x, namespace: ns}'
-  for (const [place, text, fault] of [
-    ['the metadata', `base: &base ${given}\n${entry('{<<: *base}')}`, `ServiceEntry//(file.yaml#1) metadata.<<`],
-    ['the document', `base: &base {metadata: ${given}}\n<<: *base\n${entry('', '')}`, 'ServiceEntry//(file.yaml#1) <<'],
-    ['a document without a kind', `base: &base {kind: ServiceEntry}\n<<: *base\nmetadata: ${given}\n`, 'ServiceEntry//(file.yaml#1.1) <<'],
-    ['the spec', entry(given, `spec: {<<: ${entrySpec}}`), 'ServiceEntry/ns/x spec.<<'],
-    ['a list of the spec', entry(given, 'spec: {hosts: [a], ports: [{<<: {number: 80}, name: a}]}'), 'ServiceEntry/ns/x spec.ports[0].<<'],
-    ['the labels', entry('{name: x, namespace: ns, labels: {<<: [{a: b}]}}'), 'ServiceEntry/ns/x metadata.labels[<<]'],
-    ['the metadata of a Secret', secret('{<<: {name: x}}', 'data: {tls.crt: a, tls.key: b}'), 'Secret//(file.yaml#1) metadata.<<'],
-    ['the data of a Secret', secret(given, 'data: {<<: {tls.crt: a}}'), 'Secret/ns/x data.<<'],
-    ['a Secret', `<<: {data: {tls.crt: a}}\n${secret(given, '')}`, 'Secret/ns/x <<'],
-    [
-      'a patch',
-      `apiVersion: networking.mesh.io/v1\nkind: EnvoyFilter\nmetadata: ${given}\nspec: {configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: {a: {<<: {b: c}}}}}]}\n`,
-      'EnvoyFilter/ns/x spec.configPatches[0].patch.value',
-    ],
+  for (const [place, text] of [
+    ['the metadata', entry(`{<<: ${given}}`)],
+    ['the document', `<<: {metadata: ${given}}\n${entry('{}').replace('metadata: {}\n', '')}`],
+    ['the spec', entry(given, `spec: {<<: ${entrySpec}}`)],
+    ['a list of the spec', entry(given, 'spec: {hosts: [a.example], ports: [{<<: {number: 80, protocol: HTTP}, name: http}], resolution: DNS}')],
+    ['an alias', entry(given, `spec: {hosts: [a.example], ports: [&a {number: 80, name: http, protocol: HTTP}], <<: {resolution: DNS}}`)],
   ] as const)
-    it(`is a fault that names the field and the reason: in ${place}`, () => {
-      const faults = faultsOf(text)
-      expect(faults[0]).to.equal(`${fault}: ${merge}`)
-      expect(faults.filter((each) => each.includes('missing'))).to.deep.equal([])
+    it(`stands for the fields of its mapping: in ${place}`, () => {
+      const { objects, faults } = parse(text)
+      expect(faults).to.deep.equal([])
+      expect(objects).to.deep.equal(parse(entry(given)).objects)
     })
 
-  it('is a fault of the mesh configuration', () => {
-    expect(readMeshConfig('base: &base {proxyListenPort: 1}\n<<: *base\n')).to.deep.equal({ error: `field <<: ${merge}` })
+  it('is read in the mesh configuration', () => {
+    expect(readMeshConfig('defaultConfig: &base {concurrency: 3}\n<<: {rootNamespace: root}\n')).to.have.nested.property(
+      'value.rootNamespace',
+      'root',
+    )
   })
 
-  it('with text as its value is a key like others in a map', () => {
+  it('in quotes is a key like others', () => {
     expect(faultsOf(entry('{name: x, namespace: ns, annotations: {"<<": text}}'))).to.deep.equal([])
+    expect(faultsOf(policy(given, 'spec: {action: DENY, rules: [{}], "<<": {action: ALLOW}}'))).to.deep.equal([
+      'AuthorizationPolicy/ns/x spec.<<: unknown field',
+    ])
   })
 
-  it('in the metadata of a policy with name and namespace leaves the policy in force, otherwise there is a stand-in', () => {
-    const read = (metadata: string) => {
-      const { objects, standIns, faults } = parse(policy(metadata))
-      expect(faults).to.have.length(1)
-      return [...objects, ...standIns.values()].map(({ namespace, name, spec }) => [namespace, name, 'invalid' in (spec as object)])
-    }
-    expect(read('{name: x, namespace: ns, <<: {labels: {a: b}}}')).to.deep.equal([['ns', 'x', false]])
-    expect(read('{name: x, <<: {namespace: ns}}')).to.deep.equal([['', 'x', false]])
-    expect(read('{namespace: ns, <<: {name: x}}')).to.deep.equal([['ns', '(file.yaml#1)', true]])
+  it('gives a policy its name, its namespace and its rules', () => {
+    const read = (text: string) => parse(text).objects.map(({ namespace, name, spec }) => [namespace, name, spec])
+    const expected = read(policy(given))
+    expect(expected).to.have.length(1)
+    for (const text of [
+      policy('{name: x, <<: {namespace: ns}}'),
+      policy('{namespace: ns, <<: {name: x}}'),
+      policy(given, 'spec: {<<: {action: DENY, rules: [{}]}}'),
+    ])
+      expect(read(text), text).to.deep.equal(expected)
   })
 })
 

@@ -12,7 +12,7 @@ import { runs } from '../../harness/seed.ts'
 function isRead(text: string): boolean {
   const value = lineDocument(text, 64)
   if (value === notPlain) return false
-  const documents = readDocuments(text, 'orchestrator')
+  const documents = readDocuments(text)
   expect(documents.length, JSON.stringify(text)).to.equal(1)
   expect({ value }, JSON.stringify(text)).to.deep.equal(documents[0])
   expect(JSON.stringify(value), text).to.equal(JSON.stringify((documents[0] as { value: unknown }).value))

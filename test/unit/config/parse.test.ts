@@ -41,16 +41,16 @@ describe('the parser of configuration files', () => {
   it('reads Namespaces, Nodes and Pods, in lists too, and takes manifests that describe none that is there for documents of others', () => {
     const { objects, faults, foreign } = parse(
       [
-        'apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a, namespace: ns, labels: {app: web}, creationTimestamp: 2026-01-01T00:00:00Z}\n  spec: {nodeName: n, serviceAccountName: s, containers: [{name: c}]}\n  status: {podIP: "FD00::0001", podIPs: [{ip: "fd00::1"}, {ip: 10.1.1.1}], conditions: [{type: Ready, status: "True"}]}\n- metadata: {name: b, namespace: ns, deletionTimestamp: 2026-01-01T00:00:00Z}\n',
+        'apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a, namespace: ns, labels: {app: web}, creationTimestamp: 2026-01-01T00:00:00Z}\n  spec: {nodeName: node, serviceAccountName: s, containers: [{name: c}]}\n  status: {podIP: "FD00::0001", podIPs: [{ip: "fd00::1"}, {ip: 10.1.1.1}], conditions: [{type: Ready, status: "True"}]}\n- metadata: {name: b, namespace: ns, deletionTimestamp: 2026-01-01T00:00:00Z}\n',
         'apiVersion: v1\nkind: Pod\nmetadata: {name: manifest}\nspec: {}\n',
         'apiVersion: v1\nkind: Pod\nmetadata: {generateName: manifest-, namespace: ns}\n',
         'apiVersion: v1\nkind: Namespace\nmetadata: {name: ns, namespace: ignored, labels: {istio.io/rev: x}}\n',
         'apiVersion: other.example/v1\nkind: Node\nmetadata: {name: n}\n',
-        'apiVersion: v1\nkind: Pod\nmetadata: {name: wrong, namespace: ns}\nspec: {nodeName: [n]}\nstatus: {podIP: nowhere}\n',
+        'apiVersion: v1\nkind: Pod\nmetadata: {name: wrong, namespace: ns}\nspec: {nodeName: [node]}\nstatus: {podIP: nowhere}\n',
       ].join('---\n'),
     )
     expect(objects.map((object) => [configKey(object), object.labels, object.spec])).to.deep.equal([
-      ['Pod/ns/a', { app: 'web' }, { addresses: ['fd00::1', '10.1.1.1'], node: 'n', serviceAccount: 's', hostNetwork: false, readiness: 'ready' }],
+      ['Pod/ns/a', { app: 'web' }, { addresses: ['fd00::1', '10.1.1.1'], node: 'node', serviceAccount: 's', hostNetwork: false, readiness: 'ready' }],
       ['Pod/ns/b', {}, { addresses: [], node: '', serviceAccount: 'default', hostNetwork: false, readiness: 'terminating' }],
       ['Namespace//ns', { 'mesh.io/rev': 'x' }, {}],
     ])
@@ -153,7 +153,7 @@ describe('the parser of configuration files', () => {
 
   it('reports a misspelt kind or group that is no policy as a fault of the object that it means', () => {
     const document = (apiVersion: string, kind: string) =>
-      parse(`apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: {hosts: [a]}\n`)
+      parse(`apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: ns}\nspec: {hosts: [a]}\n`)
     for (const [apiVersion, kind, path, group = 'networking.mesh.io'] of [
       // A group that is right stays as it is written.
       ['networking.istio.io/v1', 'VirtualServise', 'kind', 'networking.istio.io'],
@@ -167,7 +167,7 @@ describe('the parser of configuration files', () => {
           {
             file: 'file.yaml',
             document: 1,
-            key: 'VirtualService/n/x',
+            key: 'VirtualService/ns/x',
             path,
             reason: `unknown kind "${kind}", apiVersion "${apiVersion}": did you mean VirtualService of ${group}?`,
           },
@@ -184,10 +184,10 @@ describe('the parser of configuration files', () => {
   })
 
   it('warns of an unknown kind in a group of the mesh that resembles no declared kind, and leaves it out', () => {
-    const { objects, faults, warnings, foreign } = parse('apiVersion: networking.istio.io/v2\nkind: Newcomer\nmetadata: {name: x, namespace: n}\n')
+    const { objects, faults, warnings, foreign } = parse('apiVersion: networking.istio.io/v2\nkind: Newcomer\nmetadata: {name: x, namespace: ns}\n')
     expect({ objects, faults, foreign }).to.deep.equal({ objects: [], faults: [], foreign: new Map() })
     const reason = 'unknown kind "Newcomer", apiVersion "networking.istio.io/v2"; the document is left out'
-    expect(warnings).to.deep.equal([{ file: 'file.yaml', document: 1, key: 'Newcomer/n/x', path: 'kind', reason }])
+    expect(warnings).to.deep.equal([{ file: 'file.yaml', document: 1, key: 'Newcomer/ns/x', path: 'kind', reason }])
   })
 
   for (const [what, spec, path] of [
@@ -226,7 +226,7 @@ describe('the parser of configuration files', () => {
   ] as const) {
     it(`rejects ${what}`, () => {
       const [kind, body] = spec.split('|') as [string, string]
-      const { faults } = parse(`apiVersion: networking.mesh.io/v1alpha3\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: ${body}\n`)
+      const { faults } = parse(`apiVersion: networking.mesh.io/v1alpha3\nkind: ${kind}\nmetadata: {name: x, namespace: ns}\nspec: ${body}\n`)
       expect(faults.map((fault) => fault.path)).to.include(path)
     })
   }

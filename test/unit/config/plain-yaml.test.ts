@@ -2,13 +2,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { Parser, parseAllDocuments } from 'yaml'
+import { type Document, Parser, parseAllDocuments } from 'yaml'
 import { notPlain, plainDocument } from '../../../src/config/plain-yaml.ts'
+import { documentLimits } from '../../../src/config/yaml-documents.ts'
+import { composing, valueOfTree } from '../../../src/config/yaml-tree.ts'
 import '../../harness/seed.ts'
 import { runs } from '../../harness/seed.ts'
 
 const read = (text: string) => plainDocument([...new Parser().parse(text)], 64)
-const library = (text: string) => parseAllDocuments(text, { merge: false, logLevel: 'silent' })
+const library = (text: string) => parseAllDocuments(text, composing)
 
 /** Checks that a text is read as the library reads it, or left to the library. Returns whether it was read. */
 function isRead(text: string): boolean {
@@ -17,14 +19,14 @@ function isRead(text: string): boolean {
   const [document, another] = library(text)
   expect(another, text).to.equal(undefined)
   expect(document?.errors, text).to.deep.equal([])
-  const expected = document?.toJS()
+  const expected = valueOfTree(document as Document, documentLimits)
   expect(value, text).to.deep.equal(expected)
   expect(JSON.stringify(value), text).to.equal(JSON.stringify(expected))
   return true
 }
 
 describe('plain YAML documents', () => {
-  it('are read as the library reads them, and all others are left to it', () => {
+  it('are read as those that the library composes, and all others are left to it', () => {
     const units = [
       ...'[]{},:-?&*!|>#%@`"\'\n\t ab1~<.=',
       ...[
@@ -47,6 +49,9 @@ describe('plain YAML documents', () => {
       ],
       ...[
         '<<: ',
+        'yes',
+        'off: ',
+        '010',
         '!!str ',
         '&a ',
         '*a',

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { parseAllDocuments } from 'yaml'
 import { documentLimits, readDocuments } from '../../../src/config/yaml-documents.ts'
 import { cpuMs } from '../../harness/own-time.ts'
 
@@ -131,34 +130,55 @@ describe('the splitter of YAML documents', () => {
     expect(errorsOf(content).slice(1, 3)).to.deep.equal(['not YAML, line 4: a control character', 'not YAML, line 6: a control character'])
   })
 
-  it('reads the values that the library reads, whatever the keys, tags and versions', () => {
-    const texts = [
-      '__proto__: {a: 1}',
-      '{__proto__: [1], toString: 2, constructor: x}',
-      '<<: {a: 1}',
-      '%YAML 1.1\n---\n<<: {a: 1}\nb: yes\nc: 2001-01-01\nd: 014\ne: 1:30',
-      '? {a: 1}\n: b\n? [c]\n: d',
-      '{: x, y, z: }',
-      '- a\n-\n- ~\n- [a: b, c]',
-      '~: 1',
-      '1: a\ntrue: b\n.nan: c\n-0: d\n0x1f: e',
-      '!!set {a, b}',
-      '!!omap [a: 1]',
-      '{a: !!binary aGk=, b: !!timestamp 2001-01-01, c: !!str 12, d: ! 12}',
-      '- &a {b: 1}\n- *a\n- &c d\n- *c\n- {*c : e}',
-      "a: |\n x\n  y\nb: >-\n f\n g\nc: \"\\u00e9\"\nd: 'e''f'",
-      'a: [0o17, 1e3, -.inf, 12345678901234567890]',
-      `${'['.repeat(documentLimits.depth)}x${']'.repeat(documentLimits.depth)}`,
+  it('reads the values that the command line of the orchestrator reads, whatever the keys, tags and versions', () => {
+    const texts: [content: string, value: unknown][] = [
+      ['{__proto__: [1], toString: 2, constructor: x}', JSON.parse('{"__proto__":[1],"toString":2,"constructor":"x"}')],
+      ['%YAML 1.1\n---\n<<: {a: 1}\nb: yes\nc: 2001-01-01\nd: 014\ne: 1:30', { a: 1, b: true, c: '2001-01-01', d: 12, e: '1:30' }],
+      ['{x, z: }', { x: null, z: null }],
+      ['- a\n-\n- ~\n- [a: b, c]', ['a', null, null, [{ a: 'b' }, 'c']]],
+      ['1: a\ntrue: b\n0x1f: e\n1.5: f\noff: g', { 1: 'a', true: 'b', 31: 'e', '1.5': 'f', false: 'g' }],
+      ['!!set {a, b}', { a: null, b: null }],
+      ['!!omap [a: 1]', [{ a: 1 }]],
+      ['{a: !!binary aGk=, b: !!timestamp 2001-01-01, c: !!str 12, d: ! 12}', { a: 'hi', b: '2001-01-01', c: '12', d: '12' }],
+      ['- &a {b: 1}\n- *a\n- &c d\n- *c\n- {*c : e}', [{ b: 1 }, { b: 1 }, 'd', 'd', { d: 'e' }]],
+      ["a: |\n x\n  y\nb: >-\n f\n g\nc: \"\\u00e9\"\nd: 'e''f'", { a: 'x\n y\n', b: 'f g', c: 'é', d: "e'f" }],
+      ['a: [0o17, 1e3, 12345678901234567890]', { a: [15, 1000, 1.2345678901234567e19] }],
+      ['a: &a {x: 1, z: 2}\nb: {<<: *a, z: 3}\nc: {z: 3, <<: *a}', { a: { x: 1, z: 2 }, b: { x: 1, z: 3 }, c: { z: 2, x: 1 } }],
     ]
-    for (const content of texts) {
-      const expected = parseAllDocuments(content, { merge: false, uniqueKeys: false, logLevel: 'silent' }).map((document) => document.toJS())
-      expect(valuesOf(content), content).to.deep.equal(expected)
-      expect(JSON.stringify(valuesOf(content)), content).to.equal(JSON.stringify(expected))
+    for (const [content, value] of texts) {
+      expect(valuesOf(content), content).to.deep.equal([value])
+      expect(JSON.stringify(valuesOf(content)), content).to.equal(JSON.stringify([value]))
     }
+    const deepest = `${'['.repeat(documentLimits.depth)}x${']'.repeat(documentLimits.depth)}`
+    expect(JSON.stringify(valuesOf(deepest))).to.equal(JSON.stringify([JSON.parse(deepest.replace('x', '"x"'))]))
+  })
+
+  it('refuses what the orchestrator cannot read as JSON, with its line', () => {
+    for (const [content, reason] of [
+      ['a: 1\nb: -.inf', 'line 2: an infinite number, or none; in quotes it is a text'],
+      ['a: .nan', 'line 1: an infinite number, or none; in quotes it is a text'],
+      ['yes: 1\ntrue: 2', 'line 2: the key "true" is given twice'],
+      ['a: 1\n? {b: 1}\n: 2', 'line 2: a key that is no text; it must be in quotes'],
+      ['~: 1', 'line 1: a key that is no text; it must be in quotes'],
+      ['a: !!int x', 'line 1: the value is no int, as its tag says'],
+      ['a: &a [*a]', 'line 1: an alias within what it stands for'],
+      ['a: &a {<<: *a}', 'line 1: an alias within what it stands for'],
+      ['a: {<<: 1}', 'line 1: a merge key (<<) takes a mapping, or a list of mappings'],
+    ])
+      expect(errorsOf(content as string), content).to.deep.equal([`not YAML, ${reason}`])
   })
 
   it('limits the number of aliases', () => {
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghi'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}\n`
     expect(errorsOf(bomb)[0]).to.match(/alias/)
+    const merging = bomb.replace('[x,x,x,x,x,x,x,x,x]', '{x: 1}').replaceAll('[*', '{<<: [*').replaceAll(']\n', ']}\n')
+    expect(errorsOf(merging)[0]).to.match(/aliases and merge keys that stand for more than 100000 values/)
+  })
+
+  it('limits how much aliases and merge keys stand for', () => {
+    const many = `a: &a {${Array.from({ length: 2000 }, (_, index) => `k${index}: 1`).join(', ')}}\n`
+    const repeated = (text: string) => `${many}b: [${Array(60).fill(text).join(', ')}]\n`
+    for (const text of ['*a', '{<<: *a}'])
+      expect(errorsOf(repeated(text))).to.deep.equal(['not YAML, line 2: aliases and merge keys that stand for more than 100000 values'])
   })
 })

@@ -41,7 +41,9 @@ describe('the configuration of injection', () => {
     expect(errorOf('policy: [')).to.match(/^config: not YAML, line 1/)
     expect(errorOf('- a')).to.equal('config: expected a mapping')
     expect(errorOf('a: 1\n---\nb: 1')).to.equal('config: holds more than one document')
-    expect(errorOf('templates: {sidecar: 1}')).to.equal('config: field templates[sidecar]: expected text, got number 1')
+    expect(errorOf('templates: {sidecar: 1}')).to.equal(
+      'config: field templates[sidecar]: expected text, got number 1; a number is a text only in quotes',
+    )
     expect(errorOf('templates: {"a b": x}')).to.equal('config: "a b" is not a name of a template'.replace('config: ', 'config: field templates: '))
     expect(errorOf('templates: {sidecar: "a\\n{{ .Spec"}')).to.match(/^config: field templates: sidecar: line 2: /)
     expect(errorOf('templates: {sidecar: "{{ nonsense 1 }}"}')).to.match(/^config: field templates: sidecar: line 1: .*nonsense/)

@@ -98,7 +98,7 @@ describe('injection of documents', () => {
         const { text } = inject(
           stringify({ ...parse(pod('')), spec: { containers: [{ name: 'app', image: 'x', command }] } }, { compat: 'yaml-1.1' }),
         )
-        const [document] = readDocuments(text, 'orchestrator') as [{ value: { spec: { containers: object[] } } }]
+        const [document] = readDocuments(text) as [{ value: { spec: { containers: object[] } } }]
         expect(document.value.spec.containers[0]).to.deep.include({ command })
       }),
       { numRuns: runs(200) },

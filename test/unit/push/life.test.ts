@@ -148,7 +148,7 @@ describe('the steps of lives', () => {
       ),
       object('Sidecar', 'default', '{egress: [{hosts: ["./a.com"]}]}'),
       object('Sidecar', 'x', '{workloadSelector: {labels: {app: "1"}}, egress: [{hosts: ["./b.com"]}]}'),
-      object('DestinationRule', 'a', '{host: a.com, subsets: [{name: s, labels: {x: y}}]}'),
+      object('DestinationRule', 'a', '{host: a.com, subsets: [{name: s, labels: {x: z}}]}'),
     ]
     const act = fc.record({
       act: fc.constantFrom('set', 'remove', 'connect', 'disconnect', 'sweep', 'collect'),

@@ -308,7 +308,7 @@ describe('the planner', () => {
     const last = [
       entry('a', '10.0.0.1'),
       entry('b', '10.0.0.2', 81),
-      objectOf('DestinationRule', 'a', '{host: a, subsets: [{name: s, labels: {x: y}}]}'),
+      objectOf('DestinationRule', 'a', '{host: a, subsets: [{name: s, labels: {x: z}}]}'),
       objectOf('VirtualService', 'b', '{hosts: [b], http: [{route: [{destination: {host: a, port: {number: 80}}}]}]}'),
     ]
     const stale = [entry('a', '10.9.9.9', 82), entry('c', '10.0.0.3'), objectOf('VirtualService', 'b', '{hosts: [b], http: [{redirect: {uri: /}}]}')]

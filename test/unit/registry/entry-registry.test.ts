@@ -16,10 +16,10 @@ const selecting = (namespace: string, app: string) =>
     'ServiceEntry',
     namespace,
     's',
-    `{hosts: [${app}.com], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: ${app}}}}`,
+    `{hosts: [${app}.com], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: '${app}'}}}`,
   )
 const workload = (namespace: string, name: string, app: string) =>
-  object<WorkloadEntry>('WorkloadEntry', namespace, name, `{address: 10.0.0.${name.length}, labels: {app: ${app}}}`)
+  object<WorkloadEntry>('WorkloadEntry', namespace, name, `{address: 10.0.0.${name.length}, labels: {app: '${app}'}}`)
 
 class Mesh {
   readonly faults = new Faults()

@@ -85,7 +85,7 @@ describe('snapshots', () => {
     const service = turned(() => set(entry('10.0.0.3', '[{number: 82, name: http}]')))
     expect([service.onlyEndpoints, isOnlyEndpoints(service.changes), [...service.changes.services]]).to.deep.equal([false, false, ['a.com']])
     // Pods come and go with their endpoints.
-    const pod = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ns, labels: {a: b}}\nspec: {nodeName: n}\nstatus: {podIP: 10.0.0.4}'
+    const pod = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ns, labels: {a: b}}\nspec: {nodeName: node}\nstatus: {podIP: 10.0.0.4}'
     const pods = turned(() => set(pod))
     expect([pods.onlyEndpoints, pods.changes.pods]).to.deep.equal([true, true])
     const keys = turned(() => state.setKeySet('https://i', '{"keys":[]}'))

@@ -152,6 +152,6 @@ describe('mesh networks', () => {
       'network far: a gateway has neither address nor registryServiceName; it is left out',
     ])
     for (const wrong of ['fromCidr: 10.0.0.0', 'fromCidr: x/8'])
-      expect(readMeshNetworks(`networks: {n: {endpoints: [{${wrong}}]}}`)).to.have.property('error')
+      expect(readMeshNetworks(`networks: {net: {endpoints: [{${wrong}}]}}`)).to.have.property('error')
   })
 })
